@@ -1,0 +1,691 @@
+#!/usr/bin/env python3
+"""Recompute the expected values of single-step problem files in exact rationals.
+
+    python3 scripts/oracle.py problems/              # files or directories
+    python3 scripts/oracle.py problems/hand --quiet  # only what is not `ok`
+
+This script shares no code with the crate. It is written from the definitions,
+it uses the Python standard library only (3.11 or newer), and it is slow on
+purpose: everything is enumerated.
+
+Definitions
+-----------
+    p       target distribution over the tokens 0..V
+    X       the tuple of draft tokens; A(X) is the set of its distinct tokens
+    D       law of X under the problem's draft scheme
+    P(H)    sum of p over a set H of tokens
+    Q(H)    probability that every draft token lies in H: sum of D(X), A(X) in H
+    alpha*  = 1 + min over ALL 2^V subsets H of P(H) - Q(H)
+
+The empty set gives P - Q = 0, so alpha* <= 1. A set H is a certificate: it
+proves alpha* <= 1 + P(H) - Q(H).
+
+How alpha* is found, and what guards it
+---------------------------------------
+1. `tuples`: every X with D(X) > 0 is listed with its exact probability, written
+   straight from the scheme's definition, while there are at most MAX_TUPLES.
+2. `steps`: the law of A(X) by following the draft one token at a time and
+   merging equal sets. It reaches large n (V = 2, n = 64). Where both 1 and 2
+   apply, the two laws of A(X) must be equal.
+3. `subsets`: Q(H) for all H by summing D over subsets, then the minimum
+   (V <= MAX_SUBSET_VOCAB).
+4. `flow`: an Edmonds-Karp maximum flow, source -> set (capacity D) -> its tokens
+   (unbounded) -> sink (capacity p), in integers over one common denominator.
+   Its value is a lower bound on alpha* and its cut is an upper bound; the
+   script recomputes P(H) - Q(H) for the cut from the data, and both must be
+   equal. Where 3 and 4 both apply they must be equal too.
+A failed guard is an error of this script and ends it with exit status 3.
+
+Conventions
+-----------
+* TOML numbers are taken as the dyadic rationals they are, strings such as "3/10"
+  as fractions. Each distribution (the target, q, every row of qs, the
+  probabilities of explicit tuples) is then divided by its exact sum, which must
+  be within 1e-6 of 1.
+* Schemes that draw distinct tokens (without-replacement, distinct-conditioned,
+  greedy, hub): where fewer than n tokens have q > 0, the draw is the whole
+  support.
+* greedy takes the n-1 most probable tokens, equal probabilities in order of token
+  id, lowest first; the last token follows q renormalised over the rest.
+* hub (n = 2): a is the most probable token, the lowest id among equals. For
+  every other x the pair (x, a) has probability q(x), the pair (a, x) has
+  probability q(a) q(x) / (1 - q(a)). With q(a) = 1 the draft is {a}.
+* explicit: tuples that occur more than once, or in another order, or with
+  repeated tokens, simply add up on their set of tokens.
+
+Verifiers in [expected.acceptance_rate]
+---------------------------------------
+The number is P(output in A(X)). All but k-seq are exact:
+    single   sum of min(p, q)                                           (n = 1)
+    naive    sum over sets A of D(A) P(A)
+    rrs      recursive rejection, i.i.d. drafts: one minus the product of the
+             rejection probabilities of the rounds
+    rrs-wo   recursive rejection without replacement: all paths of rejections
+    spechub  the pair-by-pair rule: (x, a), then (a, x), then what is left goes to a
+    greedy   P(top n-1) + sum of min(p, law of the last token)
+    optimal  alpha*
+    k-seq    rho by bisection in floating point, hence compared to 1e-12 at best
+
+Exit status: 0 all compared values agree, 1 some disagree, 2 a file could not be
+read as a problem, 3 two derivations inside this script disagree.
+"""
+
+import itertools
+import math
+import sys
+import tomllib
+from collections import deque
+from fractions import Fraction
+from pathlib import Path
+
+MAX_TUPLES = 20_000  # route `tuples` is used up to this many draft tuples
+MAX_STEP_SETS = 5_000  # route `steps` is used up to this many sets at a time
+MAX_SUBSET_VOCAB = 12  # route `subsets` is used up to this vocabulary
+MAX_FLOW_ARCS = 8_000  # route `flow` is used up to this many set -> token arcs
+NORMALISATION = Fraction(1, 10**6)
+KSEQ_TOLERANCE = Fraction(1, 10**12)
+
+SCHEMES = {
+    "with-replacement": {"q"},
+    "without-replacement": {"q"},
+    "distinct-conditioned": {"q"},
+    "greedy": {"q"},
+    "hub": {"q"},
+    "product": {"qs"},
+    "explicit": {"tuples", "probabilities"},
+}
+DISTINCT = {"without-replacement", "distinct-conditioned", "greedy", "hub"}
+
+
+class BadProblem(Exception):
+    """The file is not a problem of schema 1."""
+
+
+class TooLarge(Exception):
+    """No route of this script fits the problem's size."""
+
+
+class Inconsistent(Exception):
+    """Two derivations of the same number differ: a bug in this script."""
+
+
+# --------------------------------------------------------------------- reading
+
+
+def exact(value, where):
+    """A TOML number or a fraction string as a Fraction."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise BadProblem(f"{where}: {value!r} is neither a number nor a fraction")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadProblem(f"{where}: {value!r} is not finite")
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError) as error:
+        raise BadProblem(f"{where}: {value!r}: {error}") from error
+
+
+def distribution(values, length, where):
+    """A list of probabilities, divided by its exact sum."""
+    if not isinstance(values, list) or len(values) != length:
+        raise BadProblem(f"{where}: expected {length} entries")
+    numbers = [exact(v, f"{where}[{i}]") for i, v in enumerate(values)]
+    if any(x < 0 for x in numbers):
+        raise BadProblem(f"{where}: negative entry")
+    total = sum(numbers)
+    if abs(total - 1) > NORMALISATION:
+        raise BadProblem(f"{where}: sums to {float(total)}")
+    return [x / total for x in numbers]
+
+
+def only(table, allowed, where):
+    unknown = sorted(set(table) - set(allowed))
+    if unknown:
+        raise BadProblem(f"{where}: unknown fields {unknown}")
+
+
+class Problem:
+    """One single-step problem, every number exact."""
+
+    def __init__(self, data):
+        only(data, {"schema", "name", "target", "drafts", "draft", "expected"}, "problem")
+        if data.get("schema") != 1:
+            raise BadProblem(f"schema: {data.get('schema')!r}, only 1 is known")
+        self.name = data.get("name")
+        self.vocab = len(data.get("target", []))
+        if self.vocab == 0:
+            raise BadProblem("target: the vocabulary is empty")
+        self.target = distribution(data["target"], self.vocab, "target")
+        self.drafts = data.get("drafts")
+        if type(self.drafts) is not int or not 1 <= self.drafts <= 64:
+            raise BadProblem(f"drafts: {self.drafts!r} is not in 1..=64")
+        draft = data.get("draft", {})
+        self.scheme = draft.get("scheme")
+        if self.scheme not in SCHEMES:
+            raise BadProblem(f"draft.scheme: {self.scheme!r}")
+        only(draft, SCHEMES[self.scheme] | {"scheme"}, "draft")
+        if self.scheme in DISTINCT and self.drafts > self.vocab:
+            raise BadProblem(f"drafts: {self.drafts} distinct tokens of {self.vocab}")
+        if self.scheme == "hub" and self.drafts != 2:
+            raise BadProblem("drafts: hub needs 2")
+        if self.scheme == "product":
+            rows = draft.get("qs", [])
+            if len(rows) != self.drafts:
+                raise BadProblem(f"draft.qs: {len(rows)} rows for {self.drafts} drafts")
+            self.qs = [distribution(r, self.vocab, f"draft.qs[{k}]") for k, r in enumerate(rows)]
+        elif self.scheme == "explicit":
+            self.listed = draft.get("tuples", [])
+            for k, tokens in enumerate(self.listed):
+                if len(tokens) != self.drafts:
+                    raise BadProblem(f"draft.tuples[{k}]: expected {self.drafts} tokens")
+                if any(type(x) is not int or not 0 <= x < self.vocab for x in tokens):
+                    raise BadProblem(f"draft.tuples[{k}]: token out of range")
+            self.listed_probability = distribution(
+                draft.get("probabilities"), len(self.listed), "draft.probabilities"
+            )
+        else:
+            self.q = distribution(draft.get("q"), self.vocab, "draft.q")
+        self.expected = data.get("expected", {})
+        only(
+            self.expected,
+            {"optimal_acceptance_rate", "tolerance", "source", "acceptance_rate"},
+            "expected",
+        )
+
+
+# ------------------------------------------------------------ the law of the draft
+
+
+def support(q):
+    return [x for x, weight in enumerate(q) if weight > 0]
+
+
+def by_rank(q):
+    """The support of q, most probable first, lowest token id first among equals."""
+    return sorted(support(q), key=lambda x: (-q[x], x))
+
+
+def tuple_count(problem):
+    """How many tuples `draft_tuples` would list."""
+    n = problem.drafts
+    if problem.scheme == "with-replacement":
+        return len(support(problem.q)) ** n
+    if problem.scheme == "product":
+        return math.prod(len(support(q)) for q in problem.qs)
+    if problem.scheme in ("without-replacement", "distinct-conditioned"):
+        size = len(support(problem.q))
+        return math.perm(size, min(n, size))
+    if problem.scheme == "explicit":
+        return len(problem.listed)
+    return 2 * problem.vocab
+
+
+def draft_tuples(problem):
+    """Every draft tuple X with its probability D(X), as (tuple, Fraction)."""
+    n, scheme = problem.drafts, problem.scheme
+
+    if scheme == "explicit":
+        yield from zip(map(tuple, problem.listed), problem.listed_probability)
+        return
+
+    if scheme in ("with-replacement", "product"):
+        qs = problem.qs if scheme == "product" else [problem.q] * n
+        for tokens in itertools.product(*map(support, qs)):
+            yield tokens, math.prod(q[x] for q, x in zip(qs, tokens))
+        return
+
+    q = problem.q
+    tokens_with_mass = support(q)
+    n = min(n, len(tokens_with_mass))  # a small support is drawn as a whole
+
+    if scheme == "without-replacement":
+        for tokens in itertools.permutations(tokens_with_mass, n):
+            probability, left = Fraction(1), Fraction(1)
+            for x in tokens:
+                probability *= q[x] / left
+                left -= q[x]
+            yield tokens, probability
+    elif scheme == "distinct-conditioned":
+        weight = {
+            tokens: math.prod(q[x] for x in tokens)
+            for tokens in itertools.permutations(tokens_with_mass, n)
+        }
+        total = sum(weight.values())
+        for tokens, w in weight.items():
+            yield tokens, w / total
+    elif scheme == "greedy":
+        order = by_rank(q)
+        top, rest = order[: n - 1], order[n - 1 :]
+        mass = sum(q[x] for x in rest)
+        for x in rest:
+            yield (*top, x), q[x] / mass
+    elif scheme == "hub":
+        a = by_rank(q)[0]
+        if q[a] == 1:
+            yield (a,), Fraction(1)
+            return
+        for x in tokens_with_mass:
+            if x != a:
+                yield (x, a), q[x]
+                yield (a, x), q[a] * q[x] / (1 - q[a])
+
+
+def bits(tokens):
+    """A set of tokens as a bit mask."""
+    mask = 0
+    for x in tokens:
+        mask |= 1 << x
+    return mask
+
+
+def tokens_of(mask):
+    return [x for x in range(mask.bit_length()) if mask >> x & 1]
+
+
+def set_law_by_tuples(problem):
+    """The law of A(X), from the list of all tuples."""
+    law = {}
+    for tokens, probability in draft_tuples(problem):
+        mask = bits(tokens)
+        law[mask] = law.get(mask, 0) + probability
+    return law
+
+
+def set_law_by_steps(problem):
+    """The law of A(X), one draft at a time with equal sets merged; None where the
+    scheme is not of that kind."""
+    n, scheme = problem.drafts, problem.scheme
+    law = {0: Fraction(1)}
+    if scheme in ("with-replacement", "product"):
+        for k in range(n):
+            q = problem.qs[k] if scheme == "product" else problem.q
+            after = {}
+            for mask, probability in law.items():
+                for x in support(q):
+                    reached = mask | 1 << x
+                    after[reached] = after.get(reached, 0) + probability * q[x]
+            law = after
+            if len(law) > MAX_STEP_SETS:
+                raise TooLarge(f"more than {MAX_STEP_SETS} sets of draft tokens")
+        return law
+    if scheme == "without-replacement":
+        q = problem.q
+        for _ in range(min(n, len(support(q)))):
+            after = {}
+            for mask, probability in law.items():
+                rest = [x for x in support(q) if not mask >> x & 1]
+                left = sum(q[x] for x in rest)
+                for x in rest:
+                    reached = mask | 1 << x
+                    after[reached] = after.get(reached, 0) + probability * q[x] / left
+            law = after
+            if len(law) > MAX_STEP_SETS:
+                raise TooLarge(f"more than {MAX_STEP_SETS} sets of draft tokens")
+        return law
+    if scheme == "distinct-conditioned":
+        q = problem.q
+        size = min(n, len(support(q)))
+        if math.comb(len(support(q)), size) > MAX_STEP_SETS:
+            raise TooLarge(f"more than {MAX_STEP_SETS} sets of draft tokens")
+        law = {
+            bits(tokens): math.prod(q[x] for x in tokens)
+            for tokens in itertools.combinations(support(q), size)
+        }
+        total = sum(law.values())
+        return {mask: weight / total for mask, weight in law.items()}
+    return None
+
+
+def set_law(problem):
+    """The law of A(X) as {mask: Fraction}, by every route that fits."""
+    by_tuples = set_law_by_tuples(problem) if tuple_count(problem) <= MAX_TUPLES else None
+    try:
+        by_steps = set_law_by_steps(problem)
+    except TooLarge:
+        if by_tuples is None:
+            raise
+        by_steps = None
+    if by_tuples is not None and by_steps is not None and by_tuples != by_steps:
+        raise Inconsistent("law of the draft set: tuples and steps differ")
+    law = by_tuples if by_tuples is not None else by_steps
+    if law is None:
+        raise TooLarge(f"{tuple_count(problem)} draft tuples")
+    if sum(law.values()) != 1:
+        raise Inconsistent("law of the draft set does not sum to 1")
+    return law
+
+
+# -------------------------------------------------------------------------- alpha*
+
+
+def scaled(target, law):
+    """p and D over one common denominator: (M, [p_i M], {A: D(A) M})."""
+    common = math.lcm(
+        *(x.denominator for x in target), *(x.denominator for x in law.values())
+    )
+    return (
+        common,
+        [int(x * common) for x in target],
+        {mask: int(x * common) for mask, x in law.items()},
+    )
+
+
+def optimum_by_subsets(target, law):
+    """(alpha*, every minimising subset) over all 2^V subsets H."""
+    common, p, d = scaled(target, law)
+    size = 1 << len(p)
+    q_of = [0] * size
+    for mask, weight in d.items():
+        q_of[mask] += weight
+    for x in range(len(p)):  # now sum over subsets, one token at a time
+        bit = 1 << x
+        for mask in range(size):
+            if mask & bit:
+                q_of[mask] += q_of[mask ^ bit]
+    p_of = [0] * size
+    for mask in range(1, size):
+        low = mask & -mask
+        p_of[mask] = p_of[mask ^ low] + p[low.bit_length() - 1]
+    gap = [a - b for a, b in zip(p_of, q_of)]
+    least = min(gap)
+    return 1 + Fraction(least, common), [h for h in range(size) if gap[h] == least]
+
+
+def optimum_by_flow(target, law):
+    """(alpha*, the minimum cut's token set) by Edmonds-Karp, flow = cut checked."""
+    common, p, d = scaled(target, law)
+    masks = sorted(d)
+    source, sink = 0, 1
+    token = [2 + x for x in range(len(p))]
+    node = {mask: 2 + len(p) + k for k, mask in enumerate(masks)}
+    count = 2 + len(p) + len(masks)
+    head, room, out = [], [], [[] for _ in range(count)]
+
+    def arc(u, v, capacity):  # arc 2k and its reverse 2k + 1
+        out[u].append(len(head))
+        head.append(v)
+        room.append(capacity)
+        out[v].append(len(head))
+        head.append(u)
+        room.append(0)
+
+    for mask in masks:
+        arc(source, node[mask], d[mask])
+        for x in tokens_of(mask):
+            arc(node[mask], token[x], common)  # no flow exceeds the total, common
+    for x, capacity in enumerate(p):
+        arc(token[x], sink, capacity)
+
+    value = 0
+    while True:
+        reached_by = [None] * count
+        reached_by[source] = -1
+        queue = deque([source])
+        while queue and reached_by[sink] is None:
+            u = queue.popleft()
+            for e in out[u]:
+                if room[e] > 0 and reached_by[head[e]] is None:
+                    reached_by[head[e]] = e
+                    queue.append(head[e])
+        if reached_by[sink] is None:
+            break
+        path, v = [], sink
+        while v != source:
+            path.append(reached_by[v])
+            v = head[reached_by[v] ^ 1]
+        amount = min(room[e] for e in path)
+        for e in path:
+            room[e] -= amount
+            room[e ^ 1] += amount
+        value += amount
+
+    subset = bits(x for x in range(len(p)) if reached_by[token[x]] is not None)
+    p_of = sum(p[x] for x in tokens_of(subset))
+    q_of = sum(weight for mask, weight in d.items() if mask & ~subset == 0)
+    if value != common + p_of - q_of:
+        raise Inconsistent("maximum flow and its cut differ")
+    return Fraction(value, common), subset
+
+
+def optimum(problem, law):
+    """(alpha*, minimising subsets, names of the routes that found it)."""
+    found, subsets, routes = None, [], []
+    if problem.vocab <= MAX_SUBSET_VOCAB:
+        found, subsets = optimum_by_subsets(problem.target, law)
+        routes.append("subsets")
+    if sum(mask.bit_count() for mask in law) <= MAX_FLOW_ARCS:
+        value, cut = optimum_by_flow(problem.target, law)
+        routes.append("flow")
+        if found is None:
+            found, subsets = value, [cut]
+        elif value != found or cut not in subsets:
+            raise Inconsistent(f"subsets give {found}, flow gives {value}")
+    if found is None:
+        raise TooLarge(f"vocabulary {problem.vocab} and {len(law)} sets of draft tokens")
+    return found, subsets, routes
+
+
+# ----------------------------------------------------------------------- verifiers
+
+
+def positive_part(p, q):
+    return [max(a - b, Fraction(0)) for a, b in zip(p, q)]
+
+
+def overlap(p, q):
+    return sum((min(a, b) for a, b in zip(p, q)), Fraction(0))
+
+
+def rrs(problem):
+    """Recursive rejection with i.i.d. drafts. A rejected token has residual 0, so a
+    residual sample is never a draft and both notions of acceptance coincide."""
+    p, rejected = problem.target, Fraction(1)
+    for _ in range(problem.drafts):
+        b = overlap(p, problem.q)
+        rejected *= 1 - b
+        if b == 1:
+            break
+        residual = positive_part(p, problem.q)
+        p = [x / sum(residual) for x in residual]
+    return 1 - rejected
+
+
+def rrs_wo(problem):
+    """Recursive rejection without replacement, summed over all rejected paths."""
+
+    def accepted(p, q, drafts):
+        mass = sum(q)
+        if drafts == 0 or mass == 0:
+            return Fraction(0)
+        q = [x / mass for x in q]
+        residual = positive_part(p, q)
+        total = overlap(p, q)
+        if total == 1:
+            return total
+        p_next = [x / sum(residual) for x in residual]
+        for x in support(q):
+            if q[x] > p[x]:  # drawn and rejected with probability q(x) - p(x)
+                q_next = [0 if y == x else w for y, w in enumerate(q)]
+                total += (q[x] - p[x]) * accepted(p_next, q_next, drafts - 1)
+        return total
+
+    return accepted(problem.target, problem.q, problem.drafts)
+
+
+def spechub(problem):
+    """The three passes of the rule, each limited by what is left."""
+    p, q = problem.target, problem.q
+    a = by_rank(q)[0]
+    if q[a] == 1:
+        return p[a]
+    accepted, left_over = Fraction(0), Fraction(0)
+    for x in support(q):
+        if x != a:
+            second = q[a] * q[x] / (1 - q[a])
+            first_pass = min(p[x], q[x])
+            second_pass = min(p[x] - first_pass, second)
+            accepted += first_pass + second_pass
+            left_over += q[x] + second - first_pass - second_pass
+    return accepted + min(p[a], left_over)
+
+
+def greedy(problem):
+    p, q = problem.target, problem.q
+    order = by_rank(q)
+    n = min(problem.drafts, len(order))
+    top, rest = order[: n - 1], order[n - 1 :]
+    mass = sum(q[x] for x in rest)
+    return sum(p[x] for x in top) + sum(min(p[x], q[x] / mass) for x in rest)
+
+
+def k_seq(problem):
+    """Membership acceptance of k-seq, in floating point."""
+    p = [float(x) for x in problem.target]
+    q = [float(x) for x in problem.q]
+    n = problem.drafts
+
+    def b(rho):
+        return math.fsum(min(x / rho, y) for x, y in zip(p, q))
+
+    low, high = 1.0, float(n)  # 1 - (1 - b)^n - rho b is >= 0 at 1 and <= 0 at n
+    for _ in range(200):
+        middle = (low + high) / 2
+        at_middle = b(middle)
+        if 1 - (1 - at_middle) ** n >= middle * at_middle:
+            low = middle
+        else:
+            high = middle
+    rho = low
+    reject = (1 - b(rho)) ** n
+    if b(rho) == 0 or reject < 1e-300:
+        return 1 - reject
+    each = (1 - reject) / b(rho)
+    p_res = [max(x - min(y, x / rho) * each, 0.0) for x, y in zip(p, q)]
+    r = [y - min(y, x / rho) for x, y in zip(p, q)]
+    p_total, r_total = math.fsum(p_res), math.fsum(r)
+    if p_total == 0 or r_total == 0:
+        return 1 - reject
+    also = math.fsum(
+        x / p_total * (1 - (1 - y / r_total) ** n) for x, y in zip(p_res, r)
+    )
+    return 1 - reject + reject * also
+
+
+def acceptance(verifier, problem, law, alpha):
+    """The membership acceptance of a verifier, or BadProblem where it does not apply."""
+    scheme, n = problem.scheme, problem.drafts
+    applies = {
+        "single": n == 1 and scheme not in ("product", "explicit"),
+        "naive": True,
+        "optimal": True,
+        "rrs": scheme == "with-replacement",
+        "k-seq": scheme == "with-replacement",
+        "rrs-wo": scheme == "without-replacement",
+        "spechub": scheme == "hub",
+        "greedy": scheme == "greedy",
+    }
+    if not applies.get(verifier, False):
+        raise BadProblem(f"expected.acceptance_rate.{verifier}: not a verifier of {scheme}")
+    if verifier == "single":
+        return overlap(problem.target, problem.q)
+    if verifier == "naive":
+        return sum(
+            weight * sum(problem.target[x] for x in tokens_of(mask))
+            for mask, weight in law.items()
+        )
+    if verifier == "optimal":
+        return alpha
+    rule = {"rrs": rrs, "rrs-wo": rrs_wo, "spechub": spechub, "greedy": greedy, "k-seq": k_seq}
+    value = Fraction(rule[verifier](problem))
+    if value > alpha + (KSEQ_TOLERANCE if verifier == "k-seq" else 0):
+        raise Inconsistent(f"{verifier} exceeds alpha*")
+    return value
+
+
+# ----------------------------------------------------------------- the command line
+
+
+def show(value):
+    text = str(value)
+    return text if len(text) <= 24 else repr(float(value))
+
+
+def check(problem):
+    """(one line about the problem, True where every expected value agrees)."""
+    law = set_law(problem)
+    alpha, subsets, routes = optimum(problem, law)
+    tolerance = exact(problem.expected.get("tolerance", 0), "expected.tolerance")
+    differences, compared = [], []
+
+    def compare(name, got, written, slack):
+        wanted = exact(written, name)
+        compared.append(name)
+        if abs(got - wanted) > slack:
+            differences.append(f"{name}: written {written}, found {show(got)}")
+
+    if "optimal_acceptance_rate" in problem.expected:
+        compare("alpha*", alpha, problem.expected["optimal_acceptance_rate"], tolerance)
+    for verifier, written in problem.expected.get("acceptance_rate", {}).items():
+        slack = max(tolerance, KSEQ_TOLERANCE) if verifier == "k-seq" else tolerance
+        compare(verifier, acceptance(verifier, problem, law, alpha), written, slack)
+
+    subset = tokens_of(min(subsets, key=lambda h: (h.bit_count(), h)))
+    line = f"alpha* = {show(alpha)}, H = {subset}"
+    if len(subsets) > 1:
+        line += f" (1 of {len(subsets)})"
+    line += f", by {' = '.join(routes)}; "
+    if differences:
+        return line + "DISAGREES: " + "; ".join(differences), False
+    return line + (f"agrees: {', '.join(compared)}" if compared else "nothing expected"), True
+
+
+def files(arguments):
+    for argument in arguments:
+        path = Path(argument)
+        if path.is_dir():
+            yield from sorted(path.rglob("*.toml"))
+        else:
+            yield path
+
+
+def main(arguments):
+    quiet = "--quiet" in arguments
+    arguments = [a for a in arguments if a != "--quiet"]
+    if not arguments or any(a.startswith("-") for a in arguments):
+        print("usage: oracle.py [--quiet] FILE_OR_DIRECTORY...", file=sys.stderr)
+        return 2
+    counts = {"ok": 0, "skip": 0, "DIFF": 0, "BAD": 0, "BUG": 0}
+    names = {}
+    for path in files(arguments):
+        try:
+            with open(path, "rb") as file:
+                data = tomllib.load(file)
+            name = data.get("name")
+            if name != path.stem:
+                raise BadProblem(f"name: {name!r} is not the file's stem")
+            if name in names:
+                raise BadProblem(f"name: {name!r} is also used by {names[name]}")
+            names[name] = path
+            if "block" in data:
+                word, line = "skip", "block problem; this script covers single steps only"
+            else:
+                line, agrees = check(Problem(data))
+                word = "ok" if agrees else "DIFF"
+        except TooLarge as error:
+            word, line = "skip", str(error)
+        except (BadProblem, OSError, tomllib.TOMLDecodeError) as error:
+            word, line = "BAD", str(error)
+        except Inconsistent as error:
+            word, line = "BUG", f"this script disagrees with itself: {error}"
+        counts[word] += 1
+        if not (quiet and word == "ok"):
+            print(f"{word:<5}{path}: {line}")
+    print(", ".join(f"{count} {word}" for word, count in counts.items()))
+    if counts["BUG"]:
+        return 3
+    if counts["BAD"]:
+        return 2
+    return 1 if counts["DIFF"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,442 @@
+//! Distributions over the vocabulary: [`Target`] is always p, [`Draft`] always q.
+//!
+//! A distribution has two faces. [`Distribution::probabilities`] is the row in
+//! `f64`, normalised, every entry within [`PROBABILITY_RELATIVE_ERROR`] of the
+//! truth. [`Distribution::exact`] is the same row as integer weights over their
+//! sum, with no rounding at all: an `f64` input is the dyadic rational that it
+//! is, a fraction from a problem file stays that fraction, and normalising
+//! divides by the exact sum.
+
+mod logits;
+mod rational;
+mod sum;
+
+pub use logits::Softmax;
+pub(crate) use rational::integer_weights;
+pub use rational::{
+    MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,
+    format_rational, parse_rational, ratio, round_down, round_nearest, round_up, signed_difference,
+};
+pub use sum::{TwoFloat, compensated_sum};
+
+use num_bigint::{BigInt, BigUint};
+use num_traits::{One, Signed, Zero};
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+/// How far from 1 the entries may sum to and still be normalised instead of
+/// refused.
+pub const NORMALISATION_TOLERANCE: f64 = 1e-6;
+
+/// Bound on the relative error of every entry of
+/// [`Distribution::probabilities`]: the rounding of the sum and of one division.
+/// (Entries below 1e-307 also carry an absolute error of 5e-324.)
+pub const PROBABILITY_RELATIVE_ERROR: f64 = 1.25 * f64::EPSILON;
+
+/// Why numbers are not a distribution.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DistributionError {
+    /// No entries.
+    #[error("the vocabulary is empty; give at least one entry")]
+    Empty,
+    /// An entry that is NaN or infinite.
+    #[error("entry {index} is {value}; probabilities must be finite")]
+    NotFinite {
+        /// Position, from 0.
+        index: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// An entry below zero.
+    #[error("entry {index} is {value}; probabilities must be >= 0")]
+    Negative {
+        /// Position, from 0.
+        index: usize,
+        /// What stands there, as text: it may be a fraction.
+        value: String,
+    },
+    /// The entries do not sum to one.
+    #[error(
+        "the {entries} entries sum to {sum}; they must sum to 1 within {NORMALISATION_TOLERANCE}"
+    )]
+    Sum {
+        /// How many entries.
+        entries: usize,
+        /// Their sum.
+        sum: f64,
+    },
+    /// A logit that is NaN or +inf.
+    #[error("entry {index} is {value}; logits must be finite or -inf")]
+    Logit {
+        /// Position, from 0.
+        index: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A row of logits with only -inf.
+    #[error("every logit is -inf; at least one token must be allowed")]
+    AllMasked,
+    /// A softmax setting out of range.
+    #[error("{name} is {value}; it must be {limit}")]
+    Setting {
+        /// Name of the setting.
+        name: &'static str,
+        /// What it was set to.
+        value: f64,
+        /// What it may be.
+        limit: &'static str,
+    },
+}
+
+/// A row of probabilities as integers: entry i has probability
+/// `weights[i] / total`, exactly, and `total` is the sum of the weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExactWeights {
+    /// Numerators, one a token.
+    pub weights: Vec<BigUint>,
+    /// Common denominator, equal to the sum of the numerators.
+    pub total: BigUint,
+}
+
+impl ExactWeights {
+    /// Probability of token `token` as a reduced fraction.
+    pub fn probability(&self, token: usize) -> Rational {
+        ratio(&self.weights[token], &self.total)
+    }
+
+    /// Probability of a set of distinct tokens, exactly.
+    pub fn mass(&self, tokens: &[usize]) -> Rational {
+        let sum: BigUint = tokens.iter().map(|&token| &self.weights[token]).sum();
+        ratio(&sum, &self.total)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    Float(Vec<f64>),
+    Rational(Vec<Rational>),
+}
+
+/// A validated probability distribution over tokens `0..V`.
+///
+/// Built only through [`Target`] and [`Draft`], so that a function that needs
+/// p cannot be handed q.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    probabilities: Vec<f64>,
+    origin: Origin,
+    exact: OnceLock<ExactWeights>,
+}
+
+impl Distribution {
+    fn from_floats(values: &[f64]) -> Result<Self, DistributionError> {
+        if values.is_empty() {
+            return Err(DistributionError::Empty);
+        }
+        for (index, &value) in values.iter().enumerate() {
+            if !value.is_finite() {
+                return Err(DistributionError::NotFinite { index, value });
+            }
+            if value < 0.0 {
+                return Err(DistributionError::Negative {
+                    index,
+                    value: value.to_string(),
+                });
+            }
+        }
+        let sum = compensated_sum(values.iter().copied());
+        if (sum - 1.0).abs() > NORMALISATION_TOLERANCE {
+            return Err(DistributionError::Sum {
+                entries: values.len(),
+                sum,
+            });
+        }
+        // Adding 0.0 turns -0.0 into 0.0.
+        let values: Vec<f64> = values.iter().map(|&value| value + 0.0).collect();
+        let probabilities = values.iter().map(|&value| value / sum).collect();
+        Ok(Self {
+            probabilities,
+            origin: Origin::Float(values),
+            exact: OnceLock::new(),
+        })
+    }
+
+    fn from_rationals(values: Vec<Rational>) -> Result<Self, DistributionError> {
+        if values.is_empty() {
+            return Err(DistributionError::Empty);
+        }
+        for (index, value) in values.iter().enumerate() {
+            if value.is_negative() {
+                return Err(DistributionError::Negative {
+                    index,
+                    value: format_rational(value),
+                });
+            }
+        }
+        let (weights, total) = integer_weights(&values);
+        // The sum of the entries is total / common denominator.
+        let sum: Rational = values.iter().sum();
+        let tolerance = Rational::new(BigInt::one(), BigInt::from(1_000_000));
+        if (&sum - Rational::one()).abs() > tolerance {
+            return Err(DistributionError::Sum {
+                entries: values.len(),
+                sum: round_nearest(&sum),
+            });
+        }
+        let probabilities = weights
+            .iter()
+            .map(|weight| round_nearest(&ratio(weight, &total)))
+            .collect();
+        let exact = OnceLock::from(ExactWeights { weights, total });
+        Ok(Self {
+            probabilities,
+            origin: Origin::Rational(values),
+            exact,
+        })
+    }
+
+    /// The normalised row, `V` entries in [0, 1], each within
+    /// [`PROBABILITY_RELATIVE_ERROR`] of the exact value.
+    pub fn probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// The vocabulary size V.
+    pub fn vocab(&self) -> usize {
+        self.probabilities.len()
+    }
+
+    /// The row as exact integer weights; made on the first call, O(V) big-integer
+    /// operations.
+    pub fn exact(&self) -> &ExactWeights {
+        self.exact.get_or_init(|| match &self.origin {
+            Origin::Float(values) => dyadic_weights(values),
+            Origin::Rational(values) => {
+                let (weights, total) = integer_weights(values);
+                ExactWeights { weights, total }
+            }
+        })
+    }
+
+    /// True if every entry was given as a fraction.
+    pub fn is_rational(&self) -> bool {
+        matches!(self.origin, Origin::Rational(_))
+    }
+
+    /// Tokens of probability above zero, ascending.
+    pub fn support(&self) -> Vec<usize> {
+        (0..self.vocab())
+            .filter(|&token| self.is_positive(token))
+            .collect()
+    }
+
+    /// True if the token has a probability above zero, decided on the input
+    /// and not on a rounded quotient.
+    pub fn is_positive(&self, token: usize) -> bool {
+        match &self.origin {
+            Origin::Float(values) => values[token] > 0.0,
+            Origin::Rational(values) => values[token].is_positive(),
+        }
+    }
+
+    /// Bits that one exact numerator may take: the size of the common
+    /// denominator. Cheap; used to decide whether exact arithmetic is affordable.
+    pub fn exact_bits(&self) -> u64 {
+        match &self.origin {
+            Origin::Float(values) => {
+                let (mut low, mut high) = (i64::MAX, i64::MIN);
+                for &value in values.iter().filter(|&&value| value > 0.0) {
+                    let (mantissa, exponent) = decode(value);
+                    low = low.min(exponent + i64::from(mantissa.trailing_zeros()));
+                    high = high.max(exponent + 64 - i64::from(mantissa.leading_zeros()));
+                }
+                u64::try_from(high.saturating_sub(low)).unwrap_or(0) + 1
+            }
+            Origin::Rational(_) => self.exact().total.bits(),
+        }
+    }
+}
+
+/// mantissa * 2^exponent of a positive finite `f64`.
+fn decode(value: f64) -> (u64, i64) {
+    let bits = value.to_bits();
+    let biased = i64::try_from((bits >> 52) & 0x7ff).unwrap_or(0);
+    let fraction = bits & ((1 << 52) - 1);
+    if biased == 0 {
+        (fraction, -1074)
+    } else {
+        (fraction | (1 << 52), biased - 1075)
+    }
+}
+
+fn dyadic_weights(values: &[f64]) -> ExactWeights {
+    let lowest = values
+        .iter()
+        .filter(|&&value| value > 0.0)
+        .map(|&value| {
+            let (mantissa, exponent) = decode(value);
+            exponent + i64::from(mantissa.trailing_zeros())
+        })
+        .min()
+        .unwrap_or(0);
+    let weights: Vec<BigUint> = values
+        .iter()
+        .map(|&value| {
+            if value == 0.0 {
+                return BigUint::zero();
+            }
+            let (mantissa, exponent) = decode(value);
+            let shift = exponent - lowest;
+            if shift >= 0 {
+                BigUint::from(mantissa) << shift.unsigned_abs()
+            } else {
+                BigUint::from(mantissa >> shift.unsigned_abs())
+            }
+        })
+        .collect();
+    let total = weights.iter().sum();
+    ExactWeights { weights, total }
+}
+
+macro_rules! distribution_role {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name(Distribution);
+
+        impl $name {
+            /// From `V` probabilities that sum to 1 within
+            /// [`NORMALISATION_TOLERANCE`]; they are normalised.
+            ///
+            /// # Errors
+            /// Empty input, an entry that is negative, NaN or infinite, or a sum
+            /// out of tolerance. O(V).
+            pub fn new(values: &[f64]) -> Result<Self, DistributionError> {
+                Distribution::from_floats(values).map(Self)
+            }
+
+            /// From `V` exact fractions that sum to 1 within
+            /// [`NORMALISATION_TOLERANCE`]; they are normalised exactly.
+            ///
+            /// # Errors
+            /// As for [`Self::new`].
+            pub fn from_rationals(values: Vec<Rational>) -> Result<Self, DistributionError> {
+                Distribution::from_rationals(values).map(Self)
+            }
+
+            /// From a row of `V` logits.
+            ///
+            /// # Errors
+            /// Those of [`Softmax::probabilities`].
+            pub fn from_logits(logits: &[f64], rule: &Softmax) -> Result<Self, DistributionError> {
+                Self::new(&rule.probabilities(logits)?)
+            }
+        }
+
+        impl Deref for $name {
+            type Target = Distribution;
+            fn deref(&self) -> &Distribution {
+                &self.0
+            }
+        }
+    };
+}
+
+distribution_role! {
+    /// The target model's next-token distribution p.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::{Softmax, Target};
+    /// let p = Target::from_logits(&[1.0, 1.0, f64::NEG_INFINITY], &Softmax::default())?;
+    /// assert_eq!(p.probabilities(), [0.5, 0.5, 0.0]);
+    /// assert_eq!(p.exact().total, 2u32.into());
+    /// # Ok::<(), specgap::distribution::DistributionError>(())
+    /// ```
+    Target
+}
+
+distribution_role! {
+    /// The draft model's next-token distribution q.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::Draft;
+    /// let error = Draft::new(&[0.5, -0.5, 1.0]).unwrap_err();
+    /// assert_eq!(error.to_string(), "entry 1 is -0.5; probabilities must be >= 0");
+    /// ```
+    Draft
+}
+
+distribution_role! {
+    /// The probabilities of a list of draft tuples; "tokens" are positions in
+    /// that list.
+    TupleProbabilities
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn normalises_exactly() {
+        let p = Target::new(&[0.1, 0.2, 0.7]).unwrap();
+        let exact = p.exact();
+        let sum: Rational = (0..3).map(|token| exact.probability(token)).sum();
+        assert_eq!(sum, Rational::one());
+        assert_ne!(exact.probability(0), parse_rational("1/10").unwrap());
+        let q = Draft::from_rationals(
+            ["1/3", "1/3", "1/3"]
+                .iter()
+                .map(|t| parse_rational(t).unwrap())
+                .collect(),
+        )
+        .unwrap();
+        assert_eq!(q.exact().total, 3u32.into());
+    }
+
+    #[test]
+    fn the_tolerance_has_two_sides() {
+        assert!(Target::new(&[0.5, 0.5 + 0.9e-6]).is_ok());
+        assert!(matches!(
+            Target::new(&[0.5, 0.6]),
+            Err(DistributionError::Sum { .. })
+        ));
+        assert!(matches!(Target::new(&[]), Err(DistributionError::Empty)));
+        let short = vec![
+            parse_rational("1/2").unwrap(),
+            parse_rational("0.499998").unwrap(),
+        ];
+        assert!(matches!(
+            Target::from_rationals(short),
+            Err(DistributionError::Sum { .. })
+        ));
+    }
+
+    #[test]
+    fn subnormal_and_large_mix_exactly() {
+        let p = Target::new(&[1.0, f64::from_bits(1), 0.0]).unwrap();
+        assert_eq!(p.exact().weights[1], BigUint::one());
+        assert_eq!(p.exact().weights[0], BigUint::one() << 1074u32);
+        assert_eq!(p.exact_bits(), 1076);
+        assert_eq!(p.support(), [0, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn floats_stay_within_the_stated_error(raw in prop::collection::vec(0.0f64..1.0, 1..40)) {
+            let total: f64 = raw.iter().sum();
+            prop_assume!(total > 0.0);
+            let row: Vec<f64> = raw.iter().map(|x| x / total).collect();
+            let p = Target::new(&row).unwrap();
+            for (token, &value) in p.probabilities().iter().enumerate() {
+                let exact = p.exact().probability(token);
+                let error = (exact_value(value).unwrap() - &exact).abs();
+                let bound = exact * exact_value(PROBABILITY_RELATIVE_ERROR).unwrap();
+                prop_assert!(error <= bound);
+            }
+        }
+    }
+}

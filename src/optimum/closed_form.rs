@@ -1,0 +1,211 @@
+//! alpha* by formula, where one exists.
+
+use super::{Enclosure, Optimum};
+use crate::distribution::{Rational, ratio};
+use crate::problem::Problem;
+use crate::scheme::{DraftScheme, ExactSetLaw, SchemeName};
+use num_bigint::BigUint;
+use num_traits::{One, Pow, Zero};
+
+/// Formulas are evaluated exactly; problems whose exact form takes more bits
+/// than this are left to other methods.
+const BITS_LIMIT: f64 = 2.0e8;
+
+/// alpha* of a problem that a formula covers, exactly; `None` for all others.
+///
+/// | case | alpha* |
+/// | --- | --- |
+/// | n = 1 | sum of `min(p, q)` |
+/// | `greedy`, `hub` | `p(top)` + sum over the rest of `min(p, q/(1 - q(top)))` (Hu et al. eq. 81; SpecHub sec. 4) |
+/// | `with-replacement`, V = 2 | `min(p, 1-(1-q)^n) + min(1-p, 1-q^n)` (SpecTr App. B.2) |
+/// | `with-replacement`, p is q restricted to a set R | `1 - (1 - q(R))^n` (SpecTr's uniform case is one of these) |
+/// | p = q, drafts with or without replacement | 1 |
+/// | distinct drafts, at most n tokens in the support of q | p of that support |
+/// | p and every draft on disjoint supports | 0 |
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target, format_rational};
+/// use specgap::optimum::closed_form;
+/// use specgap::problem::Problem;
+/// use specgap::scheme::Hub;
+/// let problem = Problem::new(
+///     "hub",
+///     Target::new(&[0.25, 0.25, 0.5])?,
+///     Hub::new(Draft::new(&[0.5, 0.25, 0.25])?),
+/// )?;
+/// let optimum = closed_form::solve(&problem).unwrap();
+/// assert_eq!(format_rational(&optimum.rate.exact.unwrap()), "1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn solve(problem: &Problem) -> Option<Optimum> {
+    let scheme = problem.scheme();
+    let bits = problem.target().exact_bits() as f64 + scheme_row_bits(scheme);
+    if bits * problem.vocab() as f64 > BITS_LIMIT {
+        return None;
+    }
+    let found = |rate: Rational, subset: Option<Vec<usize>>, formula: &str| {
+        Some(Optimum {
+            rate: Enclosure::exact(rate),
+            subset,
+            note: Some(formula.to_owned()),
+        })
+    };
+    if problem.drafts() == 1 {
+        let (rate, subset) = minimum_with(problem, &scheme.exact_set_law(), &[]);
+        return found(rate, Some(subset), "n = 1: sum of min(p, q)");
+    }
+    match scheme.name() {
+        SchemeName::Greedy | SchemeName::Hub => {
+            let top = match scheme.name() {
+                SchemeName::Hub => 1,
+                _ => problem.drafts() - 1,
+            };
+            let law = scheme.exact_set_law();
+            let top = common_tokens(&law, top);
+            let (rate, subset) = minimum_with(problem, &law, &top);
+            found(
+                rate,
+                Some(subset),
+                "p(top) + sum over the rest of min(p, q/(1 - q(top)))",
+            )
+        }
+        SchemeName::WithReplacement => {
+            if let Some(optimum) = restriction(problem) {
+                return Some(optimum);
+            }
+            (problem.vocab() == 2).then(|| bernoulli(problem))
+        }
+        SchemeName::WithoutReplacement | SchemeName::DistinctConditioned => {
+            let draft = scheme.draft()?;
+            let support = draft.support();
+            if support.len() <= problem.drafts() {
+                let rate = problem.target().exact().mass(&support);
+                let note = "every draw is the whole support of q: p of that support";
+                return found(rate, None, note);
+            }
+            let same = scheme.name() == SchemeName::WithoutReplacement
+                && (0..problem.vocab()).all(|token| {
+                    let (p, q) = (problem.target().exact(), draft.exact());
+                    &p.weights[token] * &q.total == &q.weights[token] * &p.total
+                });
+            if same {
+                return found(
+                    Rational::one(),
+                    Some(Vec::new()),
+                    "p = q: the first draft is a draw from p",
+                );
+            }
+            let disjoint = support
+                .iter()
+                .all(|&token| !problem.target().is_positive(token));
+            if disjoint {
+                return found(
+                    Rational::zero(),
+                    Some(support),
+                    "p and q have no token in common: 0",
+                );
+            }
+            None
+        }
+        SchemeName::Product | SchemeName::Explicit => None,
+    }
+}
+
+fn scheme_row_bits(scheme: &dyn DraftScheme) -> f64 {
+    scheme
+        .draft()
+        .map_or_else(|| scheme.exact_bits(), |draft| draft.exact_bits() as f64)
+}
+
+/// Tokens of the law that stand in every set: the deterministic ones. With one
+/// set only, all but what `count` leaves are treated as drawn last.
+fn common_tokens(law: &ExactSetLaw, count: usize) -> Vec<usize> {
+    let mut sets = law.sets.iter();
+    let Some(first) = sets.next() else {
+        return Vec::new();
+    };
+    let mut common: Vec<usize> = first.iter().map(|&token| token as usize).collect();
+    for set in sets {
+        common.retain(|&token| set.contains(&(token as u32)));
+    }
+    common.truncate(count.max(usize::from(law.sets.len() == 1) * common.len()));
+    common
+}
+
+/// p(top) + sum over the other tokens x of min(p_x, D(top + x)), and the subset
+/// top + { x : D(top + x) > p_x }.
+fn minimum_with(problem: &Problem, law: &ExactSetLaw, top: &[usize]) -> (Rational, Vec<usize>) {
+    let target = problem.target().exact();
+    let mut sum: BigUint = top
+        .iter()
+        .map(|&token| &target.weights[token] * &law.total)
+        .sum();
+    let mut subset = top.to_vec();
+    for (set, weight) in law.sets.iter().zip(&law.weights) {
+        let last = set
+            .iter()
+            .map(|&token| token as usize)
+            .find(|token| !top.contains(token));
+        if let Some(last) = last {
+            let (p, q) = (&target.weights[last] * &law.total, weight * &target.total);
+            if q > p {
+                subset.push(last);
+            }
+            sum += p.min(q);
+        }
+    }
+    subset.sort_unstable();
+    let rate = ratio(&sum, &(&law.total * &target.total));
+    if rate.is_one() {
+        subset.clear();
+    }
+    (rate, subset)
+}
+
+/// p = q on R, renormalised, and 0 elsewhere.
+fn restriction(problem: &Problem) -> Option<Optimum> {
+    let (p, q) = (problem.target().exact(), problem.scheme().draft()?.exact());
+    let support = problem.target().support();
+    let inside: BigUint = support.iter().map(|&token| &q.weights[token]).sum();
+    let outside = &q.total - &inside;
+    let drafts = problem.drafts();
+    let proportional = support
+        .iter()
+        .all(|&token| &p.weights[token] * &inside == &q.weights[token] * &p.total);
+    if !proportional {
+        return None;
+    }
+    let missed = ratio(&Pow::pow(&outside, drafts), &Pow::pow(&q.total, drafts));
+    let subset = (0..problem.vocab())
+        .filter(|&token| p.weights[token].is_zero() && !q.weights[token].is_zero())
+        .collect();
+    Some(Optimum {
+        rate: Enclosure::exact(Rational::one() - missed),
+        subset: Some(subset),
+        note: Some("p is q restricted to a set R: 1 - (1 - q(R))^n".to_owned()),
+    })
+}
+
+fn bernoulli(problem: &Problem) -> Optimum {
+    let target = problem.target().exact();
+    let reach = |token: usize| {
+        // P(the token is among the drafts) = 1 - (mass of the other)^n
+        Rational::one() - problem.scheme().inside_exact(&[1 - token])
+    };
+    let mut rate = Rational::zero();
+    let mut subset = Vec::new();
+    for token in 0..2 {
+        let (p, reached) = (target.probability(token), reach(token));
+        if reached < p {
+            // Too rarely drafted: all drafts on the other token are one too many.
+            subset = vec![1 - token];
+        }
+        rate += p.min(reached);
+    }
+    Optimum {
+        rate: Enclosure::exact(rate),
+        subset: Some(subset),
+        note: Some("V = 2: min(p, 1-(1-q)^n) + min(1-p, 1-q^n)".to_owned()),
+    }
+}

@@ -1,0 +1,184 @@
+//! alpha* along one chain of subsets.
+
+use super::{Enclosure, Optimum};
+use crate::distribution::{PROBABILITY_RELATIVE_ERROR, Rational, TwoFloat};
+use crate::problem::Problem;
+use crate::scheme::{ScanStatus, SchemeName};
+use num_traits::Zero;
+use std::cmp::Ordering;
+
+/// Exact scans are done while the vocabulary times the bits of one exact Q stays
+/// below this.
+const EXACT_BITS_LIMIT: f64 = 2.0e6;
+
+/// What the scan of a scheme without a proof says about itself.
+const CONJECTURE: &str = "the subset proves the upper bound; that the best prefix is optimal under \
+    sequential sampling without replacement is a conjecture with evidence, not a theorem";
+
+/// Sorts tokens by q/p, largest first, and takes the best prefix H of
+/// `1 + min(0, P(H) - Q(H))`. `None` if the scheme is not ordered by one ratio.
+///
+/// Tokens with p = 0 come first, those with q = 0 last, those with neither are
+/// dropped. Proven to be alpha* for `with-replacement` and
+/// `distinct-conditioned` (Hu et al., Theorems 3 to 6, by q-convexity of Q). For
+/// sequential `without-replacement` at n >= 2 it is an upper bound that no known
+/// problem exceeds; the enclosure's lower bound is then the Lovász bound of the
+/// chain (the sum of the negative increments of P - Q), which is proven.
+///
+/// # Exactness
+/// Exact while the numbers are small, else enclosed: rounding of p, q, Q and of
+/// the sort (a mis-sorted pair has ratios within rounding of each other, which
+/// amounts to perturbing p by that much) is added to the bounds.
+///
+/// # Complexity
+/// O(V log V) and one prefix scan.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::optimum::ratio_scan;
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithReplacement;
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
+/// let optimum = ratio_scan::solve(&problem).unwrap();
+/// assert_eq!(optimum.rate.value, 0.9375);
+/// assert_eq!(optimum.subset.unwrap(), [0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn solve(problem: &Problem) -> Option<Optimum> {
+    if problem.scheme().scan_status() == ScanStatus::NotApplicable {
+        return None;
+    }
+    if exact_cost(problem) <= EXACT_BITS_LIMIT {
+        Some(exact(problem)?)
+    } else {
+        enclosed(problem)
+    }
+}
+
+fn exact_cost(problem: &Problem) -> f64 {
+    let scheme = problem.scheme();
+    let entries = match scheme.name() {
+        SchemeName::WithoutReplacement if problem.drafts() > 2 => scheme.set_count(),
+        _ => 0.0,
+    } + problem.vocab() as f64;
+    entries * (scheme.exact_bits() + problem.target().exact_bits() as f64)
+}
+
+/// The tokens by falling q/p, compared exactly; `None` without a single q.
+fn exact_order(problem: &Problem) -> Option<Vec<usize>> {
+    let (p, q) = (problem.target().exact(), problem.scheme().draft()?.exact());
+    let mut order: Vec<usize> = (0..problem.vocab())
+        .filter(|&i| !(p.weights[i].is_zero() && q.weights[i].is_zero()))
+        .collect();
+    order.sort_by(|&a, &b| {
+        // q_a / p_a against q_b / p_b
+        let left = &q.weights[a] * &p.weights[b];
+        let right = &q.weights[b] * &p.weights[a];
+        right.cmp(&left).then(a.cmp(&b))
+    });
+    Some(order)
+}
+
+/// The tokens by falling q/p in `f64`.
+pub fn float_order(target: &[f64], draft: &[f64]) -> Vec<usize> {
+    let key = |token: usize| {
+        let (p, q) = (target[token], draft[token]);
+        if p == 0.0 { f64::INFINITY } else { q / p }
+    };
+    let mut keyed: Vec<(f64, usize)> = (0..target.len())
+        .filter(|&token| target[token] > 0.0 || draft[token] > 0.0)
+        .map(|token| (key(token), token))
+        .collect();
+    keyed.sort_unstable_by(|a, b| match b.0.total_cmp(&a.0) {
+        Ordering::Equal => a.1.cmp(&b.1),
+        unequal => unequal,
+    });
+    keyed.into_iter().map(|(_, token)| token).collect()
+}
+
+fn exact(problem: &Problem) -> Option<Optimum> {
+    let order = exact_order(problem)?;
+    let inside = problem.scheme().prefix_scan_exact(&order);
+    let target = problem.target().exact();
+    let mut held = Rational::zero();
+    let mut best = (Rational::zero(), 0);
+    let mut previous = Rational::zero();
+    let mut lovasz = Rational::zero();
+    for (position, (&token, q)) in order.iter().zip(&inside).enumerate() {
+        held += target.probability(token);
+        let difference = &held - q;
+        let step = &difference - &previous;
+        if step < Rational::zero() {
+            lovasz += step;
+        }
+        if difference < best.0 {
+            best = (difference.clone(), position + 1);
+        }
+        previous = difference;
+    }
+    let one = Rational::from_integer(1.into());
+    let mut rate = Enclosure::exact(&one + &best.0);
+    let mut note = None;
+    if problem.scheme().scan_status() == ScanStatus::Conjectured {
+        if lovasz != best.0 {
+            rate.lower = crate::distribution::round_down(&(&one + lovasz)).max(0.0);
+        }
+        note = Some(CONJECTURE.to_owned());
+    }
+    Some(Optimum {
+        rate,
+        subset: Some(prefix(&order, best.1)),
+        note,
+    })
+}
+
+fn enclosed(problem: &Problem) -> Option<Optimum> {
+    let target = problem.target().probabilities();
+    let order = float_order(target, problem.scheme().draft()?.probabilities());
+    let scan = problem.scheme().prefix_scan(&order);
+    let mut held = TwoFloat::ZERO;
+    let mut best = (0.0f64, 0);
+    let mut previous = 0.0f64;
+    let mut lovasz = TwoFloat::ZERO;
+    for (position, (&token, &q)) in order.iter().zip(&scan.inside).enumerate() {
+        held += target[token];
+        let difference = (held - TwoFloat::from(q)).value();
+        lovasz += (difference - previous).min(0.0);
+        if difference < best.0 {
+            best = (difference, position + 1);
+        }
+        previous = difference;
+    }
+    // P and Q, the rounded sort (p perturbed by one rounding of q/p), the sum.
+    let error = scan.absolute_error + 2.0 * PROBABILITY_RELATIVE_ERROR + 4.0 * f64::EPSILON;
+    let value = 1.0 + best.0;
+    let mut note = None;
+    let lower = match problem.scheme().scan_status() {
+        ScanStatus::Proven => value - error,
+        _ => {
+            note = Some(CONJECTURE.to_owned());
+            1.0 + lovasz.value() - 2.0 * error * order.len() as f64
+        }
+    };
+    if !scan.proven {
+        let quadrature = "the error of the race integral is estimated by halving its step";
+        note = Some(note.map_or_else(|| quadrature.to_owned(), |n| format!("{n}; {quadrature}")));
+    }
+    let rate = Enclosure {
+        value: value.clamp(0.0, 1.0),
+        ..Enclosure::rate(value, lower, value + error)
+    };
+    Some(Optimum {
+        rate,
+        subset: Some(prefix(&order, best.1)),
+        note,
+    })
+}
+
+fn prefix(order: &[usize], length: usize) -> Vec<usize> {
+    let mut subset = order[..length].to_vec();
+    subset.sort_unstable();
+    subset
+}

@@ -1,0 +1,173 @@
+//! Problems: a target, a law of draft tuples, and what is expected of them.
+//!
+//! [`Problem`] is the single-step problem, [`BlockProblem`] a token tree. Both
+//! are validated when they are built, so that everything downstream is total.
+//! [`read`] reads the files.
+
+mod block;
+mod file;
+
+pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
+pub use file::{
+    Expected, ExpectedValue, FieldError, ProblemFileError, SCHEMA, VERIFIER_NAMES, parse_json,
+    parse_toml, read,
+};
+
+use crate::distribution::Target;
+use crate::scheme::{DraftScheme, SchemeName};
+use std::sync::Arc;
+
+/// The largest number of drafts that a problem may have.
+pub const MAX_DRAFTS: usize = 64;
+
+/// The largest vocabulary that a problem may have.
+pub const MAX_VOCAB: usize = 1 << 24;
+
+/// Why a target and a draft scheme do not make a problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProblemError {
+    /// p and q are over different vocabularies.
+    #[error("target has {target} entries and the draft {draft}; both must be over one vocabulary")]
+    Vocabulary {
+        /// Length of p.
+        target: usize,
+        /// Length of q.
+        draft: usize,
+    },
+    /// n out of range.
+    #[error("drafts is {drafts}; it must be in 1..={MAX_DRAFTS}")]
+    Drafts {
+        /// n as given.
+        drafts: usize,
+    },
+    /// More distinct tokens are to be drawn than there are tokens.
+    #[error(
+        "drafts is {drafts} and the vocabulary has {vocab} tokens; scheme {scheme} draws distinct \
+         tokens, so drafts must be at most {vocab}"
+    )]
+    MoreDraftsThanTokens {
+        /// n as given.
+        drafts: usize,
+        /// V.
+        vocab: usize,
+        /// The scheme.
+        scheme: SchemeName,
+    },
+}
+
+/// A single-step problem: p, the law of X, and n.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithReplacement;
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
+/// assert_eq!((problem.vocab(), problem.drafts()), (2, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Problem {
+    name: String,
+    target: Target,
+    scheme: Arc<dyn DraftScheme>,
+    expected: Option<Expected>,
+}
+
+impl Problem {
+    /// A problem without expected values.
+    ///
+    /// # Errors
+    /// Different vocabularies, n outside 1..=[`MAX_DRAFTS`], or n above V for
+    /// a scheme whose drafts are distinct.
+    pub fn new(
+        name: impl Into<String>,
+        target: Target,
+        scheme: impl DraftScheme + 'static,
+    ) -> Result<Self, ProblemError> {
+        Self::from_parts(name.into(), target, Arc::new(scheme), None)
+    }
+
+    fn from_parts(
+        name: String,
+        target: Target,
+        scheme: Arc<dyn DraftScheme>,
+        expected: Option<Expected>,
+    ) -> Result<Self, ProblemError> {
+        let (vocab, drafts) = (target.vocab(), scheme.drafts());
+        if scheme.vocab() != vocab {
+            return Err(ProblemError::Vocabulary {
+                target: vocab,
+                draft: scheme.vocab(),
+            });
+        }
+        if drafts == 0 || drafts > MAX_DRAFTS {
+            return Err(ProblemError::Drafts { drafts });
+        }
+        if drafts > vocab && scheme.name().draws_distinct_tokens() {
+            let scheme = scheme.name();
+            return Err(ProblemError::MoreDraftsThanTokens {
+                drafts,
+                vocab,
+                scheme,
+            });
+        }
+        Ok(Self {
+            name,
+            target,
+            scheme,
+            expected,
+        })
+    }
+
+    /// The problem's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// p.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The law of X.
+    pub fn scheme(&self) -> &dyn DraftScheme {
+        self.scheme.as_ref()
+    }
+
+    /// Vocabulary size V.
+    pub fn vocab(&self) -> usize {
+        self.target.vocab()
+    }
+
+    /// Number of drafts n.
+    pub fn drafts(&self) -> usize {
+        self.scheme.drafts()
+    }
+
+    /// What the file expects of the problem.
+    pub fn expected(&self) -> Option<&Expected> {
+        self.expected.as_ref()
+    }
+}
+
+/// What a problem file holds.
+#[derive(Clone, Debug)]
+pub enum AnyProblem {
+    /// A single-step problem.
+    Single(Problem),
+    /// A token tree.
+    Block(BlockProblem),
+}
+
+impl AnyProblem {
+    /// The problem's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Single(problem) => problem.name(),
+            Self::Block(problem) => problem.name(),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Independent draws conditioned on being different.
+
+use super::combinations::{choose, falling_factorial, for_each_combination};
+use super::mass::Weight;
+use super::without_replacement::by_falling_mass;
+use super::{
+    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+};
+use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use num_bigint::BigUint;
+use std::sync::OnceLock;
+
+/// n independent draws from q, conditioned on all of them being different:
+/// P(A(X) = A) is proportional to the product of q over A, and
+/// `Q(H) = e_n(q on H) / e_n(q)` with e_n the elementary symmetric polynomial.
+///
+/// It is **not** the law of [`super::WithoutReplacement`].
+///
+/// # Example
+/// ```
+/// use specgap::distribution::Draft;
+/// use specgap::scheme::{DistinctConditioned, DraftScheme};
+/// let scheme = DistinctConditioned::new(Draft::new(&[0.5, 0.3, 0.2])?, 2);
+/// assert!((scheme.inside(&[0, 1]) - 15.0 / 31.0).abs() < 1e-15);
+/// # Ok::<(), specgap::distribution::DistributionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DistinctConditioned {
+    draft: Draft,
+    drafts: usize,
+    by_mass: Vec<usize>,
+    draws: usize,
+    /// e_n(q) over the product of the n largest probabilities.
+    normaliser: f64,
+    /// e_n of the exact weights, once it is asked for.
+    exact_normaliser: OnceLock<BigUint>,
+}
+
+impl DistinctConditioned {
+    /// `drafts` (at least 1) draws from `draft`.
+    pub fn new(draft: Draft, drafts: usize) -> Self {
+        let by_mass = by_falling_mass(&draft);
+        let draws = drafts.max(1).min(by_mass.len());
+        let mut scheme = Self {
+            draft,
+            drafts: drafts.max(1),
+            by_mass,
+            draws,
+            normaliser: 1.0,
+            exact_normaliser: OnceLock::new(),
+        };
+        let mut whole = TwoFloat::ONE;
+        scheme.scaled_symmetric(&scheme.by_mass, |value| whole = value);
+        scheme.normaliser = whole.value();
+        scheme
+    }
+
+    /// W_k along a chain, each divided by the product of the k largest
+    /// probabilities: 1 <= W_n <= C(V, n) for the whole vocabulary, so nothing
+    /// under- or overflows however peaked q is.
+    fn scaled_symmetric(&self, order: &[usize], mut visit: impl FnMut(TwoFloat)) {
+        let row = self.draft.probabilities();
+        let largest: Vec<f64> = self.by_mass[..self.draws]
+            .iter()
+            .map(|&token| row[token])
+            .collect();
+        let mut scaled = vec![TwoFloat::ZERO; self.draws + 1];
+        scaled[0] = TwoFloat::ONE;
+        for &token in order {
+            if row[token] > 0.0 {
+                for k in (1..=self.draws).rev() {
+                    let factor = TwoFloat::from(row[token]).divided_by(largest[k - 1]);
+                    scaled[k] = scaled[k] + scaled[k - 1] * factor;
+                }
+            }
+            visit(scaled[self.draws]);
+        }
+    }
+
+    /// e_n of exact weights along a chain.
+    fn symmetric_exact(&self, order: &[usize], mut visit: impl FnMut(&BigUint)) {
+        let exact = self.draft.exact();
+        let mut sums = vec![BigUint::nil(); self.draws + 1];
+        sums[0] = BigUint::unit();
+        for &token in order {
+            for k in (1..=self.draws).rev() {
+                let grown = &sums[k - 1] * &exact.weights[token];
+                sums[k] += grown;
+            }
+            visit(&sums[self.draws]);
+        }
+    }
+
+    fn normaliser_exact(&self) -> &BigUint {
+        self.exact_normaliser.get_or_init(|| {
+            let mut last = BigUint::nil();
+            self.symmetric_exact(&self.by_mass, |value| last = value.clone());
+            last
+        })
+    }
+
+    /// Product of a set's probabilities over that of the n largest.
+    fn scaled_product(&self, mut members: Vec<f64>) -> f64 {
+        let row = self.draft.probabilities();
+        members.sort_by(|a, b| b.total_cmp(a));
+        members
+            .iter()
+            .zip(&self.by_mass)
+            .map(|(member, &token)| member / row[token])
+            .product()
+    }
+
+    fn tuples<M: Mass>(&self, orders: &M, visit: &mut dyn FnMut(&[u32], &M), masses: Vec<M>) {
+        let mut index = 0;
+        for_each_combination(self.by_mass.len(), self.draws, |subset| {
+            let share = masses[index].over(orders);
+            index += 1;
+            permutations(subset, &mut |order| {
+                let tuple: Vec<u32> = order.iter().map(|&r| token_id(self.by_mass[r])).collect();
+                visit(&tuple, &share);
+            });
+        });
+    }
+
+    fn sets(&self) -> SetFamily {
+        let mut sets = SetFamily::new();
+        for_each_combination(self.by_mass.len(), self.draws, |subset| {
+            let mut tokens: Vec<u32> = subset
+                .iter()
+                .map(|&rank| token_id(self.by_mass[rank]))
+                .collect();
+            tokens.sort_unstable();
+            sets.push(tokens);
+        });
+        sets
+    }
+
+    fn masses(&self) -> Vec<f64> {
+        let row = self.draft.probabilities();
+        let mut masses = Vec::new();
+        for_each_combination(self.by_mass.len(), self.draws, |subset| {
+            let members = subset.iter().map(|&rank| row[self.by_mass[rank]]).collect();
+            masses.push(self.scaled_product(members) / self.normaliser);
+        });
+        masses
+    }
+}
+
+fn permutations(items: &[usize], visit: &mut dyn FnMut(&[usize])) {
+    fn descend(chosen: &mut Vec<usize>, rest: &mut Vec<usize>, visit: &mut dyn FnMut(&[usize])) {
+        if rest.is_empty() {
+            visit(chosen);
+            return;
+        }
+        for index in 0..rest.len() {
+            let item = rest.remove(index);
+            chosen.push(item);
+            descend(chosen, rest, visit);
+            chosen.pop();
+            rest.insert(index, item);
+        }
+    }
+    descend(
+        &mut Vec::with_capacity(items.len()),
+        &mut items.to_vec(),
+        visit,
+    );
+}
+
+impl DraftScheme for DistinctConditioned {
+    fn name(&self) -> SchemeName {
+        SchemeName::DistinctConditioned
+    }
+    fn vocab(&self) -> usize {
+        self.draft.vocab()
+    }
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+    fn draft(&self) -> Option<&Draft> {
+        Some(&self.draft)
+    }
+    fn tuple_count(&self) -> f64 {
+        falling_factorial(self.by_mass.len(), self.draws)
+    }
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        let orders: f64 = (1..=self.draws).map(|k| k as f64).product();
+        self.tuples(
+            &orders,
+            &mut |tuple, mass| visit(tuple, *mass),
+            self.masses(),
+        );
+    }
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        let orders = (1..=self.draws as u64).fold(Rational::one_mass(), |product, k| {
+            product * Rational::from_count(k)
+        });
+        let law = self.exact_set_law();
+        let masses = law
+            .weights
+            .iter()
+            .map(|weight| ratio(weight, &law.total))
+            .collect();
+        self.tuples(&orders, visit, masses);
+    }
+    fn set_count(&self) -> f64 {
+        choose(self.by_mass.len(), self.draws)
+    }
+
+    fn set_law(&self) -> SetLaw {
+        let n = self.drafts as f64;
+        let relative_error = n * (n + 8.0) * f64::EPSILON;
+        SetLaw {
+            sets: self.sets(),
+            probabilities: self.masses(),
+            relative_error,
+        }
+    }
+
+    fn exact_bits(&self) -> f64 {
+        self.draft.exact_bits() as f64 * self.draws as f64
+    }
+
+    fn exact_set_law(&self) -> ExactSetLaw {
+        let exact = self.draft.exact();
+        let mut weights = Vec::new();
+        for_each_combination(self.by_mass.len(), self.draws, |subset| {
+            weights.push(
+                subset
+                    .iter()
+                    .map(|&r| &exact.weights[self.by_mass[r]])
+                    .product::<BigUint>(),
+            );
+        });
+        ExactSetLaw {
+            sets: self.sets(),
+            total: weights.iter().sum(),
+            weights,
+        }
+    }
+
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        let mut inside = Vec::with_capacity(order.len());
+        self.scaled_symmetric(order, |value| {
+            inside.push((value.value() / self.normaliser).min(1.0))
+        });
+        let absolute_error = (3.0 * self.drafts as f64 + 4.0) * f64::EPSILON;
+        PrefixScan {
+            inside,
+            absolute_error,
+            proven: true,
+        }
+    }
+
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        let normaliser = self.normaliser_exact();
+        let mut inside = Vec::with_capacity(order.len());
+        self.symmetric_exact(order, |value| inside.push(ratio(value, normaliser)));
+        inside
+    }
+
+    fn scan_status(&self) -> ScanStatus {
+        ScanStatus::Proven
+    }
+
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        if set.len() != self.draws {
+            return 0.0;
+        }
+        let row = self.draft.probabilities();
+        let members = set.iter().map(|&token| row[token as usize]).collect();
+        self.scaled_product(members) / self.normaliser
+    }
+
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        if set.len() != self.draws {
+            return Rational::zero_mass();
+        }
+        let exact = self.draft.exact();
+        let weight = set
+            .iter()
+            .map(|&token| &exact.weights[token as usize])
+            .product();
+        ratio(&weight, self.normaliser_exact())
+    }
+}

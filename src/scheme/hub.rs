@@ -1,0 +1,176 @@
+//! SpecHub's pairs.
+
+use super::without_replacement::by_falling_mass;
+use super::{
+    DraftScheme, ExactSetLaw, Greedy, Mass, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
+};
+use crate::distribution::{Draft, Rational, ratio};
+
+/// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
+/// id), the pair (x, a) has probability q(x) for x != a, and the pair (a, x)
+/// has probability `q(a) q(x) / (1 - q(a))`. If a is the whole support, the
+/// draw is just (a).
+///
+/// The set A(X) has the law of [`Greedy`] at n = 2, so both have one optimum.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::Draft;
+/// use specgap::scheme::{DraftScheme, Hub};
+/// let scheme = Hub::new(Draft::new(&[0.5, 0.25, 0.25])?);
+/// assert_eq!(scheme.hub(), 0);
+/// let mut tuples = Vec::new();
+/// scheme.for_each_tuple(&mut |x, probability| tuples.push((x.to_vec(), probability)));
+/// assert_eq!(tuples[0], (vec![1, 0], 0.25));
+/// assert_eq!(tuples[1], (vec![0, 1], 0.25));
+/// # Ok::<(), specgap::distribution::DistributionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Hub {
+    draft: Draft,
+    hub: usize,
+    /// The law of the set.
+    star: Greedy,
+}
+
+impl Hub {
+    /// Pairs around the most probable token of `draft`.
+    pub fn new(draft: Draft) -> Self {
+        let hub = by_falling_mass(&draft).first().copied().unwrap_or(0);
+        let star = Greedy::new(draft.clone(), 2);
+        Self { draft, hub, star }
+    }
+
+    /// The hub token a.
+    pub fn hub(&self) -> usize {
+        self.hub
+    }
+}
+
+impl DraftScheme for Hub {
+    fn name(&self) -> SchemeName {
+        SchemeName::Hub
+    }
+    fn vocab(&self) -> usize {
+        self.draft.vocab()
+    }
+    fn drafts(&self) -> usize {
+        2
+    }
+    fn draft(&self) -> Option<&Draft> {
+        Some(&self.draft)
+    }
+    fn tuple_count(&self) -> f64 {
+        (2.0 * (self.draft.support().len() as f64 - 1.0)).max(1.0)
+    }
+
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        let (row, hub) = (self.draft.probabilities(), token_id(self.hub));
+        let others: Vec<usize> = self
+            .draft
+            .support()
+            .into_iter()
+            .filter(|&token| token != self.hub)
+            .collect();
+        if others.is_empty() {
+            visit(&[hub], 1.0);
+        }
+        for token in others {
+            visit(&[token_id(token), hub], row[token]);
+            // q(x)/(1-q(a)) is the star's last draw, summed without cancellation.
+            visit(
+                &[hub, token_id(token)],
+                row[self.hub] * self.star.last()[token],
+            );
+        }
+    }
+
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        let (exact, hub) = (self.draft.exact(), token_id(self.hub));
+        let rest = &exact.total - &exact.weights[self.hub];
+        let others: Vec<usize> = self
+            .draft
+            .support()
+            .into_iter()
+            .filter(|&token| token != self.hub)
+            .collect();
+        if others.is_empty() {
+            visit(&[hub], &Rational::one_mass());
+        }
+        for token in others {
+            let q = exact.probability(token);
+            visit(&[token_id(token), hub], &q);
+            let second = exact.probability(self.hub) * ratio(&exact.weights[token], &rest);
+            visit(&[hub, token_id(token)], &second);
+        }
+    }
+
+    fn set_count(&self) -> f64 {
+        self.star.set_count()
+    }
+    fn set_law(&self) -> SetLaw {
+        self.star.set_law()
+    }
+    fn exact_bits(&self) -> f64 {
+        self.star.exact_bits()
+    }
+    fn exact_set_law(&self) -> ExactSetLaw {
+        self.star.exact_set_law()
+    }
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        self.star.prefix_scan(order)
+    }
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        self.star.prefix_scan_exact(order)
+    }
+    fn scan_status(&self) -> ScanStatus {
+        ScanStatus::NotApplicable
+    }
+
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        self.pair_sum(set, 0.0, |sum, probability| *sum += probability)
+    }
+
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        let mut sum = Rational::zero_mass();
+        let others: Vec<usize> = set
+            .iter()
+            .map(|&t| t as usize)
+            .filter(|&t| t != self.hub)
+            .collect();
+        let exact = self.draft.exact();
+        let alone = exact.weights[self.hub] == exact.total;
+        match (others.as_slice(), set.len()) {
+            ([], 1) if alone => Rational::one_mass(),
+            ([token], 2) if !alone => {
+                let rest = &exact.total - &exact.weights[self.hub];
+                sum += exact.probability(*token);
+                sum += exact.probability(self.hub) * ratio(&exact.weights[*token], &rest);
+                sum
+            }
+            _ => sum,
+        }
+    }
+}
+
+impl Hub {
+    /// Sums the pairs of one set straight from their definition.
+    fn pair_sum(&self, set: &[u32], mut sum: f64, add: impl Fn(&mut f64, f64)) -> f64 {
+        let row = self.draft.probabilities();
+        let others: Vec<usize> = set
+            .iter()
+            .map(|&t| t as usize)
+            .filter(|&t| t != self.hub)
+            .collect();
+        let alone = self.draft.support() == [self.hub];
+        match (others.as_slice(), set.len()) {
+            ([], 1) if alone => add(&mut sum, 1.0),
+            ([token], 2) if !alone => {
+                add(&mut sum, row[*token]);
+                add(&mut sum, row[self.hub] * self.star.last()[*token]);
+            }
+            _ => {}
+        }
+        sum
+    }
+}

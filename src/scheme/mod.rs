@@ -1,0 +1,280 @@
+//! Draft sampling schemes: the law D(X) of the draft tuple X = (x_1..x_n).
+//!
+//! A scheme knows four things about its law: its tuples one by one, the law of
+//! the *set* A(X) of distinct tokens (which is all that the optimum depends on),
+//! `Q(H) = P(every draft lies in H)`, and Q along a chain of growing H. Each in
+//! `f64` with a stated error, and exactly.
+//!
+//! | name | law | Q(H) |
+//! | --- | --- | --- |
+//! | `with-replacement` | i.i.d. from q | `q(H)^n` |
+//! | `without-replacement` | sequential draws, renormalised over the tokens left | no product form for n >= 3 |
+//! | `distinct-conditioned` | i.i.d. from q given that all n differ | `e_n(q on H) / e_n(q)` |
+//! | `greedy` | the n-1 most probable tokens, then one draw from the rest | `q(H - top)/(1 - q(top))` if H contains top, else 0 |
+//! | `hub` | SpecHub's pairs around a = argmax q | `q(H - a)/(1 - q(a))` if H contains a, else 0 |
+//! | `product` | independent draws from n distributions | product of `q_j(H)` |
+//! | `explicit` | a list of tuples with probabilities | by summation |
+//!
+//! `without-replacement` and `distinct-conditioned` are **different laws**. The
+//! first is what engines run (Hu et al., eq. 6; the Plackett-Luce law), the
+//! second is the law whose Q is the ratio of elementary symmetric polynomials
+//! that the same paper uses to compute the optimum (sec. 4.2.2). For
+//! q = (.5, .3, .2) and n = 2 the pair {0,1} has probability 0.514286 under the
+//! first and 0.483871 under the second. Neither stands in for the other here.
+//!
+//! **Small supports.** A scheme whose drafts are distinct returns the whole
+//! support of q when that holds fewer than n tokens; tuples are then shorter
+//! than n.
+
+mod combinations;
+mod distinct_conditioned;
+mod explicit;
+mod greedy;
+mod hub;
+mod mass;
+mod product;
+mod race;
+mod set_law;
+mod with_replacement;
+mod without_replacement;
+
+pub use distinct_conditioned::DistinctConditioned;
+pub use explicit::{Explicit, ExplicitError};
+pub use greedy::Greedy;
+pub use hub::Hub;
+pub use product::Product;
+pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
+pub use with_replacement::WithReplacement;
+pub use without_replacement::WithoutReplacement;
+
+pub(crate) use mass::Mass;
+
+use crate::distribution::{Draft, Rational};
+use std::fmt;
+use std::str::FromStr;
+
+/// The seven schemes by their names in problem files and reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemeName {
+    /// [`WithReplacement`]
+    WithReplacement,
+    /// [`WithoutReplacement`]
+    WithoutReplacement,
+    /// [`DistinctConditioned`]
+    DistinctConditioned,
+    /// [`Greedy`]
+    Greedy,
+    /// [`Hub`]
+    Hub,
+    /// [`Product`]
+    Product,
+    /// [`Explicit`]
+    Explicit,
+}
+
+impl SchemeName {
+    /// Every scheme.
+    pub const ALL: [Self; 7] = [
+        Self::WithReplacement,
+        Self::WithoutReplacement,
+        Self::DistinctConditioned,
+        Self::Greedy,
+        Self::Hub,
+        Self::Product,
+        Self::Explicit,
+    ];
+
+    /// The name as written in problem files, e.g. `with-replacement`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WithReplacement => "with-replacement",
+            Self::WithoutReplacement => "without-replacement",
+            Self::DistinctConditioned => "distinct-conditioned",
+            Self::Greedy => "greedy",
+            Self::Hub => "hub",
+            Self::Product => "product",
+            Self::Explicit => "explicit",
+        }
+    }
+
+    /// The law in one line, for reports.
+    pub fn law(self) -> &'static str {
+        match self {
+            Self::WithReplacement => "n independent draws from q",
+            Self::WithoutReplacement => {
+                "n sequential draws from q, each renormalised over the tokens not drawn yet \
+                 (not the same law as distinct-conditioned)"
+            }
+            Self::DistinctConditioned => {
+                "n independent draws from q, conditioned on all being different \
+                 (not the same law as without-replacement)"
+            }
+            Self::Greedy => "the n-1 most probable tokens of q, then one draw from the rest",
+            Self::Hub => "SpecHub's pairs around the most probable token of q",
+            Self::Product => "independent draws from n draft distributions",
+            Self::Explicit => "a list of tuples with probabilities",
+        }
+    }
+
+    /// True if all drafts of a tuple are different by construction, so that
+    /// n may not exceed V.
+    pub fn draws_distinct_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::WithoutReplacement | Self::DistinctConditioned | Self::Greedy | Self::Hub
+        )
+    }
+}
+
+impl fmt::Display for SchemeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A scheme name that is not one of [`SchemeName::ALL`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is not a draft scheme; choose one of with-replacement, without-replacement, \
+     distinct-conditioned, greedy, hub, product, explicit"
+)]
+pub struct UnknownScheme(pub String);
+
+impl FromStr for SchemeName {
+    type Err = UnknownScheme;
+    fn from_str(text: &str) -> Result<Self, UnknownScheme> {
+        Self::ALL
+            .into_iter()
+            .find(|name| name.as_str() == text)
+            .ok_or_else(|| UnknownScheme(text.to_owned()))
+    }
+}
+
+/// What is known about the ratio scan under a scheme: Q is *q-convex* when its
+/// growth per unit of q never falls along a chain of subsets, and then some
+/// prefix of the tokens sorted by q/p minimises P - Q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanStatus {
+    /// The best prefix is optimal, by a proof (Hu et al., Theorems 3 to 6).
+    Proven,
+    /// No counterexample is known and there is no proof; the best prefix is an
+    /// upper bound on the optimum, and is reported as one.
+    Conjectured,
+    /// The scan does not apply.
+    NotApplicable,
+}
+
+/// Q along a chain of prefixes, with the error that it may carry.
+#[derive(Clone, Debug)]
+pub struct PrefixScan {
+    /// Entry k is Q of the first k+1 tokens of the order.
+    pub inside: Vec<f64>,
+    /// Bound on the absolute error of every entry.
+    pub absolute_error: f64,
+    /// False where the bound rests on comparing two quadratures instead of on
+    /// an a-priori error analysis.
+    pub proven: bool,
+}
+
+/// A law of draft tuples over a vocabulary.
+///
+/// Implementations are validated when they are built; every method is total.
+pub trait DraftScheme: fmt::Debug + Send + Sync {
+    /// Which of the seven schemes this is.
+    fn name(&self) -> SchemeName;
+
+    /// Vocabulary size V.
+    fn vocab(&self) -> usize;
+
+    /// Number of drafts n.
+    fn drafts(&self) -> usize;
+
+    /// The draft model's distribution, where there is a single one.
+    fn draft(&self) -> Option<&Draft>;
+
+    /// Number of tuples of positive probability (an upper bound for `product`;
+    /// may exceed what can be enumerated).
+    fn tuple_count(&self) -> f64;
+
+    /// Visits every tuple of positive probability with its probability.
+    ///
+    /// # Complexity
+    /// O(n) a tuple; see [`Self::tuple_count`] before calling.
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64));
+
+    /// Visits every tuple of positive probability with its exact probability.
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational));
+
+    /// Number of sets A(X) of positive probability (an upper bound for
+    /// `product` and `explicit`).
+    fn set_count(&self) -> f64;
+
+    /// Law of the set A(X) in `f64`, every tuple with the same tokens merged.
+    fn set_law(&self) -> SetLaw;
+
+    /// Bits that an exact set probability's numerator may take, about.
+    fn exact_bits(&self) -> f64;
+
+    /// Law of the set A(X) as integer weights over a common total.
+    fn exact_set_law(&self) -> ExactSetLaw;
+
+    /// Q along the chain of prefixes of `order` (distinct tokens).
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan;
+
+    /// Q along the chain of prefixes of `order`, exactly.
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational>;
+
+    /// Whether sorting by q/p finds the optimal subset.
+    fn scan_status(&self) -> ScanStatus;
+
+    /// P(A(X) = `set`), from the definition and not from the merged law.
+    ///
+    /// `set` is strictly ascending. The relative error is at most
+    /// [`Self::set_probability_error`], up to [`UNDERFLOW`].
+    fn set_probability(&self, set: &[u32]) -> f64;
+
+    /// Bound on the relative error of [`Self::set_probability`].
+    fn set_probability_error(&self) -> f64 {
+        let n = self.drafts() as f64;
+        2.0 * n * (n + 8.0) * f64::EPSILON
+    }
+
+    /// P(A(X) = `set`) exactly, from the definition and not from the merged law.
+    fn set_probability_exact(&self, set: &[u32]) -> Rational;
+
+    /// Q(H) for a list of distinct tokens, in `f64`.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::Draft;
+    /// use specgap::scheme::{DraftScheme, WithReplacement};
+    /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+    /// assert_eq!(scheme.inside(&[0]), 0.5625);
+    /// assert_eq!(scheme.inside(&[]), 0.0);
+    /// # Ok::<(), specgap::distribution::DistributionError>(())
+    /// ```
+    fn inside(&self, subset: &[usize]) -> f64 {
+        self.prefix_scan(subset)
+            .inside
+            .last()
+            .copied()
+            .unwrap_or(0.0)
+    }
+
+    /// Q(H) for a list of distinct tokens, exactly.
+    fn inside_exact(&self, subset: &[usize]) -> Rational {
+        self.prefix_scan_exact(subset)
+            .pop()
+            .unwrap_or_else(Rational::zero_mass)
+    }
+}
+
+/// The token as the `u32` that tuples and sets hold.
+///
+/// Vocabularies are checked to fit when a problem is built.
+pub(crate) fn token_id(token: usize) -> u32 {
+    u32::try_from(token).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,418 @@
+//! Sequential draws, each renormalised over the tokens not drawn yet.
+
+use super::combinations::{Ranking, choose, falling_factorial, for_each_combination};
+use super::race;
+use super::{
+    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+};
+use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use num_bigint::BigUint;
+
+/// Up to this many n-subsets, Q along a chain is summed over the law of sets;
+/// above, it is the race integral.
+pub const LARGEST_ENUMERATED_LAW: f64 = 2.0e6;
+
+/// n sequential draws from q without replacement: the k-th draw has law q
+/// renormalised over the tokens not drawn before it (Hu et al., eq. 6; the
+/// Plackett-Luce law). This is what engines run.
+///
+/// It is **not** the law of [`super::DistinctConditioned`].
+///
+/// # Q(H)
+/// n = 1: q(H). n = 2: the sum over x in H of `a(x) (q(H) - q(x))` with
+/// `a(x) = q(x)/(1-q(x))`, O(V) along a chain. n >= 3: summed over the law of
+/// sets while there are at most [`LARGEST_ENUMERATED_LAW`] of them, else the
+/// race integral over `s e^{-st} P(N_t >= n) dt`, where N_t counts the tokens of
+/// H whose independent clocks of rate q have rung by t and s = 1 - q(H).
+///
+/// # Example
+/// ```
+/// use specgap::distribution::Draft;
+/// use specgap::scheme::{DraftScheme, WithoutReplacement};
+/// let scheme = WithoutReplacement::new(Draft::new(&[0.5, 0.3, 0.2])?, 2);
+/// assert!((scheme.inside(&[0, 1]) - 18.0 / 35.0).abs() < 1e-15);
+/// # Ok::<(), specgap::distribution::DistributionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WithoutReplacement {
+    draft: Draft,
+    drafts: usize,
+    /// Support by falling probability, ties by token id.
+    by_mass: Vec<usize>,
+    /// Draws that really happen: n, or the size of the support if smaller.
+    draws: usize,
+}
+
+impl WithoutReplacement {
+    /// `drafts` (at least 1) sequential draws from `draft`.
+    pub fn new(draft: Draft, drafts: usize) -> Self {
+        let by_mass = by_falling_mass(&draft);
+        let draws = drafts.max(1).min(by_mass.len());
+        Self {
+            draft,
+            drafts: drafts.max(1),
+            by_mass,
+            draws,
+        }
+    }
+
+    fn remaining<M: Mass>(&self) -> Remaining<M> {
+        let row = M::row(&self.draft);
+        Remaining::new(
+            self.by_mass
+                .iter()
+                .map(|&token| row[token].clone())
+                .collect(),
+        )
+    }
+
+    fn tuples<M: Mass>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
+        struct Walk<'a, M: Mass> {
+            scheme: &'a WithoutReplacement,
+            left: Remaining<M>,
+            tuple: Vec<u32>,
+            drawn: Vec<usize>,
+        }
+        fn descend<M: Mass>(walk: &mut Walk<'_, M>, mass: &M, visit: &mut dyn FnMut(&[u32], &M)) {
+            if walk.tuple.len() == walk.scheme.draws {
+                visit(&walk.tuple, mass);
+                return;
+            }
+            let mut sorted = walk.drawn.clone();
+            sorted.sort_unstable();
+            let rest = walk.left.without(&sorted);
+            for rank in 0..walk.scheme.by_mass.len() {
+                if walk.drawn.contains(&rank) {
+                    continue;
+                }
+                walk.drawn.push(rank);
+                walk.tuple.push(token_id(walk.scheme.by_mass[rank]));
+                let next = mass.times(&walk.left.masses[rank].over(&rest));
+                descend(walk, &next, visit);
+                walk.drawn.pop();
+                walk.tuple.pop();
+            }
+        }
+        let mut walk = Walk {
+            scheme: self,
+            left: self.remaining(),
+            tuple: Vec::new(),
+            drawn: Vec::new(),
+        };
+        descend(&mut walk, &M::one_mass(), visit);
+    }
+
+    /// Probabilities of all sets of `draws` tokens among `ranks` (positions in
+    /// `by_mass`), by growing subsets: f(A) sums f(A - x) q_x/(1 - q(A - x)).
+    fn subset_masses<M: Mass>(&self, ranks: &[usize], mut visit: impl FnMut(&[usize], M)) {
+        let left = self.remaining::<M>();
+        let ranking = Ranking::new(ranks.len(), self.draws);
+        let mut level = vec![M::one_mass()];
+        for size in 1..=self.draws {
+            // Each smaller subset's mass over what it leaves to draw from.
+            let mut share = Vec::with_capacity(level.len());
+            let mut index = 0;
+            for_each_combination(ranks.len(), size - 1, |subset| {
+                let drawn: Vec<usize> = subset.iter().map(|&i| ranks[i]).collect();
+                share.push(level[index].over(&left.without(&drawn)));
+                index += 1;
+            });
+            let last = size == self.draws;
+            let mut next = Vec::with_capacity(if last {
+                0
+            } else {
+                ranking.choose(ranks.len(), size)
+            });
+            for_each_combination(ranks.len(), size, |subset| {
+                let mut mass = M::zero_mass();
+                for (position, &member) in subset.iter().enumerate() {
+                    let before = subset
+                        .iter()
+                        .enumerate()
+                        .filter(|(i, _)| *i != position)
+                        .map(|(_, &m)| m);
+                    let factor = &share[ranking.rank(before)];
+                    mass.add(&left.masses[ranks[member]].times(factor));
+                }
+                if last {
+                    visit(subset, mass);
+                } else {
+                    next.push(mass);
+                }
+            });
+            level = next;
+        }
+    }
+
+    fn set_masses<M: Mass>(&self) -> (SetFamily, Vec<M>) {
+        let ranks: Vec<usize> = (0..self.by_mass.len()).collect();
+        let (mut sets, mut masses) = (SetFamily::new(), Vec::new());
+        let mut tokens: Vec<u32> = Vec::with_capacity(self.draws);
+        self.subset_masses(&ranks, |subset, mass: M| {
+            tokens.clear();
+            tokens.extend(subset.iter().map(|&rank| token_id(self.by_mass[rank])));
+            tokens.sort_unstable();
+            sets.push(tokens.iter().copied());
+            masses.push(mass);
+        });
+        (sets, masses)
+    }
+
+    /// Positions in `by_mass` of the tokens of a chain, `None` off the support.
+    fn ranks_of(&self, order: &[usize]) -> Vec<Option<usize>> {
+        let mut rank_of = vec![None; self.draft.vocab()];
+        for (rank, &token) in self.by_mass.iter().enumerate() {
+            rank_of[token] = Some(rank);
+        }
+        order.iter().map(|&token| rank_of[token]).collect()
+    }
+
+    fn scan_by_sets<M: Mass>(&self, order: &[usize]) -> Vec<M> {
+        let placed: Vec<(usize, usize)> = self
+            .ranks_of(order)
+            .into_iter()
+            .enumerate()
+            .filter_map(|(position, rank)| Some((rank?, position)))
+            .collect();
+        let mut gained = vec![M::zero_mass(); order.len()];
+        if placed.len() >= self.draws {
+            // `remaining` wants ascending ranks.
+            let mut placed = placed;
+            placed.sort_unstable();
+            let ranks: Vec<usize> = placed.iter().map(|&(rank, _)| rank).collect();
+            self.subset_masses(&ranks, |subset, mass: M| {
+                let complete = subset.iter().map(|&i| placed[i].1).max().unwrap_or(0);
+                gained[complete].add(&mass);
+            });
+        }
+        let mut held = M::zero_mass();
+        gained
+            .iter()
+            .map(|gain| {
+                held.add(gain);
+                held.clone()
+            })
+            .collect()
+    }
+
+    fn scan_pairs(&self, order: &[usize]) -> PrefixScan {
+        let left = self.remaining::<f64>();
+        let (mut q_held, mut a_held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO, TwoFloat::ZERO);
+        let values = self
+            .ranks_of(order)
+            .into_iter()
+            .map(|rank| {
+                if let Some(rank) = rank {
+                    let q = left.masses[rank];
+                    let a = TwoFloat::from(q).divided_by(left.without(&[rank]));
+                    // All terms are positive: nothing cancels.
+                    inside += a * q_held + a_held * q;
+                    q_held += q;
+                    a_held += a;
+                }
+                inside.value().min(1.0)
+            })
+            .collect();
+        PrefixScan {
+            inside: values,
+            absolute_error: 8.0 * f64::EPSILON,
+            proven: true,
+        }
+    }
+}
+
+/// Support by falling probability, ties by token id.
+pub(super) fn by_falling_mass(draft: &Draft) -> Vec<usize> {
+    let row = draft.probabilities();
+    let mut order = draft.support();
+    if draft.is_rational() {
+        let exact = draft.exact();
+        order.sort_by(|&a, &b| exact.weights[b].cmp(&exact.weights[a]).then(a.cmp(&b)));
+    } else {
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
+    }
+    order
+}
+
+/// Mass left after some tokens were drawn, without cancellation: the sum over
+/// everything below the longest drawn run of heaviest tokens, less the few
+/// drawn tokens in it, each of which is lighter than a token that is left.
+struct Remaining<M: Mass> {
+    masses: Vec<M>,
+    suffix: Vec<M::Sum>,
+}
+
+impl<M: Mass> Remaining<M> {
+    fn new(masses: Vec<M>) -> Self {
+        let suffix = M::suffix_sums(&masses);
+        Self { masses, suffix }
+    }
+
+    /// `drawn`: ascending ranks.
+    fn without(&self, drawn: &[usize]) -> M {
+        let run = drawn
+            .iter()
+            .enumerate()
+            .take_while(|&(i, &rank)| i == rank)
+            .count();
+        let others: Vec<M> = drawn[run..]
+            .iter()
+            .map(|&rank| self.masses[rank].clone())
+            .collect();
+        M::rest(&self.suffix[run], &others)
+    }
+}
+
+impl DraftScheme for WithoutReplacement {
+    fn name(&self) -> SchemeName {
+        SchemeName::WithoutReplacement
+    }
+    fn vocab(&self) -> usize {
+        self.draft.vocab()
+    }
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+    fn draft(&self) -> Option<&Draft> {
+        Some(&self.draft)
+    }
+    fn tuple_count(&self) -> f64 {
+        falling_factorial(self.by_mass.len(), self.draws)
+    }
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        self.tuples(&mut |tuple, mass: &f64| visit(tuple, *mass));
+    }
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        self.tuples(visit);
+    }
+    fn set_count(&self) -> f64 {
+        choose(self.by_mass.len(), self.draws)
+    }
+
+    fn set_law(&self) -> SetLaw {
+        let (sets, probabilities) = self.set_masses();
+        let n = self.drafts as f64;
+        SetLaw {
+            sets,
+            probabilities,
+            relative_error: n * (n + 8.0) * f64::EPSILON,
+        }
+    }
+
+    fn exact_bits(&self) -> f64 {
+        // Every set drawn on the way contributes a denominator.
+        let denominators: f64 = (1..self.draws)
+            .map(|size| choose(self.by_mass.len(), size))
+            .sum();
+        self.draft.exact_bits() as f64 * (denominators + 1.0)
+    }
+
+    fn exact_set_law(&self) -> ExactSetLaw {
+        let (sets, masses) = self.set_masses::<Rational>();
+        ExactSetLaw::from_probabilities(sets, &masses)
+    }
+
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        match self.draws {
+            1 => {
+                let row = self.draft.probabilities();
+                let mut held = TwoFloat::ZERO;
+                let inside = order
+                    .iter()
+                    .map(|&token| {
+                        held += row[token];
+                        held.value().min(1.0)
+                    })
+                    .collect();
+                PrefixScan {
+                    inside,
+                    absolute_error: 4.0 * f64::EPSILON,
+                    proven: true,
+                }
+            }
+            2 => self.scan_pairs(order),
+            _ if self.set_count() <= LARGEST_ENUMERATED_LAW => {
+                let inside: Vec<f64> = self.scan_by_sets(order);
+                let n = self.drafts as f64;
+                let absolute_error =
+                    (n * (n + 8.0) + self.set_count().sqrt() + order.len() as f64) * f64::EPSILON;
+                PrefixScan {
+                    inside,
+                    absolute_error,
+                    proven: true,
+                }
+            }
+            _ => race::scan(self.draft.probabilities(), self.draws, order),
+        }
+    }
+
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        if self.draws != 2 {
+            return self.scan_by_sets(order);
+        }
+        // The same closed form as in f64; a(x) = w_x / (S - w_x).
+        let exact = self.draft.exact();
+        let (mut held, mut a_held, mut inside) = (
+            BigUint::default(),
+            Rational::zero_mass(),
+            Rational::zero_mass(),
+        );
+        order
+            .iter()
+            .map(|&token| {
+                let weight = &exact.weights[token];
+                let a = ratio(weight, &(&exact.total - weight));
+                let q = ratio(weight, &exact.total);
+                inside += &a * ratio(&held, &exact.total) + &q * &a_held;
+                held += weight;
+                a_held += a;
+                inside.clone()
+            })
+            .collect()
+    }
+
+    fn scan_status(&self) -> ScanStatus {
+        if self.draws == 1 {
+            ScanStatus::Proven
+        } else {
+            ScanStatus::Conjectured
+        }
+    }
+
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        self.by_orders(set)
+    }
+
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        self.by_orders(set)
+    }
+}
+
+impl WithoutReplacement {
+    /// Sums the sequential law over all orders of the set, sharing prefixes
+    /// between orders only through the recursion on the set's own subsets.
+    fn by_orders<M: Mass>(&self, set: &[u32]) -> M {
+        let ranks = self.ranks_of(&set.iter().map(|&token| token as usize).collect::<Vec<_>>());
+        let mut ranks: Vec<usize> = match ranks.into_iter().collect::<Option<Vec<usize>>>() {
+            Some(ranks) if ranks.len() == self.draws => ranks,
+            _ => return M::zero_mass(),
+        };
+        ranks.sort_unstable();
+        let left = self.remaining::<M>();
+        let mut reached = vec![M::zero_mass(); 1 << ranks.len()];
+        reached[0] = M::one_mass();
+        for mask in 0..reached.len() - 1 {
+            let members = |bit: usize| mask >> bit & 1 == 1;
+            let drawn: Vec<usize> = (0..ranks.len())
+                .filter(|&bit| members(bit))
+                .map(|bit| ranks[bit])
+                .collect();
+            let share = reached[mask].over(&left.without(&drawn));
+            for bit in (0..ranks.len()).filter(|&bit| !members(bit)) {
+                let gain = left.masses[ranks[bit]].times(&share);
+                reached[mask | 1 << bit].add(&gain);
+            }
+        }
+        reached.pop().unwrap_or_else(M::zero_mass)
+    }
+}
