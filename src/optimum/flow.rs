@@ -17,6 +17,7 @@
 
 use super::{Capacity, Enclosure, Instance, Optimum, Rounding, ScaledInstance};
 use crate::distribution::{Rational, round_down, round_up};
+use crate::plan::{PlanMasses, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use num_bigint::BigUint;
@@ -320,6 +321,14 @@ impl SolvedFlow {
         }
     }
 
+    /// The instance that was solved.
+    pub fn instance(&self) -> ScaledInstance {
+        match self {
+            Self::Native(instance, _) => ScaledInstance::Native(instance.clone()),
+            Self::Big(instance, _) => ScaledInstance::Big(instance.clone()),
+        }
+    }
+
     /// alpha* with its subset: exact where the instance is, enclosed where
     /// capacities were rounded.
     pub fn optimum(&self) -> Optimum {
@@ -343,6 +352,63 @@ impl SolvedFlow {
             rate,
             subset: Some(subset.clone()),
             note: None,
+        }
+    }
+
+    /// The plan of a maximum flow: what each token is given, less what it cannot
+    /// take.
+    pub fn into_plan(self) -> TransportPlan {
+        fn accepted<C: Capacity>(instance: &Instance<C>, flow: Flow<C>) -> Vec<C> {
+            let mut over: Vec<C> = flow
+                .load
+                .iter()
+                .zip(&instance.demand)
+                .map(|(load, demand)| {
+                    let mut over = load.clone();
+                    over.lose(&load.clone().min(demand.clone()));
+                    over
+                })
+                .collect();
+            let mut given = flow.given;
+            for (entry, mass) in given.iter_mut().enumerate() {
+                let token = instance.sets.tokens()[entry] as usize;
+                let cut = mass.clone().min(over[token].clone());
+                mass.lose(&cut);
+                over[token].lose(&cut);
+            }
+            given
+        }
+        match self {
+            Self::Native(instance, flow) => {
+                let accepted = PlanMasses::Native(accepted(&instance, flow));
+                let Instance {
+                    sets,
+                    total,
+                    rounding,
+                    ..
+                } = instance;
+                TransportPlan {
+                    sets,
+                    accepted,
+                    total,
+                    rounding,
+                }
+            }
+            Self::Big(instance, flow) => {
+                let accepted = PlanMasses::Big(accepted(&instance, flow));
+                let Instance {
+                    sets,
+                    total,
+                    rounding,
+                    ..
+                } = instance;
+                TransportPlan {
+                    sets,
+                    accepted,
+                    total,
+                    rounding,
+                }
+            }
         }
     }
 }

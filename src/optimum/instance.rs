@@ -1,5 +1,6 @@
 //! The transport problem on merged sets, in integers.
 
+use crate::plan::Rounding;
 use crate::problem::Problem;
 use crate::scheme::{SetFamily, UNDERFLOW};
 use num_bigint::BigUint;
@@ -54,20 +55,6 @@ impl Capacity for BigUint {
     fn to_big(&self) -> BigUint {
         self.clone()
     }
-}
-
-/// How far an instance is from the problem it stands for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rounding {
-    /// Not at all: capacities are the exact probabilities times `total`.
-    None,
-    /// Capacities were rounded down to a grid.
-    Grid {
-        /// Each true capacity is at least its rounded one times this.
-        feasible_share: f64,
-        /// alpha* of the instance and of the problem differ by at most this.
-        absolute_error: f64,
-    },
 }
 
 /// Sets with capacities on one side, tokens with capacities on the other, in

@@ -122,6 +122,16 @@ impl Problem {
         })
     }
 
+    /// The same target under another law of X over the same vocabulary and with
+    /// as many drafts.
+    pub(crate) fn with_scheme(&self, scheme: Arc<dyn DraftScheme>) -> Self {
+        Self {
+            scheme,
+            expected: None,
+            ..self.clone()
+        }
+    }
+
     /// The problem's name.
     pub fn name(&self) -> &str {
         &self.name

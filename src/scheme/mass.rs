@@ -13,6 +13,8 @@ pub(crate) trait Mass: Clone {
     fn add(&mut self, other: &Self);
     fn times(&self, other: &Self) -> Self;
     fn over(&self, other: &Self) -> Self;
+    /// This less `other`, and not below zero.
+    fn left_after(&self, other: &Self) -> Self;
     fn row(distribution: &Distribution) -> Vec<Self>;
     fn from_count(count: u64) -> Self;
     /// suffix[k] = sum of the values from k on, less the listed values; the
@@ -43,6 +45,9 @@ impl Mass for f64 {
     }
     fn over(&self, other: &Self) -> Self {
         self / other
+    }
+    fn left_after(&self, other: &Self) -> Self {
+        (self - other).max(0.0)
     }
     fn row(distribution: &Distribution) -> Vec<Self> {
         distribution.probabilities().to_vec()
@@ -83,6 +88,13 @@ impl Mass for Rational {
     }
     fn over(&self, other: &Self) -> Self {
         self / other
+    }
+    fn left_after(&self, other: &Self) -> Self {
+        if self > other {
+            self - other
+        } else {
+            Self::zero()
+        }
     }
     fn row(distribution: &Distribution) -> Vec<Self> {
         let exact = distribution.exact();

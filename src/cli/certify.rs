@@ -1,0 +1,83 @@
+//! `specgap certify`.
+
+use super::output::{CliError, read_problems};
+use super::{Common, Format, Verdict};
+use crate::certify::Certificate;
+use crate::distribution::format_rational;
+use crate::problem::AnyProblem;
+use clap::Args;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Arguments of `specgap certify`.
+#[derive(Args, Debug)]
+pub(super) struct CertifyArgs {
+    /// The problem file.
+    problem: PathBuf,
+    /// The certificate, as `specgap solve --certificates` writes it.
+    certificate: PathBuf,
+}
+
+pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliError> {
+    let input = |message: String| CliError::Input {
+        path: args.certificate.clone(),
+        message,
+    };
+    let problems = read_problems(std::slice::from_ref(&args.problem))?;
+    let [(_, _, AnyProblem::Single(problem))] = problems.as_slice() else {
+        return Err(CliError::Input {
+            path: args.problem.clone(),
+            message: "give one single-step problem file".to_owned(),
+        });
+    };
+    let text = std::fs::read_to_string(&args.certificate).map_err(|source| CliError::File {
+        path: args.certificate.clone(),
+        action: "cannot be read",
+        source,
+    })?;
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let certificate: Certificate = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| input(error.to_string()))?;
+    deserializer
+        .end()
+        .map_err(|error| input(error.to_string()))?;
+
+    let mut out = std::io::stdout().lock();
+    let checked = certificate.check(problem);
+    let proved = checked
+        .as_ref()
+        .ok()
+        .and_then(|rate| rate.get().exact.as_ref())
+        .map(format_rational);
+    let reason = checked.as_ref().err().map(ToString::to_string);
+    match common.format {
+        Format::Json => {
+            let object = serde_json::json!({
+                "schema": crate::report::JSON_SCHEMA,
+                "problem": problem.name(),
+                "optimal_acceptance_rate": proved,
+                "valid": checked.is_ok(),
+                "reason": reason,
+            });
+            writeln!(out, "{object}")?;
+        }
+        Format::Text => match (&proved, &reason) {
+            (Some(value), _) => writeln!(
+                out,
+                "{}: the certificate proves alpha* = {value}, with tolerance 0",
+                problem.name()
+            )?,
+            (None, reason) => writeln!(
+                out,
+                "{}: REJECTED: {}",
+                problem.name(),
+                reason.as_deref().unwrap_or("it proves no exact value")
+            )?,
+        },
+    }
+    Ok(if checked.is_ok() {
+        Verdict::Agrees
+    } else {
+        Verdict::Disagrees
+    })
+}

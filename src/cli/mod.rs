@@ -1,0 +1,95 @@
+//! The command line: definitions, and one file per command.
+
+mod certify;
+mod output;
+mod solve;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::process::ExitCode;
+
+pub use output::CliError;
+
+/// Exact optimal-transport analysis of multi-draft speculative decoding.
+#[derive(Parser, Debug)]
+#[command(name = "specgap", version, about, long_about = None)]
+#[command(
+    after_help = "Exit codes: 0 everything checked agrees; 1 something disagrees or was \
+    refuted; 2 bad usage or bad input; 3 internal error (a bug)."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Options of every command.
+#[derive(Args, Debug, Clone)]
+pub struct Common {
+    /// Text for people, or JSON, one object a line.
+    #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
+    format: Format,
+    /// Worker threads; 0 takes one a core.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024), global = true)]
+    threads: u16,
+    /// Seed of everything that is random.
+    #[arg(long, default_value_t = 0, global = true)]
+    seed: u64,
+    /// More detail.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+    /// Only what is wrong, and the last line.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+/// Output formats.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Optimal acceptance rate by every method, its agreement and its certificate.
+    Solve(solve::SolveArgs),
+    /// Check a certificate of an optimal acceptance rate, without any solver.
+    Certify(certify::CertifyArgs),
+}
+
+/// Whether everything that was checked agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Exit code 0.
+    Agrees,
+    /// Exit code 1.
+    Disagrees,
+}
+
+/// Runs the command line and returns the exit code; everything is printed.
+pub fn run(cli: Cli) -> ExitCode {
+    let threads = usize::from(cli.common.threads);
+    // Fails only if a pool exists already, which then serves.
+    let _ = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global();
+    let outcome = match &cli.command {
+        Command::Solve(args) => solve::run(args, &cli.common),
+        Command::Certify(args) => certify::run(args, &cli.common),
+    };
+    match outcome {
+        Ok(Verdict::Agrees) => ExitCode::SUCCESS,
+        Ok(Verdict::Disagrees) => ExitCode::from(1),
+        // The reader went away, as in `specgap solve ... | head`.
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Printing, writing files whole, and errors with their exit codes.
+
+use crate::problem::{AnyProblem, ProblemFileError};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Why a command stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// A problem file is refused.
+    #[error(transparent)]
+    Problem(#[from] ProblemFileError),
+    /// A file cannot be read or written.
+    #[error("{path}: {action}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// `cannot be read` or `cannot be written`.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file's contents are refused.
+    #[error("{path}: {message}")]
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// The output cannot be written.
+    #[error("output: {0}")]
+    Output(#[from] io::Error),
+    /// A result cannot be written as JSON.
+    #[error("internal error: {0}; please report this as a bug")]
+    Json(#[from] serde_json::Error),
+}
+
+impl CliError {
+    /// 2 for bad input, 3 for a bug.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Json(_) => 3,
+            _ => 2,
+        }
+    }
+}
+
+/// Problem files, one after the other and each named once; folders are walked.
+pub(super) fn read_problems(
+    paths: &[PathBuf],
+) -> Result<Vec<(PathBuf, bool, AnyProblem)>, CliError> {
+    let mut problems = Vec::new();
+    for path in paths {
+        let walked = path.is_dir();
+        for (file, problem) in crate::problem::read(path)? {
+            problems.push((file, walked, problem));
+        }
+    }
+    Ok(problems)
+}
+
+/// Writes a file whole or not at all: to a temporary name beside it, then
+/// renamed.
+pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> {
+    let failed = |source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be written",
+        source,
+    };
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(contents)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// A progress bar on standard error, if that is a terminal and people read.
+pub(super) fn progress(length: usize, shown: bool, what: &'static str) -> ProgressBar {
+    if !shown || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length as u64);
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg} [{bar:32}] {pos}/{len} {elapsed} (left {eta})")
+    {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(what);
+    bar
+}
+
+/// Columns of the terminal, or 100.
+pub(super) fn width() -> u16 {
+    std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok())
+        .filter(|columns| (60..=400).contains(columns))
+        .unwrap_or(110)
+}

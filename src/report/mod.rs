@@ -1,0 +1,10 @@
+//! Results as people and programs read them: pure functions from a result to
+//! text. Nothing here computes.
+
+mod number;
+pub mod solve;
+
+pub use number::{exact_or_decimal, seconds};
+
+/// Version of the JSON that commands print.
+pub const JSON_SCHEMA: u32 = 1;

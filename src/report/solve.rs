@@ -1,0 +1,437 @@
+//! Reports of `specgap solve`.
+
+use super::{JSON_SCHEMA, exact_or_decimal, seconds};
+use crate::distribution::{Rational, format_rational};
+use crate::enclosure::Enclosure;
+use crate::solve::{Basis, MethodRun, Solution, Status};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Definitions that go under every text report.
+pub const DEFINITIONS: &str = "\
+alpha*      optimal acceptance rate: the largest P(output is one of the drafts) over all verifiers
+            whose output follows the target p exactly; dimensionless, in [0, 1]
+P(H), Q(H)  target mass of the token set H; probability that every draft lies in H
+exact       computed in rational arithmetic, checked with tolerance 0
+difference  |method - certified alpha*|; linear programs are floating point and agree within 1e-9
+status      optimal: answer with checked optimality conditions; imprecise: a solver's answer whose
+            recomputed conditions fail, shown and not counted; unsolved: no answer; skipped: not run";
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    problem: &'a str,
+    scheme: &'static str,
+    vocab: usize,
+    drafts: usize,
+    optimal_acceptance_rate: JsonRate,
+    methods: Vec<JsonMethod<'a>>,
+    certificate: JsonCertificate<'a>,
+    agreement: JsonAgreement<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<JsonExpected<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_law_without_replacement: Option<JsonSibling>,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct JsonRate {
+    value: f64,
+    lower: f64,
+    upper: f64,
+    exact: Option<String>,
+}
+
+impl From<&Enclosure> for JsonRate {
+    fn from(rate: &Enclosure) -> Self {
+        let exact = rate.exact.as_ref().map(format_rational);
+        Self {
+            value: rate.value,
+            lower: rate.lower,
+            upper: rate.upper,
+            exact,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonMethod<'a> {
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'static str>,
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<String>,
+    seconds: f64,
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    primal_infeasibility: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dual_infeasibility: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duality_gap: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subset: Option<&'a [usize]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JsonCertificate<'a> {
+    subset: &'a [usize],
+    flow_equals_cut: bool,
+    basis: &'static str,
+    target_mass: f64,
+    inside: f64,
+    statement: String,
+}
+
+#[derive(Serialize)]
+struct JsonAgreement<'a> {
+    max_abs_difference: f64,
+    methods: usize,
+    ok: bool,
+    complaints: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JsonExpected<'a> {
+    ok: bool,
+    optimal_acceptance_rate: &'a str,
+    tolerance: f64,
+    source: Option<&'a str>,
+    complaint: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JsonSibling {
+    scheme: &'static str,
+    optimal_acceptance_rate: JsonRate,
+    difference: f64,
+}
+
+#[derive(Serialize)]
+struct JsonSkipped<'a> {
+    schema: u32,
+    problem: &'a str,
+    status: &'static str,
+    reason: &'a str,
+}
+
+/// One JSON object on one line.
+///
+/// # Errors
+/// None that a `Solution` can cause; serialisation is fallible by type.
+pub fn json(solution: &Solution) -> serde_json::Result<String> {
+    let rate = &solution.optimal_acceptance_rate;
+    serde_json::to_string(&Json {
+        schema: JSON_SCHEMA,
+        problem: &solution.problem,
+        scheme: solution.scheme.as_str(),
+        vocab: solution.vocab,
+        drafts: solution.drafts,
+        optimal_acceptance_rate: rate.into(),
+        methods: solution.methods.iter().map(json_method).collect(),
+        certificate: JsonCertificate {
+            subset: &solution.proof.subset,
+            flow_equals_cut: solution.proof.basis == Basis::FlowEqualsCut && rate.exact.is_some(),
+            basis: basis(solution.proof.basis),
+            target_mass: solution.proof.target_mass,
+            inside: solution.proof.inside,
+            statement: statement(solution),
+        },
+        agreement: JsonAgreement {
+            max_abs_difference: solution.agreement.max_abs_difference,
+            methods: solution.agreement.methods,
+            ok: solution.agreement.complaints.is_empty(),
+            complaints: &solution.agreement.complaints,
+        },
+        expected: solution.expected.as_ref().map(|check| JsonExpected {
+            ok: check.complaint.is_none(),
+            optimal_acceptance_rate: &check.expected,
+            tolerance: check.tolerance,
+            source: check.source.as_deref(),
+            complaint: check.complaint.as_deref(),
+        }),
+        other_law_without_replacement: solution.sibling.as_ref().map(|sibling| JsonSibling {
+            scheme: sibling.scheme.as_str(),
+            optimal_acceptance_rate: (&sibling.rate).into(),
+            difference: sibling.rate.value - rate.value,
+        }),
+        ok: solution.ok(),
+    })
+}
+
+/// The JSON object of a problem that a command does not take.
+///
+/// # Errors
+/// As for [`json`].
+pub fn json_skipped(problem: &str, reason: &str) -> serde_json::Result<String> {
+    serde_json::to_string(&JsonSkipped {
+        schema: JSON_SCHEMA,
+        problem,
+        status: "skipped",
+        reason,
+    })
+}
+
+fn json_method(run: &MethodRun) -> JsonMethod<'_> {
+    let rigorous = run.rate.as_ref().filter(|_| run.backend.is_none());
+    JsonMethod {
+        name: run.method.as_str(),
+        backend: run.backend.map(crate::lp::BackendName::as_str),
+        value: run.rate.as_ref().map(|rate| rate.value),
+        lower: rigorous.map(|rate| rate.lower),
+        upper: rigorous.map(|rate| rate.upper),
+        exact: rigorous
+            .and_then(|rate| rate.exact.as_ref())
+            .map(format_rational),
+        seconds: run.seconds,
+        status: run.status.as_str(),
+        reason: run.status.reason(),
+        primal_infeasibility: run.residuals.map(|r| r.primal_infeasibility),
+        dual_infeasibility: run.residuals.map(|r| r.dual_infeasibility),
+        duality_gap: run.residuals.map(|r| r.duality_gap),
+        subset: run.subset.as_deref(),
+        note: run.note.as_deref(),
+    }
+}
+
+fn basis(basis: Basis) -> &'static str {
+    match basis {
+        Basis::FlowEqualsCut => "flow equals cut, exactly",
+        Basis::FlowMeetsCut => "flow and cut on capacities rounded to 2^-120, enclosed",
+        Basis::Subset => "subset above, theorem below",
+    }
+}
+
+/// The proof of a solution in words.
+pub fn statement(solution: &Solution) -> String {
+    let proof = &solution.proof;
+    let rate = &solution.optimal_acceptance_rate;
+    let number = |value: f64, exact: Option<&Rational>| match exact {
+        Some(exact) if format_rational(exact).len() <= 24 => format_rational(exact),
+        _ => format!("{value}"),
+    };
+    let p = number(proof.target_mass, proof.exact.as_ref().map(|(p, _)| p));
+    let q = number(proof.inside, proof.exact.as_ref().map(|(_, q)| q));
+    let rejected = match &proof.exact {
+        Some((p, q)) => number(proof.inside - proof.target_mass, Some(&(q - p))),
+        None => format!("{}", proof.inside - proof.target_mass),
+    };
+    let drafts = match solution.drafts {
+        1 => "The draft lies".to_owned(),
+        n => format!("All {n} drafts lie"),
+    };
+    let above = if proof.subset.is_empty() {
+        "No set of tokens is drafted more often than the target can absorb, so nothing forces a \
+         rejection."
+            .to_owned()
+    } else {
+        format!(
+            "{drafts} in H = {} with probability Q(H) = {q}; then only tokens of H can be accepted, \
+             and the target has room for P(H) = {p} of them. So every verifier rejects at least \
+             Q(H) - P(H) = {rejected}.",
+            set(&proof.subset)
+        )
+    };
+    let below = match proof.basis {
+        Basis::FlowEqualsCut if rate.exact.is_some() => format!(
+            "A plan that accepts {} was checked entry by entry in exact arithmetic: flow = cut.",
+            number(rate.value, rate.exact.as_ref())
+        ),
+        Basis::FlowEqualsCut => "The plan and the subset do not meet.".to_owned(),
+        Basis::FlowMeetsCut => format!(
+            "A plan that accepts at least {} was checked entry by entry; rounding is in the bounds.",
+            rate.lower
+        ),
+        Basis::Subset => format!(
+            "The problem is too large for a plan; that at least {} can be accepted follows from \
+             the method's own bound.",
+            rate.lower
+        ),
+    };
+    format!("{above} {below}")
+}
+
+/// A set of tokens, cut short in the middle if it is long.
+fn set(tokens: &[usize]) -> String {
+    let list = |tokens: &[usize]| {
+        tokens
+            .iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if tokens.len() <= 16 {
+        return format!("{{{}}}", list(tokens));
+    }
+    let (head, tail) = (&tokens[..8], &tokens[tokens.len() - 4..]);
+    format!(
+        "{{{}, ..., {}}} ({} tokens)",
+        list(head),
+        list(tail),
+        tokens.len()
+    )
+}
+
+/// A report for people; `width` wraps the table and the prose.
+pub fn text(solution: &Solution, width: u16) -> String {
+    let rate = &solution.optimal_acceptance_rate;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{}\n  {}: {}\n  V = {}, n = {}",
+        solution.problem,
+        solution.scheme,
+        solution.scheme.law(),
+        solution.vocab,
+        solution.drafts
+    );
+    let _ = match &rate.exact {
+        Some(exact) => writeln!(out, "  alpha* = {}", exact_or_decimal(exact, rate.value)),
+        None => writeln!(
+            out,
+            "  alpha* = {} enclosed in [{}, {}], width {:.1e}",
+            rate.value,
+            rate.lower,
+            rate.upper,
+            rate.width()
+        ),
+    };
+    let mut table = Table::new();
+    table
+        .load_preset(presets::UTF8_BORDERS_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width)
+        .set_header(["method", "solver", "alpha*", "difference", "time", "status"]);
+    for run in &solution.methods {
+        table.add_row(row(run, rate));
+    }
+    for column in [2, 3, 4] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for line in table.to_string().lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    for run in &solution.methods {
+        let name = run.method.as_str();
+        let solver = run
+            .backend
+            .map_or(String::new(), |b| format!(" ({})", b.as_str()));
+        if let (Some(note), true) = (&run.note, run.status == Status::Optimal) {
+            let _ = wrap(&mut out, &format!("{name}{solver}: {note}"), width);
+        }
+        if let Status::Unsolved(reason) = &run.status {
+            let _ = wrap(
+                &mut out,
+                &format!("{name}{solver} unsolved: {reason}"),
+                width,
+            );
+        }
+    }
+    let verdict = if solution.agreement.complaints.is_empty() {
+        "agree"
+    } else {
+        "DISAGREE"
+    };
+    let _ = writeln!(
+        out,
+        "  {} methods {verdict}; largest difference {:.1e}",
+        solution.agreement.methods, solution.agreement.max_abs_difference
+    );
+    for complaint in &solution.agreement.complaints {
+        let _ = wrap(&mut out, &format!("DISAGREES: {complaint}"), width);
+    }
+    let _ = wrap(
+        &mut out,
+        &format!("certificate: {}", statement(solution)),
+        width,
+    );
+    if let Some(sibling) = &solution.sibling {
+        let line = format!(
+            "not the same law: under {} alpha* is {} ({:+.6} against this one)",
+            sibling.scheme,
+            sibling.rate.value,
+            sibling.rate.value - rate.value
+        );
+        let _ = wrap(&mut out, &line, width);
+    }
+    if let Some(check) = &solution.expected {
+        let source = check
+            .source
+            .as_deref()
+            .map_or(String::new(), |s| format!(" ({s})"));
+        let line = match &check.complaint {
+            None => format!("expected: {}{source}: ok", check.expected),
+            Some(complaint) => format!("EXPECTATION FAILS: {complaint}{source}"),
+        };
+        let _ = wrap(&mut out, &line, width);
+    }
+    out
+}
+
+fn row(run: &MethodRun, certified: &Enclosure) -> [String; 6] {
+    let value = run
+        .rate
+        .as_ref()
+        .map_or_else(String::new, |rate| format!("{:.12}", rate.value));
+    let difference = run.rate.as_ref().map_or_else(String::new, |rate| {
+        if rate.exact.is_some() && rate.exact == certified.exact {
+            "0".to_owned()
+        } else {
+            format!("{:.1e}", (rate.value - certified.value).abs())
+        }
+    });
+    let status = match &run.status {
+        Status::Skipped(reason) => format!("skipped: {reason}"),
+        Status::Optimal if run.rate.as_ref().is_some_and(|rate| rate.exact.is_some()) => {
+            "optimal, exact".to_owned()
+        }
+        other => other.as_str().to_owned(),
+    };
+    let time = if matches!(run.status, Status::Skipped(_)) {
+        String::new()
+    } else {
+        seconds(run.seconds)
+    };
+    let backend = run
+        .backend
+        .map_or("", crate::lp::BackendName::as_str)
+        .to_owned();
+    [
+        run.method.as_str().to_owned(),
+        backend,
+        value,
+        difference,
+        time,
+        status,
+    ]
+}
+
+/// Appends a paragraph, wrapped and indented by two, hanging by four.
+fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
+    let width = usize::from(width).max(40);
+    let mut line = String::from("  ");
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > width && line.trim() != "" {
+            writeln!(out, "{line}")?;
+            line = String::from("    ");
+        }
+        if !line.ends_with(' ') {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{line}")
+}

@@ -1,0 +1,250 @@
+//! The three linear programs on every solver.
+
+use super::{LP_TOLERANCE, Limits, Method, MethodRun, Status};
+use crate::certify::{self, Residuals};
+use crate::distribution::compensated_sum;
+use crate::enclosure::Enclosure;
+use crate::lp::formulation::{TupleLaw, dual, full, membership};
+use crate::lp::{Backend, BackendName, LinearProgram, LpAnswer, LpStatus};
+use crate::plan::Coupling;
+use crate::problem::Problem;
+use std::time::Instant;
+
+/// Runs full, membership and dual program on each backend.
+pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
+    let tuples = problem.scheme().tuple_count();
+    let members = tuples * (problem.drafts().min(problem.vocab()) as f64);
+    let sizes = [
+        (Method::FullLp, tuples * problem.vocab() as f64),
+        (Method::MembershipLp, members),
+        (Method::DualLp, tuples + problem.vocab() as f64),
+    ];
+    let limit = |backend| match backend {
+        BackendName::Highs => limits.highs_variables,
+        BackendName::MiniLp => limits.minilp_variables,
+    };
+    // The dual has one row a membership, which is what it costs.
+    let fits = |method, backend| {
+        let size = sizes
+            .iter()
+            .find(|(name, _)| *name == method)
+            .map_or(0.0, |(_, size)| *size);
+        let cost = if method == Method::DualLp {
+            members.max(size)
+        } else {
+            size
+        };
+        if cost <= limit(backend) {
+            Ok(())
+        } else {
+            Err((cost, limit(backend)))
+        }
+    };
+    let any = sizes.iter().any(|&(method, _)| {
+        BackendName::ALL
+            .iter()
+            .any(|&backend| fits(method, backend).is_ok())
+    });
+    let law = any.then(|| TupleLaw::of(problem.scheme()));
+
+    let mut answers = Vec::new();
+    let mut runs = Vec::new();
+    for (method, _) in sizes {
+        for backend in BackendName::ALL {
+            let skip = |reason: String| MethodRun::skipped(method, Some(backend), reason);
+            let Some(solver) = backend.backend() else {
+                runs.push(skip(
+                    "this build has no HiGHS; build with --features highs".to_owned(),
+                ));
+                continue;
+            };
+            if let Err((cost, limit)) = fits(method, backend) {
+                let unit = if method == Method::DualLp {
+                    "rows"
+                } else {
+                    "variables"
+                };
+                runs.push(skip(format!(
+                    "{cost:.3e} {unit} exceed the limit of {limit:.3e}"
+                )));
+                continue;
+            }
+            let Some(law) = &law else { continue };
+            let (run, answer) = run_one(problem, law, method, solver.as_ref());
+            runs.push(run);
+            answers.push((method, backend, answer));
+        }
+    }
+    // minilp gives no multipliers: the membership program and the dual program
+    // are each other's dual, so each one's answer proves the other's.
+    if let Some(law) = &law {
+        let target = problem.target().probabilities();
+        for run in &mut runs {
+            let Some(backend) = run.backend.filter(|_| run.status == Status::Imprecise) else {
+                continue;
+            };
+            let find = |wanted: Method| {
+                answers
+                    .iter()
+                    .find(|(method, name, _)| *method == wanted && *name == backend)
+                    .and_then(|(_, _, answer)| answer.primal.as_deref())
+            };
+            let (Some(y), Some(own)) = (find(Method::DualLp), find(run.method)) else {
+                continue;
+            };
+            run.residuals = paired(target, law, run.method, own, y, find(Method::MembershipLp));
+            run.status = judge(run.residuals);
+        }
+    }
+    runs
+}
+
+/// Residuals of an answer whose multipliers come from the other program.
+fn paired(
+    target: &[f64],
+    law: &TupleLaw,
+    method: Method,
+    own: &[f64],
+    dual_answer: &[f64],
+    membership_answer: Option<&[f64]>,
+) -> Option<Residuals> {
+    match method {
+        Method::FullLp => {
+            let heaviest = (0..target.len()).max_by(|&a, &b| target[a].total_cmp(&target[b]))?;
+            // The heaviest token's row is left out: shift its multiplier to 0.
+            let shift = dual_answer[heaviest];
+            let multipliers: Vec<f64> = (0..target.len())
+                .filter(|&token| token != heaviest)
+                .map(|token| dual_answer[token] - shift)
+                .chain(dual_answer[target.len()..].iter().map(|z| z + shift))
+                .collect();
+            certify::residuals(&full(target, law), own, &multipliers)
+        }
+        Method::MembershipLp => certify::residuals(&membership(target, law).0, own, dual_answer),
+        _ => certify::residuals(&dual(target, law), own, membership_answer?),
+    }
+}
+
+fn judge(residuals: Option<Residuals>) -> Status {
+    let good = residuals.is_some_and(|r| {
+        r.primal_infeasibility <= LP_TOLERANCE
+            && r.dual_infeasibility <= LP_TOLERANCE
+            && r.duality_gap <= LP_TOLERANCE
+    });
+    if good {
+        Status::Optimal
+    } else {
+        Status::Imprecise
+    }
+}
+
+fn run_one(
+    problem: &Problem,
+    law: &TupleLaw,
+    method: Method,
+    solver: &dyn Backend,
+) -> (MethodRun, LpAnswer) {
+    let target = problem.target().probabilities();
+    let started = Instant::now();
+    let (program, pairs): (LinearProgram, Vec<(usize, usize)>) = match method {
+        Method::FullLp => (full(target, law), Vec::new()),
+        Method::MembershipLp => membership(target, law),
+        _ => (dual(target, law), Vec::new()),
+    };
+    let answer = solver.solve(&program);
+    let seconds = started.elapsed().as_secs_f64();
+    let mut run = MethodRun::skipped(method, Some(solver.name()), "");
+    run.seconds = seconds;
+    match (&answer.status, &answer.primal) {
+        (LpStatus::Optimal, Some(primal)) => {
+            let value = program.objective_at(primal);
+            run.rate = Some(Enclosure {
+                value,
+                lower: value,
+                upper: value,
+                exact: None,
+            });
+            run.residuals = answer
+                .dual
+                .as_ref()
+                .and_then(|multipliers| certify::residuals(&program, primal, multipliers));
+            run.status = judge(run.residuals);
+            match method {
+                Method::MembershipLp => {
+                    let accepted = pairs
+                        .iter()
+                        .zip(primal)
+                        .map(|(&(tuple, token), &mass)| (tuple, token, mass));
+                    let coupling = Coupling::extend_float(problem, accepted);
+                    let (error, accepted) = certify::coupling_float(problem, &coupling);
+                    run.note = Some(format!(
+                        "extended to a full coupling: accepts {accepted:.12}, largest error of a \
+                         marginal {error:.1e}"
+                    ));
+                }
+                Method::DualLp => {
+                    let (subset, integral) = vertex(target, law, primal);
+                    run.note = Some(if integral {
+                        "the answer is a 0/1 vertex: H = {i : y_i = 1}".to_owned()
+                    } else {
+                        "the answer is not a vertex; H is its best level set {i : y_i >= t}"
+                            .to_owned()
+                    });
+                    run.subset = Some(subset);
+                }
+                _ => {}
+            }
+        }
+        (LpStatus::Infeasible, _) => {
+            run.status = Status::Unsolved("the solver calls the program infeasible".to_owned());
+        }
+        (LpStatus::Unbounded, _) => {
+            run.status = Status::Unsolved("the solver calls the program unbounded".to_owned());
+        }
+        (LpStatus::Failed(reason), _) => run.status = Status::Unsolved(reason.clone()),
+        (LpStatus::Optimal, None) => {
+            run.status = Status::Unsolved("the solver returned no solution".to_owned());
+        }
+    }
+    (run, answer)
+}
+
+/// A 0/1 vertex of the dual from any optimal answer: by total unimodularity
+/// every level set {i : y_i >= t}, 0 < t <= 1, is optimal; the best of them by
+/// the dual objective is taken. Also whether the answer was 0/1 to begin with.
+fn vertex(target: &[f64], law: &TupleLaw, answer: &[f64]) -> (Vec<usize>, bool) {
+    let y = &answer[..target.len()];
+    let near = |value: f64, whole: f64| (value - whole).abs() <= LP_TOLERANCE;
+    let integral = answer
+        .iter()
+        .all(|&value| near(value, 0.0) || near(value, 1.0));
+    let mut levels: Vec<f64> = y
+        .iter()
+        .copied()
+        .filter(|&value| value > LP_TOLERANCE)
+        .collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup_by(|a, b| near(*a, *b));
+    let mut best = (1.0, Vec::new());
+    for level in levels {
+        let inside = |token: usize| y[token] >= level - LP_TOLERANCE;
+        // y = 1 on H, and z = 1 on every tuple that is not inside H
+        let mass = (0..target.len())
+            .filter(|&token| inside(token))
+            .map(|token| target[token]);
+        let uncovered = law
+            .tuples
+            .iter()
+            .zip(&law.probabilities)
+            .filter(|(tuple, _)| !tuple.iter().all(|&token| inside(token as usize)))
+            .map(|(_, &probability)| probability);
+        let value = compensated_sum(mass.chain(uncovered));
+        if value < best.0 {
+            best = (
+                value,
+                (0..target.len()).filter(|&token| inside(token)).collect(),
+            );
+        }
+    }
+    (best.1, integral)
+}

@@ -1,0 +1,643 @@
+//! One problem, every method, one verdict.
+//!
+//! [`solve`] runs the five formulations and whatever algorithm applies, lets
+//! [`crate::certify`] recompute the answer, and reports how far each method is
+//! from it. A method that does not fit is listed as skipped, with the reason.
+
+mod expectation;
+mod lps;
+
+pub use expectation::ExpectationCheck;
+
+use crate::certify::{self, Certified, Residuals};
+use crate::distribution::{Rational, format_rational};
+use crate::enclosure::Enclosure;
+use crate::lp::BackendName;
+use crate::optimum::{
+    Optimum, ScaledInstance, closed_form, enumeration, flow, ratio_scan, submodular,
+};
+use crate::plan::{Rounding, TransportPlan};
+use crate::problem::Problem;
+use crate::scheme::{DistinctConditioned, DraftScheme, ScanStatus, SchemeName, WithoutReplacement};
+use std::time::Instant;
+
+/// Two floating-point solvers agree with the certified value within this.
+pub const LP_TOLERANCE: f64 = 1e-9;
+
+/// What each method may take. Beyond it the method is skipped, and says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Variables of a linear program for HiGHS.
+    pub highs_variables: f64,
+    /// Variables of a linear program for minilp.
+    pub minilp_variables: f64,
+    /// Entries of the merged sets for the maximum flow.
+    pub flow_entries: f64,
+    /// Vocabulary for the submodular minimiser.
+    pub submodular_vocab: usize,
+    /// Tuples times vocabulary for building the full coupling exactly.
+    pub coupling_entries: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            highs_variables: 20_000.0,
+            minilp_variables: 2_500.0,
+            flow_entries: 4.0e7,
+            submodular_vocab: 64,
+            coupling_entries: 20_000.0,
+        }
+    }
+}
+
+/// The methods by their names in reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// The full program over all (token, tuple) pairs.
+    FullLp,
+    /// The program over pairs with the token in the tuple.
+    MembershipLp,
+    /// The dual program, a weighted vertex cover.
+    DualLp,
+    /// Maximum flow on merged sets.
+    MaxFlow,
+    /// Every subset.
+    SubsetEnumeration,
+    /// The chain of tokens sorted by q/p.
+    RatioScan,
+    /// A formula.
+    ClosedForm,
+    /// The minimum-norm point of P - Q.
+    Submodular,
+}
+
+impl Method {
+    /// The name in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FullLp => "full-lp",
+            Self::MembershipLp => "membership-lp",
+            Self::DualLp => "dual-lp",
+            Self::MaxFlow => "max-flow",
+            Self::SubsetEnumeration => "subset-enumeration",
+            Self::RatioScan => "ratio-scan",
+            Self::ClosedForm => "closed-form",
+            Self::Submodular => "submodular",
+        }
+    }
+}
+
+/// How a method ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It has an answer, and its own optimality conditions hold within
+    /// [`LP_TOLERANCE`] (linear programs) or by construction.
+    Optimal,
+    /// A solver claims an answer whose recomputed optimality conditions fail.
+    /// It is shown, and does not count.
+    Imprecise,
+    /// A solver gave no answer, with its own word for it. It does not count.
+    Unsolved(String),
+    /// Not run, with the reason.
+    Skipped(String),
+}
+
+impl Status {
+    /// The status in one word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Optimal => "optimal",
+            Self::Imprecise => "imprecise",
+            Self::Unsolved(_) => "unsolved",
+            Self::Skipped(_) => "skipped",
+        }
+    }
+
+    /// Why there is no answer, where there is none.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Unsolved(reason) | Self::Skipped(reason) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// One method's run on one problem.
+#[derive(Clone, Debug)]
+pub struct MethodRun {
+    /// The method.
+    pub method: Method,
+    /// The solver, for linear programs.
+    pub backend: Option<BackendName>,
+    /// How it ended.
+    pub status: Status,
+    /// alpha* as the method has it. A linear program's is a plain `f64` with
+    /// empty enclosure: nothing rigorous is claimed for it.
+    pub rate: Option<Enclosure>,
+    /// Optimality conditions of a linear program's answer.
+    pub residuals: Option<Residuals>,
+    /// A minimiser of P - Q, where the method gives one.
+    pub subset: Option<Vec<usize>>,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// Anything a reader must know.
+    pub note: Option<String>,
+}
+
+impl MethodRun {
+    fn skipped(method: Method, backend: Option<BackendName>, reason: impl Into<String>) -> Self {
+        Self {
+            method,
+            backend,
+            status: Status::Skipped(reason.into()),
+            rate: None,
+            residuals: None,
+            subset: None,
+            seconds: 0.0,
+            note: None,
+        }
+    }
+
+    fn of(method: Method, optimum: Optimum, seconds: f64) -> Self {
+        Self {
+            method,
+            backend: None,
+            status: Status::Optimal,
+            rate: Some(optimum.rate),
+            residuals: None,
+            subset: optimum.subset,
+            seconds,
+            note: optimum.note,
+        }
+    }
+
+    fn counts(&self) -> Option<&Enclosure> {
+        self.rate
+            .as_ref()
+            .filter(|_| self.status == Status::Optimal)
+    }
+}
+
+/// What the answer rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// A plan and a subset that meet, checked in exact arithmetic.
+    FlowEqualsCut,
+    /// A plan and a subset on rounded capacities, checked with an enclosure.
+    FlowMeetsCut,
+    /// A subset for the upper bound; the lower bound is a method's own
+    /// enclosure (a theorem about the ratio scan, a formula, or the Lovász
+    /// bound), since the problem is too large for a flow.
+    Subset,
+}
+
+/// The proof that goes with the answer.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// What it rests on.
+    pub basis: Basis,
+    /// H, ascending.
+    pub subset: Vec<usize>,
+    /// P(H).
+    pub target_mass: f64,
+    /// Q(H).
+    pub inside: f64,
+    /// P(H) and Q(H) as fractions, if the answer is exact.
+    pub exact: Option<(Rational, Rational)>,
+    /// The plan, where a flow made one.
+    pub plan: Option<TransportPlan>,
+}
+
+/// The optimum under the other law of distinct drafts.
+#[derive(Clone, Debug)]
+pub struct SiblingLaw {
+    /// Its name.
+    pub scheme: SchemeName,
+    /// Its alpha*.
+    pub rate: Enclosure,
+}
+
+/// Whether the methods agree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agreement {
+    /// Largest |method - certified value| over the methods that count.
+    pub max_abs_difference: f64,
+    /// How many methods count.
+    pub methods: usize,
+    /// What disagrees, in words; empty if nothing does.
+    pub complaints: Vec<String>,
+}
+
+/// Everything that was found about one problem.
+#[derive(Debug)]
+pub struct Solution {
+    /// Name of the problem.
+    pub problem: String,
+    /// Its scheme.
+    pub scheme: SchemeName,
+    /// V.
+    pub vocab: usize,
+    /// n.
+    pub drafts: usize,
+    /// alpha*.
+    pub optimal_acceptance_rate: Enclosure,
+    /// Why that is so.
+    pub proof: Proof,
+    /// Every method, run or skipped.
+    pub methods: Vec<MethodRun>,
+    /// Whether they agree.
+    pub agreement: Agreement,
+    /// Whether the file's expectation is met; `None` if it has none.
+    pub expected: Option<ExpectationCheck>,
+    /// For the two laws without replacement, the other one's optimum.
+    pub sibling: Option<SiblingLaw>,
+}
+
+impl Solution {
+    /// True if all methods agree and the expectation is met.
+    pub fn ok(&self) -> bool {
+        self.agreement.complaints.is_empty()
+            && self
+                .expected
+                .as_ref()
+                .is_none_or(|check| check.complaint.is_none())
+    }
+}
+
+/// Solves a problem by every method that fits, and certifies the answer.
+///
+/// # Example
+/// ```
+/// use specgap::problem::{AnyProblem, parse_toml};
+/// use specgap::solve::{Limits, solve};
+/// let AnyProblem::Single(problem) = parse_toml(r#"
+///     schema = 1
+///     name = "toy"
+///     target = ["1/2", "1/2"]
+///     drafts = 2
+///     [draft]
+///     scheme = "with-replacement"
+///     q = ["3/4", "1/4"]
+/// "#)? else { unreachable!() };
+/// let solution = solve(&problem, &Limits::default());
+/// assert!(solution.ok());
+/// assert_eq!(solution.optimal_acceptance_rate.value, 0.9375);
+/// # Ok::<(), specgap::problem::FieldError>(())
+/// ```
+pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
+    let mut methods = lps::run(problem, limits);
+    let mut complaints = Vec::new();
+
+    let entries = problem.scheme().set_count() * problem.drafts() as f64;
+    let mut proved: Option<(Certified<Enclosure>, Proof)> = None;
+    let mut instance = None;
+    if entries <= limits.flow_entries {
+        let started = Instant::now();
+        let solved = flow::solve(problem);
+        let optimum = solved.optimum();
+        methods.push(MethodRun::of(
+            Method::MaxFlow,
+            optimum.clone(),
+            started.elapsed().as_secs_f64(),
+        ));
+        instance =
+            (problem.vocab() <= enumeration::LARGEST_NATIVE_VOCAB).then(|| solved.instance());
+        let subset = optimum.subset.unwrap_or_default();
+        let plan = solved.into_plan();
+        match certify::optimum(problem, &plan, &subset) {
+            Ok(rate) => {
+                let basis = match plan.rounding {
+                    Rounding::None => Basis::FlowEqualsCut,
+                    Rounding::Grid { .. } => Basis::FlowMeetsCut,
+                };
+                if basis == Basis::FlowEqualsCut && rate.get().exact.is_none() {
+                    complaints.push("max-flow: the plan and the cut do not meet".to_owned());
+                }
+                if plan.rounding == Rounding::None {
+                    complaints.extend(check_coupling(problem, &plan, rate.get(), limits));
+                }
+                let proof = proof(problem, basis, subset, Some(plan), rate.get());
+                proved = Some((rate, proof));
+            }
+            Err(error) => complaints.push(format!("max-flow: its certificate is refused: {error}")),
+        }
+    } else {
+        let reason = format!(
+            "{entries:.3e} set entries exceed the limit of {:.3e}",
+            limits.flow_entries
+        );
+        methods.push(MethodRun::skipped(Method::MaxFlow, None, reason));
+    }
+
+    methods.push(enumerate(problem, instance.as_ref()));
+    methods.push(scan(problem));
+    methods.push(formula(problem));
+    methods.push(minimise(problem, limits));
+
+    let (rate, proof) = match proved {
+        Some((rate, proof)) => (rate.into_inner(), proof),
+        None => without_flow(problem, &methods, &mut complaints),
+    };
+    let agreement = agree(problem, &methods, &rate, complaints);
+    let expected = problem
+        .expected()
+        .and_then(|expected| expectation::check(expected, &rate, problem));
+    Solution {
+        problem: problem.name().to_owned(),
+        scheme: problem.scheme().name(),
+        vocab: problem.vocab(),
+        drafts: problem.drafts(),
+        optimal_acceptance_rate: rate,
+        proof,
+        methods,
+        agreement,
+        expected,
+        sibling: sibling(problem, limits),
+    }
+}
+
+/// Builds the full coupling of a small problem and has it checked.
+fn check_coupling(
+    problem: &Problem,
+    plan: &TransportPlan,
+    rate: &Enclosure,
+    limits: &Limits,
+) -> Option<String> {
+    let entries = problem.scheme().tuple_count() * problem.vocab() as f64;
+    if entries > limits.coupling_entries
+        || entries * (problem.scheme().exact_bits() + 1.0) > 100.0 * limits.coupling_entries
+    {
+        return None;
+    }
+    let coupling = crate::plan::Coupling::extend(problem, plan);
+    match certify::coupling(problem, &coupling) {
+        Ok(accepted) if Some(accepted.get()) == rate.exact.as_ref() => None,
+        Ok(accepted) => Some(format!(
+            "coupling: its acceptance rate is {}",
+            format_rational(accepted.get())
+        )),
+        Err(error) => Some(format!("coupling: {error}")),
+    }
+}
+
+fn proof(
+    problem: &Problem,
+    basis: Basis,
+    subset: Vec<usize>,
+    plan: Option<TransportPlan>,
+    rate: &Enclosure,
+) -> Proof {
+    let exact = rate.exact.is_some().then(|| {
+        (
+            problem.target().exact().mass(&subset),
+            problem.scheme().inside_exact(&subset),
+        )
+    });
+    let (target_mass, inside) = match &exact {
+        Some((p, q)) => (
+            crate::distribution::round_nearest(p),
+            crate::distribution::round_nearest(q),
+        ),
+        None => {
+            let row = problem.target().probabilities();
+            let mass = subset.iter().map(|&token| row[token]);
+            (
+                crate::distribution::compensated_sum(mass),
+                problem.scheme().inside(&subset),
+            )
+        }
+    };
+    Proof {
+        basis,
+        subset,
+        target_mass,
+        inside,
+        exact,
+        plan,
+    }
+}
+
+fn timed(method: Method, run: impl FnOnce() -> Optimum) -> MethodRun {
+    let started = Instant::now();
+    let optimum = run();
+    MethodRun::of(method, optimum, started.elapsed().as_secs_f64())
+}
+
+fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun {
+    let skip = |limit: usize, numbers: &str| {
+        let reason = format!(
+            "{} tokens; 2^V subsets are tried up to {limit} {numbers}",
+            problem.vocab()
+        );
+        MethodRun::skipped(Method::SubsetEnumeration, None, reason)
+    };
+    match instance {
+        Some(ScaledInstance::Native(instance)) => {
+            if problem.vocab() > enumeration::LARGEST_NATIVE_VOCAB {
+                return skip(enumeration::LARGEST_NATIVE_VOCAB, "tokens");
+            }
+            timed(Method::SubsetEnumeration, || enumeration::solve(instance))
+        }
+        Some(ScaledInstance::Big(instance)) => {
+            if problem.vocab() > enumeration::LARGEST_BIG_VOCAB {
+                return skip(
+                    enumeration::LARGEST_BIG_VOCAB,
+                    "tokens when exact masses exceed 126 bits",
+                );
+            }
+            timed(Method::SubsetEnumeration, || enumeration::solve(instance))
+        }
+        None => skip(enumeration::LARGEST_NATIVE_VOCAB, "tokens"),
+    }
+}
+
+fn scan(problem: &Problem) -> MethodRun {
+    let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
+    if problem.scheme().scan_status() == ScanStatus::NotApplicable {
+        return skip(match problem.scheme().name() {
+            SchemeName::Greedy | SchemeName::Hub => {
+                "the deterministic tokens break the order by q/p; closed-form covers this scheme"
+            }
+            _ => "there is no single q to sort by; submodular covers this scheme",
+        });
+    }
+    let started = Instant::now();
+    match ratio_scan::solve(problem) {
+        Some(optimum) => MethodRun::of(Method::RatioScan, optimum, started.elapsed().as_secs_f64()),
+        None => skip("there is no single q to sort by"),
+    }
+}
+
+fn formula(problem: &Problem) -> MethodRun {
+    let started = Instant::now();
+    match closed_form::solve(problem) {
+        Some(optimum) => {
+            MethodRun::of(Method::ClosedForm, optimum, started.elapsed().as_secs_f64())
+        }
+        None => MethodRun::skipped(
+            Method::ClosedForm,
+            None,
+            "no formula is known for this scheme, n and pair of distributions",
+        ),
+    }
+}
+
+fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
+    let needed = matches!(
+        problem.scheme().name(),
+        SchemeName::Product | SchemeName::Explicit
+    );
+    let limit = if needed {
+        submodular::LARGEST_VOCAB
+    } else {
+        limits.submodular_vocab
+    };
+    if problem.vocab() > limit {
+        let reason = format!(
+            "{} tokens; tried up to {limit} for this scheme",
+            problem.vocab()
+        );
+        return MethodRun::skipped(Method::Submodular, None, reason);
+    }
+    timed(Method::Submodular, || submodular::solve(problem))
+}
+
+/// The best answer of a problem that is too large for a flow: the smallest
+/// certified upper bound and the largest lower bound.
+fn without_flow(
+    problem: &Problem,
+    methods: &[MethodRun],
+    complaints: &mut Vec<String>,
+) -> (Enclosure, Proof) {
+    let mut best = Enclosure::rate(1.0, 0.0, 1.0);
+    let mut subset = Vec::new();
+    let mut exact = None;
+    for run in methods {
+        let Some(rate) = run.counts().filter(|_| run.backend.is_none()) else {
+            continue;
+        };
+        best.lower = best.lower.max(rate.lower);
+        let proven = run.method == Method::ClosedForm
+            || problem.scheme().scan_status() == ScanStatus::Proven;
+        if let Some(value) = rate.exact.as_ref().filter(|_| proven) {
+            exact = Some(value.clone());
+        }
+        if let Some(found) = &run.subset {
+            match certify::upper_bound_float(problem, found) {
+                Ok(bound) => {
+                    let (value, upper) = *bound.get();
+                    if upper < best.upper || subset.is_empty() {
+                        best.upper = best.upper.min(upper);
+                        best.value = value;
+                        subset.clone_from(found);
+                    }
+                }
+                Err(error) => complaints.push(format!("{}: {error}", run.method.as_str())),
+            }
+        }
+    }
+    let rate = match exact {
+        Some(value) => Enclosure::exact(value),
+        None => Enclosure::rate(best.value, best.lower, best.upper),
+    };
+    let proof = proof(
+        problem,
+        Basis::Subset,
+        subset,
+        None,
+        &Enclosure {
+            exact: None,
+            ..rate.clone()
+        },
+    );
+    (rate, proof)
+}
+
+fn agree(
+    problem: &Problem,
+    methods: &[MethodRun],
+    certified: &Enclosure,
+    mut complaints: Vec<String>,
+) -> Agreement {
+    let mut worst: f64 = 0.0;
+    let mut counted = 0;
+    for run in methods {
+        let Some(rate) = run.counts() else { continue };
+        counted += 1;
+        let difference = match &certified.exact {
+            Some(exact) if rate.exact.is_none() => certify::distance(rate.value, exact),
+            _ => (rate.value - certified.value).abs(),
+        };
+        worst = worst.max(difference);
+        let name = match run.backend {
+            Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
+            None => run.method.as_str().to_owned(),
+        };
+        let disagrees = match (&rate.exact, &certified.exact) {
+            (Some(a), Some(b)) => a != b,
+            _ if run.backend.is_some() => difference > LP_TOLERANCE + certified.width(),
+            _ => rate.lower > certified.upper || rate.upper < certified.lower,
+        };
+        if disagrees {
+            let scan = run.method == Method::RatioScan
+                && problem.scheme().scan_status() == ScanStatus::Conjectured;
+            let meaning = if scan {
+                "; if so this problem refutes the conjecture that the scan is optimal"
+            } else {
+                ""
+            };
+            complaints.push(format!(
+                "{name} finds {}, the certified value is {}{meaning}",
+                describe(rate),
+                describe(certified)
+            ));
+        }
+    }
+    Agreement {
+        max_abs_difference: worst,
+        methods: counted,
+        complaints,
+    }
+}
+
+/// A value as people read it: the fraction where it is short.
+pub(crate) fn describe(rate: &Enclosure) -> String {
+    match &rate.exact {
+        Some(value) => {
+            let text = format_rational(value);
+            if text.len() <= 40 {
+                text
+            } else {
+                format!("{} (exact)", rate.value)
+            }
+        }
+        None => format!("{} in [{}, {}]", rate.value, rate.lower, rate.upper),
+    }
+}
+
+/// The other law of distinct drafts, which a reader may have meant.
+fn sibling(problem: &Problem, limits: &Limits) -> Option<SiblingLaw> {
+    let scheme = problem.scheme();
+    let draft = scheme.draft()?.clone();
+    let drafts = problem.drafts();
+    let other: std::sync::Arc<dyn DraftScheme> = match scheme.name() {
+        _ if drafts == 1 => return None,
+        SchemeName::WithoutReplacement => {
+            std::sync::Arc::new(DistinctConditioned::new(draft, drafts))
+        }
+        SchemeName::DistinctConditioned => {
+            std::sync::Arc::new(WithoutReplacement::new(draft, drafts))
+        }
+        _ => return None,
+    };
+    let other = problem.with_scheme(other);
+    let name = other.scheme().name();
+    let entries = other.scheme().set_count() * drafts as f64;
+    let rate = if entries <= limits.flow_entries {
+        flow::solve(&other).optimum().rate
+    } else {
+        ratio_scan::solve(&other)?.rate
+    };
+    Some(SiblingLaw { scheme: name, rate })
+}
