@@ -58,7 +58,7 @@ pub enum DistributionError {
     },
     /// The entries do not sum to one.
     #[error(
-        "the {entries} entries sum to {sum}; they must sum to 1 within {NORMALISATION_TOLERANCE}"
+        "the {entries} entries sum to {sum}; they must sum to 1 within {NORMALISATION_TOLERANCE:e}"
     )]
     Sum {
         /// How many entries.

@@ -19,7 +19,7 @@ use num_traits::{One, Zero};
 pub const LARGEST_VOCAB: usize = 256;
 
 /// Stop when upper and lower bound are this close, in `f64`.
-const GAP: f64 = 1e-14;
+const GAP: f64 = 1e-13;
 
 /// Bounds are recomputed exactly while tokens times bits stays below this.
 const EXACT_BITS_LIMIT: f64 = 1.0e6;

@@ -186,10 +186,7 @@ fn join<T: Mass>(
     target: &[T],
     law: &[T],
     accepted: impl Iterator<Item = (usize, usize, T)>,
-) -> Array2<T>
-where
-    T: Clone,
-{
+) -> Array2<T> {
     let mut mass = Array2::from_elem((target.len(), law.len()), T::zero_mass());
     let (mut kept, mut used) = (
         vec![T::zero_mass(); target.len()],

@@ -378,9 +378,24 @@ fn read_file(path: &Path) -> Result<AnyProblem, ProblemFileError> {
 /// # Ok::<(), specgap::problem::FieldError>(())
 /// ```
 pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
+    let message = |error: &toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start.min(text.len()));
+        let before = &text.as_bytes()[..at];
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let column = at
+            - before
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |p| p + 1)
+            + 1;
+        format!(
+            "line {line}, column {column}: {}",
+            flatten(&error.message())
+        )
+    };
     let deserializer =
-        toml::Deserializer::parse(text).map_err(|error| FieldError::Syntax(flatten(&error)))?;
-    build(deserialize(deserializer)?)
+        toml::Deserializer::parse(text).map_err(|error| FieldError::Syntax(message(&error)))?;
+    build(deserialize(deserializer, message)?)
 }
 
 /// Reads a problem from JSON text.
@@ -389,21 +404,20 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
 /// [`FieldError`] names field, entry and limit.
 pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let file = deserialize(&mut deserializer)?;
+    let file = deserialize(&mut deserializer, flatten)?;
     deserializer
         .end()
         .map_err(|error| FieldError::Syntax(flatten(&error)))?;
     build(file)
 }
 
-fn deserialize<'de, T: DeserializeOwned, D>(deserializer: D) -> Result<T, FieldError>
-where
-    D: Deserializer<'de>,
-    D::Error: fmt::Display,
-{
+fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+    message: impl Fn(&D::Error) -> String,
+) -> Result<T, FieldError> {
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
-        let message = flatten(error.inner());
+        let message = message(error.inner());
         FieldError::Syntax(if path == "." {
             message
         } else {

@@ -286,16 +286,13 @@ fn set(tokens: &[usize]) -> String {
 /// A report for people; `width` wraps the table and the prose.
 pub fn text(solution: &Solution, width: u16) -> String {
     let rate = &solution.optimal_acceptance_rate;
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "{}\n  {}: {}\n  V = {}, n = {}",
-        solution.problem,
-        solution.scheme,
-        solution.scheme.law(),
-        solution.vocab,
-        solution.drafts
+    let mut out = format!("{}\n", solution.problem);
+    let _ = wrap(
+        &mut out,
+        &format!("{}: {}", solution.scheme, solution.scheme.law()),
+        width,
     );
+    let _ = writeln!(out, "  V = {}, n = {}", solution.vocab, solution.drafts);
     let _ = match &rate.exact {
         Some(exact) => writeln!(out, "  alpha* = {}", exact_or_decimal(exact, rate.value)),
         None => writeln!(
@@ -323,6 +320,13 @@ pub fn text(solution: &Solution, width: u16) -> String {
     }
     for line in table.to_string().lines() {
         let _ = writeln!(out, "  {line}");
+    }
+    for (reason, names) in skipped(&solution.methods) {
+        let _ = wrap(
+            &mut out,
+            &format!("skipped {}: {reason}", names.join(", ")),
+            width,
+        );
     }
     for run in &solution.methods {
         let name = run.method.as_str();
@@ -381,6 +385,25 @@ pub fn text(solution: &Solution, width: u16) -> String {
     out
 }
 
+/// Reasons for skipping, each with the methods that it stopped.
+fn skipped(methods: &[MethodRun]) -> Vec<(&str, Vec<String>)> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for run in methods {
+        let Status::Skipped(reason) = &run.status else {
+            continue;
+        };
+        let name = match run.backend {
+            Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
+            None => run.method.as_str().to_owned(),
+        };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    reasons
+}
+
 fn row(run: &MethodRun, certified: &Enclosure) -> [String; 6] {
     let value = run
         .rate
@@ -394,7 +417,6 @@ fn row(run: &MethodRun, certified: &Enclosure) -> [String; 6] {
         }
     });
     let status = match &run.status {
-        Status::Skipped(reason) => format!("skipped: {reason}"),
         Status::Optimal if run.rate.as_ref().is_some_and(|rate| rate.exact.is_some()) => {
             "optimal, exact".to_owned()
         }

@@ -6,7 +6,7 @@ use num_traits::{One, Zero};
 
 /// A probability, as `f64` or as an exact rational: what an enumeration of
 /// tuples multiplies and divides.
-pub(crate) trait Mass: Clone {
+pub(crate) trait Mass: Clone + std::fmt::Debug + Send + Sync {
     fn zero_mass() -> Self;
     fn differs(&self, other: &Self) -> bool;
     fn one_mass() -> Self;
@@ -21,7 +21,7 @@ pub(crate) trait Mass: Clone {
     /// caller sees to it that this does not cancel.
     fn rest(suffix: &Self::Sum, drawn: &[Self]) -> Self;
     /// A sum precise enough to subtract from.
-    type Sum: Clone;
+    type Sum: Clone + std::fmt::Debug + Send + Sync;
     fn suffix_sums(values: &[Self]) -> Vec<Self::Sum>;
 }
 

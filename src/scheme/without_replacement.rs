@@ -7,6 +7,7 @@ use super::{
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use num_bigint::BigUint;
+use std::sync::OnceLock;
 
 /// Up to this many n-subsets, Q along a chain is summed over the law of sets;
 /// above, it is the race integral.
@@ -41,6 +42,10 @@ pub struct WithoutReplacement {
     by_mass: Vec<usize>,
     /// Draws that really happen: n, or the size of the support if smaller.
     draws: usize,
+    /// Position in `by_mass` of every token, `None` off the support.
+    rank_of: Vec<Option<usize>>,
+    left: Remaining<f64>,
+    exact_left: OnceLock<Remaining<Rational>>,
 }
 
 impl WithoutReplacement {
@@ -48,28 +53,32 @@ impl WithoutReplacement {
     pub fn new(draft: Draft, drafts: usize) -> Self {
         let by_mass = by_falling_mass(&draft);
         let draws = drafts.max(1).min(by_mass.len());
+        let mut rank_of = vec![None; draft.vocab()];
+        for (rank, &token) in by_mass.iter().enumerate() {
+            rank_of[token] = Some(rank);
+        }
+        let left = Remaining::of(&draft, &by_mass);
+        let exact_left = OnceLock::new();
         Self {
             draft,
             drafts: drafts.max(1),
             by_mass,
             draws,
+            rank_of,
+            left,
+            exact_left,
         }
     }
 
-    fn remaining<M: Mass>(&self) -> Remaining<M> {
-        let row = M::row(&self.draft);
-        Remaining::new(
-            self.by_mass
-                .iter()
-                .map(|&token| row[token].clone())
-                .collect(),
-        )
+    fn exact_left(&self) -> &Remaining<Rational> {
+        self.exact_left
+            .get_or_init(|| Remaining::of(&self.draft, &self.by_mass))
     }
 
-    fn tuples<M: Mass>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
+    fn tuples<M: Mass>(&self, left: &Remaining<M>, visit: &mut dyn FnMut(&[u32], &M)) {
         struct Walk<'a, M: Mass> {
             scheme: &'a WithoutReplacement,
-            left: Remaining<M>,
+            left: &'a Remaining<M>,
             tuple: Vec<u32>,
             drawn: Vec<usize>,
         }
@@ -95,7 +104,7 @@ impl WithoutReplacement {
         }
         let mut walk = Walk {
             scheme: self,
-            left: self.remaining(),
+            left,
             tuple: Vec::new(),
             drawn: Vec::new(),
         };
@@ -104,8 +113,12 @@ impl WithoutReplacement {
 
     /// Probabilities of all sets of `draws` tokens among `ranks` (positions in
     /// `by_mass`), by growing subsets: f(A) sums f(A - x) q_x/(1 - q(A - x)).
-    fn subset_masses<M: Mass>(&self, ranks: &[usize], mut visit: impl FnMut(&[usize], M)) {
-        let left = self.remaining::<M>();
+    fn subset_masses<M: Mass>(
+        &self,
+        left: &Remaining<M>,
+        ranks: &[usize],
+        mut visit: impl FnMut(&[usize], M),
+    ) {
         let ranking = Ranking::new(ranks.len(), self.draws);
         let mut level = vec![M::one_mass()];
         for size in 1..=self.draws {
@@ -144,11 +157,11 @@ impl WithoutReplacement {
         }
     }
 
-    fn set_masses<M: Mass>(&self) -> (SetFamily, Vec<M>) {
+    fn set_masses<M: Mass>(&self, left: &Remaining<M>) -> (SetFamily, Vec<M>) {
         let ranks: Vec<usize> = (0..self.by_mass.len()).collect();
         let (mut sets, mut masses) = (SetFamily::new(), Vec::new());
         let mut tokens: Vec<u32> = Vec::with_capacity(self.draws);
-        self.subset_masses(&ranks, |subset, mass: M| {
+        self.subset_masses(left, &ranks, |subset, mass: M| {
             tokens.clear();
             tokens.extend(subset.iter().map(|&rank| token_id(self.by_mass[rank])));
             tokens.sort_unstable();
@@ -158,29 +171,20 @@ impl WithoutReplacement {
         (sets, masses)
     }
 
-    /// Positions in `by_mass` of the tokens of a chain, `None` off the support.
-    fn ranks_of(&self, order: &[usize]) -> Vec<Option<usize>> {
-        let mut rank_of = vec![None; self.draft.vocab()];
-        for (rank, &token) in self.by_mass.iter().enumerate() {
-            rank_of[token] = Some(rank);
-        }
-        order.iter().map(|&token| rank_of[token]).collect()
-    }
-
-    fn scan_by_sets<M: Mass>(&self, order: &[usize]) -> Vec<M> {
-        let placed: Vec<(usize, usize)> = self
-            .ranks_of(order)
-            .into_iter()
+    fn scan_by_sets<M: Mass>(&self, left: &Remaining<M>, order: &[usize]) -> Vec<M> {
+        let placed: Vec<(usize, usize)> = order
+            .iter()
+            .map(|&token| self.rank_of[token])
             .enumerate()
             .filter_map(|(position, rank)| Some((rank?, position)))
             .collect();
         let mut gained = vec![M::zero_mass(); order.len()];
         if placed.len() >= self.draws {
-            // `remaining` wants ascending ranks.
+            // `Remaining` wants ascending ranks.
             let mut placed = placed;
             placed.sort_unstable();
             let ranks: Vec<usize> = placed.iter().map(|&(rank, _)| rank).collect();
-            self.subset_masses(&ranks, |subset, mass: M| {
+            self.subset_masses(left, &ranks, |subset, mass: M| {
                 let complete = subset.iter().map(|&i| placed[i].1).max().unwrap_or(0);
                 gained[complete].add(&mass);
             });
@@ -196,11 +200,11 @@ impl WithoutReplacement {
     }
 
     fn scan_pairs(&self, order: &[usize]) -> PrefixScan {
-        let left = self.remaining::<f64>();
+        let left = &self.left;
         let (mut q_held, mut a_held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO, TwoFloat::ZERO);
-        let values = self
-            .ranks_of(order)
-            .into_iter()
+        let values = order
+            .iter()
+            .map(|&token| self.rank_of[token])
             .map(|rank| {
                 if let Some(rank) = rank {
                     let q = left.masses[rank];
@@ -237,13 +241,16 @@ pub(super) fn by_falling_mass(draft: &Draft) -> Vec<usize> {
 /// Mass left after some tokens were drawn, without cancellation: the sum over
 /// everything below the longest drawn run of heaviest tokens, less the few
 /// drawn tokens in it, each of which is lighter than a token that is left.
+#[derive(Clone, Debug)]
 struct Remaining<M: Mass> {
     masses: Vec<M>,
     suffix: Vec<M::Sum>,
 }
 
 impl<M: Mass> Remaining<M> {
-    fn new(masses: Vec<M>) -> Self {
+    fn of(draft: &Draft, by_mass: &[usize]) -> Self {
+        let row = M::row(draft);
+        let masses: Vec<M> = by_mass.iter().map(|&token| row[token].clone()).collect();
         let suffix = M::suffix_sums(&masses);
         Self { masses, suffix }
     }
@@ -280,17 +287,17 @@ impl DraftScheme for WithoutReplacement {
         falling_factorial(self.by_mass.len(), self.draws)
     }
     fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        self.tuples(&mut |tuple, mass: &f64| visit(tuple, *mass));
+        self.tuples(&self.left, &mut |tuple, mass: &f64| visit(tuple, *mass));
     }
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        self.tuples(visit);
+        self.tuples(self.exact_left(), visit);
     }
     fn set_count(&self) -> f64 {
         choose(self.by_mass.len(), self.draws)
     }
 
     fn set_law(&self) -> SetLaw {
-        let (sets, probabilities) = self.set_masses();
+        let (sets, probabilities) = self.set_masses(&self.left);
         let n = self.drafts as f64;
         SetLaw {
             sets,
@@ -308,7 +315,7 @@ impl DraftScheme for WithoutReplacement {
     }
 
     fn exact_set_law(&self) -> ExactSetLaw {
-        let (sets, masses) = self.set_masses::<Rational>();
+        let (sets, masses) = self.set_masses(self.exact_left());
         ExactSetLaw::from_probabilities(sets, &masses)
     }
 
@@ -332,7 +339,7 @@ impl DraftScheme for WithoutReplacement {
             }
             2 => self.scan_pairs(order),
             _ if self.set_count() <= LARGEST_ENUMERATED_LAW => {
-                let inside: Vec<f64> = self.scan_by_sets(order);
+                let inside: Vec<f64> = self.scan_by_sets(&self.left, order);
                 let n = self.drafts as f64;
                 let absolute_error =
                     (n * (n + 8.0) + self.set_count().sqrt() + order.len() as f64) * f64::EPSILON;
@@ -348,7 +355,7 @@ impl DraftScheme for WithoutReplacement {
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         if self.draws != 2 {
-            return self.scan_by_sets(order);
+            return self.scan_by_sets(self.exact_left(), order);
         }
         // The same closed form as in f64; a(x) = w_x / (S - w_x).
         let exact = self.draft.exact();
@@ -380,25 +387,24 @@ impl DraftScheme for WithoutReplacement {
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
-        self.by_orders(set)
+        self.by_orders(&self.left, set)
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
-        self.by_orders(set)
+        self.by_orders(self.exact_left(), set)
     }
 }
 
 impl WithoutReplacement {
     /// Sums the sequential law over all orders of the set, sharing prefixes
     /// between orders only through the recursion on the set's own subsets.
-    fn by_orders<M: Mass>(&self, set: &[u32]) -> M {
-        let ranks = self.ranks_of(&set.iter().map(|&token| token as usize).collect::<Vec<_>>());
-        let mut ranks: Vec<usize> = match ranks.into_iter().collect::<Option<Vec<usize>>>() {
+    fn by_orders<M: Mass>(&self, left: &Remaining<M>, set: &[u32]) -> M {
+        let ranks = set.iter().map(|&token| self.rank_of[token as usize]);
+        let mut ranks: Vec<usize> = match ranks.collect::<Option<Vec<usize>>>() {
             Some(ranks) if ranks.len() == self.draws => ranks,
             _ => return M::zero_mass(),
         };
         ranks.sort_unstable();
-        let left = self.remaining::<M>();
         let mut reached = vec![M::zero_mass(); 1 << ranks.len()];
         reached[0] = M::one_mass();
         for mask in 0..reached.len() - 1 {

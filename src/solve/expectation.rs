@@ -31,7 +31,7 @@ pub(super) fn check(
     let tolerance = expected
         .tolerance
         .as_ref()
-        .map_or_else(|| default_tolerance(), |tolerance| tolerance.exact.clone());
+        .map_or_else(default_tolerance, |tolerance| tolerance.exact.clone());
     let allowed = crate::distribution::round_nearest(&tolerance);
     let text = format_rational(&wanted.exact);
     let shown = if text.len() <= 40 {

@@ -65,7 +65,8 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
                     "variables"
                 };
                 runs.push(skip(format!(
-                    "{cost:.3e} {unit} exceed the limit of {limit:.3e}"
+                    "{} {unit} exceed the limit of {limit}",
+                    super::count(cost)
                 )));
                 continue;
             }

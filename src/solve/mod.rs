@@ -324,7 +324,8 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
         }
     } else {
         let reason = format!(
-            "{entries:.3e} set entries exceed the limit of {:.3e}",
+            "{} set entries exceed the limit of {}",
+            count(entries),
             limits.flow_entries
         );
         methods.push(MethodRun::skipped(Method::MaxFlow, None, reason));
@@ -613,6 +614,15 @@ pub(crate) fn describe(rate: &Enclosure) -> String {
             }
         }
         None => format!("{} in [{}, {}]", rate.value, rate.lower, rate.upper),
+    }
+}
+
+/// A count that may be astronomical.
+fn count(value: f64) -> String {
+    if value < 1e15 {
+        format!("{value}")
+    } else {
+        format!("{value:.1e}")
     }
 }
 

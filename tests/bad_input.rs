@@ -1,0 +1,390 @@
+//! Is bad input refused with exit code 2 and a message that names the file, the
+//! field, the entry and the limit? And does no input panic?
+
+use assert_cmd::Command;
+use proptest::prelude::*;
+use specgap::problem::{parse_json, parse_toml};
+
+/// A valid problem, with the given line put in place of the one that starts with
+/// the same word.
+fn toml_with(line: &str) -> String {
+    let word = line.split(['=', ' ']).next().unwrap_or_default();
+    let valid = [
+        "schema = 1",
+        "name = \"p\"",
+        "target = [0.5, 0.25, 0.25]",
+        "drafts = 2",
+        "[draft]",
+        "scheme = \"with-replacement\"",
+        "q = [0.25, 0.25, 0.5]",
+    ];
+    let lines: Vec<&str> = valid
+        .iter()
+        .map(|&old| {
+            if old.split(['=', ' ']).next() == Some(word) {
+                line
+            } else {
+                old
+            }
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn refuse(name: &str, text: &str, wanted: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let output = Command::cargo_bin("specgap")
+        .unwrap()
+        .arg("solve")
+        .arg(&path)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}\n{stderr}");
+    assert!(output.stdout.is_empty(), "{text}");
+    assert!(
+        stderr.contains(name),
+        "the message names the file: {stderr}"
+    );
+    for part in wanted {
+        assert!(
+            stderr.contains(part),
+            "wanted \"{part}\" in: {stderr}\nfor: {text}"
+        );
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+#[test]
+fn refused_entries_name_field_entry_and_limit() {
+    let cases: &[(&str, &[&str])] = &[
+        ("schema = 2", &["schema is 2", "schema 1"]),
+        ("schema = \"one\"", &["schema", "invalid type"]),
+        ("name = \"\"", &["name"]),
+        ("target = []", &["target", "empty"]),
+        ("target = [0.5, nan, 0.5]", &["target", "entry 1", "finite"]),
+        ("target = [0.5, inf, 0.5]", &["target", "entry 1", "finite"]),
+        (
+            "target = [0.5, -0.1, 0.6]",
+            &["target", "entry 1", "-0.1", ">= 0"],
+        ),
+        (
+            "target = [\"1/2\", \"-1/2\", \"1\"]",
+            &["target", "entry 1", "-1/2", ">= 0"],
+        ),
+        (
+            "target = [\"1/2\", nan, \"1/2\"]",
+            &["target", "entry 1", "finite"],
+        ),
+        (
+            "target = [0.5, 0.25, 0.2]",
+            &["target", "sum to 0.95", "1e-6"],
+        ),
+        (
+            "target = [\"1/2\", \"1/4\", \"1/5\"]",
+            &["target", "sum to 0.95"],
+        ),
+        ("target = [0.0, 0.0, 0.0]", &["target", "sum to 0"]),
+        (
+            "target = [\"1/2\", \"1/0\", \"1/2\"]",
+            &["target", "entry 1", "zero"],
+        ),
+        (
+            "target = [\"1/2\", \"1/x\", \"1/2\"]",
+            &["target", "entry 1", "fraction"],
+        ),
+        ("target = [\"1/2\", \"\", \"1/2\"]", &["target", "entry 1"]),
+        (
+            "target = [\"1/2\", \"1e999999\", \"1/2\"]",
+            &["target", "entry 1", "too large"],
+        ),
+        ("target = [0.5, true, 0.5]", &["target[1]", "a number"]),
+        ("target = [0.5, 0.5]", &["draft.q", "3", "length of target"]),
+        ("target = 0.5", &["target", "sequence"]),
+        ("drafts = 0", &["drafts is 0", "1..=64"]),
+        ("drafts = 65", &["drafts is 65", "1..=64"]),
+        ("drafts = -3", &["drafts is -3", "1..=64"]),
+        ("drafts = 1.5", &["drafts", "1.5"]),
+        ("drafts = 99999999999999999999", &["drafts"]),
+        (
+            "scheme = \"without\"",
+            &["draft.scheme", "without", "with-replacement"],
+        ),
+        (
+            "scheme = \"without-replacement\"\ncolour = 3",
+            &["draft", "colour"],
+        ),
+        ("scheme = \"product\"", &["draft.q", "draft.qs"]),
+        ("scheme = \"explicit\"", &["draft.q", "draft.tuples"]),
+        ("q = [0.5, 0.5]", &["draft.q", "2", "3..=3"]),
+        ("q = [0.5, 0.6, -0.1]", &["draft.q", "entry 2", "-0.1"]),
+        (
+            "q = [0.5, 0.5, 0.0]\nqs = [[0.5, 0.5, 0.0]]",
+            &["draft.qs", "draft.q"],
+        ),
+        (
+            "q = [0.5, 0.5, 0.0]\nq = [0.5, 0.5, 0.0]",
+            &["duplicate key"],
+        ),
+        ("target = [0.5, 0.25, 0.25", &["line 4"]),
+        ("drafts = 2\nbogus = 1", &["bogus", "unknown field"]),
+    ];
+    for (line, wanted) in cases {
+        refuse("bad.toml", &toml_with(line), wanted);
+    }
+}
+
+#[test]
+fn refused_schemes_name_what_they_need() {
+    let head = "schema = 1\nname = \"p\"\ntarget = [0.5, 0.5]\n";
+    let cases: &[(&str, &[&str])] = &[
+        ("drafts = 2\n", &["draft is missing"]),
+        (
+            "drafts = 2\n[draft]\nq = [0.5, 0.5]",
+            &["draft.scheme is missing"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"greedy\"",
+            &["draft.q is missing"],
+        ),
+        (
+            "drafts = 3\n[draft]\nscheme = \"without-replacement\"\nq = [0.5, 0.5]",
+            &["drafts is 3", "2 tokens", "distinct"],
+        ),
+        (
+            "drafts = 3\n[draft]\nscheme = \"distinct-conditioned\"\nq = [0.5, 0.5]",
+            &["drafts is 3", "distinct"],
+        ),
+        (
+            "drafts = 3\n[draft]\nscheme = \"greedy\"\nq = [0.5, 0.5]",
+            &["drafts is 3"],
+        ),
+        (
+            "drafts = 1\n[draft]\nscheme = \"hub\"\nq = [0.5, 0.5]",
+            &["drafts is 1", "hub"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"product\"\nqs = [[0.5, 0.5]]",
+            &["draft.qs", "is 1", "number of drafts"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"product\"\nqs = [[0.5, 0.5], [1.0]]",
+            &["draft.qs[1]", "length of target"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"product\"\nqs = [[0.5, 0.5], [0.5, -0.5]]",
+            &["draft.qs[1]", "entry 1", "-0.5"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1], [1]]\nprobabilities = [0.5, 0.5]",
+            &["draft.tuples", "tuple 1", "1 tokens"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1], [1, 2]]\nprobabilities = [0.5, 0.5]",
+            &["draft.tuples", "tuple 1", "token 2", "0..2"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, -1]]\nprobabilities = [1.0]",
+            &["draft.tuples", "tuple 0", "token -1"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1]]\nprobabilities = [0.5, 0.5]",
+            &["draft.tuples", "1 tuples", "2 probabilities"],
+        ),
+        (
+            "drafts = 2\n[draft]\nscheme = \"explicit\"\ntuples = []\nprobabilities = []",
+            &["draft.probabilities", "empty"],
+        ),
+        (
+            "drafts = 1\n[draft]\nscheme = \"explicit\"\ntuples = [[0, 1]]\nprobabilities = [1.0]",
+            &["draft.tuples", "drafts is 1"],
+        ),
+    ];
+    for (tail, wanted) in cases {
+        refuse("bad.toml", &format!("{head}{tail}"), wanted);
+    }
+}
+
+#[test]
+fn refused_expectations_name_the_field() {
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "optimal_acceptance_rate = \"15/\"",
+            &["expected.optimal_acceptance_rate", "15/"],
+        ),
+        (
+            "optimal_acceptance_rate = 1.5",
+            &["expected.optimal_acceptance_rate", "[0, 1]"],
+        ),
+        (
+            "optimal_acceptance_rate = nan",
+            &["expected.optimal_acceptance_rate", "finite"],
+        ),
+        ("tolerance = -1.0", &["expected.tolerance", "[0, inf)"]),
+        ("certainty = 1", &["certainty", "unknown field"]),
+        ("block_lp = 0.5", &["expected.block_lp", "block problems"]),
+        ("[expected.acceptance_rate]\nrrr = 0.5", &["rrr", "rrs"]),
+        (
+            "[expected.acceptance_rate]\nrrs = -0.5",
+            &["expected.acceptance_rate.rrs", "[0, 1]"],
+        ),
+    ];
+    for (line, wanted) in cases {
+        refuse(
+            "bad.toml",
+            &format!("{}\n[expected]\n{line}", toml_with("drafts = 2")),
+            wanted,
+        );
+    }
+}
+
+#[test]
+fn refused_block_problems_name_the_prefix() {
+    let head = "schema = 1\nname = \"b\"\n[block]\nvocab = 2\nlength = 2\n";
+    let draft = "[block.draft]\n\"\" = [0.5, 0.5]\n\"0\" = [0.5, 0.5]\n\"1\" = [0.5, 0.5]\n";
+    let target = draft.replace("draft", "target");
+    let cases = [
+        (format!("{head}{draft}"), "target"),
+        (
+            format!("{head}{target}{}", draft.replace("\"1\"", "\"2\"")),
+            "prefix \"2\"",
+        ),
+        (
+            format!("{head}{target}{}", draft.replace("\"1\"", "\"0  1\"")),
+            "prefix \"0  1\"",
+        ),
+        (
+            format!("{head}{target}[block.draft]\n\"\" = [0.5, 0.5]\n"),
+            "prefix \"0\"",
+        ),
+        (
+            format!("{head}{target}{}", draft.replacen("0.5, 0.5", "1.0", 1)),
+            "1 entries",
+        ),
+        (
+            format!(
+                "{head}{target}{}",
+                draft.replacen("0.5, 0.5", "0.5, 0.6", 1)
+            ),
+            "sum to",
+        ),
+        (
+            format!(
+                "{}{target}{draft}",
+                head.replace("length = 2", "length = 60")
+            ),
+            "million",
+        ),
+        (
+            format!("{}{target}{draft}", head.replace("vocab = 2", "vocab = 0")),
+            "block.vocab",
+        ),
+    ];
+    for (text, wanted) in cases {
+        refuse("bad.toml", &text, &["block", wanted]);
+    }
+    // A whole block problem is for another command.
+    refuse(
+        "block.toml",
+        &format!("{head}{target}{draft}"),
+        &["block problem", "specgap block"],
+    );
+}
+
+#[test]
+fn json_is_refused_like_toml() {
+    let valid = r#"{"schema":1,"name":"p","target":[0.5,0.5],"drafts":2,
+        "draft":{"scheme":"with-replacement","q":[0.75,0.25]}}"#;
+    assert!(parse_json(valid).is_ok());
+    refuse(
+        "bad.json",
+        &valid.replace("0.75", "-0.75"),
+        &["draft.q", "entry 0", "-0.75"],
+    );
+    refuse(
+        "bad.json",
+        &valid.replace("0.75", "1e999"),
+        &["out of range"],
+    );
+    refuse(
+        "bad.json",
+        &valid.replace("0.75", "null"),
+        &["draft.q[0]", "a number"],
+    );
+    refuse(
+        "bad.json",
+        &valid.replace("\"drafts\":2", "\"drafts\":2,\"x\":1"),
+        &["unknown field"],
+    );
+    refuse("bad.json", &format!("{valid} {valid}"), &["trailing"]);
+    refuse("bad.json", &valid[..40], &["EOF"]);
+    refuse("bad.json", "", &["EOF"]);
+    refuse("bad.json", "[]", &["bad.json"]);
+    refuse("bad.json", "\u{feff}{", &["bad.json"]);
+}
+
+#[test]
+fn refused_paths_say_what_they_are() {
+    refuse("problem.txt", "schema = 1", &[".toml or .json"]);
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&std::ffi::OsStr]| {
+        let output = Command::cargo_bin("specgap")
+            .unwrap()
+            .args(arguments)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let empty = folder.path().as_os_str();
+    let (code, stderr) = run(&["solve".as_ref(), empty]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("no .toml or .json"), "{stderr}");
+    let missing = folder.path().join("missing.toml");
+    let (code, stderr) = run(&["solve".as_ref(), missing.as_os_str()]);
+    assert_eq!(code, Some(2));
+    assert!(
+        stderr.contains("missing.toml") && stderr.contains("cannot be read"),
+        "{stderr}"
+    );
+    std::fs::write(folder.path().join("latin.toml"), b"name = \"\xe9\"").unwrap();
+    let (code, stderr) = run(&["solve".as_ref(), empty]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("latin.toml"), "{stderr}");
+    for usage in [
+        vec![],
+        vec!["solve"],
+        vec!["bogus"],
+        vec!["solve", "--format", "xml", "x"],
+    ] {
+        let usage: Vec<&std::ffi::OsStr> = usage.into_iter().map(AsRef::as_ref).collect();
+        assert_eq!(run(&usage).0, Some(2), "{usage:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever stands in a file, reading it ends in a problem or an error.
+    #[test]
+    fn no_text_panics(text in "\\PC*", cut in any::<prop::sample::Index>()) {
+        let _ = parse_toml(&text);
+        let _ = parse_json(&text);
+        let valid = toml_with("drafts = 2");
+        let at = cut.index(valid.len());
+        let _ = parse_toml(&format!("{}{text}", &valid[..at]));
+        let _ = parse_toml(&format!("{text}{}", &valid[at..]));
+    }
+
+    #[test]
+    fn no_number_panics(
+        a in any::<f64>(), b in "[-+0-9./eE]{0,12}", drafts in any::<i64>(), c in any::<f64>(),
+    ) {
+        let _ = parse_toml(&toml_with(&format!("target = [{a:?}, \"{b}\", {c:?}]")));
+        let _ = parse_toml(&toml_with(&format!("drafts = {drafts}")));
+    }
+}

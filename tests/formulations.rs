@@ -1,0 +1,338 @@
+//! Do the formulations agree, on every shipped problem and on random ones, and
+//! do the facts hold that follow from the theory?
+
+use num_traits::{One, Signed};
+use proptest::prelude::*;
+use specgap::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational, ratio};
+use specgap::optimum::{closed_form, flow, ratio_scan, submodular};
+use specgap::problem::{AnyProblem, Problem, read};
+use specgap::scheme::{
+    DistinctConditioned, Explicit, Greedy, Hub, Product, SchemeName, WithReplacement,
+    WithoutReplacement,
+};
+use specgap::solve::{Limits, Method, Status, solve};
+use std::path::Path;
+
+fn fractions(row: &[u32]) -> Vec<Rational> {
+    let total: u32 = row.iter().sum();
+    row.iter()
+        .map(|x| parse_rational(&format!("{x}/{total}")).unwrap())
+        .collect()
+}
+
+fn target(row: &[u32]) -> Target {
+    Target::from_rationals(fractions(row)).unwrap()
+}
+
+fn draft(row: &[u32]) -> Draft {
+    Draft::from_rationals(fractions(row)).unwrap()
+}
+
+fn build(name: SchemeName, p: &[u32], q: &[u32], drafts: usize) -> Option<Problem> {
+    let problem = match name {
+        SchemeName::WithReplacement => {
+            Problem::new("r", target(p), WithReplacement::new(draft(q), drafts))
+        }
+        SchemeName::WithoutReplacement => {
+            Problem::new("r", target(p), WithoutReplacement::new(draft(q), drafts))
+        }
+        SchemeName::DistinctConditioned => {
+            Problem::new("r", target(p), DistinctConditioned::new(draft(q), drafts))
+        }
+        SchemeName::Greedy => Problem::new("r", target(p), Greedy::new(draft(q), drafts)),
+        SchemeName::Hub if drafts == 2 => Problem::new("r", target(p), Hub::new(draft(q))),
+        SchemeName::Hub => return None,
+        SchemeName::Product => {
+            let mut rows = vec![draft(q); drafts];
+            let mut rolled = q.to_vec();
+            for row in rows.iter_mut().skip(1) {
+                rolled.rotate_left(1);
+                *row = draft(&rolled);
+            }
+            Problem::new("r", target(p), Product::new(rows)?)
+        }
+        SchemeName::Explicit => {
+            let vocab = p.len() as u32;
+            let tuples = (0..vocab)
+                .map(|start| {
+                    (0..drafts as u32)
+                        .map(|j| (start + j * j * 2) % vocab)
+                        .collect()
+                })
+                .collect();
+            let law = TupleProbabilities::from_rationals(fractions(q)).unwrap();
+            Problem::new(
+                "r",
+                target(p),
+                Explicit::new(p.len(), drafts, tuples, law).unwrap(),
+            )
+        }
+    };
+    problem.ok()
+}
+
+fn optimum(problem: &Problem) -> Rational {
+    flow::solve(problem).optimum().rate.exact.unwrap()
+}
+
+#[test]
+fn every_shipped_problem_agrees_and_meets_its_expectation() {
+    let problems = read(Path::new("problems")).unwrap();
+    let mut solved = 0;
+    for (path, problem) in problems {
+        let AnyProblem::Single(problem) = problem else {
+            continue;
+        };
+        let solution = solve(&problem, &Limits::default());
+        assert!(
+            solution.ok(),
+            "{}: {:?} {:?}",
+            path.display(),
+            solution.agreement.complaints,
+            solution.expected
+        );
+        assert!(
+            solution.expected.is_some(),
+            "{}: expects nothing",
+            path.display()
+        );
+        assert_eq!(
+            path.file_stem().unwrap().to_str(),
+            Some(problem.name()),
+            "{}",
+            path.display()
+        );
+        solved += 1;
+    }
+    assert!(solved >= 60, "{solved} single-step problems");
+}
+
+#[test]
+fn shipped_problems_state_their_source_and_cover_every_scheme() {
+    let mut schemes = std::collections::BTreeMap::new();
+    for (path, problem) in read(Path::new("problems")).unwrap() {
+        let AnyProblem::Single(problem) = problem else {
+            continue;
+        };
+        let expected = problem.expected().unwrap();
+        assert!(expected.source.is_some(), "{}: no source", path.display());
+        *schemes.entry(problem.scheme().name()).or_insert(0) += 1;
+    }
+    assert_eq!(schemes.len(), SchemeName::ALL.len(), "{schemes:?}");
+}
+
+#[test]
+fn a_wrong_expectation_is_noticed() {
+    let text = std::fs::read_to_string("problems/spectr/bernoulli-quarter-half-n2.toml").unwrap();
+    let wrong = text.replace("\"15/16\"", "\"15000000000000001/16000000000000000\"");
+    assert_ne!(text, wrong);
+    let AnyProblem::Single(problem) = specgap::problem::parse_toml(&wrong).unwrap() else {
+        panic!("not a single-step problem")
+    };
+    let solution = solve(&problem, &Limits::default());
+    assert!(solution.agreement.complaints.is_empty());
+    assert!(!solution.ok());
+}
+
+#[test]
+fn skipped_methods_are_listed_with_a_reason() {
+    let row: Vec<f64> = (1..=200).map(|i| f64::from(i) / 20100.0).collect();
+    let scheme = WithReplacement::new(Draft::new(&row).unwrap(), 2);
+    let reversed: Vec<f64> = row.iter().rev().copied().collect();
+    let problem = Problem::new("wide", Target::new(&reversed).unwrap(), scheme).unwrap();
+    let solution = solve(&problem, &Limits::default());
+    assert!(solution.ok(), "{:?}", solution.agreement);
+    // Three programs on two solvers each, and five algorithms: none left out.
+    assert_eq!(solution.methods.len(), 11);
+    for run in &solution.methods {
+        if let Status::Skipped(reason) = &run.status {
+            assert!(!reason.is_empty(), "{:?}", run.method);
+        }
+    }
+    let full = solution
+        .methods
+        .iter()
+        .find(|run| run.method == Method::FullLp)
+        .unwrap();
+    assert!(matches!(full.status, Status::Skipped(_)));
+}
+
+#[test]
+fn both_laws_without_replacement_are_reported_apart() {
+    let problem = build(SchemeName::WithoutReplacement, &[1, 2, 7], &[5, 3, 2], 2).unwrap();
+    let solution = solve(&problem, &Limits::default());
+    let sibling = solution.sibling.unwrap();
+    assert_eq!(sibling.scheme, SchemeName::DistinctConditioned);
+    assert_ne!(sibling.rate.exact, solution.optimal_acceptance_rate.exact);
+}
+
+#[test]
+fn large_flows_meet_the_scan_exactly() {
+    let row = |vocab: u64, seed: u64| -> Vec<f64> {
+        let raw: Vec<f64> = (0..vocab)
+            .map(|i| (-(((i * 2654435761 + seed * 40503) % 1000) as f64) / 120.0).exp())
+            .collect();
+        let total: f64 = raw.iter().sum();
+        raw.iter().map(|x| x / total).collect()
+    };
+    for (vocab, drafts) in [(300, 2), (60, 3)] {
+        let p = Target::new(&row(vocab, 1)).unwrap();
+        let q = Draft::new(&row(vocab, 2)).unwrap();
+        let problem = Problem::new("large", p, WithReplacement::new(q, drafts)).unwrap();
+        let by_flow = flow::solve(&problem).optimum().rate;
+        let by_scan = ratio_scan::solve(&problem).unwrap().rate;
+        assert!(by_flow.exact.is_some());
+        assert_eq!(by_flow.exact, by_scan.exact, "V = {vocab}, n = {drafts}");
+        assert!(by_flow.value < 0.999, "the problem is not trivial");
+    }
+}
+
+fn row(length: usize) -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(prop_oneof![1 => Just(0u32), 6 => 1u32..40], length)
+        .prop_filter("some mass", |row| row.iter().sum::<u32>() > 0)
+}
+
+fn rows() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
+    (2usize..6).prop_flat_map(|length| (row(length), row(length)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    /// Every method on every scheme, with zeros in p and q.
+    #[test]
+    fn all_methods_agree((p, q) in rows(), drafts in 1usize..4) {
+        for name in SchemeName::ALL {
+            let Some(problem) = build(name, &p, &q, drafts) else { continue };
+            let solution = solve(&problem, &Limits::default());
+            prop_assert!(solution.ok(), "{name}: {:?}", solution.agreement.complaints);
+            prop_assert!(solution.optimal_acceptance_rate.exact.is_some());
+            for run in &solution.methods {
+                let fine = matches!(run.status, Status::Optimal | Status::Skipped(_));
+                prop_assert!(fine, "{name}: {} {:?}", run.method.as_str(), run.status);
+            }
+        }
+    }
+
+    /// Relabelling tokens changes nothing.
+    #[test]
+    fn permuting_tokens_permutes_everything((p, q) in rows(), drafts in 1usize..4, turn in 1usize..5) {
+        for name in [SchemeName::WithReplacement, SchemeName::WithoutReplacement,
+                     SchemeName::DistinctConditioned] {
+            let Some(problem) = build(name, &p, &q, drafts) else { continue };
+            let (mut p2, mut q2) = (p.clone(), q.clone());
+            p2.rotate_left(turn % p.len());
+            q2.rotate_left(turn % p.len());
+            let rolled = build(name, &p2, &q2, drafts).unwrap();
+            prop_assert_eq!(optimum(&problem), optimum(&rolled));
+        }
+    }
+
+    /// n = 1: sum of min(p, q), whatever the scheme.
+    #[test]
+    fn one_draft_is_the_overlap((p, q) in rows()) {
+        let overlap: Rational =
+            fractions(&p).into_iter().zip(fractions(&q)).map(|(a, b)| a.min(b)).sum();
+        for name in [SchemeName::WithReplacement, SchemeName::WithoutReplacement,
+                     SchemeName::DistinctConditioned, SchemeName::Greedy, SchemeName::Product] {
+            let problem = build(name, &p, &q, 1).unwrap();
+            prop_assert_eq!(&optimum(&problem), &overlap);
+            let formula = closed_form::solve(&problem).unwrap();
+            prop_assert_eq!(formula.rate.exact.as_ref(), Some(&overlap));
+        }
+    }
+
+    /// One more i.i.d. draft never hurts, and the limit is p of q's support.
+    #[test]
+    fn more_drafts_never_hurt((p, q) in rows()) {
+        let reachable: Rational = fractions(&p)
+            .into_iter()
+            .zip(&q)
+            .filter(|(_, q)| **q > 0)
+            .map(|(p, _)| p)
+            .sum();
+        let mut before = Rational::from_integer(0.into());
+        for drafts in 1..=4 {
+            let now = optimum(&build(SchemeName::WithReplacement, &p, &q, drafts).unwrap());
+            prop_assert!(now >= before && now <= reachable);
+            before = now;
+        }
+    }
+
+    /// p = q: everything is accepted, with and without replacement.
+    #[test]
+    fn equal_rows_accept_everything(p in row(4), drafts in 1usize..4) {
+        for name in [SchemeName::WithReplacement, SchemeName::WithoutReplacement] {
+            if let Some(problem) = build(name, &p, &p, drafts) {
+                prop_assert!(optimum(&problem).is_one());
+            }
+        }
+    }
+
+    /// SpecTr's Theorem 1 is an upper bound for every subset of the vocabulary,
+    /// and equals alpha* at the best one.
+    #[test]
+    fn spectr_bound_is_tight((p, q) in rows(), drafts in 1usize..4) {
+        let problem = build(SchemeName::WithReplacement, &p, &q, drafts).unwrap();
+        let alpha = optimum(&problem);
+        let exact = problem.target().exact();
+        let mut best = Rational::one();
+        for mask in 0u32..1 << p.len() {
+            let inside: Vec<usize> = (0..p.len()).filter(|i| mask >> i & 1 == 1).collect();
+            let outside: Vec<usize> = (0..p.len()).filter(|i| mask >> i & 1 == 0).collect();
+            // Omega_0 can be reached only by a draft that touches it.
+            let touched = Rational::one() - problem.scheme().inside_exact(&outside);
+            let bound = touched.min(exact.mass(&inside)) + exact.mass(&outside)
+                .min(Rational::one());
+            prop_assert!(bound >= alpha);
+            best = best.min(bound);
+        }
+        prop_assert_eq!(best, alpha);
+    }
+
+    /// Hub and greedy at n = 2 have one law of the set, hence one optimum.
+    #[test]
+    fn hub_equals_greedy((p, q) in rows()) {
+        let hub = build(SchemeName::Hub, &p, &q, 2).unwrap();
+        let greedy = build(SchemeName::Greedy, &p, &q, 2).unwrap();
+        prop_assert_eq!(optimum(&hub), optimum(&greedy));
+    }
+
+    /// The submodular minimiser's bounds hold the truth.
+    #[test]
+    fn submodular_bounds_hold((p, q) in rows(), drafts in 1usize..4) {
+        for name in [SchemeName::Product, SchemeName::Explicit, SchemeName::WithoutReplacement] {
+            let Some(problem) = build(name, &p, &q, drafts) else { continue };
+            let truth = optimum(&problem);
+            let found = submodular::solve(&problem).rate;
+            let below = specgap::distribution::exact_value(found.lower).unwrap();
+            let above = specgap::distribution::exact_value(found.upper).unwrap();
+            prop_assert!(below <= truth && truth <= above, "{found:?} {truth}");
+            prop_assert!(found.width() < 1e-12, "{found:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Hunts for a counterexample to the conjecture that the ratio scan is
+    /// optimal under sequential sampling without replacement.
+    #[test]
+    fn the_scan_conjecture_survives(
+        (p, q) in (3usize..8).prop_flat_map(|v| (row(v), row(v))),
+        drafts in 2usize..5,
+    ) {
+        if let Some(problem) = build(SchemeName::WithoutReplacement, &p, &q, drafts) {
+            let scanned = ratio_scan::solve(&problem).unwrap().rate.exact.unwrap();
+            prop_assert_eq!(scanned, optimum(&problem));
+        }
+    }
+}
+
+#[test]
+fn ratios_are_reduced() {
+    let half = ratio(&2u32.into(), &4u32.into());
+    assert!(half.is_positive());
+    assert_eq!(half.denom(), &2.into());
+}
