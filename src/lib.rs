@@ -1,6 +1,83 @@
-//! specgap
+//! Exact optimal-transport analysis of multi-draft speculative decoding.
+//!
+//! # The problem
+//!
+//! A draft model proposes n tokens X = (x_1..x_n) with law D, built from its
+//! next-token distribution q. A *verifier* outputs a token whose law, averaged
+//! over X, must be exactly the target model's p, and is the better the more often
+//! that token is one of the drafts. Which verifier accepts most is an optimal
+//! transport problem:
+//!
+//! ```text
+//! alpha* = max over couplings pi of (p, D) of  P_pi( i in {x_1..x_n} )
+//!        = 1 + min over token sets H of [ P(H) - Q(H) ],
+//!
+//!          P(H) = sum of p over H,   Q(H) = P_D( x_1..x_n all lie in H )
+//! ```
+//!
+//! The left side is a linear program with V^(n+1) variables; the right side is a
+//! minimum cut. This crate computes both, makes them meet, and checks the proof
+//! with a module that contains no solver.
+//!
+//! # The flow of data
+//!
+//! ```text
+//! Problem -> Solver -> Solution -> Certificate -> Report
+//! ```
+//!
+//! | module | stage |
+//! | --- | --- |
+//! | [`distribution`] | p and q, as `f64` and as exact rationals |
+//! | [`scheme`] | the seven laws of X built from q |
+//! | [`problem`] | validated problems and their files |
+//! | [`lp`] | the problem as linear programs, HiGHS and minilp |
+//! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation |
+//! | [`plan`] | optimal plans and full couplings |
+//! | [`certify`] | recomputes every claim; imports no solver |
+//! | [`solve`] | every method on one problem, and their agreement |
+//! | [`report`] | results as text and JSON |
+//! | [`cli`] | the program |
+//!
+//! # Glossary
+//!
+//! | symbol | code | meaning |
+//! | --- | --- | --- |
+//! | p | [`distribution::Target`] | target distribution over tokens `0..V` |
+//! | q | [`distribution::Draft`] | draft model's distribution |
+//! | n | `drafts` | draft tokens a step |
+//! | X, A(X) | `tuple`, `set` | the draft tokens; their distinct tokens |
+//! | D | [`scheme::DraftScheme`] | law of X |
+//! | pi | [`plan::Coupling`] | joint law of output and X |
+//! | alpha | `acceptance_rate` | P(output in A(X)) of a verifier |
+//! | alpha* | `optimal_acceptance_rate` | its maximum over verifiers |
+//! | H | `subset` | a token set; a minimiser of P - Q certifies alpha* |
+//!
+//! # Exactness
+//!
+//! A value is *exact* if it is a rational computed in rational or integer
+//! arithmetic, with flow = cut at tolerance 0. Otherwise it is *enclosed*: an
+//! interval with rounding accounted for. Answers of floating-point solvers are
+//! shown with recomputed optimality conditions and are never called exact.
+//!
+//! # Example
+//!
+//! ```
+//! use specgap::distribution::{Draft, Target};
+//! use specgap::problem::Problem;
+//! use specgap::scheme::WithReplacement;
+//! use specgap::solve::{Limits, solve};
+//!
+//! let p = Target::new(&[0.5, 0.5])?;
+//! let q = Draft::new(&[0.75, 0.25])?;
+//! let problem = Problem::new("two tokens", p, WithReplacement::new(q, 2))?;
+//! let solution = solve(&problem, &Limits::default());
+//! assert_eq!(solution.optimal_acceptance_rate.value, 15.0 / 16.0);
+//! assert_eq!(solution.proof.subset, [0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+
 pub mod certify;
 pub mod cli;
 pub mod distribution;
@@ -13,5 +90,6 @@ pub mod problem;
 pub mod report;
 pub mod scheme;
 pub mod solve;
+
 pub use panics::install_panic_hook;
 use panics::quiet_panics;

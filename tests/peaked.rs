@@ -4,7 +4,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
-use specgap::lp::formulation::{TupleLaw, full, membership};
+use specgap::lp::formulation::{TupleLaw, membership};
 use specgap::lp::{Backend, LinearProgram, LpStatus};
 use specgap::optimum::{closed_form, flow, ratio_scan};
 use specgap::problem::Problem;
@@ -40,7 +40,7 @@ fn highs_solves_a_thousand_peaked_full_programs() {
         let problem = peaked(seed, 1);
         let truth = closed_form::solve(&problem).unwrap().rate.value;
         let law = TupleLaw::of(problem.scheme());
-        let program = full(problem.target().probabilities(), &law);
+        let program = specgap::lp::formulation::full(problem.target().probabilities(), &law);
         let found = value(&specgap::lp::Highs, &program, problem.name());
         worst = worst.max((found - truth).abs());
     }

@@ -2,6 +2,7 @@
 //! text. Nothing here computes.
 
 mod number;
+pub mod plot;
 pub mod solve;
 
 pub use number::{exact_or_decimal, seconds};
