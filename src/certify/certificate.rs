@@ -52,6 +52,18 @@ pub enum CertificateError {
         /// The set.
         set: Vec<u32>,
     },
+    /// A set whose probability would take 2^size steps.
+    #[error(
+        "plan: set {index} has {size} tokens; sets of up to {limit} are checked under this scheme"
+    )]
+    SetTooLarge {
+        /// Position of the set in the plan, sets sorted.
+        index: usize,
+        /// Its size.
+        size: usize,
+        /// The largest that is checked.
+        limit: usize,
+    },
     /// A token accepted out of a set that does not hold it.
     #[error(
         "plan: entry {entry}: token {token} is not in its set {set:?}; only drafted tokens are accepted"

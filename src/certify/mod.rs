@@ -52,9 +52,11 @@ impl<T> Certified<T> {
     }
 }
 
-/// Up to this many tuples the law of sets is recomputed tuple by tuple, for an
-/// exact check and for one in `f64`; above, set by set.
+/// Up to this many tuples the law of sets is recomputed tuple by tuple in an exact
+/// check; above, set by set.
 const EXACT_TUPLES: f64 = 20_000.0;
+
+/// As [`EXACT_TUPLES`], in `f64`.
 const FLOAT_TUPLES: f64 = 200_000.0;
 
 /// A rounded plan may exceed a capacity by this share before it is refused
@@ -211,6 +213,16 @@ fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), Certificate
                 place: format!("plan: set {index}"),
                 first: pair[0] as usize,
                 second: pair[1] as usize,
+            });
+        }
+        if set.len() > problem.scheme().largest_checked_set()
+            && problem.scheme().tuple_count() > EXACT_TUPLES
+        {
+            let limit = problem.scheme().largest_checked_set();
+            return Err(CertificateError::SetTooLarge {
+                index,
+                size: set.len(),
+                limit,
             });
         }
         if !seen.insert(set) {

@@ -413,11 +413,8 @@ impl SolvedFlow {
     }
 }
 
-/// Largest exact instance that is solved in unbounded integers, in bits.
-pub const EXACT_BITS_LIMIT: f64 = 4.0e8;
-
-/// alpha* of a problem by maximum flow: exactly while the exact instance stays
-/// below [`EXACT_BITS_LIMIT`], else on capacities rounded to 2^-120, with the
+/// alpha* of a problem by maximum flow: exactly while
+/// [`ScaledInstance::exact_is_affordable`], else on capacities rounded to 2^-120, with the
 /// enclosure that follows.
 ///
 /// # Example
@@ -434,7 +431,7 @@ pub const EXACT_BITS_LIMIT: f64 = 4.0e8;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn solve(problem: &Problem) -> SolvedFlow {
-    SolvedFlow::of(if ScaledInstance::exact_cost(problem) <= EXACT_BITS_LIMIT {
+    SolvedFlow::of(if ScaledInstance::exact_is_affordable(problem) {
         ScaledInstance::exact(problem)
     } else {
         ScaledInstance::Native(ScaledInstance::rounded(problem))

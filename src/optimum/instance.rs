@@ -2,6 +2,8 @@
 
 use crate::plan::Rounding;
 use crate::problem::Problem;
+#[cfg(doc)]
+use crate::scheme::DraftScheme;
 use crate::scheme::{SetFamily, UNDERFLOW};
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
@@ -86,6 +88,11 @@ pub enum ScaledInstance {
 /// exact arithmetic would be too large.
 const GRID_BITS: i32 = 120;
 
+/// Largest exact instance that is solved in unbounded integers, in bits, and
+/// most work to derive it, in operations times bits.
+const EXACT_BITS: f64 = 4.0e8;
+const EXACT_BIT_OPERATIONS: f64 = 2.0e10;
+
 /// Exact capacities must fit this many bits to be held in `u128`.
 const NATIVE_BITS: u64 = 126;
 
@@ -93,8 +100,8 @@ impl ScaledInstance {
     /// The problem in exact integers.
     ///
     /// # Complexity
-    /// As many big-integer operations as the scheme has sets; see
-    /// [`Self::exact_cost`].
+    /// [`DraftScheme::set_law_cost`] big-integer operations; see
+    /// [`Self::exact_is_affordable`].
     pub fn exact(problem: &Problem) -> Self {
         let law = problem.scheme().exact_set_law();
         let target = problem.target().exact();
@@ -169,10 +176,13 @@ impl ScaledInstance {
         }
     }
 
-    /// About how many bits an exact instance takes: entries times bits each.
-    pub fn exact_cost(problem: &Problem) -> f64 {
-        let bits = problem.scheme().exact_bits() + problem.target().exact_bits() as f64;
-        (problem.scheme().set_count() * problem.drafts() as f64 + problem.vocab() as f64) * bits
+    /// Whether the exact instance is affordable: entries times bits each, and
+    /// operations times bits each.
+    pub fn exact_is_affordable(problem: &Problem) -> bool {
+        let scheme = problem.scheme();
+        let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
+        let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
+        entries * bits <= EXACT_BITS && scheme.set_law_cost() * bits <= EXACT_BIT_OPERATIONS
     }
 }
 

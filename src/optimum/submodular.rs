@@ -19,7 +19,10 @@ use num_traits::{One, Zero};
 pub const LARGEST_VOCAB: usize = 256;
 
 /// Stop when upper and lower bound are this close, in `f64`.
-const GAP: f64 = 1e-13;
+const GAP: f64 = 1e-12;
+
+/// Most floating-point operations that the search may take.
+const WORK_LIMIT: f64 = 4.0e9;
 
 /// Bounds are recomputed exactly while tokens times bits stays below this.
 const EXACT_BITS_LIMIT: f64 = 1.0e6;
@@ -36,12 +39,16 @@ type Order = Vec<usize>;
 ///
 /// # Complexity
 /// Each step one prefix scan, O(V log V) for sorting and O(k^3) for k <= V + 1
-/// bases; at most `20 V + 200` steps.
+/// bases; at most `20 V + 200` steps and a fixed budget of operations, after which
+/// the gap reached is reported.
 pub fn solve(problem: &Problem) -> Optimum {
     let vocab = problem.vocab();
     let mut search = Search::new(problem);
+    let mut work = 0.0;
     for _ in 0..20 * vocab + 200 {
-        if search.upper.0 - search.lower.0 <= GAP || !search.step() {
+        let size = search.bases.len() as f64;
+        work += size.powi(3) / 3.0 + (size + 40.0 * problem.drafts() as f64) * vocab as f64;
+        if work > WORK_LIMIT || search.upper.0 - search.lower.0 <= GAP || !search.step() {
             break;
         }
     }
@@ -51,6 +58,8 @@ pub fn solve(problem: &Problem) -> Optimum {
 struct Search<'a> {
     problem: &'a Problem,
     bases: Vec<(Order, Vec<f64>)>,
+    /// Inner products of the bases.
+    gram: Vec<Vec<f64>>,
     shares: Vec<f64>,
     point: Vec<f64>,
     /// F of the best subset, and the subset.
@@ -65,6 +74,7 @@ impl<'a> Search<'a> {
         let mut search = Self {
             problem,
             bases: Vec::new(),
+            gram: Vec::new(),
             shares: vec![1.0],
             point: Vec::new(),
             upper: (0.0, Vec::new()),
@@ -72,7 +82,7 @@ impl<'a> Search<'a> {
         };
         let base = search.base(&order);
         search.point.clone_from(&base);
-        search.bases.push((order, base));
+        search.push(order, base);
         search.note_lower();
         search
     }
@@ -99,6 +109,20 @@ impl<'a> Search<'a> {
         base
     }
 
+    fn push(&mut self, order: Order, base: Vec<f64>) {
+        let mut row: Vec<f64> = self
+            .bases
+            .iter()
+            .map(|(_, other)| dot(other, &base))
+            .collect();
+        for (known, &product) in self.gram.iter_mut().zip(&row) {
+            known.push(product);
+        }
+        row.push(dot(&base, &base));
+        self.gram.push(row);
+        self.bases.push((order, base));
+    }
+
     fn note_lower(&mut self) {
         let negative = compensated_sum(self.point.iter().map(|x| x.min(0.0)));
         if negative > self.lower.0 {
@@ -117,12 +141,10 @@ impl<'a> Search<'a> {
         if progress <= 1e-17 * norm.max(1e-12) || self.bases.iter().any(|(_, b)| *b == base) {
             return false;
         }
-        self.bases.push((order, base));
+        self.push(order, base);
         self.shares.push(0.0);
         loop {
             let Some(affine) = self.affine_minimiser() else {
-                self.bases.pop();
-                self.shares.pop();
                 return false;
             };
             if affine.iter().all(|&share| share > 1e-15) {
@@ -148,11 +170,12 @@ impl<'a> Search<'a> {
             if keep.iter().all(|&k| !k) {
                 return false;
             }
-            let mut flags = keep.iter();
-            self.bases.retain(|_| flags.next().copied().unwrap_or(true));
-            let mut flags = keep.iter();
-            self.shares
-                .retain(|_| flags.next().copied().unwrap_or(true));
+            retain(&mut self.bases, &keep);
+            retain(&mut self.shares, &keep);
+            retain(&mut self.gram, &keep);
+            for row in &mut self.gram {
+                retain(row, &keep);
+            }
         }
         let total: f64 = self.shares.iter().sum();
         for share in &mut self.shares {
@@ -175,13 +198,14 @@ impl<'a> Search<'a> {
     /// Gram matrix. `None` if the system is singular.
     fn affine_minimiser(&self) -> Option<Vec<f64>> {
         let size = self.bases.len();
-        let mut rows: Vec<Vec<f64>> = (0..size)
-            .map(|i| {
-                let mut row: Vec<f64> = (0..size)
-                    .map(|j| 1.0 + dot(&self.bases[i].1, &self.bases[j].1))
-                    .collect();
-                row.push(1.0);
-                row
+        let mut rows: Vec<Vec<f64>> = self
+            .gram
+            .iter()
+            .map(|row| {
+                row.iter()
+                    .map(|product| 1.0 + product)
+                    .chain([1.0])
+                    .collect()
             })
             .collect();
         for column in 0..size {
@@ -279,4 +303,10 @@ impl<'a> Search<'a> {
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     compensated_sum(a.iter().zip(b).map(|(x, y)| x * y))
+}
+
+/// Keeps the entries whose flag is set.
+fn retain<T>(entries: &mut Vec<T>, keep: &[bool]) {
+    let mut flags = keep.iter();
+    entries.retain(|_| flags.next().copied().unwrap_or(true));
 }

@@ -249,6 +249,11 @@ pub fn statement(solution: &Solution) -> String {
             number(rate.value, rate.exact.as_ref())
         ),
         Basis::FlowEqualsCut => "The plan and the subset do not meet.".to_owned(),
+        Basis::FlowMeetsCut if rate.exact.is_some() => {
+            "The value is exact by a theorem or formula; a plan was checked entry by entry to \
+             come within rounding of it."
+                .to_owned()
+        }
         Basis::FlowMeetsCut => format!(
             "A plan that accepts at least {} was checked entry by entry; rounding is in the bounds.",
             rate.lower

@@ -62,6 +62,18 @@ pub(crate) fn choose(count: usize, size: usize) -> f64 {
     (0..size).fold(1.0, |value, i| value * (count - i) as f64 / (i + 1) as f64)
 }
 
+/// Sum over the sizes 1..=largest of C(count, size) times a cost.
+pub(crate) fn over_subsets(count: usize, largest: usize, cost: impl Fn(usize) -> f64) -> f64 {
+    (1..=largest.min(count))
+        .map(|size| choose(count, size) * cost(size))
+        .sum()
+}
+
+/// Steps that counting the surjections of n draws onto a set takes.
+pub(crate) fn surjection_cost(size: usize, drafts: usize) -> f64 {
+    2f64.powi(size as i32) * (size * drafts) as f64
+}
+
 /// count (count-1) ... (count-size+1) as an `f64`.
 pub(crate) fn falling_factorial(count: usize, size: usize) -> f64 {
     (0..size).map(|i| count.saturating_sub(i) as f64).product()

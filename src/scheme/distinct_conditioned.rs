@@ -217,6 +217,10 @@ impl DraftScheme for DistinctConditioned {
         }
     }
 
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
     fn exact_bits(&self) -> f64 {
         self.draft.exact_bits() as f64 * self.draws as f64
     }

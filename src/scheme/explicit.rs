@@ -208,6 +208,10 @@ impl DraftScheme for Explicit {
         }
     }
 
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
     fn exact_bits(&self) -> f64 {
         self.law.exact_bits() as f64
     }

@@ -172,6 +172,10 @@ impl DraftScheme for Greedy {
         }
     }
 
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
     fn exact_bits(&self) -> f64 {
         self.draft.exact_bits() as f64
     }

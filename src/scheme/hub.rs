@@ -111,6 +111,10 @@ impl DraftScheme for Hub {
     fn set_law(&self) -> SetLaw {
         self.star.set_law()
     }
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
     fn exact_bits(&self) -> f64 {
         self.star.exact_bits()
     }

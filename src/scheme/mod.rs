@@ -176,6 +176,10 @@ pub struct PrefixScan {
     pub proven: bool,
 }
 
+/// Sets of more tokens than this are not evaluated one by one: that takes
+/// 2^size steps.
+pub const LARGEST_CHECKED_SET: usize = 20;
+
 /// A law of draft tuples over a vocabulary.
 ///
 /// Implementations are validated when they are built; every method is total.
@@ -211,6 +215,24 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
 
     /// Law of the set A(X) in `f64`, every tuple with the same tokens merged.
     fn set_law(&self) -> SetLaw;
+
+    /// Arithmetic operations that [`Self::set_law`] takes, about; it may be
+    /// astronomical, and is to be asked before the law is.
+    fn set_law_cost(&self) -> f64 {
+        self.set_count() * (self.drafts() * self.drafts()) as f64
+    }
+
+    /// Arithmetic operations that [`Self::set_probability`] takes for all sets
+    /// together, about.
+    fn set_check_cost(&self) -> f64 {
+        self.set_law_cost()
+    }
+
+    /// Most tokens that a set may have for [`Self::set_probability`] to be
+    /// evaluated.
+    fn largest_checked_set(&self) -> usize {
+        LARGEST_CHECKED_SET
+    }
 
     /// Bits that an exact set probability's numerator may take, about.
     fn exact_bits(&self) -> f64;

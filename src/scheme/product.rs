@@ -1,6 +1,6 @@
 //! Independent draws from different distributions.
 
-use super::combinations::{choose, for_each_combination};
+use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
 use super::mass::{Weight, surjections};
 use super::with_replacement::independent_tuples;
 use super::{
@@ -165,6 +165,13 @@ impl DraftScheme for Product {
             probabilities,
             relative_error: n * (n + 8.0) * f64::EPSILON,
         }
+    }
+
+    fn set_law_cost(&self) -> f64 {
+        let drafts = self.rows.len();
+        over_subsets(self.support.len(), drafts, |size| {
+            surjection_cost(size, drafts)
+        })
     }
 
     fn exact_bits(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! Independent draws from one distribution.
 
-use super::combinations::{choose, for_each_combination};
+use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
 use super::mass::{Weight, surjections};
 use super::{
     DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
@@ -221,6 +221,12 @@ impl DraftScheme for WithReplacement {
             probabilities,
             relative_error: n * (n + 8.0) * f64::EPSILON,
         }
+    }
+
+    fn set_check_cost(&self) -> f64 {
+        over_subsets(self.support.len(), self.drafts, |size| {
+            surjection_cost(size, self.drafts)
+        })
     }
 
     fn exact_bits(&self) -> f64 {

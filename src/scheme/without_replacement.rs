@@ -1,6 +1,6 @@
 //! Sequential draws, each renormalised over the tokens not drawn yet.
 
-use super::combinations::{Ranking, choose, falling_factorial, for_each_combination};
+use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
 use super::race;
 use super::{
     DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
@@ -9,9 +9,9 @@ use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use num_bigint::BigUint;
 use std::sync::OnceLock;
 
-/// Up to this many n-subsets, Q along a chain is summed over the law of sets;
-/// above, it is the race integral.
-pub const LARGEST_ENUMERATED_LAW: f64 = 2.0e6;
+/// While the law of sets takes at most this many operations, Q along a chain is
+/// summed over it; above, it is the race integral.
+pub const LARGEST_ENUMERATED_LAW: f64 = 2.0e7;
 
 /// n sequential draws from q without replacement: the k-th draw has law q
 /// renormalised over the tokens not drawn before it (Hu et al., eq. 6; the
@@ -22,7 +22,7 @@ pub const LARGEST_ENUMERATED_LAW: f64 = 2.0e6;
 /// # Q(H)
 /// n = 1: q(H). n = 2: the sum over x in H of `a(x) (q(H) - q(x))` with
 /// `a(x) = q(x)/(1-q(x))`, O(V) along a chain. n >= 3: summed over the law of
-/// sets while there are at most [`LARGEST_ENUMERATED_LAW`] of them, else the
+/// sets while that takes at most [`LARGEST_ENUMERATED_LAW`] operations, else the
 /// race integral over `s e^{-st} P(N_t >= n) dt`, where N_t counts the tokens of
 /// H whose independent clocks of rate q have rung by t and s = 1 - q(H).
 ///
@@ -68,6 +68,11 @@ impl WithoutReplacement {
             left,
             exact_left,
         }
+    }
+
+    /// Every draw is the whole support.
+    fn is_whole_support(&self) -> bool {
+        self.draws == self.by_mass.len()
     }
 
     fn exact_left(&self) -> &Remaining<Rational> {
@@ -119,6 +124,11 @@ impl WithoutReplacement {
         ranks: &[usize],
         mut visit: impl FnMut(&[usize], M),
     ) {
+        if ranks.len() == self.draws && self.is_whole_support() {
+            let all: Vec<usize> = (0..ranks.len()).collect();
+            visit(&all, M::one_mass());
+            return;
+        }
         let ranking = Ranking::new(ranks.len(), self.draws);
         let mut level = vec![M::one_mass()];
         for size in 1..=self.draws {
@@ -306,6 +316,28 @@ impl DraftScheme for WithoutReplacement {
         }
     }
 
+    fn set_law_cost(&self) -> f64 {
+        if self.is_whole_support() {
+            return 1.0;
+        }
+        over_subsets(self.by_mass.len(), self.draws, |size| (size * size) as f64)
+    }
+
+    fn set_check_cost(&self) -> f64 {
+        if self.is_whole_support() {
+            return 1.0;
+        }
+        self.set_count() * 2f64.powi(self.draws as i32) * (self.draws * self.draws) as f64
+    }
+
+    fn largest_checked_set(&self) -> usize {
+        if self.is_whole_support() {
+            usize::MAX
+        } else {
+            super::LARGEST_CHECKED_SET
+        }
+    }
+
     fn exact_bits(&self) -> f64 {
         // Every set drawn on the way contributes a denominator.
         let denominators: f64 = (1..self.draws)
@@ -338,7 +370,7 @@ impl DraftScheme for WithoutReplacement {
                 }
             }
             2 => self.scan_pairs(order),
-            _ if self.set_count() <= LARGEST_ENUMERATED_LAW => {
+            _ if self.set_law_cost() <= LARGEST_ENUMERATED_LAW => {
                 let inside: Vec<f64> = self.scan_by_sets(&self.left, order);
                 let n = self.drafts as f64;
                 let absolute_error =
@@ -404,6 +436,9 @@ impl WithoutReplacement {
             Some(ranks) if ranks.len() == self.draws => ranks,
             _ => return M::zero_mass(),
         };
+        if self.is_whole_support() {
+            return M::one_mass();
+        }
         ranks.sort_unstable();
         let mut reached = vec![M::zero_mass(); 1 << ranks.len()];
         reached[0] = M::one_mass();

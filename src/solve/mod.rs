@@ -33,6 +33,8 @@ pub struct Limits {
     pub minilp_variables: f64,
     /// Entries of the merged sets for the maximum flow.
     pub flow_entries: f64,
+    /// Operations for the law of the merged sets, and for checking it.
+    pub law_operations: f64,
     /// Vocabulary for the submodular minimiser.
     pub submodular_vocab: usize,
     /// Tuples times vocabulary for building the full coupling exactly.
@@ -45,6 +47,7 @@ impl Default for Limits {
             highs_variables: 20_000.0,
             minilp_variables: 2_500.0,
             flow_entries: 4.0e7,
+            law_operations: 4.0e9,
             submodular_vocab: 64,
             coupling_entries: 20_000.0,
         }
@@ -289,10 +292,10 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     let mut methods = lps::run(problem, limits);
     let mut complaints = Vec::new();
 
-    let entries = problem.scheme().set_count() * problem.drafts() as f64;
     let mut proved: Option<(Certified<Enclosure>, Proof)> = None;
     let mut instance = None;
-    if entries <= limits.flow_entries {
+    let obstacle = flow_obstacle(problem, limits);
+    if obstacle.is_none() {
         let started = Instant::now();
         let solved = flow::solve(problem);
         let optimum = solved.optimum();
@@ -322,12 +325,8 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
             }
             Err(error) => complaints.push(format!("max-flow: its certificate is refused: {error}")),
         }
-    } else {
-        let reason = format!(
-            "{} set entries exceed the limit of {}",
-            count(entries),
-            limits.flow_entries
-        );
+    }
+    if let Some(reason) = obstacle {
         methods.push(MethodRun::skipped(Method::MaxFlow, None, reason));
     }
 
@@ -337,7 +336,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     methods.push(minimise(problem, limits));
 
     let (rate, proof) = match proved {
-        Some((rate, proof)) => (rate.into_inner(), proof),
+        Some((rate, proof)) => (sharpen(problem, rate.into_inner(), &methods), proof),
         None => without_flow(problem, &methods, &mut complaints),
     };
     let agreement = agree(problem, &methods, &rate, complaints);
@@ -355,6 +354,51 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
         agreement,
         expected,
         sibling: sibling(problem, limits),
+    }
+}
+
+/// Why a problem is too large for the flow, if it is.
+fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
+    let scheme = problem.scheme();
+    let entries = scheme.set_count() * problem.drafts() as f64;
+    let operations = scheme.set_law_cost().max(match scheme.tuple_count() {
+        few if few <= limits.coupling_entries => few,
+        _ => scheme.set_check_cost(),
+    });
+    if entries > limits.flow_entries {
+        return Some(format!(
+            "{} set entries exceed the limit of {}",
+            count(entries),
+            limits.flow_entries
+        ));
+    }
+    (operations > limits.law_operations).then(|| {
+        format!(
+            "deriving and checking the law of the sets takes {operations:.1e} operations; the \
+             limit is {:.1e}",
+            limits.law_operations
+        )
+    })
+}
+
+/// An exact value that a theorem gives (a formula, or the ratio scan where it is
+/// proven) in place of an enclosure that holds it.
+fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosure {
+    if rate.exact.is_some() {
+        return rate;
+    }
+    let exact = methods
+        .iter()
+        .filter(|run| run.backend.is_none())
+        .find_map(|run| {
+            let proven = run.method == Method::ClosedForm
+                || (run.method == Method::RatioScan
+                    && problem.scheme().scan_status() == ScanStatus::Proven);
+            run.counts().filter(|_| proven)?.exact.clone()
+        });
+    match exact.map(Enclosure::exact) {
+        Some(value) if value.lower <= rate.upper && value.upper >= rate.lower => value,
+        _ => rate,
     }
 }
 
@@ -643,8 +687,7 @@ fn sibling(problem: &Problem, limits: &Limits) -> Option<SiblingLaw> {
     };
     let other = problem.with_scheme(other);
     let name = other.scheme().name();
-    let entries = other.scheme().set_count() * drafts as f64;
-    let rate = if entries <= limits.flow_entries {
+    let rate = if flow_obstacle(&other, limits).is_none() {
         flow::solve(&other).optimum().rate
     } else {
         ratio_scan::solve(&other)?.rate
