@@ -112,7 +112,7 @@ impl Default for RrsWoSettings {
     fn default() -> Self {
         Self {
             width: 1e-6,
-            work_limit: 40_000_000,
+            work_limit: 10_000_000,
             widest: 1e-3,
             samples: 1_000_000,
             seed: 1,

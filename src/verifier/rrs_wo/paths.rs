@@ -69,13 +69,28 @@ impl Curve {
     }
 }
 
+impl Curve {
+    /// The line that touches M at `touch`, at `factor`: M is convex, so this is
+    /// a lower bound.
+    fn tangent(&self, touch: f64, factor: f64) -> f64 {
+        if !touch.is_finite() || !factor.is_finite() {
+            return self.unreachable;
+        }
+        let count = self.ratios.partition_point(|&ratio| ratio > touch);
+        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
+    }
+}
+
 /// One level of the tree: nodes of 2^height tokens, each sorted by rising p/q,
 /// with prefix sums that start anew at each node.
 #[derive(Debug, Default)]
 struct Level {
     ratios: Vec<f64>,
+    /// Sums of p, q, p q and q^2.
     target: Vec<f64>,
     draft: Vec<f64>,
+    mixed: Vec<f64>,
+    square: Vec<f64>,
 }
 
 /// The tree and the curve of one (p, q).
@@ -149,6 +164,8 @@ struct Step {
     after: usize,
     /// Upper bound on the probability of the path so far.
     weight: f64,
+    /// A guess of what the children's probabilities are.
+    centre: f64,
 }
 
 impl RejectedPaths {
@@ -178,13 +195,17 @@ impl RejectedPaths {
             let mut level = Level::default();
             for node in order.chunks_mut(width) {
                 node.sort_by(|&a, &b| ratio(a).total_cmp(&ratio(b)));
-                let (mut p_sum, mut q_sum) = (TwoFloat::ZERO, TwoFloat::ZERO);
+                let mut sums = [TwoFloat::ZERO; 4];
                 for &i in node.iter() {
-                    p_sum += self.target[i as usize];
-                    q_sum += self.draft[i as usize];
+                    let (p, q) = (self.target[i as usize], self.draft[i as usize]);
+                    for (sum, term) in sums.iter_mut().zip([p, q, p * q, q * q]) {
+                        *sum += term;
+                    }
                     level.ratios.push(ratio(i));
-                    level.target.push(p_sum.value());
-                    level.draft.push(q_sum.value());
+                    level.target.push(sums[0].value());
+                    level.draft.push(sums[1].value());
+                    level.mixed.push(sums[2].value());
+                    level.square.push(sums[3].value());
                 }
             }
             self.levels.push(level);
@@ -211,7 +232,7 @@ impl RejectedPaths {
             // Every token by itself is affordable.
             0.0
         } else {
-            0.1 * width.max(1e-12)
+            width.max(1e-12) * 0.1f64.powi(i32::try_from(2 * draws).unwrap_or(64) - 5)
         };
         let mut left = work_limit;
         loop {
@@ -245,38 +266,59 @@ impl RejectedPaths {
             if reached <= width || left == 0 || threshold < 1e-18 {
                 return best;
             }
-            // Halving the width takes about a third of the threshold; leave a
-            // margin, since every round starts anew.
-            threshold *= (width / reached).powf(1.5).clamp(1e-3, 0.5);
+            // The width falls about as the root of the threshold; leave a margin,
+            // since every round starts anew.
+            threshold *= (0.7 * (width / reached).powi(2)).clamp(1e-4, 0.5);
         }
     }
 
-    /// Bounds on the rejected weight of the node, before exclusions.
-    fn weight(&self, height: usize, start: usize, end: usize, factor: f64, offer: f64) -> f64 {
+    /// Sums of g_i and of g_i q_i over a node in one state, nothing excluded.
+    fn weight(&self, height: usize, start: usize, end: usize, factor: f64, offer: f64) -> Weight {
         if offer <= 0.0 {
-            return 0.0;
+            return Weight::default();
         }
         if !offer.is_finite() {
-            return f64::INFINITY;
+            return Weight {
+                mass: f64::INFINITY,
+                moment: f64::INFINITY,
+            };
         }
         let next = factor + offer;
         if height == 0 {
             let (p, q) = (self.target[start], self.draft[start]);
-            return (offer * q - (p - factor * q).max(0.0)).max(0.0);
+            let mass = (offer * q - (p - factor * q).max(0.0)).max(0.0);
+            return Weight {
+                mass,
+                moment: mass * q,
+            };
         }
         let level = &self.levels[height];
         let ratios = &level.ratios[start..end];
         let below = ratios.partition_point(|&ratio| ratio <= factor);
         let between = below + ratios[below..].partition_point(|&ratio| ratio <= next);
-        let sum = |sums: &[f64], count: usize| match count {
-            0 => 0.0,
-            _ => sums[start + count - 1],
+        let split = |sums: &[f64]| {
+            let up_to = |count: usize| match count {
+                0 => 0.0,
+                _ => sums[start + count - 1],
+            };
+            (up_to(below), up_to(between) - up_to(below))
         };
-        let q_below = sum(&level.draft, below);
-        let q_between = sum(&level.draft, between) - q_below;
-        let p_between = sum(&level.target, between) - sum(&level.target, below);
-        offer * q_below + (next * q_between - p_between).max(0.0)
+        let (q_below, q_between) = split(&level.draft);
+        let (_, p_between) = split(&level.target);
+        let (square_below, square_between) = split(&level.square);
+        let (_, mixed_between) = split(&level.mixed);
+        Weight {
+            mass: offer * q_below + (next * q_between - p_between).max(0.0),
+            moment: offer * square_below + (next * square_between - mixed_between).max(0.0),
+        }
     }
+}
+
+/// Rejected weight of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    mass: f64,
+    moment: f64,
 }
 
 impl Search<'_> {
@@ -325,9 +367,16 @@ impl Search<'_> {
             mass,
             after: draws - 1,
             weight,
+            centre: self.centre(factor.low, mass.high, rest_high, draws - 1),
         };
         let top = self.paths.levels.len() - 1;
-        let sum = self.node(&step, top, 0);
+        // The weights g_i sum to M(L'), so sum of g_i P_i is
+        // centre M(L') + sum of g_i (P_i - centre): uncertain weights then count
+        // with what P_i differs from the centre, and not with all of P_i.
+        let sum = self.node(&step, top, 0).plus(Interval {
+            low: step.centre * mass.low,
+            high: step.centre * mass.high,
+        });
         let bounds = quotient(sum, state.mass);
         // Never above the probability that the first of them is rejected.
         Interval {
@@ -336,7 +385,80 @@ impl Search<'_> {
         }
     }
 
-    /// Bounds on the sum over a node of g_i P(L', s + q_i).
+    /// The probability that `draws` drafts are rejected if s stays as it is.
+    fn centre(&self, factor: f64, mass: f64, rest: f64, draws: usize) -> f64 {
+        let (mut at, mut left) = (factor, mass);
+        for _ in 0..draws {
+            at += left / rest;
+            left = self.paths.curve.at(at);
+        }
+        if mass > 0.0 && left.is_finite() {
+            (left / mass).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Bounds on the mean over a node of P_1(L', s + q_i), weighted with g_i, from
+    /// the mean of q: M is convex and falls, L' + M(L')/(1-s-q) is convex and
+    /// grows in q, so a chord of one and a tangent of the other bound their
+    /// composition by a line on either side.
+    fn last_draft(
+        &self,
+        step: &Step,
+        held: (Weight, Weight),
+        smallest: f64,
+        largest: f64,
+    ) -> Interval {
+        let curve = &self.paths.curve;
+        let (low_weight, high_weight) = held;
+        let mean = |moment: f64, mass: f64, otherwise: f64| {
+            let mean = moment / mass;
+            if mean.is_finite() {
+                mean.clamp(smallest, largest)
+            } else {
+                otherwise
+            }
+        };
+        let mean_low = mean(low_weight.moment, high_weight.mass, smallest);
+        let mean_high = mean(high_weight.moment, low_weight.mass, largest);
+        let (rest_low, rest_high) = (step.state.rest_low, step.state.rest_high);
+        let at = |factor: f64, mass: f64, rest: TwoFloat, q: f64| {
+            let rest = (rest - TwoFloat::from(q)).value();
+            if rest > 0.0 {
+                factor + mass / rest
+            } else {
+                f64::INFINITY
+            }
+        };
+        // Above: M by its chord, the argument by its value at the mean.
+        let near = at(step.factor.low, step.mass.low, rest_high, smallest);
+        let far = at(step.factor.low, step.mass.low, rest_high, largest);
+        let middle = at(step.factor.low, step.mass.low, rest_high, mean_low);
+        let (top, bottom) = (curve.at(near), curve.at(far));
+        let high = if far > near && far.is_finite() {
+            top - (top - bottom) * ((middle - near) / (far - near)).clamp(0.0, 1.0)
+        } else {
+            top
+        };
+        // Below: the argument by its chord, M by its tangent.
+        let near = at(step.factor.high, step.mass.high, rest_low, smallest);
+        let far = at(step.factor.high, step.mass.high, rest_low, largest);
+        let low = if far.is_finite() {
+            let share = if largest > smallest {
+                (mean_high - smallest) / (largest - smallest)
+            } else {
+                0.0
+            };
+            let middle = near + (far - near) * share;
+            curve.tangent(middle, middle)
+        } else {
+            curve.unreachable
+        };
+        quotient(Interval { low, high }, step.mass)
+    }
+
+    /// Bounds on the sum over a node of `g_i (P(L', s + q_i) - centre)`.
     fn node(&mut self, step: &Step, height: usize, index: usize) -> Interval {
         let paths = self.paths;
         let start = index << height;
@@ -347,24 +469,25 @@ impl Search<'_> {
         self.work += 1;
         let (largest, smallest) = (paths.draft[start], paths.draft[end - 1]);
         let state = &step.state;
-        let mut held = Interval {
-            low: paths.weight(height, start, end, state.factor.low, step.offer.low),
-            high: paths.weight(height, start, end, state.factor.high, step.offer.high),
-        };
+        let mut low = paths.weight(height, start, end, state.factor.low, step.offer.low);
+        let mut high = paths.weight(height, start, end, state.factor.high, step.offer.high);
         let mut indivisible = height == 0;
         for removed in &self.removed {
             if removed.end <= start || end <= removed.start {
                 continue;
             }
-            let inside = start <= removed.start && removed.end <= end;
             // A rejected token has p/q <= L, so its weight would be B q.
-            if inside {
-                held.low -= step.offer.low * paths.draft[removed.start];
-                if held.high.is_finite() {
-                    held.high -= step.offer.high * paths.draft[removed.end - 1];
+            if start <= removed.start && removed.end <= end {
+                let (most, least) = (paths.draft[removed.start], paths.draft[removed.end - 1]);
+                low.mass -= step.offer.low * most;
+                low.moment -= step.offer.low * most * most;
+                if high.mass.is_finite() {
+                    high.mass -= step.offer.high * least;
+                    high.moment -= step.offer.high * least * least;
                 }
             } else {
-                held.low -= step.offer.low * largest;
+                low.mass -= step.offer.low * largest;
+                low.moment -= step.offer.low * largest * largest;
             }
             if removed.start == start && removed.end == end {
                 if height == 0 {
@@ -374,38 +497,47 @@ impl Search<'_> {
             }
         }
         // The weights of all tokens together are M(L').
-        held.low = held.low.max(0.0);
-        held.high = held.high.min(step.mass.high).max(held.low);
-        if held.high <= 0.0 {
+        low.mass = low.mass.max(0.0);
+        low.moment = low.moment.max(0.0);
+        high.mass = high.mass.min(step.mass.high).max(low.mass);
+        high.moment = high.moment.min(high.mass * largest).max(low.moment);
+        if high.mass <= 0.0 {
             return Interval::NOTHING;
         }
-        let share = (held.high / state.mass.low).min(1.0) * step.weight;
+        let share = (high.mass / state.mass.low).min(1.0) * step.weight;
         let rest_low = state.rest_low.value();
         // How far the state after rejecting one token of the node varies.
-        let spread = (largest - smallest) / (rest_low - largest).max(1e-300);
-        if !indivisible && share > self.threshold && share * spread.min(1.0) > self.threshold {
-            if self.work > self.work_limit {
-                return Interval {
-                    low: 0.0,
-                    high: held.high,
-                };
-            }
+        let spread = ((largest - smallest) / (rest_low - largest).max(1e-300)).min(1.0);
+        let uncertainty = if step.after == 1 {
+            share * spread * spread
+        } else {
+            share * spread
+        };
+        let exhausted = self.work > self.work_limit;
+        if !indivisible && uncertainty > self.threshold && !exhausted {
             let left = self.node(step, height - 1, 2 * index);
             let right = self.node(step, height - 1, 2 * index + 1);
             return left.plus(right);
         }
-        let child = State {
-            factor: step.factor,
-            rest_low: at_least_zero(state.rest_low - TwoFloat::from(largest)),
-            rest_high: state.rest_high - TwoFloat::from(smallest),
-            mass: step.mass,
+        let after = if step.after == 1 {
+            self.last_draft(step, (low, high), smallest, largest)
+        } else {
+            let child = State {
+                factor: step.factor,
+                rest_low: at_least_zero(state.rest_low - TwoFloat::from(largest)),
+                rest_high: state.rest_high - TwoFloat::from(smallest),
+                mass: step.mass,
+            };
+            self.removed.push(Removed { start, end });
+            let after = self.rejected(child, step.after, share);
+            self.removed.pop();
+            after
         };
-        self.removed.push(Removed { start, end });
-        let after = self.rejected(child, step.after, share);
-        self.removed.pop();
+        let (below, above) = (after.low - step.centre, after.high - step.centre);
+        let (held_low, held_high) = (low.mass, high.mass);
         Interval {
-            low: held.low * after.low,
-            high: held.high * after.high,
+            low: below * if below > 0.0 { held_low } else { held_high },
+            high: above * if above > 0.0 { held_high } else { held_low },
         }
     }
 }
@@ -422,7 +554,7 @@ fn at_least_zero(value: TwoFloat) -> TwoFloat {
 fn quotient(a: Interval, b: Interval) -> Interval {
     Interval {
         low: if b.high > 0.0 {
-            (a.low / b.high).min(1.0)
+            (a.low / b.high).clamp(0.0, 1.0)
         } else {
             0.0
         },
