@@ -2,12 +2,14 @@
 
 use super::arithmetic::Arithmetic;
 use super::{
-    OutputLaw, Rate, TotalVariation, Verifier, VerifierName, output_law, output_law_exact,
-    total_variation, total_variation_exact, verifier,
+    Optimal, OutputLaw, Rate, RrsWo, RrsWoSettings, TotalVariation, Verifier, VerifierError,
+    VerifierName, output_law, output_law_exact, total_variation, total_variation_exact, verifier,
 };
 use crate::distribution::{Rational, exact_value, round_nearest};
-use crate::optimum::{Enclosure, closed_form, flow, ratio_scan};
+use crate::enclosure::Enclosure;
+use crate::optimum::{closed_form, flow, ratio_scan};
 use crate::problem::{ExpectedValue, Problem};
+use crate::scheme::SchemeName;
 use num_traits::{Signed, Zero};
 
 /// Largest total variation at which a rule summed in `f64` counts as lossless:
@@ -37,10 +39,19 @@ const LARGEST_EXACT_WORK: f64 = 3.0e7;
 pub struct Evaluation {
     /// The problem's name.
     pub problem: String,
+    /// Its draft scheme.
+    pub scheme: SchemeName,
+    /// V.
+    pub vocab: usize,
+    /// n.
+    pub drafts: usize,
     /// alpha*, or why it is not known.
     pub optimum: Result<Enclosure, String>,
     /// One entry a verifier, in the order of [`VerifierName::ALL`].
     pub verifiers: Vec<Assessment>,
+    /// Verifiers that the problem file has an expected rate for, but that do not
+    /// apply to it.
+    pub unmet: Vec<VerifierName>,
 }
 
 /// One verifier on one problem.
@@ -57,8 +68,8 @@ pub struct Assessment {
 pub enum Outcome {
     /// It does not apply.
     Skipped {
-        /// Why.
-        reason: String,
+        /// Why, and what to use instead.
+        reason: VerifierError,
     },
     /// It was run.
     Measured(Box<Measured>),
@@ -127,31 +138,14 @@ impl Evaluation {
             })
     }
 
-    /// Verifiers that the problem file has an expectation for, but that do not
-    /// apply to it.
-    pub fn unmet(&self, problem: &Problem) -> Vec<String> {
-        let Some(expected) = problem.expected() else {
-            return Vec::new();
-        };
-        expected
-            .acceptance_rate
-            .keys()
-            .filter(|name| {
-                name.parse()
-                    .ok()
-                    .and_then(|name| self.measured(name))
-                    .is_none()
-            })
-            .cloned()
-            .collect()
-    }
-
-    /// Nothing refuted by any verifier that was run.
+    /// Nothing refuted by any verifier that was run, and every expectation of
+    /// the problem file was tried.
     pub fn is_fine(&self) -> bool {
-        self.verifiers.iter().all(|one| match &one.outcome {
-            Outcome::Measured(measured) => measured.is_fine(),
-            Outcome::Skipped { .. } => true,
-        })
+        self.unmet.is_empty()
+            && self.verifiers.iter().all(|one| match &one.outcome {
+                Outcome::Measured(measured) => measured.is_fine(),
+                Outcome::Skipped { .. } => true,
+            })
     }
 }
 
@@ -202,25 +196,53 @@ pub fn optimal_rate(problem: &Problem) -> Result<Enclosure, String> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn evaluate(problem: &Problem) -> Evaluation {
+    evaluate_with(problem, &RrsWoSettings::default())
+}
+
+/// [`evaluate`] with a budget and a seed for the one rate that may need Monte
+/// Carlo, that of [`RrsWo`].
+pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation {
     let optimum = optimal_rate(problem);
-    let verifiers = VerifierName::ALL
+    let run = |name| match name {
+        VerifierName::RrsWo => {
+            RrsWo::with_settings(problem, *settings).map(|rule| measure(&rule, problem, &optimum))
+        }
+        // Its rate is alpha*, whether or not there is room for the plan.
+        VerifierName::Optimal => match (Optimal::new(problem), &optimum) {
+            (Ok(rule), _) => Ok(measure(&rule, problem, &optimum)),
+            (Err(error), Ok(best)) => Ok(unplanned(problem, best, error.to_string())),
+            (Err(error), Err(_)) => Err(error),
+        },
+        _ => verifier(name, problem).map(|rule| measure(rule.as_ref(), problem, &optimum)),
+    };
+    let verifiers: Vec<Assessment> = VerifierName::ALL
         .into_iter()
         .map(|name| Assessment {
             name,
-            outcome: match verifier(name, problem) {
-                Ok(verifier) => {
-                    Outcome::Measured(Box::new(measure(verifier.as_ref(), problem, &optimum)))
-                }
-                Err(error) => Outcome::Skipped {
-                    reason: error.to_string(),
-                },
+            outcome: match run(name) {
+                Ok(measured) => Outcome::Measured(Box::new(measured)),
+                Err(reason) => Outcome::Skipped { reason },
             },
         })
         .collect();
+    let unmet = verifiers
+        .iter()
+        .filter(|one| {
+            matches!(one.outcome, Outcome::Skipped { .. })
+                && problem
+                    .expected()
+                    .is_some_and(|e| e.acceptance_rate.contains_key(one.name.as_str()))
+        })
+        .map(|one| one.name)
+        .collect();
     Evaluation {
         problem: problem.name().to_owned(),
+        scheme: problem.scheme().name(),
+        vocab: problem.vocab(),
+        drafts: problem.drafts(),
         optimum,
         verifiers,
+        unmet,
     }
 }
 
@@ -314,15 +336,7 @@ fn measure(
     let gap = optimum.as_ref().ok().map(|best| gap(best, &membership));
     let exceeds_optimum = gap.as_ref().is_some_and(|gap| gap.upper < 0.0)
         && !matches!(membership, Rate::MonteCarlo { .. });
-    let expected = problem.expected().and_then(|expected| {
-        let value = expected.acceptance_rate.get(verifier.name().as_str())?;
-        Some(compare(
-            verifier.name(),
-            value,
-            expected.tolerance.as_ref(),
-            &membership,
-        ))
-    });
+    let expected = expectation(problem, verifier.name(), &membership);
     Measured {
         algorithmic,
         membership,
@@ -335,6 +349,32 @@ fn measure(
         expected,
         note: formula.note,
     }
+}
+
+/// The optimal verifier without its plan: the rate is known, the law is not.
+fn unplanned(problem: &Problem, best: &Enclosure, reason: String) -> Measured {
+    let rate = match &best.exact {
+        Some(exact) => Rate::Exact(exact.clone()),
+        None => Rate::between(best.value, best.lower, best.upper),
+    };
+    Measured {
+        algorithmic: rate.clone(),
+        membership: rate.clone(),
+        gap: Some(Enclosure::exact(Rational::running())),
+        total_variation: Err(reason),
+        lossless: None,
+        formula: (rate.clone(), rate.clone()),
+        formula_agrees: None,
+        exceeds_optimum: false,
+        expected: expectation(problem, VerifierName::Optimal, &rate),
+        note: None,
+    }
+}
+
+fn expectation(problem: &Problem, name: VerifierName, found: &Rate) -> Option<ExpectedCheck> {
+    let expected = problem.expected()?;
+    let value = expected.acceptance_rate.get(name.as_str())?;
+    Some(compare(name, value, expected.tolerance.as_ref(), found))
 }
 
 /// Whether two results for one number can both be right. A confidence interval

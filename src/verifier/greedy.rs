@@ -141,6 +141,15 @@ impl GreedyVerifier {
         })
     }
 
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let target = self.problem.target().probabilities();
+        let rest = target.iter().zip(self.scheme.last());
+        let top = self.scheme.top().iter().map(|&token| target[token]);
+        let rate = compensated_sum(rest.map(|(&p, &q)| p.min(q)).chain(top));
+        Rate::within(rate, 8.0 * f64::EPSILON)
+    }
+
     fn exact(&self) -> &Rule<Rational> {
         self.exact.get_or_init(|| {
             let mut last = Rational::row(&self.draft);
@@ -184,11 +193,7 @@ impl Verifier for GreedyVerifier {
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
             return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
         }
-        let target = self.problem.target().probabilities();
-        let rest = target.iter().zip(self.scheme.last());
-        let top = self.scheme.top().iter().map(|&token| target[token]);
-        let rate = compensated_sum(rest.map(|(&p, &q)| p.min(q)).chain(top));
-        Acceptance::same(Rate::within(rate, 8.0 * f64::EPSILON))
+        Acceptance::same(self.enclosed())
     }
 
     fn depends_on_set_only(&self) -> bool {

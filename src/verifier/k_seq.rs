@@ -240,6 +240,24 @@ impl KSeq {
         &self.factor
     }
 
+    /// The rates in `f64`.
+    pub(super) fn enclosed(&self) -> Acceptance {
+        let drafts = self.problem.drafts();
+        let note = Some(format!("rho = {}", self.float_factor));
+        let float = self.float();
+        let none_log = drafts as f64 * (-float.one_draft.min(1.0)).ln_1p();
+        let algorithmic = -none_log.exp_m1();
+        let hits = float.residual_hits(&self.float_factor, drafts);
+        // b is within 4 epsilon of its value, and the rate moves n times as fast;
+        // the residual is off by a rounding of p at each token.
+        let error = (8.0 * drafts as f64 + 8.0) * f64::EPSILON;
+        Acceptance {
+            algorithmic: Rate::within(algorithmic, error),
+            membership: Rate::within(algorithmic + hits, 2.0 * error),
+            note,
+        }
+    }
+
     fn float(&self) -> &Rule<f64> {
         self.float.get_or_init(|| {
             let (p, q) = (
@@ -339,17 +357,6 @@ impl Verifier for KSeq {
                 note,
             };
         }
-        let float = self.float();
-        let none_log = drafts as f64 * (-float.one_draft.min(1.0)).ln_1p();
-        let algorithmic = -none_log.exp_m1();
-        let hits = float.residual_hits(&self.float_factor, drafts);
-        // b is within 4 epsilon of its value, and the rate moves n times as fast;
-        // the residual is off by a rounding of p at each token.
-        let error = (8.0 * drafts as f64 + 8.0) * f64::EPSILON;
-        Acceptance {
-            algorithmic: Rate::within(algorithmic, error),
-            membership: Rate::within(algorithmic + hits, 2.0 * error),
-            note,
-        }
+        self.enclosed()
     }
 }

@@ -43,7 +43,7 @@ mod spechub;
 
 pub use evaluate::{
     Assessment, Evaluation, ExpectedCheck, FLOAT_TOLERANCE, Measured, Outcome, evaluate,
-    optimal_rate,
+    evaluate_with, optimal_rate,
 };
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;

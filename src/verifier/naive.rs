@@ -110,7 +110,7 @@ impl Naive {
     }
 
     /// Sum over sets of D(A) p(A), exactly.
-    fn summed(&self) -> Rational {
+    pub(super) fn summed(&self) -> Rational {
         let law = self.problem.scheme().exact_set_law();
         let target = self.problem.target().exact();
         let mut sum = BigUint::default();
@@ -125,7 +125,7 @@ impl Naive {
     }
 
     /// The formulas of the table, with an error bound.
-    fn formula(&self) -> (f64, f64, Option<String>) {
+    pub(super) fn formula(&self) -> (f64, f64, Option<String>) {
         let p = self.problem.target().probabilities();
         let scheme = self.problem.scheme();
         let n = self.problem.drafts();

@@ -87,6 +87,43 @@ impl Rrs {
     fn exact(&self) -> &Recursion<Rational> {
         self.exact.get_or_init(|| self.recursion())
     }
+
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let n = self.problem.drafts() as f64;
+        let row = self.problem.target().probabilities();
+        match (self.problem.scheme().name(), self.problem.scheme().draft()) {
+            (SchemeName::WithReplacement, Some(draft)) => {
+                let draft = draft.probabilities();
+                let (mut factor, mut left) = (0.0, 1.0);
+                for _ in 0..self.problem.drafts() {
+                    factor += left;
+                    left = positive_part(row, draft, factor);
+                }
+                // M(L) is computed to 2 epsilon (1 + L), L <= n, and L carries
+                // the sum of those errors of the steps before.
+                let error = 4.0 * f64::EPSILON * (n + 1.0) * (n + 1.0);
+                Rate::within(1.0 - left, error)
+            }
+            _ => {
+                let rows: Vec<&[f64]> = self.rows().map(|row| row.probabilities()).collect();
+                let mut current = row.to_vec();
+                let mut mass = 1.0;
+                for draft in rows {
+                    let mut sum = TwoFloat::ZERO;
+                    for (r, q) in current.iter_mut().zip(draft) {
+                        *r = (*r - mass * q).max(0.0);
+                        sum += *r;
+                    }
+                    mass = sum.value();
+                }
+                // Without one q there is no single factor: an error of r enters
+                // the next r twice, directly and through its mass.
+                let error = 8.0 * f64::EPSILON * 2f64.powf(n);
+                Rate::within(1.0 - mass, error)
+            }
+        }
+    }
 }
 
 /// M(L) = sum of (p - L q)+, one pass.
@@ -129,37 +166,6 @@ impl Verifier for Rrs {
         if bits * n * target.vocab() as f64 <= EXACT_FORMULA_BITS {
             return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
         }
-        let row = target.probabilities();
-        match (self.problem.scheme().name(), self.problem.scheme().draft()) {
-            (SchemeName::WithReplacement, Some(draft)) => {
-                let draft = draft.probabilities();
-                let (mut factor, mut left) = (0.0, 1.0);
-                for _ in 0..self.problem.drafts() {
-                    factor += left;
-                    left = positive_part(row, draft, factor);
-                }
-                // M(L) is computed to 2 epsilon (1 + L), L <= n, and L carries
-                // the sum of those errors of the steps before.
-                let error = 4.0 * f64::EPSILON * (n + 1.0) * (n + 1.0);
-                Acceptance::same(Rate::within(1.0 - left, error))
-            }
-            _ => {
-                let rows: Vec<&[f64]> = self.rows().map(|row| row.probabilities()).collect();
-                let mut current = row.to_vec();
-                let mut mass = 1.0;
-                for draft in rows {
-                    let mut sum = TwoFloat::ZERO;
-                    for (r, q) in current.iter_mut().zip(draft) {
-                        *r = (*r - mass * q).max(0.0);
-                        sum += *r;
-                    }
-                    mass = sum.value();
-                }
-                // Without one q there is no single factor: an error of r enters
-                // the next r twice, directly and through its mass.
-                let error = 8.0 * f64::EPSILON * 2f64.powf(n);
-                Acceptance::same(Rate::within(1.0 - mass, error))
-            }
-        }
+        Acceptance::same(self.enclosed())
     }
 }

@@ -89,6 +89,7 @@ pub struct RrsWo {
     draft: Draft,
     exact: OnceLock<(Vec<Rational>, Vec<Rational>)>,
     paths: OnceLock<RejectedPaths>,
+    settings: RrsWoSettings,
 }
 
 /// How much work the acceptance rate of [`RrsWo`] may take.
@@ -152,17 +153,30 @@ fn walk<M: Arithmetic>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalL
 }
 
 impl RrsWo {
-    /// For `without-replacement` drafts.
+    /// For `without-replacement` drafts, with the default budget for its
+    /// acceptance rate.
     ///
     /// # Errors
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        Self::with_settings(problem, RrsWoSettings::default())
+    }
+
+    /// The same with a budget of one's own.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn with_settings(
+        problem: &Problem,
+        settings: RrsWoSettings,
+    ) -> Result<Self, VerifierError> {
         match problem.scheme().draft() {
             Some(draft) if problem.scheme().name() == SchemeName::WithoutReplacement => Ok(Self {
                 draft: draft.clone(),
                 problem: problem.clone(),
                 exact: OnceLock::new(),
                 paths: OnceLock::new(),
+                settings,
             }),
             _ => Err(VerifierError::scheme(VerifierName::RrsWo, problem)),
         }
@@ -322,6 +336,6 @@ impl Verifier for RrsWo {
     }
 
     fn acceptance(&self) -> Acceptance {
-        self.acceptance_within(&RrsWoSettings::default())
+        self.acceptance_within(&self.settings)
     }
 }

@@ -72,6 +72,15 @@ impl Single {
             Recursion::new(target, &[draft_row_exact(&self.problem)])
         })
     }
+
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let target = self.problem.target().probabilities();
+        let draft = draft_row(&self.problem);
+        let rate = compensated_sum(target.iter().zip(&draft).map(|(&p, &q)| p.min(q)));
+        // Each term is within 1.25 epsilon of p or q; a list adds its own sum.
+        Rate::within(rate, 4.0 * f64::EPSILON)
+    }
 }
 
 /// Law of the only draft.
@@ -131,11 +140,7 @@ impl Verifier for Single {
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
             return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
         }
-        let target = self.problem.target().probabilities();
-        let draft = draft_row(&self.problem);
-        let rate = compensated_sum(target.iter().zip(&draft).map(|(&p, &q)| p.min(q)));
-        // Each term is within 1.25 epsilon of p or q; a list adds its own sum.
-        Acceptance::same(Rate::within(rate, 4.0 * f64::EPSILON))
+        Acceptance::same(self.enclosed())
     }
 }
 

@@ -160,6 +160,16 @@ impl SpecHub {
         })
     }
 
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let target = self.problem.target().probabilities();
+        let star = Greedy::new(self.draft.clone(), 2);
+        let others = target.iter().zip(star.last()).map(|(&p, &q)| p.min(q));
+        // star.last() is 0 at the hub.
+        let rate = target[self.hub as usize] + compensated_sum(others);
+        Rate::within(rate, 8.0 * f64::EPSILON)
+    }
+
     fn exact(&self) -> &Rule<Rational> {
         self.exact.get_or_init(|| {
             let (p, q) = (
@@ -206,11 +216,6 @@ impl Verifier for SpecHub {
             // All that is not accepted is what p lacks.
             return Acceptance::same(Rate::Exact(super::exact_complement(&self.exact().left)));
         }
-        let target = self.problem.target().probabilities();
-        let star = Greedy::new(self.draft.clone(), 2);
-        let others = target.iter().zip(star.last()).map(|(&p, &q)| p.min(q));
-        // star.last() is 0 at the hub.
-        let rate = target[self.hub as usize] + compensated_sum(others);
-        Acceptance::same(Rate::within(rate, 8.0 * f64::EPSILON))
+        Acceptance::same(self.enclosed())
     }
 }

@@ -57,7 +57,7 @@ fn every_problem_file_agrees_with_every_verifier() {
         let start = std::time::Instant::now();
         let evaluation = evaluate(&problem);
         assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
-        assert_eq!(evaluation.unmet(&problem), Vec::<String>::new(), "{name}");
+        assert_eq!(evaluation.unmet, [], "{name}");
         for one in &evaluation.verifiers {
             let Outcome::Measured(measured) = &one.outcome else {
                 continue;
@@ -614,6 +614,59 @@ fn extremes_are_handled() {
                         }
                     });
                 }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// The closed forms of large vocabularies, against exact sums on small ones:
+    /// the exact value lies within the stated bounds, and those are narrow.
+    #[test]
+    fn closed_forms_enclose_the_exact_rates(
+        (p, q, other, drafts) in (1usize..7).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-18.0f64..0.0, vocab);
+            (row(), row(), row(), 1usize..5)
+        })
+    ) {
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
+        let holds = |rate: &Rate, exact: &Rational| {
+            // Rates are cut to [0, 1], and bounds are `f64` around a rational.
+            rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
+        };
+        for problem in all_problems(&p, &q, &other, drafts) {
+            let naive = Naive::new(&problem);
+            let (value, error, _) = naive.formula();
+            let exact = naive.summed();
+            let difference = (value - round_nearest(&exact)).abs();
+            prop_assert!(difference <= error, "naive, {}: {difference} {error}", problem.name());
+            prop_assert!(error < 1e-11, "{} {error}", problem.name());
+            if let Ok(rule) = Single::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+            }
+            if let Ok(rule) = Rrs::new(&problem) {
+                let rate = rule.enclosed();
+                prop_assert!(holds(&rate, rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(rate.width() < 1e-12);
+            }
+            if let Ok(rule) = SpecHub::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+            }
+            if let Ok(rule) = GreedyVerifier::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+            }
+            if let Ok(rule) = KSeq::new(&problem) {
+                let (float, exact) = (rule.enclosed(), rule.acceptance());
+                prop_assert!(holds(&float.algorithmic, exact.algorithmic.exact().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+                prop_assert!(float.membership.width() < 1e-12);
+                let largest = Rational::from_integer(drafts.into());
+                let rule = KSeq::with_factor(&problem, largest).unwrap();
+                let (float, exact) = (rule.enclosed(), rule.acceptance());
+                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
             }
         }
     }
