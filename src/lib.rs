@@ -33,6 +33,7 @@
 //! | [`lp`] | the problem as linear programs, HiGHS and minilp |
 //! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation |
 //! | [`plan`] | optimal plans and full couplings |
+//! | [`verifier`] | rules that verify drafts: their laws, samplers and acceptance rates |
 //! | [`certify`] | recomputes every claim; imports no solver |
 //! | [`solve`] | every method on one problem, and their agreement |
 //! | [`report`] | results as text and JSON |
@@ -90,6 +91,7 @@ pub mod problem;
 pub mod report;
 pub mod scheme;
 pub mod solve;
+pub mod verifier;
 
 pub use panics::install_panic_hook;
 use panics::quiet_panics;

@@ -3,6 +3,7 @@
 mod certify;
 mod output;
 mod solve;
+mod verify;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ pub enum Format {
 enum Command {
     /// Optimal acceptance rate by every method, its agreement and its certificate.
     Solve(solve::SolveArgs),
+    /// Every verifier: exact acceptance, gap to the optimum, losslessness.
+    Verify(verify::VerifyArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -78,6 +81,7 @@ pub fn run(cli: Cli) -> ExitCode {
         .build_global();
     let outcome = match &cli.command {
         Command::Solve(args) => solve::run(args, &cli.common),
+        Command::Verify(args) => verify::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {

@@ -4,6 +4,7 @@
 mod number;
 pub mod plot;
 pub mod solve;
+pub mod verify;
 
 pub use number::{exact_or_decimal, seconds};
 

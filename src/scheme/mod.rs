@@ -196,6 +196,15 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     /// The draft model's distribution, where there is a single one.
     fn draft(&self) -> Option<&Draft>;
 
+    /// The law of the draft at `position` (from 0) where every draft is drawn
+    /// independently of the others: q for `with-replacement`, q_k for
+    /// `product`. `None` under every other scheme, and for a position that
+    /// does not exist.
+    fn independent_draft(&self, position: usize) -> Option<&Draft> {
+        let _ = position;
+        None
+    }
+
     /// Number of tuples of positive probability (an upper bound for `product`;
     /// may exceed what can be enumerated).
     fn tuple_count(&self) -> f64;

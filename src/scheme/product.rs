@@ -134,6 +134,9 @@ impl DraftScheme for Product {
     fn draft(&self) -> Option<&Draft> {
         None
     }
+    fn independent_draft(&self, position: usize) -> Option<&Draft> {
+        self.rows.get(position)
+    }
     fn tuple_count(&self) -> f64 {
         self.rows
             .iter()

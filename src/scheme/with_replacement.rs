@@ -188,6 +188,9 @@ impl DraftScheme for WithReplacement {
     fn draft(&self) -> Option<&Draft> {
         Some(&self.draft)
     }
+    fn independent_draft(&self, position: usize) -> Option<&Draft> {
+        (position < self.drafts).then_some(&self.draft)
+    }
     fn tuple_count(&self) -> f64 {
         (self.support.len() as f64).powi(self.drafts as i32)
     }

@@ -1,0 +1,345 @@
+//! Reports of `specgap verify`.
+
+use super::solve::{JsonRate, wrap};
+use super::{JSON_SCHEMA, exact_or_decimal};
+use crate::distribution::format_rational;
+use crate::verifier::{Evaluation, Measured, Outcome, Rate, VerifierError};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Definitions that go under every text report.
+pub const DEFINITIONS: &str = "\
+algorithmic   probability that the rule accepts a draft; per step, no bonus token
+membership    P(output is one of the drafts); also counts a residual draw that equals a draft
+gap           alpha* - membership, alpha* being the largest membership acceptance of any verifier
+              whose output follows the target p exactly
+TV            total variation between the output's law and p: half the sum of |output - p|
+lossless      TV is 0: in rational arithmetic with tolerance 0 (\"yes, exact\"), or at most 1e-11 in
+              floating point (\"yes\"); \"-\" where the tuples are too many to sum
+All rates are dimensionless, in [0, 1], averaged over the law of the drafts. A rate is exact, or
+enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo frequency.";
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    problem: &'a str,
+    scheme: &'static str,
+    vocab: usize,
+    drafts: usize,
+    optimal_acceptance_rate: Option<JsonRate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    optimal_acceptance_rate_reason: Option<&'a str>,
+    verifiers: Vec<JsonVerifier<'a>>,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum JsonVerifier<'a> {
+    Measured(Box<JsonMeasured<'a>>),
+    Skipped {
+        name: &'static str,
+        status: &'static str,
+        reason: String,
+        /// The problem file expects a rate of this verifier.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        expectation_unmet: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct JsonMeasured<'a> {
+    name: &'static str,
+    status: &'static str,
+    algorithmic_acceptance: f64,
+    membership_acceptance: f64,
+    kind: &'static str,
+    lower: f64,
+    upper: f64,
+    exact: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    monte_carlo: Option<JsonMonteCarlo>,
+    gap: Option<f64>,
+    total_variation: Option<f64>,
+    total_variation_exact: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_variation_reason: Option<&'a str>,
+    worst_token: Option<usize>,
+    lossless: Option<bool>,
+    exceeds_optimum: bool,
+    formula_agrees: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<JsonExpected>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct JsonMonteCarlo {
+    confidence: f64,
+    samples: u64,
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct JsonExpected {
+    membership_acceptance: f64,
+    tolerance: f64,
+    difference: f64,
+    ok: bool,
+}
+
+/// How many verifiers were run.
+pub fn measured(evaluation: &Evaluation) -> usize {
+    let ran = |outcome: &Outcome| matches!(outcome, Outcome::Measured(_));
+    evaluation
+        .verifiers
+        .iter()
+        .filter(|one| ran(&one.outcome))
+        .count()
+}
+
+/// One JSON object on one line.
+///
+/// # Errors
+/// None that an `Evaluation` can cause; serialisation is fallible by type.
+pub fn json(evaluation: &Evaluation) -> serde_json::Result<String> {
+    let verifiers = evaluation
+        .verifiers
+        .iter()
+        .map(|one| match &one.outcome {
+            Outcome::Skipped { reason } => JsonVerifier::Skipped {
+                name: one.name.as_str(),
+                status: "skipped",
+                reason: reason.to_string(),
+                expectation_unmet: evaluation.unmet.contains(&one.name),
+            },
+            Outcome::Measured(measured) => {
+                JsonVerifier::Measured(Box::new(json_measured(one.name.as_str(), measured)))
+            }
+        })
+        .collect();
+    serde_json::to_string(&Json {
+        schema: JSON_SCHEMA,
+        problem: &evaluation.problem,
+        scheme: evaluation.scheme.as_str(),
+        vocab: evaluation.vocab,
+        drafts: evaluation.drafts,
+        optimal_acceptance_rate: evaluation.optimum.as_ref().ok().map(Into::into),
+        optimal_acceptance_rate_reason: evaluation.optimum.as_ref().err().map(String::as_str),
+        verifiers,
+        ok: evaluation.is_fine(),
+    })
+}
+
+fn json_measured<'a>(name: &'static str, measured: &'a Measured) -> JsonMeasured<'a> {
+    let rate = &measured.membership;
+    let variation = measured.total_variation.as_ref();
+    JsonMeasured {
+        name,
+        status: "measured",
+        algorithmic_acceptance: measured.algorithmic.value(),
+        membership_acceptance: rate.value(),
+        kind: rate.kind(),
+        lower: rate.lower(),
+        upper: rate.upper(),
+        exact: rate.exact().map(format_rational),
+        monte_carlo: match rate {
+            Rate::MonteCarlo {
+                confidence,
+                samples,
+                seed,
+                ..
+            } => Some(JsonMonteCarlo {
+                confidence: *confidence,
+                samples: *samples,
+                seed: *seed,
+            }),
+            _ => None,
+        },
+        gap: measured.gap.as_ref().map(|gap| gap.value),
+        total_variation: variation.ok().map(|variation| variation.value),
+        total_variation_exact: variation.is_ok_and(|variation| variation.exact.is_some()),
+        total_variation_reason: variation.err().map(String::as_str),
+        worst_token: variation.ok().and_then(|variation| variation.worst_token),
+        lossless: measured.lossless,
+        exceeds_optimum: measured.exceeds_optimum,
+        formula_agrees: measured.formula_agrees,
+        expected: measured.expected.as_ref().map(|check| JsonExpected {
+            membership_acceptance: check.value,
+            tolerance: check.tolerance,
+            difference: check.difference,
+            ok: check.ok,
+        }),
+        note: measured.note.as_deref(),
+        ok: measured.is_fine(),
+    }
+}
+
+/// A report for people; `width` wraps the table and the prose.
+pub fn text(evaluation: &Evaluation, width: u16) -> String {
+    let mut out = format!("{}\n", evaluation.problem);
+    let scheme = evaluation.scheme;
+    let _ = wrap(&mut out, &format!("{scheme}: {}", scheme.law()), width);
+    let _ = writeln!(out, "  V = {}, n = {}", evaluation.vocab, evaluation.drafts);
+    match &evaluation.optimum {
+        Ok(rate) => {
+            let value = match &rate.exact {
+                Some(exact) => exact_or_decimal(exact, rate.value),
+                None => format!(
+                    "{} enclosed in [{}, {}], width {:.1e}",
+                    rate.value,
+                    rate.lower,
+                    rate.upper,
+                    rate.width()
+                ),
+            };
+            let _ = writeln!(out, "  alpha* = {value}");
+        }
+        Err(reason) => {
+            let _ = wrap(&mut out, &format!("alpha* is not known: {reason}"), width);
+        }
+    }
+    let mut table = Table::new();
+    table
+        .load_preset(presets::UTF8_BORDERS_ONLY)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width)
+        .set_header([
+            "verifier",
+            "algorithmic",
+            "membership",
+            "gap",
+            "TV",
+            "lossless",
+            "rate",
+        ]);
+    for one in &evaluation.verifiers {
+        if let Outcome::Measured(measured) = &one.outcome {
+            table.add_row(row(one.name.as_str(), measured));
+        }
+    }
+    for column in 1..5 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for line in table.to_string().lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    for one in &evaluation.verifiers {
+        let lines = match &one.outcome {
+            Outcome::Measured(measured) => remarks(measured),
+            Outcome::Skipped { reason } if evaluation.unmet.contains(&one.name) => {
+                vec![format!(
+                    "EXPECTATION FAILS: the file expects a rate, but {reason}"
+                )]
+            }
+            Outcome::Skipped { .. } => Vec::new(),
+        };
+        for line in lines {
+            let _ = wrap(&mut out, &format!("{}: {line}", one.name), width);
+        }
+    }
+    let mut other_drafts = Vec::new();
+    for one in &evaluation.verifiers {
+        match &one.outcome {
+            Outcome::Skipped {
+                reason: VerifierError::Scheme { .. },
+            } => other_drafts.push(format!("{} ({})", one.name, one.name.draft_schemes())),
+            Outcome::Skipped { reason } => {
+                let _ = wrap(&mut out, &format!("skipped {}: {reason}", one.name), width);
+            }
+            Outcome::Measured(_) => {}
+        }
+    }
+    if !other_drafts.is_empty() {
+        let list = other_drafts.join(", ");
+        let line = format!("skipped, lossless only for other drafts: {list}");
+        let _ = wrap(&mut out, &line, width);
+    }
+    out
+}
+
+/// What the table has no room for.
+fn remarks(measured: &Measured) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(note) = &measured.note {
+        lines.push(note.clone());
+    }
+    if let Rate::MonteCarlo {
+        lower,
+        upper,
+        confidence,
+        samples,
+        seed,
+        ..
+    } = &measured.membership
+    {
+        lines.push(format!(
+            "Monte Carlo, {samples} runs, seed {seed}: in [{lower}, {upper}] with confidence \
+             {confidence}"
+        ));
+    }
+    match &measured.total_variation {
+        Err(reason) => lines.push(format!("TV not summed: {reason}")),
+        Ok(variation) if measured.lossless == Some(false) => lines.push(format!(
+            "NOT LOSSLESS: TV {:e}, worst token {} by {:+e}",
+            variation.value,
+            variation
+                .worst_token
+                .map_or_else(|| "none".to_owned(), |token| token.to_string()),
+            variation.worst_difference
+        )),
+        Ok(_) => {}
+    }
+    if measured.exceeds_optimum {
+        lines.push("EXCEEDS alpha*, which no lossless verifier can".to_owned());
+    }
+    if measured.formula_agrees == Some(false) {
+        lines.push(format!(
+            "DISAGREES with its formula: {} and {}",
+            measured.formula.0.value(),
+            measured.formula.1.value()
+        ));
+    }
+    if let Some(check) = measured.expected.as_ref().filter(|check| !check.ok) {
+        lines.push(format!(
+            "EXPECTATION FAILS: the file says {} within {:e}; the difference is {:e}",
+            check.value, check.tolerance, check.difference
+        ));
+    }
+    lines
+}
+
+fn row(name: &str, measured: &Measured) -> [String; 7] {
+    let rate = |rate: &Rate| format!("{:.12}", rate.value());
+    let small = |value: f64| {
+        if value == 0.0 {
+            "0".to_owned()
+        } else {
+            format!("{value:.3e}")
+        }
+    };
+    let variation = measured.total_variation.as_ref();
+    let lossless = match measured.lossless {
+        None => "-",
+        Some(false) => "NO",
+        Some(true) if variation.is_ok_and(|v| v.exact.is_some()) => "yes, exact",
+        Some(true) => "yes",
+    };
+    [
+        name.to_owned(),
+        rate(&measured.algorithmic),
+        rate(&measured.membership),
+        measured
+            .gap
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), |gap| small(gap.value)),
+        variation.map_or_else(|_| "-".to_owned(), |v| small(v.value)),
+        lossless.to_owned(),
+        measured.membership.kind().to_owned(),
+    ]
+}

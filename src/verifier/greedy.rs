@@ -1,0 +1,202 @@
+//! Greedy verification.
+
+use super::arithmetic::{Arithmetic, keep, normalised, shortfall};
+use super::single::EXACT_FORMULA_BITS;
+use super::{
+    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    exact_complement,
+};
+use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::problem::Problem;
+use crate::scheme::{Greedy, Mass, SchemeName, token_id};
+use rand::RngCore;
+use std::sync::{Arc, OnceLock};
+
+/// Greedy verification: the output is a maximal coupling of p with q_last, the
+/// law of the last draft (q renormalised over all but the n-1 top tokens). The
+/// last draft x is kept with `min(1, p(x)/q_last(x))`; otherwise a token is drawn
+/// from `(p - q_last)+`, and if it is one of the top tokens, it is a draft and
+/// accepted as such.
+///
+/// Lossless for `greedy` drafts. If the support of q has fewer than n tokens,
+/// there is no last draft and the output is a draw from p.
+///
+/// # Acceptance
+/// `p(top) + sum over the rest of min(p, q_last)`, which is alpha* of the scheme
+/// (Hu et al., Theorem 7). The rule itself accepts by membership, so both
+/// acceptances are this number: q_last is zero on the top tokens, hence the
+/// residual holds all of p there, and it is zero on a rejected x.
+///
+/// # Source
+/// Hu et al., eq. 19 and 81.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::Greedy;
+/// use specgap::verifier::{GreedyVerifier, Verifier};
+/// let scheme = Greedy::new(Draft::new(&[0.5, 0.25, 0.25])?, 2);
+/// let problem = Problem::new("greedy", Target::new(&[0.25, 0.125, 0.625])?, scheme)?;
+/// assert_eq!(GreedyVerifier::new(&problem)?.acceptance().membership.value(), 0.875);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct GreedyVerifier {
+    problem: Problem,
+    draft: Draft,
+    scheme: Greedy,
+    float: Rule<f64>,
+    exact: OnceLock<Rule<Rational>>,
+}
+
+#[derive(Debug)]
+struct Rule<M> {
+    /// Whether a token is one of the deterministic drafts.
+    is_top: Vec<bool>,
+    /// p.
+    wanted: Vec<M>,
+    /// q_last.
+    offered: Vec<M>,
+    /// (p - q_last)+, normalised.
+    residual: Vec<M>,
+    /// Its part off the top tokens, normalised.
+    outside: Arc<[M]>,
+    outside_mass: M,
+    /// Mass of (p - q_last)+ off the top tokens: what is never accepted.
+    left: M,
+}
+
+fn rule<M: Arithmetic>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
+    let mut is_top = vec![false; target.len()];
+    for &token in top {
+        is_top[token] = true;
+    }
+    let short = shortfall(&target, &last);
+    let mut off = short.clone();
+    for &token in top {
+        off[token] = M::zero_mass();
+    }
+    // Nothing lacking means that nothing is ever rejected, up to rounding.
+    let residual = normalised(&short).unwrap_or_else(|| target.clone());
+    let mut outside = residual.clone();
+    for &token in top {
+        outside[token] = M::zero_mass();
+    }
+    let outside_mass = M::total(&outside);
+    let law = normalised(&outside).unwrap_or_else(|| target.clone());
+    Rule {
+        is_top,
+        wanted: target,
+        offered: last,
+        residual,
+        outside: law.into(),
+        outside_mass,
+        left: M::total(&off),
+    }
+}
+
+impl<M: Arithmetic> Rule<M> {
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
+        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let last = tuple.iter().position(|&token| !self.is_top[token as usize]);
+        let mut rejected = M::one_mass();
+        if let Some(position) = last {
+            let token = tuple[position] as usize;
+            let kept = keep(&self.wanted[token], &self.offered[token]);
+            rejected = kept.complement();
+            accepted[position] = kept;
+        }
+        for (position, &token) in tuple.iter().enumerate() {
+            if self.is_top[token as usize] && tuple[..position].iter().all(|&x| x != token) {
+                accepted[position] = rejected.times(&self.residual[token as usize]);
+            }
+        }
+        ConditionalLaw {
+            accepted,
+            rejected: rejected.times(&self.outside_mass),
+            residual: self.outside.clone(),
+        }
+    }
+}
+
+impl GreedyVerifier {
+    /// For `greedy` drafts. O(V log V).
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        let draft = match problem.scheme().draft() {
+            Some(draft) if problem.scheme().name() == SchemeName::Greedy => draft.clone(),
+            _ => return Err(VerifierError::scheme(VerifierName::Greedy, problem)),
+        };
+        let scheme = Greedy::new(draft.clone(), problem.drafts());
+        let last = scheme.last().to_vec();
+        Ok(Self {
+            float: rule(f64::row(problem.target()), last, scheme.top()),
+            problem: problem.clone(),
+            draft,
+            scheme,
+            exact: OnceLock::new(),
+        })
+    }
+
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let target = self.problem.target().probabilities();
+        let rest = target.iter().zip(self.scheme.last());
+        let top = self.scheme.top().iter().map(|&token| target[token]);
+        let rate = compensated_sum(rest.map(|(&p, &q)| p.min(q)).chain(top));
+        Rate::within(rate, 8.0 * f64::EPSILON)
+    }
+
+    fn exact(&self) -> &Rule<Rational> {
+        self.exact.get_or_init(|| {
+            let mut last = Rational::row(&self.draft);
+            for &token in self.scheme.top() {
+                last[token] = Rational::zero_mass();
+            }
+            let last = normalised(&last).unwrap_or(last);
+            rule(
+                Rational::row(self.problem.target()),
+                last,
+                self.scheme.top(),
+            )
+        })
+    }
+
+    /// The deterministic drafts.
+    pub fn top(&self) -> impl Iterator<Item = u32> {
+        self.scheme.top().iter().copied().map(token_id)
+    }
+}
+
+impl Verifier for GreedyVerifier {
+    fn name(&self) -> VerifierName {
+        VerifierName::Greedy
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.float.conditional(tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        Some(self.exact().conditional(tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        draw_from(&self.conditional(tuple), tuple, rng)
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
+        if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
+            return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
+        }
+        Acceptance::same(self.enclosed())
+    }
+
+    fn depends_on_set_only(&self) -> bool {
+        true
+    }
+}

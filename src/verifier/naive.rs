@@ -1,0 +1,337 @@
+//! Drawing from p without looking at the drafts.
+
+use super::arithmetic::Arithmetic;
+use super::single::EXACT_FORMULA_BITS;
+use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
+use crate::distribution::{Rational, compensated_sum, ratio};
+use crate::problem::Problem;
+use crate::scheme::{Greedy, SchemeName};
+use num_bigint::BigUint;
+use rand::RngCore;
+use std::sync::{Arc, OnceLock};
+
+/// Up to this many tuple entries, acceptance is summed over the law of sets.
+const SUMMED_ENTRIES: f64 = 3.0e5;
+
+/// Steps of log t per unit of the coarser of two quadratures that are compared.
+const STEPS: f64 = 4.0;
+
+/// The naive verifier: draw y from p; if y is among the drafts, it is accepted.
+///
+/// Lossless for every scheme, and the floor that every better rule has to beat.
+///
+/// # Acceptance
+/// `sum of p_i P(i in A(X))`, algorithmic and membership alike:
+///
+/// | scheme | P(i in A(X)) |
+/// | --- | --- |
+/// | `with-replacement` | `1 - (1 - q_i)^n` |
+/// | `product` | `1 - prod(1 - q_k(i))` |
+/// | `greedy`, `hub` | 1 for the top tokens, `q_i / (1 - q(top))` for the others |
+/// | `distinct-conditioned` | `q_i e_(n-1)(q without i) / e_n(q)` |
+/// | `without-replacement`, n = 2 | `q_i (1 + sum over j != i of q_j/(1-q_j))` |
+/// | `without-replacement`, n >= 3 | `integral of q_i e^(-q_i t) P(fewer than n of the others rang by t) dt` |
+///
+/// The last line is the exponential race (token i's clock has rate q_i): i is
+/// among the first n if fewer than n others ring before it. One pass a node sums
+/// it over all i at once: the polynomial of the number of rings, next to the same
+/// polynomial with one token marked as the one that rings at t.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithReplacement;
+/// use specgap::verifier::{Naive, Verifier};
+/// let scheme = WithReplacement::new(Draft::new(&[0.5, 0.5])?, 2);
+/// let problem = Problem::new("coin", Target::new(&[0.25, 0.75])?, scheme)?;
+/// assert_eq!(Naive::new(&problem).acceptance().membership.value(), 0.75);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Naive {
+    problem: Problem,
+    float: OnceLock<Rule<f64>>,
+    exact: OnceLock<Rule<Rational>>,
+}
+
+#[derive(Debug)]
+struct Rule<M> {
+    /// p.
+    law: Arc<[M]>,
+}
+
+impl<M: Arithmetic> Rule<M> {
+    fn new(problem: &Problem) -> Self {
+        Self {
+            law: M::row(problem.target()).into(),
+        }
+    }
+
+    /// The output is y ~ p: an accepted draft if y is in A(X), else a draw from
+    /// p restricted to the other tokens.
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
+        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let mut outside = self.law.to_vec();
+        for (position, &token) in tuple.iter().enumerate() {
+            let mass = std::mem::replace(&mut outside[token as usize], M::zero_mass());
+            accepted[position] = mass;
+        }
+        let rejected = M::total(&outside);
+        let residual = if rejected.is_none() {
+            self.law.clone()
+        } else {
+            outside.iter().map(|mass| mass.over(&rejected)).collect()
+        };
+        ConditionalLaw {
+            accepted,
+            rejected,
+            residual,
+        }
+    }
+}
+
+impl Naive {
+    /// For any problem.
+    pub fn new(problem: &Problem) -> Self {
+        Self {
+            problem: problem.clone(),
+            float: OnceLock::new(),
+            exact: OnceLock::new(),
+        }
+    }
+
+    fn float(&self) -> &Rule<f64> {
+        self.float.get_or_init(|| Rule::new(&self.problem))
+    }
+
+    fn exact(&self) -> &Rule<Rational> {
+        self.exact.get_or_init(|| Rule::new(&self.problem))
+    }
+
+    /// Sum over sets of D(A) p(A), exactly.
+    pub(super) fn summed(&self) -> Rational {
+        let law = self.problem.scheme().exact_set_law();
+        let target = self.problem.target().exact();
+        let mut sum = BigUint::default();
+        for (set, weight) in law.sets.iter().zip(&law.weights) {
+            let mass: BigUint = set
+                .iter()
+                .map(|&token| &target.weights[token as usize])
+                .sum();
+            sum += weight * mass;
+        }
+        ratio(&sum, &(&law.total * &target.total))
+    }
+
+    /// The formulas of the table, with an error bound.
+    pub(super) fn formula(&self) -> (f64, f64, Option<String>) {
+        let p = self.problem.target().probabilities();
+        let scheme = self.problem.scheme();
+        let n = self.problem.drafts();
+        let rounding = (4.0 * n as f64 + 16.0) * f64::EPSILON;
+        let Some(draft) = scheme.draft() else {
+            return match scheme.name() {
+                SchemeName::Product => {
+                    let mut missed = vec![1.0; p.len()];
+                    for row in (0..n).filter_map(|k| scheme.independent_draft(k)) {
+                        for (miss, q) in missed.iter_mut().zip(row.probabilities()) {
+                            *miss *= 1.0 - q;
+                        }
+                    }
+                    let hits = p.iter().zip(&missed).map(|(p, miss)| p * (1.0 - miss));
+                    (compensated_sum(hits), rounding, None)
+                }
+                _ => {
+                    let mut terms = Vec::new();
+                    scheme.for_each_tuple(&mut |tuple, mass| {
+                        let mut set = tuple.to_vec();
+                        set.sort_unstable();
+                        set.dedup();
+                        terms.extend(set.iter().map(|&token| mass * p[token as usize]));
+                    });
+                    (compensated_sum(terms), rounding, None)
+                }
+            };
+        };
+        let q = draft.probabilities();
+        let support = q.iter().filter(|&&q| q > 0.0).count();
+        match scheme.name() {
+            SchemeName::Greedy | SchemeName::Hub => {
+                let star = Greedy::new(draft.clone(), n);
+                let top = star.top().iter().map(|&token| p[token]);
+                let rest = p.iter().zip(star.last()).map(|(p, last)| p * last);
+                (compensated_sum(top.chain(rest)), rounding, None)
+            }
+            SchemeName::DistinctConditioned | SchemeName::WithoutReplacement if support <= n => {
+                let covered = p.iter().zip(q).filter(|(_, q)| **q > 0.0).map(|(p, _)| *p);
+                (compensated_sum(covered), rounding, None)
+            }
+            SchemeName::DistinctConditioned => {
+                let (hit, all) = marked_symmetric(p, q, n);
+                // Sums and products of non-negative numbers only.
+                (hit / all, 8.0 * n as f64 * rounding, None)
+            }
+            SchemeName::WithoutReplacement if n == 2 => {
+                let odds: Vec<f64> = complements(q)
+                    .iter()
+                    .zip(q)
+                    .map(|(rest, q)| if *q > 0.0 { q / rest } else { 0.0 })
+                    .collect();
+                (pairs(p, q, &odds), 4.0 * rounding, None)
+            }
+            SchemeName::WithoutReplacement if n >= 3 => {
+                let (value, difference) = race(p, q, n);
+                let note = "the error of the race integral is estimated by halving its step";
+                (value, difference + 64.0 * rounding, Some(note.to_owned()))
+            }
+            _ => {
+                // 1 - (1-q)^n without cancellation for small q.
+                let hits = p
+                    .iter()
+                    .zip(q)
+                    .map(|(p, q)| p * -(n as f64 * (-q).ln_1p()).exp_m1());
+                (compensated_sum(hits), rounding, None)
+            }
+        }
+    }
+}
+
+/// 1 - q_i for every token, as the sum of all others: no cancellation for a
+/// heavy token.
+fn complements(q: &[f64]) -> Vec<f64> {
+    use crate::distribution::TwoFloat;
+    let heaviest = (0..q.len()).max_by(|&a, &b| q[a].total_cmp(&q[b]));
+    (0..q.len())
+        .map(|token| {
+            if Some(token) == heaviest {
+                let mut rest = TwoFloat::ZERO;
+                for (other, &q) in q.iter().enumerate() {
+                    if other != token {
+                        rest += q;
+                    }
+                }
+                rest.value()
+            } else {
+                1.0 - q[token]
+            }
+        })
+        .collect()
+}
+
+/// sum of p_i q_i (1 + sum over j != i of odds_j), the inner sum without
+/// subtracting the token's own odds where those dominate.
+fn pairs(p: &[f64], q: &[f64], odds: &[f64]) -> f64 {
+    let mut before = vec![0.0; q.len() + 1];
+    for (index, odd) in odds.iter().enumerate() {
+        before[index + 1] = before[index] + odd;
+    }
+    let mut after = 0.0;
+    let mut terms = Vec::with_capacity(q.len());
+    for token in (0..q.len()).rev() {
+        terms.push(p[token] * q[token] * (1.0 + before[token] + after));
+        after += odds[token];
+    }
+    compensated_sum(terms)
+}
+
+/// (sum of p_i q_i e_(n-1)(q without i), e_n(q)), both over the product of the n
+/// largest q.
+fn marked_symmetric(p: &[f64], q: &[f64], n: usize) -> (f64, f64) {
+    let mut largest: Vec<f64> = q.to_vec();
+    largest.sort_by(|a, b| b.total_cmp(a));
+    let mut plain = vec![0.0; n + 1];
+    let mut marked = vec![0.0; n + 1];
+    plain[0] = 1.0;
+    for (&p, &q) in p.iter().zip(q).filter(|(_, q)| **q > 0.0) {
+        for k in (1..=n).rev() {
+            let factor = q / largest[k - 1];
+            marked[k] += factor * (marked[k - 1] + p * plain[k - 1]);
+            plain[k] += factor * plain[k - 1];
+        }
+    }
+    (marked[n], plain[n])
+}
+
+/// The race integral of `sum of p_i P(i among the first n)`, and the difference
+/// between the trapezoidal rules of two step widths in log t.
+fn race(p: &[f64], q: &[f64], n: usize) -> (f64, f64) {
+    let mut falling: Vec<f64> = q.iter().copied().filter(|&q| q > 0.0).collect();
+    falling.sort_by(|a, b| b.total_cmp(a));
+    // Fewer than n rings by t need all but n-1 tokens silent.
+    let tail = compensated_sum(falling.iter().skip(n - 1).copied());
+    let choices = (n as f64 - 1.0) * (falling.len() as f64).ln();
+    let (left, right) = (1e-19f64.ln(), ((45.0 + choices) / tail).ln());
+    let steps = ((right - left) * STEPS).ceil() as usize;
+    let (mut coarse, mut shifted) = (Vec::new(), Vec::new());
+    for node in 0..=steps {
+        let x = left + node as f64 / STEPS;
+        coarse.push(ringing(p, q, n, x.exp()));
+        shifted.push(ringing(p, q, n, (x + 0.5 / STEPS).exp()));
+    }
+    let coarse = compensated_sum(coarse) / STEPS;
+    let fine = 0.5 * (coarse + compensated_sum(shifted) / STEPS);
+    (fine, (fine - coarse).abs())
+}
+
+/// t times the density of "a token rings at t, fewer than n others rang before,
+/// and p drew that token".
+fn ringing(p: &[f64], q: &[f64], n: usize, t: f64) -> f64 {
+    let mut plain = vec![0.0; n];
+    let mut marked = vec![0.0; n];
+    plain[0] = 1.0;
+    for (&p, &q) in p.iter().zip(q).filter(|(_, q)| **q > 0.0) {
+        let rung = -(-q * t).exp_m1();
+        let silent = (-q * t).exp();
+        let rings = p * q * t * silent;
+        for k in (0..n).rev() {
+            let (below, marked_below) = match k {
+                0 => (0.0, 0.0),
+                _ => (plain[k - 1], marked[k - 1]),
+            };
+            marked[k] = marked[k] * silent + marked_below * rung + rings * plain[k];
+            plain[k] = plain[k] * silent + below * rung;
+        }
+    }
+    marked.iter().sum()
+}
+
+impl Verifier for Naive {
+    fn name(&self) -> VerifierName {
+        VerifierName::Naive
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.float().conditional(tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        Some(self.exact().conditional(tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        let token = draw(&self.float().law, rng);
+        Verdict {
+            token,
+            accepted: tuple.iter().position(|&draft| draft == token),
+        }
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let scheme = self.problem.scheme();
+        let entries = scheme.set_count() * self.problem.drafts().min(self.problem.vocab()) as f64;
+        let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
+        if entries <= SUMMED_ENTRIES && entries * bits <= 100.0 * EXACT_FORMULA_BITS {
+            return Acceptance::same(Rate::Exact(self.summed()));
+        }
+        let (value, error, note) = self.formula();
+        Acceptance {
+            note,
+            ..Acceptance::same(Rate::within(value, error))
+        }
+    }
+
+    fn depends_on_set_only(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,267 @@
+//! The verifier that attains alpha*.
+
+use super::arithmetic::{Arithmetic, normalised};
+use super::{
+    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+};
+use crate::distribution::{Rational, ratio, round_nearest};
+use crate::optimum::flow::{self, Flow, SolvedFlow};
+use crate::optimum::{Capacity, Instance, Rounding};
+use crate::problem::Problem;
+use num_bigint::BigUint;
+use rand::RngCore;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// The most (set, token) pairs for which a plan is solved.
+pub const LARGEST_PLAN: f64 = 2.0e6;
+
+/// The optimal verifier: an optimal transport plan, read as a rule.
+///
+/// A maximum flow hands the probability D(A) of every set to its tokens. Where a
+/// token i is given more than p_i, every one of its shares is cut by the same
+/// factor; what stays is S\[A,i\], with `sum over A of S[A,i] <= p_i` and total
+/// alpha*. Given X with A(X) = A, the output is i in A with probability
+/// `S[A,i]/D(A)`; with the rest, it is drawn from
+/// `p_res(i) = p_i - sum over A of S[A,i]`, normalised.
+///
+/// Lossless for every scheme: what the sets reject in total equals the total of
+/// p_res.
+///
+/// # Acceptance
+/// alpha*. Algorithmic and membership acceptance are equal: a set that rejects
+/// holds a token that was given too much by it, and if it also held a token that
+/// p still lacks, the flow could be increased through it.
+///
+/// # Exactness
+/// Exact where the flow is; where the flow had to round its capacities, the rule
+/// is for `f64` only and off by the stated rounding.
+///
+/// # Source
+/// Hu et al., eq. 7 and 8; SpecHub, Theorem 1 (the extension of a plan on drafts
+/// to a coupling) and App. E (the flow, for n = 2).
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target, format_rational};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithReplacement;
+/// use specgap::verifier::{Optimal, Verifier};
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
+/// let optimal = Optimal::new(&problem)?;
+/// assert_eq!(format_rational(optimal.acceptance().membership.exact().unwrap()), "15/16");
+/// // The pair {0, 1} never emits token 0: the pair {0, 0} needs all of it.
+/// assert_eq!(optimal.conditional(&[0, 1]).accepted, [0.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Optimal {
+    solved: SolvedFlow,
+    /// Set by its tokens, ascending.
+    index: HashMap<Vec<u32>, usize>,
+    float: Plan<f64>,
+    exact: OnceLock<Plan<Rational>>,
+}
+
+#[derive(Debug)]
+struct Plan<M> {
+    /// S[A,i]/D(A) by entry of the set family.
+    kept: Vec<M>,
+    /// What each set rejects, over D(A).
+    rejected: Vec<M>,
+    residual: Arc<[M]>,
+}
+
+trait Quotient: Arithmetic {
+    /// a b / (c d) of integers.
+    fn quotient(a: &BigUint, b: &BigUint, c: &BigUint, d: &BigUint) -> Self;
+}
+
+impl Quotient for f64 {
+    fn quotient(a: &BigUint, b: &BigUint, c: &BigUint, d: &BigUint) -> Self {
+        round_nearest(&ratio(&(a * b), &(c * d)))
+    }
+}
+
+impl Quotient for Rational {
+    fn quotient(a: &BigUint, b: &BigUint, c: &BigUint, d: &BigUint) -> Self {
+        ratio(&(a * b), &(c * d))
+    }
+}
+
+fn plan<M: Quotient, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Plan<M> {
+    let nil = BigUint::default();
+    let vocab = instance.demand.len();
+    let demand: Vec<BigUint> = instance.demand.iter().map(Capacity::to_big).collect();
+    let load: Vec<BigUint> = flow.load.iter().map(Capacity::to_big).collect();
+    let mut kept = vec![M::zero_mass(); flow.given.len()];
+    let mut rejected = Vec::with_capacity(instance.sets.len());
+    for (set, supply) in instance.supply.iter().enumerate() {
+        let supply = supply.to_big();
+        let mut refused = M::running();
+        if supply == nil {
+            // Rounded away: this set's law does not matter; it draws from p.
+            rejected.push(M::one_mass());
+            continue;
+        }
+        for entry in instance.sets.span(set) {
+            let given = flow.given[entry].to_big();
+            if given == nil {
+                continue;
+            }
+            let token = instance.sets.tokens()[entry] as usize;
+            if load[token] <= demand[token] {
+                kept[entry] = M::quotient(&given, &load[token], &supply, &load[token]);
+            } else {
+                kept[entry] = M::quotient(&given, &demand[token], &supply, &load[token]);
+                let beyond = &load[token] - &demand[token];
+                let share = M::quotient(&given, &beyond, &supply, &load[token]);
+                M::include(&mut refused, &share);
+            }
+        }
+        rejected.push(M::settle(&refused));
+    }
+    let unit = BigUint::from(1u32);
+    let mass = |token: usize, amount: BigUint| {
+        let _ = token;
+        M::quotient(&amount, &unit, &instance.total, &unit)
+    };
+    let lacking: Vec<M> = (0..vocab)
+        .map(|token| {
+            if demand[token] > load[token] {
+                mass(token, &demand[token] - &load[token])
+            } else {
+                M::zero_mass()
+            }
+        })
+        .collect();
+    let residual = normalised(&lacking).unwrap_or_else(|| {
+        (0..vocab)
+            .map(|token| mass(token, demand[token].clone()))
+            .collect()
+    });
+    Plan {
+        kept,
+        rejected,
+        residual: residual.into(),
+    }
+}
+
+fn plan_of<M: Quotient>(solved: &SolvedFlow) -> Plan<M> {
+    match solved {
+        SolvedFlow::Native(instance, flow) => plan(instance, flow),
+        SolvedFlow::Big(instance, flow) => plan(instance, flow),
+    }
+}
+
+impl Optimal {
+    /// Solves the flow of a problem with at most [`LARGEST_PLAN`] (set, token)
+    /// pairs.
+    ///
+    /// # Errors
+    /// More pairs than that.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        let entries = problem.scheme().set_count() * problem.drafts().min(problem.vocab()) as f64;
+        if entries > LARGEST_PLAN {
+            return Err(VerifierError::Size {
+                verifier: VerifierName::Optimal,
+                entries,
+                limit: LARGEST_PLAN,
+            });
+        }
+        let solved = flow::solve(problem);
+        let sets = match &solved {
+            SolvedFlow::Native(instance, _) => &instance.sets,
+            SolvedFlow::Big(instance, _) => &instance.sets,
+        };
+        let index = sets
+            .iter()
+            .enumerate()
+            .map(|(index, set)| (set.to_vec(), index))
+            .collect();
+        Ok(Self {
+            float: plan_of(&solved),
+            index,
+            solved,
+            exact: OnceLock::new(),
+        })
+    }
+
+    fn is_exact(&self) -> bool {
+        let rounding = match &self.solved {
+            SolvedFlow::Native(instance, _) => instance.rounding,
+            SolvedFlow::Big(instance, _) => instance.rounding,
+        };
+        rounding == Rounding::None
+    }
+
+    /// The flow behind the plan.
+    pub fn flow(&self) -> &SolvedFlow {
+        &self.solved
+    }
+
+    fn law<M: Arithmetic>(&self, plan: &Plan<M>, tuple: &[u32]) -> ConditionalLaw<M> {
+        let sets = match &self.solved {
+            SolvedFlow::Native(instance, _) => &instance.sets,
+            SolvedFlow::Big(instance, _) => &instance.sets,
+        };
+        let mut set = tuple.to_vec();
+        set.sort_unstable();
+        set.dedup();
+        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let Some(&index) = self.index.get(&set) else {
+            // Never drawn under this scheme.
+            return ConditionalLaw {
+                accepted,
+                rejected: M::one_mass(),
+                residual: plan.residual.clone(),
+            };
+        };
+        for entry in sets.span(index) {
+            let token = sets.tokens()[entry];
+            if let Some(position) = tuple.iter().position(|&x| x == token) {
+                accepted[position] = plan.kept[entry].clone();
+            }
+        }
+        ConditionalLaw {
+            accepted,
+            rejected: plan.rejected[index].clone(),
+            residual: plan.residual.clone(),
+        }
+    }
+}
+
+impl Verifier for Optimal {
+    fn name(&self) -> VerifierName {
+        VerifierName::Optimal
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.law(&self.float, tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        if !self.is_exact() {
+            return None;
+        }
+        let plan = self.exact.get_or_init(|| plan_of(&self.solved));
+        Some(self.law(plan, tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        draw_from(&self.conditional(tuple), tuple, rng)
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let rate = self.solved.optimum().rate;
+        Acceptance::same(match rate.exact {
+            Some(exact) => Rate::Exact(exact),
+            None => Rate::between(rate.value, rate.lower, rate.upper),
+        })
+    }
+
+    fn depends_on_set_only(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,341 @@
+//! Recursive rejection sampling of sequential drafts without replacement.
+
+mod paths;
+
+use super::arithmetic::{Arithmetic, keep, normalised, shortfall};
+use super::{
+    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
+    happens, sequential,
+};
+use crate::distribution::{Draft, Rational, TwoFloat};
+use crate::problem::Problem;
+use crate::scheme::{Mass, SchemeName};
+use paths::RejectedPaths;
+use rand::{Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use statrs::distribution::{Beta, ContinuousCDF};
+use std::sync::OnceLock;
+
+/// Recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
+/// keep draft k with probability `min(1, p_k(x)/q_k(x))`, else go on with
+/// p_(k+1) proportional to `(p_k - q_k)+` and with q_(k+1), which is q_k without x,
+/// renormalised. After the last draft, draw from `p_(n+1)`.
+///
+/// Lossless for `without-replacement` drafts, where q_k is the law of draft k
+/// given the drafts before it. If the support of q has fewer than n tokens, the
+/// tuple is the whole support in some order, and the rule ends with its last
+/// token.
+///
+/// # Acceptance: two scalars are enough
+/// A rejected token has `p_k(x) < q_k(x)`, so its residual is 0 from then on.
+/// Suppose the residual is `r = (p - L q)+` with mass `M(L)`, and tokens of total
+/// draft mass s were rejected; they all have `p <= L q`. With `c = 1/(1-s)`, the
+/// next residual is `(r - M(L) c q)+` off the rejected tokens, and zero on them:
+/// that is `(p - L' q)+` with
+///
+/// ```text
+/// L' = L + c M(L)
+/// ```
+///
+/// whichever token was drawn. So the state is (L, s), starting at (0, 0); the
+/// rejected tokens enter through s and through not being drawn again. This draft
+/// is rejected with probability `M(L')/M(L)`, and it is token i and rejected with
+/// probability `g_i/M(L)`,
+///
+/// ```text
+/// g_i = (c M(L) q_i - (p_i - L q_i)+)+      sum over i not rejected before = M(L')
+/// ```
+///
+/// Hence, with `P_k(L, s)` the probability that the next k drafts are all
+/// rejected, `P_1 = M(L')/M(L)` and
+/// `P_k = sum of g_i P_(k-1)(L', s + q_i) / M(L)`; the rate is
+/// `1 - P_n(0, 0)`.
+///
+/// - n = 1: sum of min(p, q). n = 2: one sum over the oversampled tokens, O(V log V).
+///   Both are exact up to rounding (1e-12 is allowed for it).
+/// - n >= 3: a sum over rejected paths. Tokens of nearly equal q lead to nearly
+///   equal states, so paths are summed over groups of tokens, with bounds on L
+///   and s that hold for the whole group; groups are split until each path
+///   contributes less than a share of the requested width (default 1e-6). The
+///   bounds are rigorous up to that rounding allowance.
+/// - Where the work limit does not permit that (n >= 5 at large V), Monte Carlo
+///   with a Clopper-Pearson interval.
+///
+/// Algorithmic and membership acceptance are equal, since the residual is zero on
+/// every rejected draft.
+///
+/// # Source
+/// The rule: Yang et al. 2024 (multi-candidate), Jeon et al. 2024 (RSD), Sequoia;
+/// Hu et al., App. A.1. The recursion in (L, s) and the enclosure are specgap's.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithoutReplacement;
+/// use specgap::verifier::{RrsWo, Verifier};
+/// let scheme = WithoutReplacement::new(Draft::new(&[0.5, 0.25, 0.25])?, 2);
+/// let problem = Problem::new("triple", Target::new(&[0.25, 0.25, 0.5])?, scheme)?;
+/// let rule = RrsWo::new(&problem)?;
+/// // Token 0 is rejected with 1/2; then q is (0, 1/2, 1/2) and p is (0, 0, 1).
+/// assert_eq!(rule.conditional(&[0, 1]).accepted, [0.5, 0.0]);
+/// // 3/4 at the first draft, half of the rest at the second.
+/// assert!((rule.acceptance().membership.value() - 0.875).abs() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RrsWo {
+    problem: Problem,
+    draft: Draft,
+    exact: OnceLock<(Vec<Rational>, Vec<Rational>)>,
+    paths: OnceLock<RejectedPaths>,
+    settings: RrsWoSettings,
+}
+
+/// How much work the acceptance rate of [`RrsWo`] may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RrsWoSettings {
+    /// Width of the enclosure that is aimed at.
+    pub width: f64,
+    /// Most groups of rejected paths that are looked at.
+    pub work_limit: u64,
+    /// An enclosure wider than this is replaced by Monte Carlo.
+    pub widest: f64,
+    /// Monte Carlo runs.
+    pub samples: u64,
+    /// Seed of the Monte Carlo generator (ChaCha8).
+    pub seed: u64,
+    /// Confidence of the Monte Carlo interval.
+    pub confidence: f64,
+}
+
+impl Default for RrsWoSettings {
+    fn default() -> Self {
+        Self {
+            width: 1e-6,
+            work_limit: 10_000_000,
+            widest: 1e-3,
+            samples: 1_000_000,
+            seed: 1,
+            confidence: 0.999,
+        }
+    }
+}
+
+/// One pass of the rule over a tuple, from its definition: the residual and the
+/// draft law are carried as whole rows.
+fn walk<M: Arithmetic>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M> {
+    let mut wanted = target.to_vec();
+    let mut mass = M::total(&wanted);
+    let mut left = draft.to_vec();
+    let mut kept = Vec::with_capacity(tuple.len());
+    for &token in tuple {
+        let token = token as usize;
+        let rest = M::total(&left);
+        if rest.is_none() {
+            kept.push(M::zero_mass());
+            continue;
+        }
+        let scale = mass.over(&rest);
+        let offered: Vec<M> = left.iter().map(|q| scale.times(q)).collect();
+        kept.push(keep(&wanted[token], &offered[token]));
+        let next = shortfall(&wanted, &offered);
+        let next_mass = M::total(&next);
+        left[token] = M::zero_mass();
+        // If nothing is rejected here (up to rounding), keep this step's law.
+        if !next_mass.is_none() {
+            wanted = next;
+            mass = next_mass;
+        }
+    }
+    let residual = normalised(&wanted).unwrap_or(wanted).into();
+    sequential(kept, residual)
+}
+
+impl RrsWo {
+    /// For `without-replacement` drafts, with the default budget for its
+    /// acceptance rate.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        Self::with_settings(problem, RrsWoSettings::default())
+    }
+
+    /// The same with a budget of one's own.
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn with_settings(
+        problem: &Problem,
+        settings: RrsWoSettings,
+    ) -> Result<Self, VerifierError> {
+        match problem.scheme().draft() {
+            Some(draft) if problem.scheme().name() == SchemeName::WithoutReplacement => Ok(Self {
+                draft: draft.clone(),
+                problem: problem.clone(),
+                exact: OnceLock::new(),
+                paths: OnceLock::new(),
+                settings,
+            }),
+            _ => Err(VerifierError::scheme(VerifierName::RrsWo, problem)),
+        }
+    }
+
+    fn paths(&self) -> &RejectedPaths {
+        self.paths.get_or_init(|| {
+            RejectedPaths::new(
+                self.problem.target().probabilities(),
+                self.draft.probabilities(),
+            )
+        })
+    }
+
+    /// Draws that really happen.
+    fn draws(&self) -> usize {
+        self.problem.drafts().min(self.draft.support().len())
+    }
+
+    /// The acceptance rate within a budget: enclosed if the enclosure gets
+    /// narrow enough, else by Monte Carlo.
+    pub fn acceptance_within(&self, settings: &RrsWoSettings) -> Acceptance {
+        let (lower, upper) = self.enclosure(settings);
+        if upper - lower <= settings.widest {
+            return Acceptance::same(Rate::between(0.5 * (lower + upper), lower, upper));
+        }
+        Acceptance::same(self.monte_carlo(settings))
+    }
+
+    /// Lower and upper bound on the rate, as narrow as `settings.width` if the
+    /// work limit permits.
+    pub fn enclosure(&self, settings: &RrsWoSettings) -> (f64, f64) {
+        let (lower, upper) =
+            self.paths()
+                .all_rejected(self.draws(), settings.width, settings.work_limit);
+        ((1.0 - upper).max(0.0), (1.0 - lower).min(1.0))
+    }
+
+    /// The rate by simulation, with a Clopper-Pearson interval.
+    ///
+    /// A run draws tokens one by one and steps through (L, s): O(n log V) unless
+    /// the tokens drawn before hold almost all mass.
+    pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Rate {
+        let mut rng = ChaCha8Rng::seed_from_u64(settings.seed);
+        let row = self.draft.probabilities();
+        let mut cumulative = Vec::with_capacity(row.len());
+        let mut sum = TwoFloat::ZERO;
+        for &q in row {
+            sum += q;
+            cumulative.push(sum.value());
+        }
+        let (target, draws) = (self.problem.target().probabilities(), self.draws());
+        let mut accepted = 0u64;
+        let mut drawn: Vec<usize> = Vec::with_capacity(draws);
+        for _ in 0..settings.samples {
+            drawn.clear();
+            let (mut factor, mut rest) = (0.0, TwoFloat::ONE);
+            let mut mass = self.paths().residual_mass(0.0);
+            for _ in 0..draws {
+                let token = next_token(row, &cumulative, &drawn, &mut rng);
+                let offered = mass * row[token] / rest.value();
+                let wanted = (target[token] - factor * row[token]).max(0.0);
+                if happens(keep(&wanted, &offered), &mut rng) {
+                    accepted += 1;
+                    break;
+                }
+                factor += mass / rest.value();
+                mass = self.paths().residual_mass(factor);
+                rest = rest - TwoFloat::from(row[token]);
+                drawn.push(token);
+            }
+        }
+        let (lower, upper) = clopper_pearson(accepted, settings.samples, settings.confidence);
+        Rate::MonteCarlo {
+            value: accepted as f64 / settings.samples as f64,
+            lower,
+            upper,
+            confidence: settings.confidence,
+            samples: settings.samples,
+            seed: settings.seed,
+        }
+    }
+}
+
+/// A token in proportion to q among those not drawn yet.
+fn next_token(row: &[f64], cumulative: &[f64], drawn: &[usize], rng: &mut ChaCha8Rng) -> usize {
+    const TRIES: usize = 64;
+    let total = cumulative.last().copied().unwrap_or(1.0);
+    for _ in 0..TRIES {
+        let at = rng.random::<f64>() * total;
+        let token = cumulative.partition_point(|&sum| sum <= at);
+        if token < row.len() && row[token] > 0.0 && !drawn.contains(&token) {
+            return token;
+        }
+    }
+    let mut left = row.to_vec();
+    for &token in drawn {
+        left[token] = 0.0;
+    }
+    draw(&left, rng) as usize
+}
+
+/// Exact binomial confidence interval.
+fn clopper_pearson(successes: u64, trials: u64, confidence: f64) -> (f64, f64) {
+    let tail = 0.5 * (1.0 - confidence);
+    let (hits, misses) = (successes as f64, (trials - successes) as f64);
+    let quantile = |a: f64, b: f64, at: f64| Beta::new(a, b).map(|law| law.inverse_cdf(at));
+    let lower = match successes {
+        0 => 0.0,
+        _ => quantile(hits, misses + 1.0, tail).unwrap_or(0.0),
+    };
+    let upper = match trials - successes {
+        0 => 1.0,
+        _ => quantile(hits + 1.0, misses, 1.0 - tail).unwrap_or(1.0),
+    };
+    (lower, upper)
+}
+
+impl Verifier for RrsWo {
+    fn name(&self) -> VerifierName {
+        VerifierName::RrsWo
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        let (target, draft) = (self.problem.target(), &self.draft);
+        walk(target.probabilities(), draft.probabilities(), tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        let (target, draft) = self.exact.get_or_init(|| {
+            (
+                Rational::row(self.problem.target()),
+                Rational::row(&self.draft),
+            )
+        });
+        Some(walk(target, draft, tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        let law = self.conditional(tuple);
+        let mut reached = 1.0;
+        for (position, &token) in tuple.iter().enumerate() {
+            // accepted[k] is the product of the steps so far.
+            let accepted = law.accepted[position];
+            if accepted > 0.0 && happens(accepted / reached, rng) {
+                return Verdict {
+                    token,
+                    accepted: Some(position),
+                };
+            }
+            reached -= accepted;
+        }
+        Verdict {
+            token: draw(&law.residual, rng),
+            accepted: None,
+        }
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        self.acceptance_within(&self.settings)
+    }
+}

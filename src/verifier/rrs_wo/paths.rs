@@ -1,0 +1,563 @@
+//! The probability that n sequential drafts are all rejected, enclosed.
+//!
+//! Notation of [`super::RrsWo`]. Tokens of the support are sorted by falling q
+//! and stand at the leaves of a binary tree. A node is a group of tokens with q
+//! in a narrow range; at every node the tokens are also kept sorted by p/q with
+//! prefix sums, so the total rejected weight of a node in a given state,
+//!
+//! ```text
+//! sum over the node of g_i = B Q(p/q <= L) + L' Q(L < p/q <= L') - P(L < p/q <= L'),
+//! ```
+//!
+//! with B = c M(L) and L' = L + B, takes two binary searches. A state is a box:
+//! bounds on L and on 1-s. All of M falling in L, g rising in L and in B give
+//! bounds for everything that follows from it.
+
+use crate::distribution::TwoFloat;
+
+/// Allowance for rounding in either direction. Values are in [0, 1], every M is
+/// within a few epsilon of its value, errors of M are never amplified (M has slope
+/// at most Q(p/q > L) <= 1-s against the factor 1/(1-s) of the step), and sums
+/// run pairwise down a tree of at most 24 levels.
+const ROUNDING: f64 = 1e-12;
+
+/// M(L) = sum of (p - L q)+ for any L: tokens by falling p/q with prefix sums.
+#[derive(Debug)]
+struct Curve {
+    ratios: Vec<f64>,
+    /// Entry k: sums over the k tokens of the largest ratio.
+    target: Vec<f64>,
+    draft: Vec<f64>,
+    /// Mass of p where q = 0.
+    unreachable: f64,
+}
+
+impl Curve {
+    fn new(target: &[f64], draft: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
+        let ratio = |i: usize| target[i] / draft[i];
+        order.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
+        let mut unreachable = TwoFloat::ZERO;
+        for (p, q) in target.iter().zip(draft) {
+            if *q <= 0.0 {
+                unreachable += *p;
+            }
+        }
+        let (mut p_sum, mut q_sum) = (unreachable, TwoFloat::ZERO);
+        let mut curve = Self {
+            ratios: Vec::with_capacity(order.len()),
+            target: vec![p_sum.value()],
+            draft: vec![0.0],
+            unreachable: unreachable.value(),
+        };
+        for i in order {
+            p_sum += target[i];
+            q_sum += draft[i];
+            curve.ratios.push(ratio(i));
+            curve.target.push(p_sum.value());
+            curve.draft.push(q_sum.value());
+        }
+        curve
+    }
+
+    fn at(&self, factor: f64) -> f64 {
+        if !factor.is_finite() {
+            return self.unreachable;
+        }
+        let count = self.ratios.partition_point(|&ratio| ratio > factor);
+        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
+    }
+}
+
+impl Curve {
+    /// The line that touches M at `touch`, at `factor`: M is convex, so this is
+    /// a lower bound.
+    fn tangent(&self, touch: f64, factor: f64) -> f64 {
+        if !touch.is_finite() || !factor.is_finite() {
+            return self.unreachable;
+        }
+        let count = self.ratios.partition_point(|&ratio| ratio > touch);
+        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
+    }
+}
+
+/// One level of the tree: nodes of 2^height tokens, each sorted by rising p/q,
+/// with prefix sums that start anew at each node.
+#[derive(Debug, Default)]
+struct Level {
+    ratios: Vec<f64>,
+    /// Sums of p, q, p q and q^2.
+    target: Vec<f64>,
+    draft: Vec<f64>,
+    mixed: Vec<f64>,
+    square: Vec<f64>,
+}
+
+/// The tree and the curve of one (p, q).
+#[derive(Debug)]
+pub(super) struct RejectedPaths {
+    curve: Curve,
+    /// p and q of the support by falling q.
+    target: Vec<f64>,
+    draft: Vec<f64>,
+    levels: Vec<Level>,
+}
+
+/// Bounds.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    low: f64,
+    high: f64,
+}
+
+impl Interval {
+    const NOTHING: Self = Self {
+        low: 0.0,
+        high: 0.0,
+    };
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            low: self.low + other.low,
+            high: self.high + other.high,
+        }
+    }
+}
+
+/// Bounds on where a path of rejections has led.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// L.
+    factor: Interval,
+    /// 1 - s, in two words: exact differences however little is left.
+    rest_low: TwoFloat,
+    rest_high: TwoFloat,
+    /// M(L).
+    mass: Interval,
+}
+
+/// A rejected token, or a group that holds it: positions by falling q.
+#[derive(Clone, Copy, Debug)]
+struct Removed {
+    start: usize,
+    end: usize,
+}
+
+struct Search<'a> {
+    paths: &'a RejectedPaths,
+    threshold: f64,
+    work: u64,
+    work_limit: u64,
+    removed: Vec<Removed>,
+}
+
+/// What all children of a state have in common.
+struct Step {
+    state: State,
+    /// B = c M(L).
+    offer: Interval,
+    /// L'.
+    factor: Interval,
+    /// M(L').
+    mass: Interval,
+    /// Drafts that follow the one being rejected.
+    after: usize,
+    /// Upper bound on the probability of the path so far.
+    weight: f64,
+    /// A guess of what the children's probabilities are.
+    centre: f64,
+}
+
+impl RejectedPaths {
+    pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
+        let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
+        order.sort_by(|&a, &b| draft[b].total_cmp(&draft[a]).then(a.cmp(&b)));
+        let curve = Curve::new(target, draft);
+        let target: Vec<f64> = order.iter().map(|&i| target[i]).collect();
+        let draft: Vec<f64> = order.iter().map(|&i| draft[i]).collect();
+        let mut paths = Self {
+            curve,
+            target,
+            draft,
+            levels: Vec::new(),
+        };
+        paths.grow();
+        paths
+    }
+
+    /// Builds the levels by merging pairs of nodes.
+    fn grow(&mut self) {
+        let size = self.draft.len();
+        let ratio = |i: u32| self.target[i as usize] / self.draft[i as usize];
+        let mut order: Vec<u32> = (0..size).map(crate::scheme::token_id).collect();
+        let mut width = 1;
+        loop {
+            let mut level = Level::default();
+            for node in order.chunks_mut(width) {
+                node.sort_by(|&a, &b| ratio(a).total_cmp(&ratio(b)));
+                let mut sums = [TwoFloat::ZERO; 4];
+                for &i in node.iter() {
+                    let (p, q) = (self.target[i as usize], self.draft[i as usize]);
+                    for (sum, term) in sums.iter_mut().zip([p, q, p * q, q * q]) {
+                        *sum += term;
+                    }
+                    level.ratios.push(ratio(i));
+                    level.target.push(sums[0].value());
+                    level.draft.push(sums[1].value());
+                    level.mixed.push(sums[2].value());
+                    level.square.push(sums[3].value());
+                }
+            }
+            self.levels.push(level);
+            if width >= size {
+                return;
+            }
+            width *= 2;
+        }
+    }
+
+    /// M(L).
+    pub(super) fn residual_mass(&self, factor: f64) -> f64 {
+        self.curve.at(factor)
+    }
+
+    /// Bounds on the probability that `draws` drafts are all rejected, at most
+    /// `width` apart unless the work limit stops it.
+    ///
+    /// The threshold is the largest uncertainty that a single group of paths may
+    /// contribute; it is lowered until the sum of them is narrow enough.
+    pub(super) fn all_rejected(&self, draws: usize, width: f64, work_limit: u64) -> (f64, f64) {
+        let mut best = (0.0f64, 1.0f64);
+        let mut threshold = if draws <= 2 {
+            // Every token by itself is affordable.
+            0.0
+        } else {
+            width.max(1e-12) * 0.1f64.powi(i32::try_from(2 * draws).unwrap_or(64) - 5)
+        };
+        let mut left = work_limit;
+        loop {
+            let mut search = Search {
+                paths: self,
+                threshold,
+                work: 0,
+                work_limit: left,
+                removed: Vec::with_capacity(draws),
+            };
+            let mass = self.curve.at(0.0);
+            let mut all = TwoFloat::ZERO;
+            for &q in &self.draft {
+                all += q;
+            }
+            let start = State {
+                factor: Interval::NOTHING,
+                rest_low: all,
+                rest_high: all,
+                mass: Interval {
+                    low: mass,
+                    high: mass,
+                },
+            };
+            let found = search.rejected(start, draws, 1.0);
+            best.0 = best.0.max(found.low - ROUNDING);
+            best.1 = best.1.min(found.high + ROUNDING);
+            left = left.saturating_sub(search.work);
+            let reached = best.1 - best.0;
+            // Not even single tokens leave anything below this.
+            if reached <= width || left == 0 || threshold < 1e-18 {
+                return best;
+            }
+            // The width falls about as the root of the threshold; leave a margin,
+            // since every round starts anew.
+            threshold *= (0.7 * (width / reached).powi(2)).clamp(1e-4, 0.5);
+        }
+    }
+
+    /// Sums of g_i and of g_i q_i over a node in one state, nothing excluded.
+    fn weight(&self, height: usize, start: usize, end: usize, factor: f64, offer: f64) -> Weight {
+        if offer <= 0.0 {
+            return Weight::default();
+        }
+        if !offer.is_finite() {
+            return Weight {
+                mass: f64::INFINITY,
+                moment: f64::INFINITY,
+            };
+        }
+        let next = factor + offer;
+        if height == 0 {
+            let (p, q) = (self.target[start], self.draft[start]);
+            let mass = (offer * q - (p - factor * q).max(0.0)).max(0.0);
+            return Weight {
+                mass,
+                moment: mass * q,
+            };
+        }
+        let level = &self.levels[height];
+        let ratios = &level.ratios[start..end];
+        let below = ratios.partition_point(|&ratio| ratio <= factor);
+        let between = below + ratios[below..].partition_point(|&ratio| ratio <= next);
+        let split = |sums: &[f64]| {
+            let up_to = |count: usize| match count {
+                0 => 0.0,
+                _ => sums[start + count - 1],
+            };
+            (up_to(below), up_to(between) - up_to(below))
+        };
+        let (q_below, q_between) = split(&level.draft);
+        let (_, p_between) = split(&level.target);
+        let (square_below, square_between) = split(&level.square);
+        let (_, mixed_between) = split(&level.mixed);
+        Weight {
+            mass: offer * q_below + (next * q_between - p_between).max(0.0),
+            moment: offer * square_below + (next * square_between - mixed_between).max(0.0),
+        }
+    }
+}
+
+/// Rejected weight of a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Weight {
+    mass: f64,
+    moment: f64,
+}
+
+impl Search<'_> {
+    /// Bounds on the probability that the next `draws` drafts are all rejected;
+    /// `weight` is an upper bound on the probability of getting here.
+    fn rejected(&mut self, state: State, draws: usize, weight: f64) -> Interval {
+        self.work += 1;
+        if draws == 0 {
+            return Interval {
+                low: 1.0,
+                high: 1.0,
+            };
+        }
+        if state.mass.high <= 0.0 {
+            return Interval::NOTHING;
+        }
+        let rest_low = state.rest_low.value();
+        let rest_high = state.rest_high.value();
+        let offer = Interval {
+            low: state.mass.low / rest_high,
+            high: if rest_low > 0.0 {
+                state.mass.high / rest_low
+            } else {
+                f64::INFINITY
+            },
+        };
+        let factor = state.factor.plus(offer);
+        let mass = Interval {
+            low: self.paths.curve.at(factor.high),
+            high: self.paths.curve.at(factor.low),
+        };
+        let first = quotient(mass, state.mass);
+        if draws == 1 {
+            return first;
+        }
+        if self.work > self.work_limit || weight <= self.threshold {
+            return Interval {
+                low: 0.0,
+                high: first.high,
+            };
+        }
+        let step = Step {
+            state,
+            offer,
+            factor,
+            mass,
+            after: draws - 1,
+            weight,
+            centre: self.centre(factor.low, mass.high, rest_high, draws - 1),
+        };
+        let top = self.paths.levels.len() - 1;
+        // The weights g_i sum to M(L'), so sum of g_i P_i is
+        // centre M(L') + sum of g_i (P_i - centre): uncertain weights then count
+        // with what P_i differs from the centre, and not with all of P_i.
+        let sum = self.node(&step, top, 0).plus(Interval {
+            low: step.centre * mass.low,
+            high: step.centre * mass.high,
+        });
+        let bounds = quotient(sum, state.mass);
+        // Never above the probability that the first of them is rejected.
+        Interval {
+            low: bounds.low,
+            high: bounds.high.min(first.high),
+        }
+    }
+
+    /// The probability that `draws` drafts are rejected if s stays as it is.
+    fn centre(&self, factor: f64, mass: f64, rest: f64, draws: usize) -> f64 {
+        let (mut at, mut left) = (factor, mass);
+        for _ in 0..draws {
+            at += left / rest;
+            left = self.paths.curve.at(at);
+        }
+        if mass > 0.0 && left.is_finite() {
+            (left / mass).clamp(0.0, 1.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Bounds on the mean over a node of P_1(L', s + q_i), weighted with g_i, from
+    /// the mean of q: M is convex and falls, L' + M(L')/(1-s-q) is convex and
+    /// grows in q, so a chord of one and a tangent of the other bound their
+    /// composition by a line on either side.
+    fn last_draft(
+        &self,
+        step: &Step,
+        held: (Weight, Weight),
+        smallest: f64,
+        largest: f64,
+    ) -> Interval {
+        let curve = &self.paths.curve;
+        let (low_weight, high_weight) = held;
+        let mean = |moment: f64, mass: f64, otherwise: f64| {
+            let mean = moment / mass;
+            if mean.is_finite() {
+                mean.clamp(smallest, largest)
+            } else {
+                otherwise
+            }
+        };
+        let mean_low = mean(low_weight.moment, high_weight.mass, smallest);
+        let mean_high = mean(high_weight.moment, low_weight.mass, largest);
+        let (rest_low, rest_high) = (step.state.rest_low, step.state.rest_high);
+        let at = |factor: f64, mass: f64, rest: TwoFloat, q: f64| {
+            let rest = (rest - TwoFloat::from(q)).value();
+            if rest > 0.0 {
+                factor + mass / rest
+            } else {
+                f64::INFINITY
+            }
+        };
+        // Above: M by its chord, the argument by its value at the mean.
+        let near = at(step.factor.low, step.mass.low, rest_high, smallest);
+        let far = at(step.factor.low, step.mass.low, rest_high, largest);
+        let middle = at(step.factor.low, step.mass.low, rest_high, mean_low);
+        let (top, bottom) = (curve.at(near), curve.at(far));
+        let high = if far > near && far.is_finite() {
+            top - (top - bottom) * ((middle - near) / (far - near)).clamp(0.0, 1.0)
+        } else {
+            top
+        };
+        // Below: the argument by its chord, M by its tangent.
+        let near = at(step.factor.high, step.mass.high, rest_low, smallest);
+        let far = at(step.factor.high, step.mass.high, rest_low, largest);
+        let low = if far.is_finite() {
+            let share = if largest > smallest {
+                (mean_high - smallest) / (largest - smallest)
+            } else {
+                0.0
+            };
+            let middle = near + (far - near) * share;
+            curve.tangent(middle, middle)
+        } else {
+            curve.unreachable
+        };
+        quotient(Interval { low, high }, step.mass)
+    }
+
+    /// Bounds on the sum over a node of `g_i (P(L', s + q_i) - centre)`.
+    fn node(&mut self, step: &Step, height: usize, index: usize) -> Interval {
+        let paths = self.paths;
+        let start = index << height;
+        let end = ((index + 1) << height).min(paths.draft.len());
+        if start >= end {
+            return Interval::NOTHING;
+        }
+        self.work += 1;
+        let (largest, smallest) = (paths.draft[start], paths.draft[end - 1]);
+        let state = &step.state;
+        let mut low = paths.weight(height, start, end, state.factor.low, step.offer.low);
+        let mut high = paths.weight(height, start, end, state.factor.high, step.offer.high);
+        let mut indivisible = height == 0;
+        for removed in &self.removed {
+            if removed.end <= start || end <= removed.start {
+                continue;
+            }
+            // A rejected token has p/q <= L, so its weight would be B q.
+            if start <= removed.start && removed.end <= end {
+                let (most, least) = (paths.draft[removed.start], paths.draft[removed.end - 1]);
+                low.mass -= step.offer.low * most;
+                low.moment -= step.offer.low * most * most;
+                if high.mass.is_finite() {
+                    high.mass -= step.offer.high * least;
+                    high.moment -= step.offer.high * least * least;
+                }
+            } else {
+                low.mass -= step.offer.low * largest;
+                low.moment -= step.offer.low * largest * largest;
+            }
+            if removed.start == start && removed.end == end {
+                if height == 0 {
+                    return Interval::NOTHING;
+                }
+                indivisible = true;
+            }
+        }
+        // The weights of all tokens together are M(L').
+        low.mass = low.mass.max(0.0);
+        low.moment = low.moment.max(0.0);
+        high.mass = high.mass.min(step.mass.high).max(low.mass);
+        high.moment = high.moment.min(high.mass * largest).max(low.moment);
+        if high.mass <= 0.0 {
+            return Interval::NOTHING;
+        }
+        let share = (high.mass / state.mass.low).min(1.0) * step.weight;
+        let rest_low = state.rest_low.value();
+        // How far the state after rejecting one token of the node varies.
+        let spread = ((largest - smallest) / (rest_low - largest).max(1e-300)).min(1.0);
+        let uncertainty = if step.after == 1 {
+            share * spread * spread
+        } else {
+            share * spread
+        };
+        let exhausted = self.work > self.work_limit;
+        if !indivisible && uncertainty > self.threshold && !exhausted {
+            let left = self.node(step, height - 1, 2 * index);
+            let right = self.node(step, height - 1, 2 * index + 1);
+            return left.plus(right);
+        }
+        let after = if step.after == 1 {
+            self.last_draft(step, (low, high), smallest, largest)
+        } else {
+            let child = State {
+                factor: step.factor,
+                rest_low: at_least_zero(state.rest_low - TwoFloat::from(largest)),
+                rest_high: state.rest_high - TwoFloat::from(smallest),
+                mass: step.mass,
+            };
+            self.removed.push(Removed { start, end });
+            let after = self.rejected(child, step.after, share);
+            self.removed.pop();
+            after
+        };
+        let (below, above) = (after.low - step.centre, after.high - step.centre);
+        let (held_low, held_high) = (low.mass, high.mass);
+        Interval {
+            low: below * if below > 0.0 { held_low } else { held_high },
+            high: above * if above > 0.0 { held_high } else { held_low },
+        }
+    }
+}
+
+fn at_least_zero(value: TwoFloat) -> TwoFloat {
+    if value.value() > 0.0 {
+        value
+    } else {
+        TwoFloat::ZERO
+    }
+}
+
+/// Bounds on a/b in [0, 1], for a <= b.
+fn quotient(a: Interval, b: Interval) -> Interval {
+    Interval {
+        low: if b.high > 0.0 {
+            (a.low / b.high).clamp(0.0, 1.0)
+        } else {
+            0.0
+        },
+        high: if a.high < b.low { a.high / b.low } else { 1.0 },
+    }
+}

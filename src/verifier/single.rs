@@ -1,0 +1,165 @@
+//! Speculative sampling with one draft.
+
+use super::residual::Recursion;
+use super::{
+    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
+    exact_complement, happens, sequential,
+};
+use crate::distribution::{Rational, compensated_sum};
+use crate::problem::Problem;
+use crate::scheme::Mass;
+use rand::RngCore;
+use std::sync::OnceLock;
+
+/// Work, in bits of all numbers involved, up to which a closed form is
+/// evaluated exactly.
+pub(super) const EXACT_FORMULA_BITS: f64 = 1.0e6;
+
+/// One draft: keep x with probability min(1, p(x)/q(x)), else draw from
+/// `(p - q)+`, normalised.
+///
+/// Lossless for any scheme at n = 1: whatever the scheme, its single draft has
+/// some law q (that of `explicit` is its list).
+///
+/// # Acceptance
+/// sum of `min(p, q)`, algorithmic and membership alike: a rejected x has
+/// p(x) < q(x), so the residual is zero there. Equal to alpha* at n = 1.
+///
+/// # Source
+/// Leviathan et al. 2023, Chen et al. 2023; Hu et al. eq. 5 (the maximal
+/// coupling; their eq. 2 prints a sum off the diagonal where the product
+/// `(p_i - q_i)+ (q_j - p_j)+` is meant).
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithReplacement;
+/// use specgap::verifier::{Single, Verifier};
+/// let scheme = WithReplacement::new(Draft::new(&[0.5, 0.5])?, 1);
+/// let problem = Problem::new("coin", Target::new(&[0.25, 0.75])?, scheme)?;
+/// let law = Single::new(&problem)?.conditional(&[0]);
+/// assert_eq!((law.accepted[0], law.rejected), (0.5, 0.5));
+/// assert_eq!(law.residual[..], [0.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Single {
+    problem: Problem,
+    float: Recursion<f64>,
+    exact: OnceLock<Recursion<Rational>>,
+}
+
+impl Single {
+    /// For a problem with one draft. O(V).
+    ///
+    /// # Errors
+    /// The problem has more than one draft.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        if problem.drafts() != 1 {
+            return Err(VerifierError::scheme(VerifierName::Single, problem));
+        }
+        Ok(Self {
+            float: Recursion::new(f64::row(problem.target()), &[draft_row(problem)]),
+            problem: problem.clone(),
+            exact: OnceLock::new(),
+        })
+    }
+
+    fn exact(&self) -> &Recursion<Rational> {
+        self.exact.get_or_init(|| {
+            let target = Rational::row(self.problem.target());
+            Recursion::new(target, &[draft_row_exact(&self.problem)])
+        })
+    }
+
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let target = self.problem.target().probabilities();
+        let draft = draft_row(&self.problem);
+        let rate = compensated_sum(target.iter().zip(&draft).map(|(&p, &q)| p.min(q)));
+        // Each term is within 1.25 epsilon of p or q; a list adds its own sum.
+        Rate::within(rate, 4.0 * f64::EPSILON)
+    }
+}
+
+/// Law of the only draft.
+fn draft_row(problem: &Problem) -> Vec<f64> {
+    let scheme = problem.scheme();
+    if let Some(draft) = scheme.draft().or_else(|| scheme.independent_draft(0)) {
+        return f64::row(draft);
+    }
+    let mut row = vec![0.0; problem.vocab()];
+    scheme.for_each_tuple(&mut |tuple, mass| {
+        for &token in tuple {
+            row[token as usize] += mass;
+        }
+    });
+    row
+}
+
+fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
+    let scheme = problem.scheme();
+    if let Some(draft) = scheme.draft().or_else(|| scheme.independent_draft(0)) {
+        return Rational::row(draft);
+    }
+    let mut row = vec![Rational::zero_mass(); problem.vocab()];
+    scheme.for_each_tuple_exact(&mut |tuple, mass| {
+        for &token in tuple {
+            row[token as usize] += mass;
+        }
+    });
+    row
+}
+
+impl Verifier for Single {
+    fn name(&self) -> VerifierName {
+        VerifierName::Single
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        let keep = tuple
+            .iter()
+            .enumerate()
+            .map(|(k, &x)| self.float.keeps(k, x));
+        sequential(keep.collect(), self.float.residual.clone())
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        let exact = self.exact();
+        let keep = tuple.iter().enumerate().map(|(k, &x)| exact.keeps(k, x));
+        Some(sequential(keep.collect(), exact.residual.clone()))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        sample_in_turn(&self.float, tuple, rng)
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let bits = self.problem.target().exact_bits() as f64 + self.problem.scheme().exact_bits();
+        if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
+            return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
+        }
+        Acceptance::same(self.enclosed())
+    }
+}
+
+/// Offers the drafts in turn.
+pub(super) fn sample_in_turn(
+    recursion: &Recursion<f64>,
+    tuple: &[u32],
+    rng: &mut dyn RngCore,
+) -> Verdict {
+    for (position, &token) in tuple.iter().enumerate() {
+        if happens(recursion.keeps(position, token), rng) {
+            return Verdict {
+                token,
+                accepted: Some(position),
+            };
+        }
+    }
+    Verdict {
+        token: draw(&recursion.residual, rng),
+        accepted: None,
+    }
+}

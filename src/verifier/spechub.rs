@@ -1,0 +1,221 @@
+//! SpecHub's verification.
+
+use super::arithmetic::{Arithmetic, keep, normalised};
+use super::single::EXACT_FORMULA_BITS;
+use super::{
+    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+};
+use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::problem::Problem;
+use crate::scheme::{Greedy, Hub, Mass, SchemeName};
+use rand::RngCore;
+use std::sync::{Arc, OnceLock};
+
+/// SpecHub's rule (n = 2), a plan on pairs that all hold the hub a:
+///
+/// 1. the pair (x, a) gives `min(p(x), q(x))` to x;
+/// 2. the pair (a, x), of probability `d(x) = q(a) q(x)/(1-q(a))`, gives x
+///    `min(p(x) - that, d(x))`;
+/// 3. of what is left in any pair, the same share `p(a)/left` goes to a;
+/// 4. the rest is rejected and drawn from what p still lacks.
+///
+/// Lossless for `hub` drafts. The share is at most 1: all pairs together leave at
+/// least `1 - sum over x != a of p(x) = p(a)`, so the hub is always accepted as
+/// often as p asks.
+///
+/// # Acceptance
+/// `p(a) + sum over x != a of min(p(x), q(x)/(1-q(a)))`, which is alpha* of the
+/// scheme. Algorithmic and membership acceptance are equal: a pair with x is
+/// rejected in step 4 only if p(x) was filled, and a is always filled, so the
+/// residual is zero on both of its tokens.
+///
+/// # Source
+/// SpecHub, sec. 4 and App. B.1.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::Hub;
+/// use specgap::verifier::{SpecHub, Verifier};
+/// let scheme = Hub::new(Draft::new(&[0.5, 0.25, 0.25])?);
+/// let problem = Problem::new("hub", Target::new(&[0.25, 0.125, 0.625])?, scheme)?;
+/// // 1/4 for the hub, 1/8 and 1/2 for the others.
+/// assert_eq!(SpecHub::new(&problem)?.acceptance().membership.value(), 0.875);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SpecHub {
+    problem: Problem,
+    hub: u32,
+    draft: Draft,
+    float: Rule<f64>,
+    exact: OnceLock<Rule<Rational>>,
+}
+
+#[derive(Debug)]
+struct Rule<M> {
+    hub: u32,
+    /// Probability that x is kept from (x, a).
+    first: Vec<M>,
+    /// Probability that x is kept from (a, x).
+    second: Vec<M>,
+    /// Share of what is left that goes to the hub.
+    share: M,
+    residual: Arc<[M]>,
+    left: M,
+}
+
+/// `second_mass[x]` is the probability of the pair (a, x).
+fn rule<M: Arithmetic>(target: &[M], draft: &[M], second_mass: &[M], hub: u32) -> Rule<M> {
+    let a = hub as usize;
+    let vocab = target.len();
+    let (mut first, mut second) = (vec![M::zero_mass(); vocab], vec![M::zero_mass(); vocab]);
+    let mut lacking = vec![M::zero_mass(); vocab];
+    let mut unused = M::running();
+    let mut pairs = false;
+    for token in (0..vocab).filter(|&token| token != a) {
+        let after_first = target[token].beyond(&draft[token]);
+        first[token] = keep(&target[token], &draft[token]);
+        second[token] = keep(&after_first, &second_mass[token]);
+        lacking[token] = after_first.beyond(&second_mass[token]);
+        M::include(&mut unused, &draft[token].beyond(&target[token]));
+        M::include(&mut unused, &second_mass[token].beyond(&after_first));
+        pairs |= !draft[token].is_none();
+    }
+    let unused = if pairs {
+        M::settle(&unused)
+    } else {
+        // The only tuple is (a).
+        M::one_mass()
+    };
+    let left = M::total(&lacking);
+    let share = if left.is_none() && !target[a].is_none() {
+        // All of p but the hub's is filled (up to rounding): the hub takes what
+        // is left.
+        M::one_mass()
+    } else {
+        keep(&target[a], &unused)
+    };
+    let residual = normalised(&lacking)
+        .unwrap_or_else(|| target.to_vec())
+        .into();
+    Rule {
+        hub,
+        first,
+        second,
+        share,
+        residual,
+        left,
+    }
+}
+
+impl<M: Arithmetic> Rule<M> {
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
+        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let hub_at = tuple.iter().position(|&token| token == self.hub);
+        let other_at = tuple.iter().position(|&token| token != self.hub);
+        let kept = match (hub_at, other_at) {
+            (_, Some(0)) => self.first[tuple[0] as usize].clone(),
+            (_, Some(position)) => self.second[tuple[position] as usize].clone(),
+            _ => M::zero_mass(),
+        };
+        let mut left = kept.complement();
+        if let Some(position) = other_at {
+            accepted[position] = kept;
+        }
+        if let Some(position) = hub_at {
+            accepted[position] = left.times(&self.share);
+            left = left.times(&self.share.complement());
+        }
+        ConditionalLaw {
+            accepted,
+            rejected: left,
+            residual: self.residual.clone(),
+        }
+    }
+}
+
+impl SpecHub {
+    /// For `hub` drafts. O(V).
+    ///
+    /// # Errors
+    /// Any other scheme.
+    pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
+        let draft = match problem.scheme().draft() {
+            Some(draft) if problem.scheme().name() == SchemeName::Hub => draft.clone(),
+            _ => return Err(VerifierError::scheme(VerifierName::SpecHub, problem)),
+        };
+        let hub = Hub::new(draft.clone()).hub();
+        let star = Greedy::new(draft.clone(), 2);
+        let row = draft.probabilities();
+        let second: Vec<f64> = star.last().iter().map(|last| row[hub] * last).collect();
+        let hub = crate::scheme::token_id(hub);
+        Ok(Self {
+            problem: problem.clone(),
+            float: rule(problem.target().probabilities(), row, &second, hub),
+            hub,
+            draft,
+            exact: OnceLock::new(),
+        })
+    }
+
+    /// The rate in `f64`.
+    pub(super) fn enclosed(&self) -> Rate {
+        let target = self.problem.target().probabilities();
+        let star = Greedy::new(self.draft.clone(), 2);
+        let others = target.iter().zip(star.last()).map(|(&p, &q)| p.min(q));
+        // star.last() is 0 at the hub.
+        let rate = target[self.hub as usize] + compensated_sum(others);
+        Rate::within(rate, 8.0 * f64::EPSILON)
+    }
+
+    fn exact(&self) -> &Rule<Rational> {
+        self.exact.get_or_init(|| {
+            let (p, q) = (
+                Rational::row(self.problem.target()),
+                Rational::row(&self.draft),
+            );
+            let top = &q[self.hub as usize];
+            let rest = top.complement();
+            let second: Vec<Rational> = q
+                .iter()
+                .map(|x| {
+                    if rest.is_none() {
+                        Rational::zero_mass()
+                    } else {
+                        top * x / &rest
+                    }
+                })
+                .collect();
+            rule(&p, &q, &second, self.hub)
+        })
+    }
+}
+
+impl Verifier for SpecHub {
+    fn name(&self) -> VerifierName {
+        VerifierName::SpecHub
+    }
+
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.float.conditional(tuple)
+    }
+
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        Some(self.exact().conditional(tuple))
+    }
+
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        draw_from(&self.conditional(tuple), tuple, rng)
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
+        if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
+            // All that is not accepted is what p lacks.
+            return Acceptance::same(Rate::Exact(super::exact_complement(&self.exact().left)));
+        }
+        Acceptance::same(self.enclosed())
+    }
+}

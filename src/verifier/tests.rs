@@ -1,0 +1,673 @@
+//! Every verifier against its definition: losslessness in exact arithmetic, the
+//! formulas against enumeration, the samplers against the law, and rules that are
+//! broken on purpose.
+
+use super::*;
+use crate::distribution::{Draft, Target, parse_rational};
+use crate::problem::{AnyProblem, Problem, read};
+use crate::scheme::{
+    DistinctConditioned, DraftScheme, Explicit, Greedy, Hub, Mass, Product, WithReplacement,
+    WithoutReplacement,
+};
+use proptest::prelude::*;
+use rand::{RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use statrs::distribution::{ChiSquared, ContinuousCDF};
+use std::path::Path;
+
+fn rational(text: &str) -> Rational {
+    parse_rational(text).unwrap()
+}
+
+fn normalised_row(raw: &[f64]) -> Vec<f64> {
+    let total: f64 = raw.iter().sum();
+    raw.iter().map(|x| x / total).collect()
+}
+
+fn target(raw: &[f64]) -> Target {
+    Target::new(&normalised_row(raw)).unwrap()
+}
+
+fn draft(raw: &[f64]) -> Draft {
+    Draft::new(&normalised_row(raw)).unwrap()
+}
+
+fn problem(p: &[f64], scheme: impl DraftScheme + 'static) -> Problem {
+    Problem::new("test", target(p), scheme).unwrap()
+}
+
+fn single_step_problems() -> Vec<Problem> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
+    read(&root)
+        .unwrap()
+        .into_iter()
+        .filter_map(|(_, any)| match any {
+            AnyProblem::Single(problem) => Some(problem),
+            AnyProblem::Block(_) => None,
+        })
+        .collect()
+}
+
+#[test]
+fn every_problem_file_agrees_with_every_verifier() {
+    let mut exact = 0;
+    let mut expectations = 0;
+    for problem in single_step_problems() {
+        let name = problem.name().to_owned();
+        let start = std::time::Instant::now();
+        let evaluation = evaluate(&problem);
+        assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
+        assert_eq!(evaluation.unmet, [], "{name}");
+        for one in &evaluation.verifiers {
+            let Outcome::Measured(measured) = &one.outcome else {
+                continue;
+            };
+            assert!(measured.is_fine(), "{name}, {}: {measured:#?}", one.name);
+            match &measured.total_variation {
+                Ok(variation) => exact += usize::from(variation.exact.is_some()),
+                Err(reason) => eprintln!("{name}, {}: {reason}", one.name),
+            }
+            expectations += usize::from(measured.expected.is_some());
+            if let (Some(a), Some(b)) = (measured.algorithmic.exact(), measured.membership.exact())
+            {
+                assert!(a <= b, "{name}, {}", one.name);
+            }
+            assert!(
+                measured.formula.1.width() <= 1e-6,
+                "{name}, {}: {:?}",
+                one.name,
+                measured.formula
+            );
+        }
+        eprintln!("{name}: {:.2} s", start.elapsed().as_secs_f64());
+    }
+    assert!(exact > 250, "only {exact} exact sums");
+    assert!(expectations > 180, "only {expectations} expectations");
+}
+
+/// All seven schemes where they apply, on one q.
+fn all_problems(p: &Target, q: &Draft, other: &Draft, drafts: usize) -> Vec<Problem> {
+    let vocab = q.vocab();
+    let rows = (0..drafts)
+        .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
+        .collect();
+    let size = u32::try_from(vocab).unwrap();
+    let tuples: Vec<Vec<u32>> = (0..size)
+        .map(|start| {
+            (0..u32::try_from(drafts).unwrap())
+                .map(|k| (start * 3 + k * k) % size)
+                .collect()
+        })
+        .collect();
+    let list = crate::distribution::TupleProbabilities::from_rationals(
+        (0..vocab).map(|i| other.exact().probability(i)).collect(),
+    )
+    .unwrap();
+    let mut problems = vec![
+        Problem::new("iid", p.clone(), WithReplacement::new(q.clone(), drafts)),
+        Problem::new("product", p.clone(), Product::new(rows).unwrap()),
+        Problem::new(
+            "explicit",
+            p.clone(),
+            Explicit::new(vocab, drafts, tuples, list).unwrap(),
+        ),
+    ];
+    if drafts <= vocab {
+        problems.push(Problem::new(
+            "sequential",
+            p.clone(),
+            WithoutReplacement::new(q.clone(), drafts),
+        ));
+        problems.push(Problem::new(
+            "conditioned",
+            p.clone(),
+            DistinctConditioned::new(q.clone(), drafts),
+        ));
+        problems.push(Problem::new(
+            "greedy",
+            p.clone(),
+            Greedy::new(q.clone(), drafts),
+        ));
+        if drafts == 2 {
+            problems.push(Problem::new("hub", p.clone(), Hub::new(q.clone())));
+        }
+    }
+    problems.into_iter().map(Result::unwrap).collect()
+}
+
+/// Weights over their sum; at least one is positive.
+fn weights(vocab: usize) -> impl Strategy<Value = Vec<u32>> {
+    // Zeros and equal weights are common on purpose.
+    prop::collection::vec(prop_oneof![Just(0u32), 1u32..4, 1u32..1000], vocab)
+        .prop_filter("some mass", |row| row.iter().any(|&weight| weight > 0))
+}
+
+fn fractions(row: &[u32]) -> Vec<Rational> {
+    let total: u32 = row.iter().sum();
+    row.iter()
+        .map(|&weight| Rational::new(weight.into(), total.into()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Losslessness with tolerance 0, every verifier under every scheme that it
+    /// takes, and everything that must hold between the rates.
+    #[test]
+    fn every_rule_is_lossless_and_bounded(
+        (p, q, other, drafts) in (1usize..5).prop_flat_map(|vocab| {
+            (weights(vocab), weights(vocab), weights(vocab), 1usize..4)
+        })
+    ) {
+        let p = Target::from_rationals(fractions(&p)).unwrap();
+        let q = Draft::from_rationals(fractions(&q)).unwrap();
+        let other = Draft::from_rationals(fractions(&other)).unwrap();
+        for problem in all_problems(&p, &q, &other, drafts) {
+            let evaluation = evaluate(&problem);
+            let best = evaluation.optimum.clone().unwrap().exact.unwrap();
+            for one in &evaluation.verifiers {
+                let Outcome::Measured(measured) = &one.outcome else { continue };
+                let variation = measured.total_variation.as_ref().unwrap();
+                prop_assert!(
+                    variation.exact.as_ref().is_some_and(Zero::is_zero),
+                    "{} on {}: {:?}", one.name, problem.name(), variation
+                );
+                prop_assert_eq!(measured.formula_agrees, Some(true), "{} {:?}", one.name, measured);
+                let (algorithmic, membership) =
+                    (measured.algorithmic.exact().unwrap(), measured.membership.exact().unwrap());
+                prop_assert!(membership <= &best);
+                match one.name {
+                    // The factor is the root rounded up, so a residual of about
+                    // 1e-16 is left on tokens that can be rejected.
+                    VerifierName::KSeq => {
+                        let bonus = membership - algorithmic;
+                        prop_assert!(bonus >= Rational::zero());
+                        prop_assert!(bonus < rational("1e-14"));
+                        let n = i32::try_from(drafts).unwrap();
+                        let miss = Rational::one() - Rational::new(1.into(), drafts.into());
+                        let share = Rational::one() - num_traits::Pow::pow(&miss, n);
+                        prop_assert!(membership + rational("1e-14") >= &share * &best);
+                    }
+                    VerifierName::SpecHub | VerifierName::Greedy | VerifierName::Optimal => {
+                        prop_assert_eq!(algorithmic, &best);
+                        prop_assert_eq!(membership, &best);
+                    }
+                    _ => prop_assert_eq!(algorithmic, membership),
+                }
+                if drafts == 1 && one.name != VerifierName::Naive && one.name != VerifierName::KSeq {
+                    prop_assert_eq!(membership, &best);
+                }
+            }
+        }
+    }
+
+    /// The same rules in `f64`, on inputs that are not fractions.
+    #[test]
+    fn the_float_rule_is_the_exact_rule(
+        (p, q, other, drafts) in (1usize..6).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-25.0f64..0.0, vocab);
+            (row(), row(), row(), 1usize..4)
+        })
+    ) {
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
+        for problem in all_problems(&p, &q, &other, drafts) {
+            for name in VerifierName::ALL {
+                let Ok(rule) = verifier(name, &problem) else { continue };
+                let law = output_law(rule.as_ref(), problem.scheme());
+                let variation = total_variation(&law, problem.target());
+                prop_assert!(variation.value < 1e-13, "{name}: {variation:?}");
+                problem.scheme().for_each_tuple(&mut |tuple, _| {
+                    let float = rule.conditional(tuple);
+                    let sum: f64 = float.accepted.iter().sum::<f64>() + float.rejected;
+                    assert!((sum - 1.0).abs() < 1e-13, "{name}");
+                    let residual: f64 = float.residual.iter().sum();
+                    assert!((residual - 1.0).abs() < 1e-13, "{name}");
+                });
+            }
+        }
+    }
+
+    /// The recursion in (L, s) against enumeration of the rule's definition.
+    #[test]
+    fn the_path_recursion_is_the_rule(
+        (p, q, drafts) in (2usize..7).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-12.0f64..0.0, vocab);
+            (row(), row(), 1usize..6)
+        })
+    ) {
+        let drafts = drafts.min(p.len());
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let problem = problem(&row(&p), WithoutReplacement::new(draft(&row(&q)), drafts));
+        let rule = RrsWo::new(&problem).unwrap();
+        let settings = RrsWoSettings { width: 1e-11, ..RrsWoSettings::default() };
+        let (lower, upper) = rule.enclosure(&settings);
+        let law = output_law(&rule, problem.scheme());
+        prop_assert!(upper - lower <= 1e-11);
+        prop_assert!((0.5 * (lower + upper) - law.algorithmic).abs() < 1e-12);
+        prop_assert!(lower - 1e-13 <= law.algorithmic && law.algorithmic <= upper + 1e-13);
+        // The wide enclosure holds it as well.
+        let wide = RrsWoSettings { width: 1e-2, ..settings };
+        let (lower, upper) = rule.enclosure(&wide);
+        prop_assert!(lower - 1e-13 <= law.algorithmic && law.algorithmic <= upper + 1e-13);
+    }
+}
+
+#[test]
+fn mismatched_schemes_are_refused_with_a_cure() {
+    let q = draft(&[0.5, 0.3, 0.2]);
+    let p = [0.2, 0.3, 0.5];
+    let sequential = problem(&p, WithoutReplacement::new(q.clone(), 2));
+    let error = verifier(VerifierName::Rrs, &sequential).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "rrs is lossless for with-replacement and product drafts only, and this problem has 2 \
+         without-replacement draft(s); use rrs-wo for these drafts"
+    );
+    let conditioned = problem(&p, DistinctConditioned::new(q.clone(), 2));
+    for name in VerifierName::ALL {
+        let applies = matches!(name, VerifierName::Optimal | VerifierName::Naive);
+        assert_eq!(verifier(name, &conditioned).is_ok(), applies, "{name}");
+    }
+    let iid = problem(&p, WithReplacement::new(q, 2));
+    let error = KSeq::with_factor(&iid, rational("1")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("k-seq: the factor is 1; it must be >= 1.")
+    );
+    assert!(KSeq::with_factor(&iid, rational("-1")).is_err());
+    assert!("k-sec".parse::<VerifierName>().is_err());
+    assert_eq!("rrs-wo".parse(), Ok(VerifierName::RrsWo));
+}
+
+#[test]
+fn every_name_of_the_problem_format_is_a_verifier() {
+    let names: Vec<&str> = VerifierName::ALL.iter().map(|name| name.as_str()).collect();
+    assert_eq!(names, crate::problem::VERIFIER_NAMES);
+}
+
+#[test]
+fn k_seq_with_a_large_factor_has_two_acceptances() {
+    let iid = problem(
+        &[0.2, 0.3, 0.5],
+        WithReplacement::new(draft(&[0.5, 0.3, 0.2]), 2),
+    );
+    let best = KSeq::new(&iid).unwrap();
+    let largest = KSeq::with_factor(&iid, rational("2")).unwrap();
+    let law = output_law_exact(&largest, iid.scheme()).unwrap();
+    assert!(
+        total_variation_exact(&law, iid.target())
+            .exact
+            .unwrap()
+            .is_zero()
+    );
+    assert!(law.membership > law.algorithmic);
+    let formula = largest.acceptance();
+    assert_eq!(formula.algorithmic, Rate::Exact(law.algorithmic.clone()));
+    assert_eq!(formula.membership, Rate::Exact(law.membership));
+    assert!(&law.algorithmic < best.acceptance().algorithmic.exact().unwrap());
+    // One step below the root the residual would be negative.
+    let below = exact_below(best.factor());
+    assert!(KSeq::with_factor(&iid, below).is_err());
+}
+
+fn exact_below(value: f64) -> Rational {
+    crate::distribution::exact_value(value * (1.0 - 1e-12)).unwrap()
+}
+
+/// A rule with its residual replaced.
+#[derive(Debug)]
+struct OtherResidual {
+    rule: Rrs,
+    residual: Arc<[Rational]>,
+}
+
+impl Verifier for OtherResidual {
+    fn name(&self) -> VerifierName {
+        self.rule.name()
+    }
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        let residual = self.residual.iter().map(round_nearest).collect();
+        ConditionalLaw {
+            residual,
+            ..self.rule.conditional(tuple)
+        }
+    }
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        let law = self.rule.conditional_exact(tuple)?;
+        Some(ConditionalLaw {
+            residual: self.residual.clone(),
+            ..law
+        })
+    }
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        self.rule.sample(tuple, rng)
+    }
+    fn acceptance(&self) -> Acceptance {
+        self.rule.acceptance()
+    }
+}
+
+/// Accepts every draft with probability at least 2^-53, as `u <= ratio` does for
+/// a draw u that can be 0.
+#[derive(Debug)]
+struct NonStrict(Rrs);
+
+impl Verifier for NonStrict {
+    fn name(&self) -> VerifierName {
+        self.0.name()
+    }
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        self.0.conditional(tuple)
+    }
+    fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+        let mut law = self.0.conditional_exact(tuple)?;
+        let sliver = Rational::new(1.into(), num_bigint::BigInt::one() << 53);
+        if law.accepted[0].is_zero() {
+            law.accepted[0] = sliver.clone();
+            for later in law.accepted[1..].iter_mut().chain([&mut law.rejected]) {
+                *later *= Rational::one() - &sliver;
+            }
+        }
+        Some(law)
+    }
+    fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        self.0.sample(tuple, rng)
+    }
+    fn acceptance(&self) -> Acceptance {
+        self.0.acceptance()
+    }
+}
+
+/// Four published bugs, each seen by the total variation.
+#[test]
+fn broken_rules_are_caught() {
+    let p = Target::from_rationals(vec![
+        rational("1/2"),
+        rational("1/3"),
+        rational("1/6"),
+        rational("0"),
+    ])
+    .unwrap();
+    let q = Draft::from_rationals(vec![
+        rational("1/4"),
+        rational("1/4"),
+        rational("1/4"),
+        rational("1/4"),
+    ])
+    .unwrap();
+    let sharp = Draft::from_rationals(vec![
+        rational("2/5"),
+        rational("1/5"),
+        rational("1/5"),
+        rational("1/5"),
+    ])
+    .unwrap();
+    let iid = Problem::new("iid", p.clone(), WithReplacement::new(q.clone(), 2)).unwrap();
+    let sequential = Problem::new(
+        "sequential",
+        p.clone(),
+        WithoutReplacement::new(q.clone(), 2),
+    )
+    .unwrap();
+    let distance = |rule: &dyn Verifier, scheme: &dyn DraftScheme| {
+        let law = output_law_exact(rule, scheme).unwrap();
+        assert!(law.output.iter().sum::<Rational>().is_one());
+        let float = total_variation(&output_law(rule, scheme), &p);
+        (total_variation_exact(&law, &p), float)
+    };
+    let rrs = || Rrs::new(&iid).unwrap();
+    let (right, _) = distance(&rrs(), iid.scheme());
+    assert_eq!(right.worst_token, None);
+
+    // The residual is drawn from q instead of (p - q)+.
+    let wrong = OtherResidual {
+        rule: rrs(),
+        residual: Rational::row(&q).into(),
+    };
+    let (exact, float) = distance(&wrong, iid.scheme());
+    assert!(exact.value > 0.01 && (exact.value - float.value).abs() < 1e-15);
+    assert_eq!(exact.worst_token, float.worst_token);
+
+    // The q of the ratio is not the q that was sampled (another temperature).
+    let sampled = WithReplacement::new(sharp, 2);
+    assert!(distance(&rrs(), &sampled).0.value > 0.01);
+
+    // Drafts with replacement, verified as if without, and the reverse.
+    let without = RrsWo::new(&sequential).unwrap();
+    assert!(distance(&without, iid.scheme()).0.value > 0.01);
+    assert!(distance(&rrs(), sequential.scheme()).0.value > 0.01);
+    assert!(
+        distance(&without, sequential.scheme())
+            .0
+            .worst_token
+            .is_none()
+    );
+
+    // A token of probability 0 is accepted when the uniform draw is 0: only
+    // exact arithmetic sees it.
+    let (exact, float) = distance(&NonStrict(rrs()), iid.scheme());
+    assert!(exact.value > 0.0 && exact.value < 1e-15);
+    assert_eq!(exact.worst_token, Some(3));
+    assert!(float.value < 1e-15);
+}
+
+/// Pearson's statistic of sampled (token, accepted) pairs against the law, and
+/// its quantile. Cells with fewer than 5 expected are pooled.
+fn chi_square(rule: &dyn Verifier, scheme: &dyn DraftScheme, seed: u64) -> (f64, f64) {
+    const RUNS: u32 = 40_000;
+    // False-positive rate of one test.
+    const LEVEL: f64 = 1e-5;
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let vocab = scheme.vocab();
+    let (mut tuples, mut masses) = (Vec::new(), Vec::new());
+    let slots = scheme.drafts() + 1;
+    let mut expected = vec![0.0; vocab * slots];
+    scheme.for_each_tuple(&mut |tuple, mass| {
+        tuples.push(tuple.to_vec());
+        masses.push(mass);
+        let law = rule.conditional(tuple);
+        for (k, (&token, accepted)) in tuple.iter().zip(&law.accepted).enumerate() {
+            expected[token as usize * slots + k + 1] += mass * accepted * f64::from(RUNS);
+        }
+        for (token, residual) in law.residual.iter().enumerate() {
+            expected[token * slots] += mass * law.rejected * residual * f64::from(RUNS);
+        }
+    });
+    let mut counts = vec![0.0; expected.len()];
+    for _ in 0..RUNS {
+        let tuple = &tuples[draw(&masses, &mut rng) as usize];
+        let verdict = rule.sample(tuple, &mut rng);
+        if let Some(position) = verdict.accepted {
+            assert_eq!(tuple[position], verdict.token);
+        }
+        let slot = verdict.accepted.map_or(0, |position| position + 1);
+        counts[verdict.token as usize * slots + slot] += 1.0;
+    }
+    let (mut statistic, mut cells) = (0.0, 0u32);
+    let mut pooled = (0.0, 0.0);
+    for (&seen, &mean) in counts.iter().zip(&expected) {
+        if mean < 1e-9 {
+            assert_eq!(seen, 0.0, "an impossible event happened");
+        } else if mean < 5.0 {
+            pooled = (pooled.0 + seen, pooled.1 + mean);
+        } else {
+            statistic += (seen - mean) * (seen - mean) / mean;
+            cells += 1;
+        }
+    }
+    if pooled.1 >= 5.0 {
+        statistic += (pooled.0 - pooled.1) * (pooled.0 - pooled.1) / pooled.1;
+        cells += 1;
+    }
+    if cells < 2 {
+        return (0.0, 0.0);
+    }
+    let law = ChiSquared::new(f64::from(cells - 1)).unwrap();
+    (statistic, law.inverse_cdf(1.0 - LEVEL))
+}
+
+/// At most 40 tests of false-positive rate 1e-5: one false alarm in 2500 seeds.
+#[test]
+fn samplers_follow_their_laws() {
+    let p = target(&[0.05, 0.4, 0.0, 0.3, 0.15, 0.1]);
+    let q = draft(&[0.3, 0.2, 0.2, 0.0, 0.05, 0.25]);
+    let other = draft(&[0.1, 0.1, 0.3, 0.3, 0.1, 0.1]);
+    let mut tests = 0;
+    for drafts in 1..=3 {
+        for problem in all_problems(&p, &q, &other, drafts) {
+            for name in VerifierName::ALL {
+                let Ok(rule) = verifier(name, &problem) else {
+                    continue;
+                };
+                tests += 1;
+                let (statistic, limit) = chi_square(rule.as_ref(), problem.scheme(), tests);
+                assert!(
+                    statistic <= limit,
+                    "{name} on {}: {statistic} > {limit}",
+                    problem.name()
+                );
+            }
+        }
+    }
+    assert!((30..=60).contains(&tests), "{tests} tests");
+}
+
+/// The chi-square test sees a sampler that is off.
+#[test]
+fn a_wrong_sampler_fails_the_chi_square() {
+    #[derive(Debug)]
+    struct Late(Rrs);
+    impl Verifier for Late {
+        fn name(&self) -> VerifierName {
+            VerifierName::Rrs
+        }
+        fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+            self.0.conditional(tuple)
+        }
+        fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
+            self.0.conditional_exact(tuple)
+        }
+        fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+            // A reseeded generator: the accept draw is the residual draw.
+            let mut twin = ChaCha8Rng::seed_from_u64(rng.next_u64());
+            let verdict = self.0.sample(tuple, &mut twin.clone());
+            match verdict.accepted {
+                Some(_) => verdict,
+                None => Verdict {
+                    token: draw(&self.0.conditional(tuple).residual, &mut twin),
+                    accepted: None,
+                },
+            }
+        }
+        fn acceptance(&self) -> Acceptance {
+            self.0.acceptance()
+        }
+    }
+    // A residual of several tokens shows it.
+    let wide = problem(
+        &[0.1, 0.2, 0.3, 0.4],
+        WithReplacement::new(draft(&[0.7, 0.1, 0.1, 0.1]), 1),
+    );
+    let rule = Late(Rrs::new(&wide).unwrap());
+    let (statistic, limit) = chi_square(&rule, wide.scheme(), 1);
+    assert!(statistic > limit);
+}
+
+#[test]
+fn extremes_are_handled() {
+    // p = q: the first draft is always accepted, and nothing is left.
+    for (p, q) in [
+        (vec![0.25, 0.75], vec![0.25, 0.75]),
+        (vec![1.0, 0.0], vec![1.0, 0.0]),
+        (vec![1.0, 0.0], vec![0.0, 1.0]),
+        (vec![1.0 - 1e-15, 1e-15], vec![1.0, 0.0]),
+        (vec![1.0, 0.0], vec![1.0 - 1e-15, 1e-15]),
+        (vec![0.5, 0.5], vec![1e-300, 1.0]),
+        (vec![1.0], vec![1.0]),
+    ] {
+        let (p, q) = (target(&p), draft(&q));
+        for drafts in 1..=3 {
+            for problem in all_problems(&p, &q, &q, drafts) {
+                let evaluation = evaluate(&problem);
+                assert!(evaluation.is_fine(), "{evaluation:#?}");
+                for name in VerifierName::ALL {
+                    let Ok(rule) = verifier(name, &problem) else {
+                        continue;
+                    };
+                    let mut rng = ChaCha8Rng::seed_from_u64(3);
+                    problem.scheme().for_each_tuple(&mut |tuple, mass| {
+                        let law = rule.conditional(tuple);
+                        for (&token, &accepted) in tuple.iter().zip(&law.accepted) {
+                            let possible = problem.target().is_positive(token as usize);
+                            assert!(possible || accepted == 0.0, "{name}");
+                        }
+                        if mass == 0.0 {
+                            return;
+                        }
+                        for _ in 0..20 {
+                            let verdict = rule.sample(tuple, &mut rng);
+                            let token = verdict.token as usize;
+                            assert!(problem.target().is_positive(token), "{name} {problem:?}");
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// The closed forms of large vocabularies, against exact sums on small ones:
+    /// the exact value lies within the stated bounds, and those are narrow.
+    #[test]
+    fn closed_forms_enclose_the_exact_rates(
+        (p, q, other, drafts) in (1usize..7).prop_flat_map(|vocab| {
+            let row = || prop::collection::vec(-18.0f64..0.0, vocab);
+            (row(), row(), row(), 1usize..5)
+        })
+    ) {
+        let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
+        let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
+        let holds = |rate: &Rate, exact: &Rational| {
+            // Rates are cut to [0, 1], and bounds are `f64` around a rational.
+            rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
+        };
+        for problem in all_problems(&p, &q, &other, drafts) {
+            let naive = Naive::new(&problem);
+            let (value, error, _) = naive.formula();
+            let exact = naive.summed();
+            let difference = (value - round_nearest(&exact)).abs();
+            prop_assert!(difference <= error, "naive, {}: {difference} {error}", problem.name());
+            prop_assert!(error < 1e-11, "{} {error}", problem.name());
+            if let Ok(rule) = Single::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+            }
+            if let Ok(rule) = Rrs::new(&problem) {
+                let rate = rule.enclosed();
+                prop_assert!(holds(&rate, rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(rate.width() < 1e-12);
+            }
+            if let Ok(rule) = SpecHub::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+            }
+            if let Ok(rule) = GreedyVerifier::new(&problem) {
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+            }
+            if let Ok(rule) = KSeq::new(&problem) {
+                let (float, exact) = (rule.enclosed(), rule.acceptance());
+                prop_assert!(holds(&float.algorithmic, exact.algorithmic.exact().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+                prop_assert!(float.membership.width() < 1e-12);
+                let largest = Rational::from_integer(drafts.into());
+                let rule = KSeq::with_factor(&problem, largest).unwrap();
+                let (float, exact) = (rule.enclosed(), rule.acceptance());
+                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+            }
+        }
+    }
+}

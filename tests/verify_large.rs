@@ -1,0 +1,160 @@
+//! Acceptance rates at a real vocabulary: rows shaped like those of a language
+//! model, V = 49,152.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap::distribution::{Draft, Softmax, Target};
+use specgap::problem::Problem;
+use specgap::scheme::{DraftScheme, Greedy, WithReplacement, WithoutReplacement};
+use specgap::verifier::{
+    GreedyVerifier, KSeq, Naive, Rrs, RrsWo, RrsWoSettings, Single, Verifier, VerifierName,
+    evaluate, optimal_rate,
+};
+
+const VOCAB: usize = 49_152;
+
+/// Zipf-like logits with noise that p and q share and noise that they do not,
+/// divided by the temperature: peaked at 0.3, flat at 1.5.
+fn rows(temperature: f64, seed: u64) -> (Target, Draft) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+    let (mut target, mut draft) = (Vec::new(), Vec::new());
+    for rank in 1..=VOCAB {
+        let shared = -1.1 * (rank as f64).ln() + noise();
+        target.push((shared + 0.5 * noise()) / temperature);
+        draft.push((shared + 0.7 * noise()) / temperature);
+    }
+    let rule = Softmax::default();
+    (
+        Target::from_logits(&target, &rule).unwrap(),
+        Draft::from_logits(&draft, &rule).unwrap(),
+    )
+}
+
+fn problem(p: &Target, scheme: impl DraftScheme + 'static) -> Problem {
+    Problem::new("large", p.clone(), scheme).unwrap()
+}
+
+/// Enclosures of rrs-wo no wider than 1e-6, holding what simulation finds. The
+/// twelve intervals have a confidence of 1 - 1e-6 each.
+#[test]
+fn rrs_wo_is_enclosed_within_a_millionth() {
+    for (temperature, seed) in [(0.3, 1), (0.6, 2), (1.0, 3), (1.5, 4)] {
+        let (p, q) = rows(temperature, seed);
+        for drafts in 2..=4 {
+            let problem = problem(&p, WithoutReplacement::new(q.clone(), drafts));
+            let rule = RrsWo::new(&problem).unwrap();
+            let rate = rule.acceptance().membership;
+            assert_eq!(rate.kind(), "enclosed");
+            let limit = if drafts == 2 { 3e-12 } else { 1e-6 };
+            assert!(rate.width() <= limit, "{temperature} {drafts} {rate:?}");
+            let simulated = rule.monte_carlo(&RrsWoSettings {
+                samples: 100_000,
+                confidence: 1.0 - 1e-6,
+                seed,
+                ..RrsWoSettings::default()
+            });
+            assert!(
+                simulated.lower() <= rate.upper() && rate.lower() <= simulated.upper(),
+                "T = {temperature}, n = {drafts}: {rate:?} {simulated:?}"
+            );
+            let best = optimal_rate(&problem).unwrap();
+            assert!(rate.lower() <= best.upper);
+        }
+    }
+}
+
+/// Where the paths are too many, the rate is a frequency and says so.
+#[test]
+fn beyond_the_work_limit_comes_monte_carlo() {
+    let (p, q) = rows(1.5, 5);
+    let problem = problem(&p, WithoutReplacement::new(q, 6));
+    let rule = RrsWo::new(&problem).unwrap();
+    let rate = rule
+        .acceptance_within(&RrsWoSettings {
+            work_limit: 10_000,
+            widest: 1e-9,
+            samples: 20_000,
+            ..RrsWoSettings::default()
+        })
+        .membership;
+    assert_eq!(rate.kind(), "monte-carlo");
+    let (lower, upper) = rule.enclosure(&RrsWoSettings {
+        work_limit: 1_000_000,
+        ..RrsWoSettings::default()
+    });
+    assert!(lower < upper && lower <= rate.upper() && rate.lower() <= upper);
+}
+
+#[test]
+fn closed_forms_are_ordered_at_full_vocabulary() {
+    for (temperature, seed) in [(0.3, 6), (1.0, 7)] {
+        let (p, q) = rows(temperature, seed);
+        let one = problem(&p, WithReplacement::new(q.clone(), 1));
+        let single = Single::new(&one).unwrap().acceptance().membership;
+        for drafts in 2..=4 {
+            let iid = problem(&p, WithReplacement::new(q.clone(), drafts));
+            let best = optimal_rate(&iid).unwrap();
+            let rrs = Rrs::new(&iid).unwrap().acceptance().membership;
+            let k_seq = KSeq::new(&iid).unwrap().acceptance();
+            let naive = Naive::new(&iid).acceptance().membership;
+            for rate in [&rrs, &k_seq.membership, &naive] {
+                assert!(rate.width() < 1e-12);
+                assert!(rate.lower() <= best.upper);
+            }
+            let n = f64::from(u8::try_from(drafts).unwrap());
+            let share = 1.0 - (1.0 - 1.0 / n).powf(n);
+            assert!(k_seq.algorithmic.upper() >= share * best.lower);
+            assert!(rrs.value() > single.value());
+            assert!(naive.value() < rrs.value());
+            let greedy = problem(&p, Greedy::new(q.clone(), drafts));
+            let rate = GreedyVerifier::new(&greedy)
+                .unwrap()
+                .acceptance()
+                .membership;
+            let best = optimal_rate(&greedy).unwrap();
+            assert!((rate.value() - best.value).abs() < 1e-12);
+        }
+    }
+}
+
+/// The whole evaluation works at full vocabulary: nothing is summed, nothing is
+/// left out silently.
+#[test]
+fn evaluation_falls_back_to_formulas() {
+    let (p, q) = rows(0.6, 8);
+    for scheme in [
+        Box::new(WithReplacement::new(q.clone(), 3)) as Box<dyn DraftScheme>,
+        Box::new(WithoutReplacement::new(q, 3)),
+    ] {
+        let problem = match scheme.name() {
+            specgap::scheme::SchemeName::WithReplacement => {
+                problem(&p, WithReplacement::new(scheme.draft().unwrap().clone(), 3))
+            }
+            _ => problem(
+                &p,
+                WithoutReplacement::new(scheme.draft().unwrap().clone(), 3),
+            ),
+        };
+        let evaluation = evaluate(&problem);
+        assert!(evaluation.is_fine());
+        let naive = evaluation.measured(VerifierName::Naive).unwrap();
+        assert!(naive.total_variation.is_err());
+        assert!(naive.membership.width() < 1e-9);
+        let optimal = evaluation.measured(VerifierName::Optimal).unwrap();
+        assert_eq!(optimal.lossless, None);
+        assert!(
+            optimal
+                .total_variation
+                .as_ref()
+                .unwrap_err()
+                .contains("plan")
+        );
+        for name in [VerifierName::Rrs, VerifierName::KSeq, VerifierName::RrsWo] {
+            if let Some(rule) = evaluation.measured(name) {
+                assert!(rule.gap.as_ref().unwrap().lower > 0.0, "{name}");
+                assert!(rule.membership.value() > naive.membership.value());
+            }
+        }
+    }
+}
