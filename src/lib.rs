@@ -78,6 +78,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod block;
 pub mod certify;
 pub mod cli;
 pub mod distribution;
@@ -90,6 +91,7 @@ pub mod problem;
 pub mod report;
 pub mod scheme;
 pub mod solve;
+pub mod tree;
 
 pub use panics::install_panic_hook;
 use panics::quiet_panics;
