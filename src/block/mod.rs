@@ -20,6 +20,7 @@
 //! | [`Token`], [`Block`], [`GreedyBlock`] | the first | yes |
 //! | [`SpecTr`] with k-seq or an optimal plan | all | yes |
 //! | [`Traversal`] | all | yes |
+//! | [`BlockOptimal`], which attains the block optimum on small trees | all | yes |
 //! | [`SpecTrGbv`] | all | only at K = 1; for audit |
 //!
 //! Every verifier is given as its exact law given the drafts, and [`output_law`]
@@ -28,6 +29,7 @@
 mod bounds;
 pub mod evaluate;
 mod law;
+mod optimal;
 pub mod program;
 mod single_draft;
 mod spectr;
@@ -37,6 +39,7 @@ mod traversal;
 
 pub use bounds::{depth_optimum, lemma_5_1, per_depth_bound, single_draft_optimum};
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
+pub use optimal::BlockOptimal;
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::{Selection, SpecTr};
 pub use spectr_gbv::SpecTrGbv;
