@@ -16,13 +16,13 @@ use std::str::FromStr;
 /// Largest number of tuples of draft blocks that a verifier is run on.
 pub const MAX_TUPLES: f64 = 2e5;
 
-/// Largest number of runs (tuples times the accept/refuse branches of one) that
-/// SpecTr-GBV is enumerated over.
-pub const MAX_SPECTR_GBV_RUNS: f64 = 2e7;
+/// Largest number of steps (tuples, times the accept/refuse branches of one run,
+/// times the V L probabilities that a run reads) that a verifier may take.
+pub const MAX_STEPS: f64 = 3e8;
 
 /// Largest number of runs that is enumerated in rationals, where all
 /// conditionals are fractions; more are enumerated in `f64`.
-pub const MAX_EXACT_RUNS: f64 = 4e3;
+pub const MAX_EXACT_RUNS: f64 = 5e3;
 
 /// Largest total variation at which a law in `f64` is called the target's.
 pub const LOSSLESS_TOLERANCE: f64 = 1e-12;
@@ -468,7 +468,7 @@ fn optima(
 ) -> Vec<OptimumMethod> {
     let too_many = |limit: f64| {
         Outcome::Skipped(format!(
-            "about {:.3e} pairs of target block and draft set; at most {limit:.0} are solved",
+            "about {:.1e} pairs of target block and draft set; at most {limit:.1e} are solved",
             size.pairs
         ))
     };
@@ -542,13 +542,14 @@ fn law(
     let tuples = size.tuples_of(name);
     if tuples > MAX_TUPLES {
         return Outcome::Skipped(format!(
-            "{tuples:.3e} tuples of draft blocks; at most {MAX_TUPLES:.0} are enumerated"
+            "{tuples:.1e} tuples of draft blocks; at most {MAX_TUPLES:.0e} are enumerated"
         ));
     }
     let runs = size.runs_of(name);
-    if runs > MAX_SPECTR_GBV_RUNS {
+    let steps = runs * (problem.vocab() * problem.length()) as f64;
+    if steps > MAX_STEPS {
         return Outcome::Skipped(format!(
-            "up to {runs:.3e} runs; at most {MAX_SPECTR_GBV_RUNS:.0} are enumerated"
+            "up to {steps:.1e} steps; at most {MAX_STEPS:.0e} are taken"
         ));
     }
     let beyond = || Outcome::Skipped("needs the exact block optimum".to_owned());

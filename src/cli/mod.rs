@@ -1,5 +1,6 @@
 //! The command line: definitions, and one file per command.
 
+mod block;
 mod certify;
 mod output;
 mod solve;
@@ -56,6 +57,8 @@ pub enum Format {
 enum Command {
     /// Optimal acceptance rate by every method, its agreement and its certificate.
     Solve(solve::SolveArgs),
+    /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
+    Block(block::BlockArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -78,6 +81,7 @@ pub fn run(cli: Cli) -> ExitCode {
         .build_global();
     let outcome = match &cli.command {
         Command::Solve(args) => solve::run(args, &cli.common),
+        Command::Block(args) => block::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {

@@ -442,7 +442,7 @@ fn row(run: &MethodRun, certified: &Enclosure) -> [String; 6] {
 }
 
 /// Appends a paragraph, wrapped and indented by two, hanging by four.
-fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
+pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
     let width = usize::from(width).max(40);
     let mut line = String::from("  ");
     for word in text.split_whitespace() {
