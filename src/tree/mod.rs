@@ -2,8 +2,12 @@
 //! draft tree topologies.
 
 mod probability;
+mod sequoia;
+mod topology;
 
 pub use probability::Probability;
+pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
+pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, TopologyError};
 
 use crate::distribution::Distribution;
 use crate::problem::{BlockProblem, Conditionals};
