@@ -276,6 +276,38 @@ fn losslessness_is_exact() {
     }
 }
 
+/// Two tokens, the same at every position: target (1/3, 2/3), draft (2/3, 1/3).
+/// Sun et al. open "Block verification" with it: 10/9, 11/9, and 12/9 at best.
+#[test]
+fn the_motivating_example_of_block_verification() {
+    let thirds = || vec![fraction("1/3"), fraction("2/3")];
+    let reversed = || vec![fraction("2/3"), fraction("1/3")];
+    let prefixes = ["", "0", "1"].map(str::to_owned);
+    let target = prefixes
+        .clone()
+        .map(|prefix| (prefix, Target::from_rationals(thirds()).unwrap()));
+    let draft = prefixes.map(|prefix| (prefix, Draft::from_rationals(reversed()).unwrap()));
+    let (target, draft) = (BTreeMap::from(target), BTreeMap::from(draft));
+    let problem = BlockProblem::new("thirds".to_owned(), 2, 2, 1, target, draft, None).unwrap();
+    let report = evaluate(&problem, 1);
+    for (name, length) in [
+        (BlockVerifierName::Token, "10/9"),
+        (BlockVerifierName::Block, "11/9"),
+        (BlockVerifierName::GreedyBlock, "4/3"),
+        (BlockVerifierName::BlockOptimal, "4/3"),
+    ] {
+        let law = row(&report, name);
+        assert_eq!(
+            law.expected_accepted_length.exact,
+            Some(fraction(length)),
+            "{name}"
+        );
+        assert_eq!(law.total_variation.exact, Some(fraction("0")), "{name}");
+    }
+    assert_eq!(report.block_optimum().unwrap().exact, Some(fraction("4/3")));
+    assert_eq!(report.horizon, 2);
+}
+
 #[test]
 fn traversal_of_a_chain_is_block_verification() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
@@ -347,6 +379,7 @@ fn bounds_are_ordered_and_grow_with_the_drafts() {
             let optimum = block_optimum(&tree, drafts).unwrap().unwrap();
             let bound = per_depth_bound(&tree, drafts);
             assert!(optimum <= bound);
+            assert!(lemma_5_1(&tree, drafts) <= bound);
             // Supported, not proved beyond L = 1: Lemma 5.1 is a lower bound.
             assert!(lemma_5_1(&tree, drafts) <= optimum);
             assert!(single_draft_optimum(&tree) <= optimum);

@@ -1,4 +1,4 @@
-//! Bounds on E[tau] that need no coupling.
+//! Bounds on `E[tau]` that need no coupling.
 
 use super::spectr_gbv::uncovered;
 use crate::tree::{Node, Probability, TokenTree};
@@ -11,10 +11,18 @@ use std::cmp::Ordering;
 /// ```
 ///
 /// **For K = 1 it is the optimum. For K >= 2 it is not an upper bound on
-/// E[tau]**, although the paper states it as one: its couplings are those whose
+/// `E[tau]`**, although the paper states it as one: its couplings are those whose
 /// drafts are independent *given* the target's sequence, and the block optimum
-/// exceeds it. On random trees it stayed below the block optimum (supported; at
-/// L = 1 by concavity).
+/// exceeds it.
+///
+/// # It is a lower bound instead
+/// Each term is at most the optimum of its own depth. With
+/// g(r) = 1 - (1 - min(r, 1))^K, concave, rising, g(0) = 0, and any set H of
+/// prefixes: those in H add at most P(H), and for the others Jensen's inequality
+/// (with P(H) put on r = 0) gives at most g(q(not H)) = 1 - Q(H)^K. So the term
+/// is at most 1 + P(H) - Q(H)^K for every H. Hence it is at most the
+/// [`per_depth_bound`], and at L = 1 at most the block optimum; for L >= 2 that it
+/// stays below the block optimum is supported by search, not proved.
 ///
 /// # Example
 /// ```
@@ -43,7 +51,7 @@ pub fn lemma_5_1<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
     sum
 }
 
-/// The largest E[tau] with one draft, attained by greedy block verification:
+/// The largest `E[tau]` with one draft, attained by greedy block verification:
 /// the sum of min(p(x^t), q(x^t)) over t = 1..L and x^t.
 ///
 /// Source: Sun et al., block verification; [`lemma_5_1`] at K = 1.
@@ -83,8 +91,8 @@ pub fn depth_optimum<T: Probability>(tree: &TokenTree<T>, depth: usize, drafts: 
     T::one().excess_over(&gap)
 }
 
-/// The sum over t = 1..L of [`depth_optimum`]: an upper bound on E[tau] of
-/// every coupling, hence on the block optimum, as E[tau] is the sum of
+/// The sum over t = 1..L of [`depth_optimum`]: an upper bound on `E[tau]` of
+/// every coupling, hence on the block optimum, as `E[tau]` is the sum of
 /// P(tau >= t) and each term is at most its own optimum.
 pub fn per_depth_bound<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
     (1..=tree.length()).fold(T::zero(), |sum, depth| {

@@ -236,7 +236,7 @@ pub struct OptimumMethod {
 /// What a verifier does with a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifierLaw {
-    /// E[tau], bonus excluded.
+    /// `E[tau]`, bonus excluded.
     pub expected_accepted_length: Value,
     /// Total variation of the output string to the target's; see
     /// [`super::OutputLaw::total_variation`].
@@ -251,7 +251,7 @@ pub struct VerifierLaw {
 }
 
 impl VerifierLaw {
-    /// E[tau] + 1: tokens per call of the target.
+    /// `E[tau]` + 1: tokens per call of the target.
     pub fn block_efficiency(&self) -> f64 {
         self.expected_accepted_length.value + 1.0
     }
@@ -603,6 +603,10 @@ fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
         }
     }
     let bound = evaluation.per_depth_bound.value;
+    let lemma = evaluation.lemma_5_1.value;
+    must(lemma <= bound + AGREEMENT_TOLERANCE, &|| {
+        format!("Lemma 5.1's value {lemma} exceeds the per-depth bound {bound}")
+    });
     if let Some(optimum) = evaluation.block_optimum().map(|optimum| optimum.value) {
         for method in &evaluation.methods {
             if let Some(other) = method.outcome.done() {

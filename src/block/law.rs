@@ -76,7 +76,7 @@ impl<T: Probability> Outcomes<'_, T> {
 /// that complete its block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputLaw<T> {
-    /// E[tau]: expected number of accepted draft tokens, in [0, L]; the
+    /// `E[tau]`: expected number of accepted draft tokens, in [0, L]; the
     /// corrected or bonus token is not counted.
     pub expected_accepted_length: T,
     /// P(tau = t) for t in 0..=L.

@@ -1,8 +1,8 @@
 //! Blocks: K independent drafts of L tokens each, verified together.
 //!
 //! tau is the length of the longest prefix of the target's sequence that some
-//! draft shares; E[tau] counts accepted draft tokens, without the corrected or
-//! bonus token (*block efficiency* is E[tau] + 1). For one problem:
+//! draft shares; `E[tau]` counts accepted draft tokens, without the corrected or
+//! bonus token (*block efficiency* is `E[tau]` + 1). For one problem:
 //!
 //! ```text
 //! E[tau] of every lossless verifier  <=  block optimum  <=  per-depth bound

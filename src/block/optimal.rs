@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 use num_traits::Zero;
 use std::collections::BTreeMap;
 
-/// The optimal coupling as a verifier: E[tau] = the block optimum, losslessly.
+/// The optimal coupling as a verifier: `E[tau]` = the block optimum, losslessly.
 ///
 /// # Formula
 /// Given the set S of distinct draft blocks, a target block y is drawn from

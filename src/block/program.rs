@@ -44,7 +44,7 @@ pub struct BlockProgram {
 /// A solver's answer after it was checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CheckedOptimum {
-    /// E[tau] of the coupling, recomputed.
+    /// `E[tau]` of the coupling, recomputed.
     pub value: f64,
     /// Value of the completed dual point, an upper bound.
     pub upper: f64,

@@ -7,7 +7,7 @@ use crate::tree::{Node, Probability, TokenTree};
 /// probability min(1, p(x)/q(x)), the first rejected one is replaced by a draw
 /// from (p - q)+.
 ///
-/// Lossless; E[tau] is the sum over prefixes x^t of the product of
+/// Lossless; `E[tau]` is the sum over prefixes x^t of the product of
 /// min(p(x_i|x^{i-1}), q(x_i|x^{i-1})), i <= t.
 ///
 /// Source: Leviathan et al. and Chen et al., 2023.
@@ -35,7 +35,7 @@ pub struct Block;
 /// modified.
 ///
 /// # Formula
-/// P(tau >= i, x^i drafted) = min(p(x^i), q(x^i)), so E[tau] is the optimum for
+/// P(tau >= i, x^i drafted) = min(p(x^i), q(x^i)), so `E[tau]` is the optimum for
 /// one draft, the sum of min(p(x^t), q(x^t)) over all prefixes. What remains of
 /// prefix x^i is R(x^i) = (p(x^i) - q(x^i))+, and the next token of a stopped
 /// block follows R(x^i, .), as does every further token up to position L

@@ -29,12 +29,12 @@ pub enum Selection {
 /// The drafts still in the race at a prefix have next tokens that are i.i.d.
 /// from q(. | prefix), whatever happened before, so every position is a
 /// single-step problem with as many drafts as are left, and the whole is
-/// lossless for any lossless selection. E[tau] counts tokens the selection
+/// lossless for any lossless selection. `E[tau]` counts tokens the selection
 /// *accepted*; a corrected token that happens to equal a rejected draft ends
 /// the block all the same.
 ///
 /// With [`Selection::Optimal`] the plan at each position is one of possibly
-/// many, found by maximum flow; E[tau] may depend on which.
+/// many, found by maximum flow; `E[tau]` may depend on which.
 ///
 /// Source: Sun et al., "SpecTr", Algorithms 2 and 3. p is the target here.
 #[derive(Clone, Debug)]

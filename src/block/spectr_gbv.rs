@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 /// For K = 1 it is [`GreedyBlock`](super::GreedyBlock) and lossless. For K >= 2
 /// the acceptance probabilities count a prefix as tried whenever some draft has
 /// it, but it is tried only if nothing longer was accepted before. For p = q
-/// uniform on two tokens, L = 1, K = 2, E[tau] = 7/9 where Lemma 5.1 promises 1,
+/// uniform on two tokens, L = 1, K = 2, `E[tau]` = 7/9 where Lemma 5.1 promises 1,
 /// and with probability 2/9 the next token's law is 0/0.
 ///
 /// Source: SpecTr-GBV (arXiv 2604.25925), whose p is the draft; p is the target

@@ -1,7 +1,7 @@
 //! The block optimum, exactly.
 //!
 //! The target block y and the set S of distinct draft blocks are coupled so as
-//! to maximise E[tau(y, S)], tau being the longest prefix of y that a block of S
+//! to maximise `E[tau(y, S)]`, tau being the longest prefix of y that a block of S
 //! shares. That is a transport problem with small integer profits, 0..=L, and
 //! capacities that are rationals: at most L + 1 maximum flows in integers solve
 //! it without any rounding.
@@ -182,7 +182,7 @@ impl BlockTransport {
         }
     }
 
-    /// E[tau] of a plan if it is feasible and its potentials prove that nothing
+    /// `E[tau]` of a plan if it is feasible and its potentials prove that nothing
     /// better exists. Exact, and from the problem's data alone.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl BlockTransport {
     }
 }
 
-/// The largest E[tau] of any coupling of K i.i.d. blocks with the target's
+/// The largest `E[tau]` of any coupling of K i.i.d. blocks with the target's
 /// block, as a checked rational; `None` if the problem is too large.
 ///
 /// # Example

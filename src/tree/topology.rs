@@ -256,7 +256,7 @@ impl DraftTree {
         self.paths.last().map_or(0, Vec::len)
     }
 
-    /// E[tau]: expected number of draft tokens accepted in one call of the
+    /// `E[tau]`: expected number of draft tokens accepted in one call of the
     /// target; bonus excluded.
     ///
     /// # Formula
@@ -270,7 +270,7 @@ impl DraftTree {
         })
     }
 
-    /// E[tau] for any acceptance rates by node: `rate(path)` is the probability
+    /// `E[tau]` for any acceptance rates by node: `rate(path)` is the probability
     /// that the node is accepted given that its parent was.
     pub fn expected_accepted_length_by(&self, rate: impl Fn(&[usize]) -> f64) -> f64 {
         crate::distribution::compensated_sum(self.paths.iter().map(|path| {
@@ -280,7 +280,7 @@ impl DraftTree {
         }))
     }
 
-    /// E[tau] + 1: tokens per call of the target.
+    /// `E[tau]` + 1: tokens per call of the target.
     pub fn block_efficiency(&self, rates: &AcceptanceRates) -> f64 {
         self.expected_accepted_length(rates) + 1.0
     }
