@@ -34,7 +34,7 @@ pub const AGREEMENT_TOLERANCE: f64 = 1e-9;
 pub const EXPECTED_TOLERANCE: f64 = 1e-7;
 
 /// Largest size of the exact transport problem, in pairs times bits.
-const MAX_TRANSPORT_BITS: f64 = 4e8;
+const MAX_TRANSPORT_BITS: f64 = 1e9;
 
 /// The block verifiers by their names in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -18,10 +18,10 @@ use crate::scheme::{DraftScheme, SetFamily, WithReplacement};
 use crate::tree::TokenTree;
 
 /// Largest number of variables that HiGHS is given.
-pub const MAX_HIGHS_VARIABLES: f64 = 4e4;
+pub const MAX_HIGHS_VARIABLES: f64 = 1.5e5;
 
 /// Largest number of variables that minilp is given.
-pub const MAX_MINILP_VARIABLES: f64 = 3e3;
+pub const MAX_MINILP_VARIABLES: f64 = 1.2e4;
 
 /// Largest infeasibility and duality gap with which an answer is accepted.
 pub const TOLERANCE: f64 = 1e-9;

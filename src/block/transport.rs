@@ -22,7 +22,7 @@ use num_traits::Zero;
 use std::collections::VecDeque;
 
 /// Largest number of (target block, draft set) pairs that is solved.
-pub const MAX_EXACT_PAIRS: f64 = 2.5e5;
+pub const MAX_EXACT_PAIRS: f64 = 1e6;
 
 /// The block problem as a transport problem in integers: leaf y has mass
 /// `demand[y] / total`, draft set k has mass `supply[k] / total`.
