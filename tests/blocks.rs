@@ -604,6 +604,108 @@ fn tampered_plans_are_refused() {
     ));
 }
 
+/// 4096 blocks whose ratios q/p tie in pairs up to rounding: sorting them by
+/// cross products in `f64` is no total order.
+#[test]
+fn long_blocks_with_ties_are_sorted() {
+    let mut prefixes = vec![String::new()];
+    let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..12 {
+        let mut longer = Vec::new();
+        for prefix in prefixes {
+            target.insert(prefix.clone(), Target::new(&[0.4, 0.6]).unwrap());
+            draft.insert(prefix.clone(), Draft::new(&[0.7, 0.3]).unwrap());
+            for token in ["0", "1"] {
+                longer.push(if prefix.is_empty() {
+                    token.to_owned()
+                } else {
+                    format!("{prefix} {token}")
+                });
+            }
+        }
+        prefixes = longer;
+    }
+    let problem = BlockProblem::new("long".to_owned(), 2, 12, 1, target, draft, None).unwrap();
+    let report = evaluate(&problem, 1);
+    assert!(report.is_ok(), "{:?}", report.disagreements);
+    // min(p, q) by the number of zeros among t tokens.
+    let optimum: f64 = (1..=12)
+        .map(|t| {
+            (0..=t)
+                .map(|zeros| {
+                    let ways: f64 = (0..zeros)
+                        .map(|i| f64::from(t - i) / f64::from(i + 1))
+                        .product();
+                    let p = 0.4f64.powi(zeros) * 0.6f64.powi(t - zeros);
+                    let q = 0.7f64.powi(zeros) * 0.3f64.powi(t - zeros);
+                    ways * p.min(q)
+                })
+                .sum::<f64>()
+        })
+        .sum();
+    assert!((report.single_draft_optimum.value - optimum).abs() <= 1e-13);
+    assert!((report.per_depth_bound.value - optimum).abs() <= 1e-13);
+    assert!((report.lemma_5_1.value - optimum).abs() <= 1e-13);
+}
+
+#[test]
+fn tiny_and_disjoint_rows_keep_their_digits() {
+    let build = |target: [[f64; 2]; 3], draft: [[f64; 2]; 3]| {
+        let prefixes = ["", "0", "1"].map(str::to_owned);
+        let target = prefixes
+            .iter()
+            .cloned()
+            .zip(target.map(|row| Target::new(&row).unwrap()));
+        let draft = prefixes
+            .iter()
+            .cloned()
+            .zip(draft.map(|row| Draft::new(&row).unwrap()));
+        let name = "peaked".to_owned();
+        BlockProblem::new(name, 2, 2, 3, target.collect(), draft.collect(), None).unwrap()
+    };
+    let tiny = build(
+        [[1.0, 1e-300], [1e-200, 1.0], [0.5, 0.5]],
+        [[1e-320, 1.0], [0.5, 0.5], [1.0, 1e-310]],
+    );
+    let report = evaluate(&tiny, 3);
+    assert!(report.is_ok(), "{:?}", report.disagreements);
+    let optimum = report.block_optimum().unwrap().value;
+    assert!((optimum / 1.5e-300 - 1.0).abs() <= 1e-8, "{optimum:e}");
+    assert!(report.per_depth_bound.value >= optimum * (1.0 - 1e-12));
+    let disjoint = build(
+        [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]],
+        [[0.0, 1.0], [0.5, 0.5], [0.5, 0.5]],
+    );
+    let report = evaluate(&disjoint, 2);
+    assert!(report.is_ok(), "{:?}", report.disagreements);
+    assert_eq!(report.block_optimum().unwrap().value, 0.0);
+    for name in BlockVerifierName::ALL {
+        assert_eq!(
+            row(&report, name).expected_accepted_length.value,
+            0.0,
+            "{name}"
+        );
+    }
+}
+
+/// 65,536 tuples: sums must not lose what single terms have.
+#[test]
+fn many_tuples_do_not_spoil_the_law() {
+    let target = BTreeMap::from([(String::new(), Target::new(&[0.3, 0.7]).unwrap())]);
+    let draft = BTreeMap::from([(String::new(), Draft::new(&[0.95, 0.05]).unwrap())]);
+    let problem = BlockProblem::new("many".to_owned(), 2, 1, 16, target, draft, None).unwrap();
+    let report = evaluate(&problem, 16);
+    assert!(report.is_ok(), "{:?}", report.disagreements);
+    let best = row(&report, BlockVerifierName::SpecTrOptimal);
+    assert!(
+        best.total_variation.value <= 1e-15,
+        "{:e}",
+        best.total_variation.value
+    );
+    let optimum = report.block_optimum().unwrap().value;
+    assert!((best.expected_accepted_length.value - optimum).abs() <= 1e-15);
+}
+
 /// A solver that shifts a little mass and keeps quiet about it.
 struct Liar;
 

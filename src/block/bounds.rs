@@ -1,7 +1,6 @@
 //! Bounds on `E[tau]` that need no coupling.
 
-use super::spectr_gbv::uncovered;
-use crate::tree::{Node, Probability, TokenTree};
+use crate::tree::{Probability, RunningSum, TokenTree};
 use std::cmp::Ordering;
 
 /// The value in Lemma 5.1 of SpecTr-GBV:
@@ -40,15 +39,19 @@ use std::cmp::Ordering;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn lemma_5_1<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
-    let mut sum = T::zero();
+    let mut sum = T::Sum::default();
     for depth in 1..=tree.length() {
-        for index in 0..tree.width(depth) {
-            let node = Node { depth, index };
-            let p = tree.target(node);
-            sum.gain(&p.minus(&uncovered(p, tree.draft(node), drafts)));
+        for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
+            if q >= p {
+                sum.add(p);
+            } else {
+                // p (1 - (1 - r)^K) = q (1 + (1-r) + ... ), r = q/p.
+                let missed = p.minus(q).over(p);
+                sum.add(&q.times(&missed.geometric_sum(drafts)));
+            }
         }
     }
-    sum
+    sum.value()
 }
 
 /// The largest `E[tau]` with one draft, attained by greedy block verification:
@@ -56,46 +59,66 @@ pub fn lemma_5_1<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
 ///
 /// Source: Sun et al., block verification; [`lemma_5_1`] at K = 1.
 pub fn single_draft_optimum<T: Probability>(tree: &TokenTree<T>) -> T {
-    (1..=tree.length())
-        .flat_map(|depth| tree.target_layer(depth).iter().zip(tree.draft_layer(depth)))
-        .fold(T::zero(), |sum, (p, q)| sum.plus(&p.smaller(q)))
+    let mut sum = T::Sum::default();
+    for depth in 1..=tree.length() {
+        for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
+            sum.add(&p.smaller(q));
+        }
+    }
+    sum.value()
 }
 
 /// alpha* of K i.i.d. drafts when prefixes of `depth` tokens are the tokens: the
 /// largest P(tau >= depth) of any coupling of that depth alone.
 ///
 /// # Formula
-/// 1 + min(0, min over k of P(H_k) - Q(H_k)^K) over the chain of prefixes
+/// 1 + min over k >= 0 of P(H_k) - Q(H_k)^K over the chain of prefixes
 /// sorted by falling q/p (Hu et al., Theorems 3 and 6: proven for i.i.d.
-/// drafts). Exact in rationals. O(N log N) for N = V^depth.
+/// drafts). Exact in rationals, to a few units of the last place in `f64`. O(N log N) for N = V^depth.
 pub fn depth_optimum<T: Probability>(tree: &TokenTree<T>, depth: usize, drafts: usize) -> T {
-    let mut pairs: Vec<(&T, &T)> = tree
+    // (q/p, p, q); none where p = 0, which comes first of all.
+    let mut tokens: Vec<(Option<T>, &T, &T)> = tree
         .target_layer(depth)
         .iter()
         .zip(tree.draft_layer(depth))
         .filter(|(p, q)| !(p.is_nil() && q.is_nil()))
+        .map(|(p, q)| ((!p.is_nil()).then(|| q.over(p)), p, q))
         .collect();
-    pairs.sort_by(|(p, q), (other_p, other_q)| {
-        let (left, right) = (q.times(other_p), other_q.times(p));
-        right.partial_cmp(&left).unwrap_or(Ordering::Equal)
+    tokens.sort_by(|(one, ..), (other, ..)| match (one, other) {
+        (None, None) => Ordering::Equal,
+        (None, Some(_)) => Ordering::Less,
+        (Some(_), None) => Ordering::Greater,
+        (Some(one), Some(other)) => other.partial_cmp(one).unwrap_or(Ordering::Equal),
     });
-    let (mut held, mut drawn, mut gap) = (T::zero(), T::zero(), T::zero());
-    for (p, q) in pairs {
-        held.gain(p);
-        drawn.gain(q);
-        let uncovered = drawn.power(drafts).excess_over(&held);
-        if uncovered > gap {
-            gap = uncovered;
-        }
+    // 1 - Q(H)^K from the mass outside H, so that small values keep their digits.
+    let mut outside = T::Sum::default();
+    let mut tails: Vec<T> = tokens
+        .iter()
+        .rev()
+        .map(|(_, _, q)| {
+            outside.add(q);
+            outside.value()
+        })
+        .collect();
+    // The first tail belongs to the empty H, whose value is 1.
+    tails.pop();
+    tails.reverse();
+    tails.push(T::zero());
+    let (mut held, mut best) = (T::Sum::default(), T::one());
+    for ((_, p, _), tail) in tokens.iter().zip(&tails) {
+        held.add(p);
+        let touched = tail.times(&T::one().excess_over(tail).geometric_sum(drafts));
+        best = best.smaller(&held.value().plus(&touched));
     }
-    T::one().excess_over(&gap)
+    best
 }
 
 /// The sum over t = 1..L of [`depth_optimum`]: an upper bound on `E[tau]` of
 /// every coupling, hence on the block optimum, as `E[tau]` is the sum of
 /// P(tau >= t) and each term is at most its own optimum.
 pub fn per_depth_bound<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
-    (1..=tree.length()).fold(T::zero(), |sum, depth| {
-        sum.plus(&depth_optimum(tree, depth, drafts))
-    })
+    let optima: Vec<T> = (1..=tree.length())
+        .map(|depth| depth_optimum(tree, depth, drafts))
+        .collect();
+    T::total(&optima)
 }

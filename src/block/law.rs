@@ -1,6 +1,6 @@
 //! The exact law of what a block verifier outputs.
 
-use crate::tree::{Node, Probability, TokenTree};
+use crate::tree::{Node, Probability, RunningSum, TokenTree};
 
 /// A rule that turns K independent draft blocks into accepted tokens and one
 /// more token.
@@ -28,18 +28,18 @@ pub trait BlockVerifier<T: Probability> {
 
 /// Where a verifier reports what it does.
 #[derive(Debug)]
-pub struct Outcomes<'a, T> {
+pub struct Outcomes<'a, T: Probability> {
     weight: T,
     tree: &'a TokenTree<T>,
     sums: &'a mut Sums<T>,
 }
 
 #[derive(Debug)]
-struct Sums<T> {
-    accepted_length: Vec<T>,
-    accepted: Vec<T>,
-    emitted: Vec<Vec<T>>,
-    undefined: T,
+struct Sums<T: Probability> {
+    accepted_length: Vec<T::Sum>,
+    accepted: Vec<T::Sum>,
+    emitted: Vec<Vec<T::Sum>>,
+    undefined: T::Sum,
 }
 
 impl<T: Probability> Outcomes<'_, T> {
@@ -53,18 +53,18 @@ impl<T: Probability> Outcomes<'_, T> {
         if mass.is_nil() {
             return;
         }
-        self.sums.accepted_length[prefix.depth].gain(&mass);
+        self.sums.accepted_length[prefix.depth].add(&mass);
         if prefix.depth == self.tree.horizon() {
-            self.sums.accepted[prefix.index].gain(&mass);
+            self.sums.accepted[prefix.index].add(&mass);
             return;
         }
         match next {
-            None => self.sums.undefined.gain(&mass),
+            None => self.sums.undefined.add(&mass),
             Some(next) => {
                 for (token, share) in next.iter().enumerate() {
                     if !share.is_nil() {
                         let child = self.tree.child(prefix, token);
-                        self.sums.emitted[child.depth][child.index].gain(&mass.times(share));
+                        self.sums.emitted[child.depth][child.index].add(&mass.times(share));
                     }
                 }
             }
@@ -132,12 +132,12 @@ pub fn output_law<T: Probability>(
     verifier: &dyn BlockVerifier<T>,
 ) -> OutputLaw<T> {
     let (length, horizon) = (tree.length(), tree.horizon());
-    let layer = |depth| vec![T::zero(); tree.width(depth)];
-    let mut sums = Sums {
-        accepted_length: vec![T::zero(); length + 1],
+    let layer = |depth| vec![T::Sum::default(); tree.width(depth)];
+    let mut sums = Sums::<T> {
+        accepted_length: vec![T::Sum::default(); length + 1],
         accepted: layer(length),
         emitted: (0..=horizon).map(layer).collect(),
-        undefined: T::zero(),
+        undefined: T::Sum::default(),
     };
     let support = tree.draft_support();
     let mut blocks = Vec::with_capacity(verifier.drafts());
@@ -145,7 +145,11 @@ pub fn output_law<T: Probability>(
 
     for depth in 1..horizon {
         let masses = std::mem::take(&mut sums.emitted[depth]);
-        for (index, mass) in masses.iter().enumerate().filter(|(_, mass)| !mass.is_nil()) {
+        for (index, mass) in masses.iter().enumerate() {
+            let mass = mass.value();
+            if mass.is_nil() {
+                continue;
+            }
             let node = Node { depth, index };
             let row = if depth < length {
                 verifier.next_target(tree, node)
@@ -153,40 +157,38 @@ pub fn output_law<T: Probability>(
                 tree.target_next(node).map(<[T]>::to_vec)
             };
             let Some(row) = row else {
-                sums.undefined.gain(mass);
+                sums.undefined.add(&mass);
                 continue;
             };
             for (token, share) in row.iter().enumerate() {
                 let child = tree.child(node, token);
-                sums.emitted[child.depth][child.index].gain(&mass.times(share));
+                sums.emitted[child.depth][child.index].add(&mass.times(share));
             }
         }
     }
     let mut strings = std::mem::take(&mut sums.emitted[horizon]);
     if horizon == length {
         for (string, mass) in strings.iter_mut().zip(&sums.accepted) {
-            string.gain(mass);
+            string.add(&mass.value());
         }
     }
+    let strings: Vec<T> = strings.iter().map(RunningSum::value).collect();
+    let accepted_length: Vec<T> = sums.accepted_length.iter().map(RunningSum::value).collect();
 
     let first_width = strings.len() / tree.vocab();
     let first: Vec<T> = strings.chunks(first_width).map(T::total).collect();
-    let expected_accepted_length = sums
-        .accepted_length
-        .iter()
-        .skip(1)
-        .rev()
-        .scan(T::zero(), |tail, mass| {
-            tail.gain(mass);
-            Some(tail.clone())
-        })
-        .fold(T::zero(), |sum, tail| sum.plus(&tail));
+    // E[tau] = sum over t >= 1 of P(tau >= t).
+    let (mut tail, mut expected) = (T::Sum::default(), T::Sum::default());
+    for mass in accepted_length.iter().skip(1).rev() {
+        tail.add(mass);
+        expected.add(&tail.value());
+    }
     OutputLaw {
-        expected_accepted_length,
+        expected_accepted_length: expected.value(),
         total_variation: total_variation(&strings, tree.target_layer(horizon)),
         first_token_total_variation: total_variation(&first, tree.target_layer(1)),
-        accepted_length: sums.accepted_length,
-        undefined_mass: sums.undefined,
+        accepted_length,
+        undefined_mass: sums.undefined.value(),
         horizon,
         strings,
     }
@@ -195,10 +197,11 @@ pub fn output_law<T: Probability>(
 /// Sum of (p - law)+: the law may sum to less than 1, and what is missing is
 /// on an outcome that p never has.
 fn total_variation<T: Probability>(law: &[T], target: &[T]) -> T {
-    target
-        .iter()
-        .zip(law)
-        .fold(T::zero(), |sum, (p, made)| sum.plus(&p.excess_over(made)))
+    let mut sum = T::Sum::default();
+    for (p, made) in target.iter().zip(law) {
+        sum.add(&p.excess_over(made));
+    }
+    sum.value()
 }
 
 fn enumerate<T: Probability>(

@@ -219,16 +219,9 @@ fn sequential<T: Probability>(tree: &TokenTree<T>, node: Node, drafts: usize) ->
     }
 }
 
-/// (1 - (1-beta)^n)/beta = sum of (1-beta)^j over j < n: the expected number of
-/// draws that are looked at.
+/// (1 - (1-beta)^n)/beta: the expected number of draws that are looked at.
 fn heard_factor<T: Probability>(beta: &T, drafts: usize) -> T {
-    let miss = T::one().excess_over(beta);
-    let (mut sum, mut power) = (T::zero(), T::one());
-    for _ in 0..drafts {
-        sum.gain(&power);
-        power = power.times(&miss);
-    }
-    sum
+    T::one().excess_over(beta).geometric_sum(drafts)
 }
 
 /// The smallest rho in [1, n] with heard_factor(beta(rho)) <= rho, from above:
@@ -236,10 +229,12 @@ fn heard_factor<T: Probability>(beta: &T, drafts: usize) -> T {
 /// (where any larger rho is lossless too, but a little less greedy).
 fn smallest_lossless_scale<T: Probability>(p: &[T], q: &[T], drafts: usize) -> T {
     let lossless = |scale: &T| {
-        let beta = p
+        let heard: Vec<T> = p
             .iter()
             .zip(q)
-            .fold(T::zero(), |sum, (p, q)| sum.plus(&p.over(scale).smaller(q)));
+            .map(|(p, q)| p.over(scale).smaller(q))
+            .collect();
+        let beta = T::total(&heard);
         heard_factor(&beta, drafts) <= *scale
     };
     let half = T::fraction(&1u32.into(), &2u32.into());

@@ -83,7 +83,7 @@ pub(super) fn uncovered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
     p.times(&p.minus(q).over(p).power(drafts))
 }
 
-struct Run<'a, 'b, T> {
+struct Run<'a, 'b, T: Probability> {
     rule: SpecTrGbv,
     tree: &'a TokenTree<T>,
     blocks: &'a [usize],

@@ -5,7 +5,7 @@ mod probability;
 mod sequoia;
 mod topology;
 
-pub use probability::Probability;
+pub use probability::{Probability, RunningSum};
 pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
 pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, TopologyError};
 

@@ -1,9 +1,35 @@
 //! The two kinds of number that laws on trees are made of.
 
-use crate::distribution::{Distribution, Rational, ratio, round_nearest};
+use crate::distribution::{Distribution, Rational, TwoFloat, ratio, round_nearest};
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
 use std::fmt::Debug;
+
+/// A running sum whose rounding does not grow with the number of terms.
+pub trait RunningSum<T>: Clone + Debug + Default {
+    /// Adds a term.
+    fn add(&mut self, term: &T);
+    /// The sum.
+    fn value(&self) -> T;
+}
+
+impl RunningSum<f64> for TwoFloat {
+    fn add(&mut self, term: &f64) {
+        *self += *term;
+    }
+    fn value(&self) -> f64 {
+        TwoFloat::value(*self)
+    }
+}
+
+impl RunningSum<Self> for Rational {
+    fn add(&mut self, term: &Self) {
+        *self += term;
+    }
+    fn value(&self) -> Self {
+        self.clone()
+    }
+}
 
 /// A probability: `f64`, or an exact [`Rational`].
 ///
@@ -14,6 +40,8 @@ use std::fmt::Debug;
 pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
     /// True for [`Rational`].
     const EXACT: bool;
+    /// What long sums are collected in: two words for `f64`.
+    type Sum: RunningSum<Self>;
     /// 0.
     fn zero() -> Self;
     /// 1.
@@ -72,14 +100,30 @@ pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
         result
     }
 
+    /// 1 + x + ... + x^(count-1), which is (1 - x^count)/(1 - x) without the
+    /// cancellation.
+    fn geometric_sum(&self, count: usize) -> Self {
+        let (mut sum, mut power) = (Self::Sum::default(), Self::one());
+        for _ in 0..count {
+            sum.add(&power);
+            power = power.times(self);
+        }
+        sum.value()
+    }
+
     /// Sum of a row.
     fn total(row: &[Self]) -> Self {
-        row.iter().fold(Self::zero(), |sum, term| sum.plus(term))
+        let mut sum = Self::Sum::default();
+        for term in row {
+            sum.add(term);
+        }
+        sum.value()
     }
 }
 
 impl Probability for f64 {
     const EXACT: bool = false;
+    type Sum = TwoFloat;
     fn zero() -> Self {
         0.0
     }
@@ -111,6 +155,7 @@ impl Probability for f64 {
 
 impl Probability for Rational {
     const EXACT: bool = true;
+    type Sum = Rational;
     fn zero() -> Self {
         Zero::zero()
     }
