@@ -42,16 +42,19 @@ pub fn lemma_5_1<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
     let mut sum = T::Sum::default();
     for depth in 1..=tree.length() {
         for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
-            if q >= p {
-                sum.add(p);
-            } else {
-                // p (1 - (1 - r)^K) = q (1 + (1-r) + ... ), r = q/p.
-                let missed = p.minus(q).over(p);
-                sum.add(&q.times(&missed.geometric_sum(drafts)));
-            }
+            sum.add(&covered(p, q, drafts));
         }
     }
     sum.value()
+}
+
+/// p (1 - (1 - min(q/p, 1))^K), without the difference: with r = q/p < 1 it is
+/// q (1 + (1-r) + ... + (1-r)^(K-1)).
+pub(super) fn covered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
+    if q >= p {
+        return p.clone();
+    }
+    q.times(&p.minus(q).over(p).geometric_sum(drafts))
 }
 
 /// The largest `E[tau]` with one draft, attained by greedy block verification:

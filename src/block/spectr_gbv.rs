@@ -1,5 +1,6 @@
 //! SpecTr-GBV as printed, for audit.
 
+use super::bounds::covered;
 use super::law::{BlockVerifier, Outcomes, normalised};
 use crate::tree::{Node, Probability, TokenTree};
 use std::collections::BTreeSet;
@@ -47,13 +48,15 @@ impl SpecTrGbv {
     }
 
     fn acceptance<T: Probability>(&self, tree: &TokenTree<T>, node: Node) -> T {
-        let own = uncovered(tree.target(node), tree.draft(node), self.drafts);
-        let tried = T::one().minus(&T::one().excess_over(tree.draft(node)).power(self.drafts));
+        let (p, q) = (tree.target(node), tree.draft(node));
+        // 1 - (1 - q)^K
+        let tried = q.times(&T::one().excess_over(q).geometric_sum(self.drafts));
         let (numerator, denominator) = if node.depth == tree.length() {
-            (tree.target(node).excess_over(&own), tried)
+            (covered(p, q, self.drafts), tried)
         } else {
             let below = T::total(&self.rest(tree, node));
-            let denominator = tried.plus(&below).excess_over(tree.target(node));
+            let denominator = tried.plus(&below).excess_over(p);
+            let own = uncovered(p, q, self.drafts);
             (below.excess_over(&own), denominator)
         };
         // Both vanish, or rounding lifts the quotient above 1.
@@ -76,7 +79,7 @@ impl SpecTrGbv {
 }
 
 /// p (1 - min(q/p, 1))^K.
-pub(super) fn uncovered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
+fn uncovered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
     if q >= p {
         return T::zero();
     }
