@@ -79,6 +79,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod block;
 pub mod certify;
 pub mod cli;
 pub mod distribution;
@@ -91,6 +92,7 @@ pub mod problem;
 pub mod report;
 pub mod scheme;
 pub mod solve;
+pub mod tree;
 pub mod verifier;
 
 pub use panics::install_panic_hook;

@@ -1,5 +1,6 @@
 //! The command line: definitions, and one file per command.
 
+mod block;
 mod certify;
 mod output;
 mod solve;
@@ -59,6 +60,8 @@ enum Command {
     Solve(solve::SolveArgs),
     /// Every verifier: exact acceptance, gap to the optimum, losslessness.
     Verify(verify::VerifyArgs),
+    /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
+    Block(block::BlockArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -82,6 +85,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let outcome = match &cli.command {
         Command::Solve(args) => solve::run(args, &cli.common),
         Command::Verify(args) => verify::run(args, &cli.common),
+        Command::Block(args) => block::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {

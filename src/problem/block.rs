@@ -182,13 +182,13 @@ pub struct BlockProblem {
 /// What a problem file expects of a block problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockExpected {
-    /// Optimum of the block LP: the largest E[tau] of any coupling.
+    /// Optimum of the block LP: the largest `E[tau]` of any coupling.
     pub block_lp: Option<f64>,
     /// Sum over depths of the single-step optimum on prefixes.
     pub per_depth_bound: Option<f64>,
     /// The value in Lemma 5.1 of SpecTr-GBV.
     pub lemma_5_1: Option<f64>,
-    /// SpecTr-GBV's own E[tau] and undefined mass.
+    /// SpecTr-GBV's own `E[tau]` and undefined mass.
     pub spectr_gbv: Option<SpecTrGbvExpected>,
     /// Largest absolute difference.
     pub tolerance: Option<f64>,
@@ -200,7 +200,7 @@ pub struct BlockExpected {
 #[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpecTrGbvExpected {
-    /// E[tau].
+    /// `E[tau]`.
     pub expected_accepted_length: f64,
     /// Probability that the algorithm as printed divides 0 by 0.
     pub undefined_mass: Option<f64>,

@@ -1,6 +1,7 @@
 //! Results as people and programs read them: pure functions from a result to
 //! text. Nothing here computes.
 
+pub mod block;
 mod number;
 pub mod plot;
 pub mod solve;

@@ -47,6 +47,7 @@ pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
 pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
+pub(crate) use combinations::choose;
 pub(crate) use mass::Mass;
 
 use crate::distribution::{Draft, Rational};

@@ -1,0 +1,46 @@
+//! Blocks: K independent drafts of L tokens each, verified together.
+//!
+//! tau is the length of the longest prefix of the target's sequence that some
+//! draft shares; `E[tau]` counts accepted draft tokens, without the corrected or
+//! bonus token (*block efficiency* is `E[tau]` + 1). For one problem:
+//!
+//! ```text
+//! E[tau] of every lossless verifier  <=  block optimum  <=  per-depth bound
+//! ```
+//!
+//! | quantity | where | status |
+//! | --- | --- | --- |
+//! | block optimum | [`transport`] exactly, [`program`] as a linear program | ground truth |
+//! | per-depth bound | [`per_depth_bound`] | upper bound on the block optimum |
+//! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; **no** upper bound for K >= 2 |
+//! | single-draft optimum | [`single_draft_optimum`] | attained by [`GreedyBlock`] |
+//!
+//! | verifier | drafts used | lossless |
+//! | --- | --- | --- |
+//! | [`Token`], [`Block`], [`GreedyBlock`] | the first | yes |
+//! | [`SpecTr`] with k-seq or an optimal plan | all | yes |
+//! | [`Traversal`] | all | yes |
+//! | [`BlockOptimal`], which attains the block optimum on small trees | all | yes |
+//! | [`SpecTrGbv`] | all | only at K = 1; for audit |
+//!
+//! Every verifier is given as its exact law given the drafts, and [`output_law`]
+//! sums over all of them: nothing here is sampled.
+
+mod bounds;
+pub mod evaluate;
+mod law;
+mod optimal;
+pub mod program;
+mod single_draft;
+mod spectr;
+mod spectr_gbv;
+pub mod transport;
+mod traversal;
+
+pub use bounds::{depth_optimum, lemma_5_1, per_depth_bound, single_draft_optimum};
+pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
+pub use optimal::BlockOptimal;
+pub use single_draft::{Block, GreedyBlock, Token};
+pub use spectr::{Selection, SpecTr};
+pub use spectr_gbv::SpecTrGbv;
+pub use traversal::Traversal;

@@ -1,0 +1,189 @@
+//! The two kinds of number that laws on trees are made of.
+
+use crate::distribution::{Distribution, Rational, TwoFloat, ratio, round_nearest};
+use num_bigint::BigUint;
+use num_traits::{One, Zero};
+use std::fmt::Debug;
+
+/// A running sum whose rounding does not grow with the number of terms.
+pub trait RunningSum<T>: Clone + Debug + Default {
+    /// Adds a term.
+    fn add(&mut self, term: &T);
+    /// The sum.
+    fn value(&self) -> T;
+}
+
+impl RunningSum<f64> for TwoFloat {
+    fn add(&mut self, term: &f64) {
+        *self += *term;
+    }
+    fn value(&self) -> f64 {
+        TwoFloat::value(*self)
+    }
+}
+
+impl RunningSum<Self> for Rational {
+    fn add(&mut self, term: &Self) {
+        *self += term;
+    }
+    fn value(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// A probability: `f64`, or an exact [`Rational`].
+///
+/// Everything that is a rational function of the inputs is written once over
+/// this trait and computed in either. In `f64` a law is good to a few units of
+/// the last place per operation; in rationals it is exact and "lossless" means
+/// a total variation of 0.
+pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
+    /// True for [`Rational`].
+    const EXACT: bool;
+    /// What long sums are collected in: two words for `f64`.
+    type Sum: RunningSum<Self>;
+    /// 0.
+    fn zero() -> Self;
+    /// 1.
+    fn one() -> Self;
+    /// numerator / denominator; the denominator is not 0.
+    fn fraction(numerator: &BigUint, denominator: &BigUint) -> Self;
+    /// A row of a distribution.
+    fn row(distribution: &Distribution) -> Vec<Self>;
+    /// Sum.
+    fn plus(&self, other: &Self) -> Self;
+    /// Difference.
+    fn minus(&self, other: &Self) -> Self;
+    /// Product.
+    fn times(&self, other: &Self) -> Self;
+    /// Quotient; the divisor is not 0.
+    fn over(&self, divisor: &Self) -> Self;
+    /// The nearest `f64`.
+    fn to_f64(&self) -> f64;
+
+    /// Whether this is 0.
+    fn is_nil(&self) -> bool {
+        *self == Self::zero()
+    }
+
+    /// Adds in place.
+    fn gain(&mut self, other: &Self) {
+        *self = self.plus(other);
+    }
+
+    /// The larger of 0 and self - other.
+    fn excess_over(&self, other: &Self) -> Self {
+        if self > other {
+            self.minus(other)
+        } else {
+            Self::zero()
+        }
+    }
+
+    /// The smaller of two.
+    fn smaller(&self, other: &Self) -> Self {
+        if other < self { other } else { self }.clone()
+    }
+
+    /// self^exponent, by repeated multiplication.
+    fn power(&self, exponent: usize) -> Self {
+        let (mut result, mut base, mut left) = (Self::one(), self.clone(), exponent);
+        while left > 0 {
+            if left & 1 == 1 {
+                result = result.times(&base);
+            }
+            left >>= 1;
+            if left > 0 {
+                base = base.times(&base);
+            }
+        }
+        result
+    }
+
+    /// 1 + x + ... + x^(count-1), which is (1 - x^count)/(1 - x) without the
+    /// cancellation.
+    fn geometric_sum(&self, count: usize) -> Self {
+        let (mut sum, mut power) = (Self::Sum::default(), Self::one());
+        for _ in 0..count {
+            sum.add(&power);
+            power = power.times(self);
+        }
+        sum.value()
+    }
+
+    /// Sum of a row.
+    fn total(row: &[Self]) -> Self {
+        let mut sum = Self::Sum::default();
+        for term in row {
+            sum.add(term);
+        }
+        sum.value()
+    }
+}
+
+impl Probability for f64 {
+    const EXACT: bool = false;
+    type Sum = TwoFloat;
+    fn zero() -> Self {
+        0.0
+    }
+    fn one() -> Self {
+        1.0
+    }
+    fn fraction(numerator: &BigUint, denominator: &BigUint) -> Self {
+        round_nearest(&ratio(numerator, denominator))
+    }
+    fn row(distribution: &Distribution) -> Vec<Self> {
+        distribution.probabilities().to_vec()
+    }
+    fn plus(&self, other: &Self) -> Self {
+        self + other
+    }
+    fn minus(&self, other: &Self) -> Self {
+        self - other
+    }
+    fn times(&self, other: &Self) -> Self {
+        self * other
+    }
+    fn over(&self, divisor: &Self) -> Self {
+        self / divisor
+    }
+    fn to_f64(&self) -> f64 {
+        *self
+    }
+}
+
+impl Probability for Rational {
+    const EXACT: bool = true;
+    type Sum = Rational;
+    fn zero() -> Self {
+        Zero::zero()
+    }
+    fn one() -> Self {
+        One::one()
+    }
+    fn fraction(numerator: &BigUint, denominator: &BigUint) -> Self {
+        ratio(numerator, denominator)
+    }
+    fn row(distribution: &Distribution) -> Vec<Self> {
+        let exact = distribution.exact();
+        (0..distribution.vocab())
+            .map(|token| exact.probability(token))
+            .collect()
+    }
+    fn plus(&self, other: &Self) -> Self {
+        self + other
+    }
+    fn minus(&self, other: &Self) -> Self {
+        self - other
+    }
+    fn times(&self, other: &Self) -> Self {
+        self * other
+    }
+    fn over(&self, divisor: &Self) -> Self {
+        self / divisor
+    }
+    fn to_f64(&self) -> f64 {
+        round_nearest(self)
+    }
+}
