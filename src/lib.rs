@@ -81,6 +81,7 @@
 
 pub mod block;
 pub mod certify;
+pub mod claims;
 pub mod cli;
 pub mod distribution;
 pub mod enclosure;

@@ -2,6 +2,7 @@
 
 mod block;
 mod certify;
+mod check;
 mod output;
 mod solve;
 mod verify;
@@ -62,6 +63,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
     Block(block::BlockArgs),
+    /// The claims ledger and every shipped problem, against a baseline.
+    Check(check::CheckArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -86,6 +89,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Solve(args) => solve::run(args, &cli.common),
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
+        Command::Check(args) => check::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {

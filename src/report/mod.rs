@@ -2,6 +2,7 @@
 //! text. Nothing here computes.
 
 pub mod block;
+pub mod check;
 mod number;
 pub mod plot;
 pub mod solve;

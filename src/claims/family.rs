@@ -1,0 +1,181 @@
+//! Families of small problems in exact fractions, from fixed seeds.
+
+use crate::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
+use crate::optimum::flow;
+use crate::problem::Problem;
+use crate::scheme::{
+    DistinctConditioned, Explicit, Greedy, Hub, Product, SchemeName, WithReplacement,
+    WithoutReplacement,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A stream of random problems.
+pub(super) struct Family {
+    random: ChaCha8Rng,
+}
+
+impl Family {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: ChaCha8Rng::seed_from_u64(seed),
+        }
+    }
+
+    pub(super) fn below(&mut self, limit: usize) -> usize {
+        self.random.random_range(0..limit)
+    }
+
+    pub(super) fn between(&mut self, low: usize, high: usize) -> usize {
+        self.random.random_range(low..=high)
+    }
+
+    pub(super) fn unit(&mut self) -> f64 {
+        self.random.random_range(0.0..1.0)
+    }
+
+    /// A standard normal draw, by Box and Muller.
+    pub(super) fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.random.random_range(f64::MIN_POSITIVE..1.0).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Whole-number weights, one in six of them zero and some much heavier than
+    /// others; never all zero.
+    pub(super) fn weights(&mut self, vocab: usize) -> Vec<u64> {
+        loop {
+            let row: Vec<u64> = (0..vocab)
+                .map(|_| match self.below(6) {
+                    0 => 0,
+                    1 => self.random.random_range(1..1000),
+                    _ => self.random.random_range(1..30),
+                })
+                .collect();
+            if row.iter().any(|&weight| weight > 0) {
+                return row;
+            }
+        }
+    }
+
+    /// As [`Self::weights`], all above zero.
+    pub(super) fn positive_weights(&mut self, vocab: usize) -> Vec<u64> {
+        (0..vocab)
+            .map(|_| self.random.random_range(1..40))
+            .collect()
+    }
+
+    /// A problem of a scheme; `None` if V, n and the scheme do not go together.
+    pub(super) fn problem(
+        &mut self,
+        scheme: SchemeName,
+        vocab: usize,
+        drafts: usize,
+    ) -> Option<Problem> {
+        let (p, q) = (self.weights(vocab), self.weights(vocab));
+        let target = Target::from_rationals(fractions(&p)).ok()?;
+        let draft = || Draft::from_rationals(fractions(&q)).ok();
+        let problem = match scheme {
+            SchemeName::WithReplacement => {
+                Problem::new("random", target, WithReplacement::new(draft()?, drafts))
+            }
+            SchemeName::WithoutReplacement => {
+                Problem::new("random", target, WithoutReplacement::new(draft()?, drafts))
+            }
+            SchemeName::DistinctConditioned => {
+                Problem::new("random", target, DistinctConditioned::new(draft()?, drafts))
+            }
+            SchemeName::Greedy => Problem::new("random", target, Greedy::new(draft()?, drafts)),
+            SchemeName::Hub if drafts == 2 => Problem::new("random", target, Hub::new(draft()?)),
+            SchemeName::Hub => return None,
+            SchemeName::Product => {
+                let rows = (0..drafts)
+                    .map(|_| Draft::from_rationals(fractions(&self.weights(vocab))).ok())
+                    .collect::<Option<Vec<_>>>()?;
+                Problem::new("random", target, Product::new(rows)?)
+            }
+            SchemeName::Explicit => {
+                let count = self.between(2, 8);
+                let tuples = (0..count)
+                    .map(|_| (0..drafts).map(|_| self.below(vocab) as u32).collect())
+                    .collect();
+                let law =
+                    TupleProbabilities::from_rationals(fractions(&self.weights(count))).ok()?;
+                Problem::new(
+                    "random",
+                    target,
+                    Explicit::new(vocab, drafts, tuples, law).ok()?,
+                )
+            }
+        };
+        problem.ok()
+    }
+
+    /// `count` problems of a scheme with V and n up to the limits.
+    pub(super) fn problems(
+        &mut self,
+        scheme: SchemeName,
+        count: usize,
+        vocab: usize,
+        drafts: usize,
+    ) -> Vec<Problem> {
+        let mut problems = Vec::with_capacity(count);
+        while problems.len() < count {
+            let vocab = self.between(2, vocab);
+            let drafts = if scheme == SchemeName::Hub {
+                2
+            } else {
+                self.between(1, drafts.min(vocab))
+            };
+            problems.extend(self.problem(scheme, vocab, drafts));
+        }
+        problems
+    }
+}
+
+/// Weights over their sum.
+pub(super) fn fractions(weights: &[u64]) -> Vec<Rational> {
+    let total: u64 = weights.iter().sum();
+    weights
+        .iter()
+        .map(|&weight| Rational::new(weight.into(), total.into()))
+        .collect()
+}
+
+/// A fraction that stands in the source.
+pub(super) fn fraction(text: &str) -> Rational {
+    parse_rational(text).unwrap_or_default()
+}
+
+/// alpha* by flow, exactly.
+pub(super) fn optimum(problem: &Problem) -> Rational {
+    flow::solve(problem)
+        .optimum()
+        .rate
+        .exact
+        .unwrap_or_default()
+}
+
+/// A problem in one line, for violations.
+pub(super) fn describe(problem: &Problem) -> String {
+    let row = |distribution: &crate::distribution::Distribution| {
+        let exact = distribution.exact();
+        let weights: Vec<String> = exact.weights.iter().map(ToString::to_string).collect();
+        format!("({})/{}", weights.join(", "), exact.total)
+    };
+    let draft = problem
+        .scheme()
+        .draft()
+        .map_or_else(String::new, |q| format!(", q = {}", row(q)));
+    format!(
+        "{}, n = {}, p = {}{draft}",
+        problem.scheme().name(),
+        problem.drafts(),
+        row(problem.target())
+    )
+}
+
+/// All subsets of `0..vocab`, each ascending.
+pub(super) fn subsets(vocab: usize) -> impl Iterator<Item = Vec<usize>> {
+    (0usize..1 << vocab)
+        .map(move |mask| (0..vocab).filter(|token| mask >> token & 1 == 1).collect())
+}

@@ -1,0 +1,479 @@
+//! Reports of `specgap check`: text, JSON, Markdown and JUnit XML.
+
+use super::solve::wrap;
+use super::{JSON_SCHEMA, seconds};
+use crate::claims::{Changes, Checked, UNCHECKED, Value, Verdict};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Definitions that go under every report.
+pub const DEFINITIONS: &str = "\
+holds       proved, and checked without exception on the stated family
+supported   no counterexample in the stated search, and no proof
+refuted     a counterexample is known and was found again by this run
+ok          the verdict is the one that this version of the ledger expects";
+
+/// What one problem file came to.
+#[derive(Clone, Debug)]
+pub struct ProblemCheck {
+    /// The problem's name.
+    pub name: String,
+    /// What is wrong, in words; empty if nothing is.
+    pub complaints: Vec<String>,
+    /// Named values, for baselines.
+    pub values: BTreeMap<String, f64>,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+/// Everything that one run of `specgap check` found.
+#[derive(Clone, Debug)]
+pub struct CheckRun {
+    /// The ledger.
+    pub claims: Vec<Checked>,
+    /// The problem files.
+    pub problems: Vec<ProblemCheck>,
+    /// Why there are no problem files, if there are none.
+    pub problems_note: Option<String>,
+    /// Comparison with a baseline, if one was given.
+    pub changes: Option<Changes>,
+}
+
+impl CheckRun {
+    /// True if every verdict is the expected one, every problem passes and
+    /// nothing regressed.
+    pub fn ok(&self) -> bool {
+        self.claims.iter().all(Checked::ok)
+            && self.failed() == 0
+            && self
+                .changes
+                .as_ref()
+                .is_none_or(|changes| changes.regressions.is_empty())
+    }
+
+    fn failed(&self) -> usize {
+        self.problems
+            .iter()
+            .filter(|problem| !problem.complaints.is_empty())
+            .count()
+    }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    schema: u32,
+    claims: Vec<JsonClaim<'a>>,
+    problems: JsonProblems<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<JsonChanges<'a>>,
+    ok: bool,
+}
+
+#[derive(Serialize)]
+struct JsonClaim<'a> {
+    id: &'a str,
+    statement: &'a str,
+    source: &'a str,
+    verdict: Verdict,
+    expected: Verdict,
+    ok: bool,
+    evidence: serde_json::Map<String, serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violation: Option<&'a str>,
+    explanation: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    counterexamples: &'a [&'static str],
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct JsonProblems<'a> {
+    passed: usize,
+    failed: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<JsonFailure<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JsonFailure<'a> {
+    problem: &'a str,
+    complaints: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JsonChanges<'a> {
+    ok: bool,
+    regressions: &'a [String],
+    added: &'a [String],
+}
+
+/// One JSON object.
+///
+/// # Errors
+/// None that a run can cause; serialisation is fallible by type.
+pub fn json(run: &CheckRun) -> serde_json::Result<String> {
+    let claims = run
+        .claims
+        .iter()
+        .map(|checked| {
+            let mut evidence = serde_json::Map::new();
+            for (name, value) in &checked.finding.evidence {
+                evidence.insert((*name).to_owned(), serde_json::to_value(value)?);
+            }
+            Ok(JsonClaim {
+                id: checked.claim.id,
+                statement: checked.claim.statement,
+                source: checked.claim.source,
+                verdict: checked.verdict,
+                expected: checked.claim.expected,
+                ok: checked.ok(),
+                evidence,
+                violation: checked.finding.violation.as_deref(),
+                explanation: checked.claim.explanation,
+                counterexamples: checked.claim.counterexamples,
+                seconds: checked.seconds,
+            })
+        })
+        .collect::<serde_json::Result<Vec<_>>>()?;
+    let failed = run.failed();
+    serde_json::to_string(&Json {
+        schema: JSON_SCHEMA,
+        claims,
+        problems: JsonProblems {
+            passed: run.problems.len() - failed,
+            failed,
+            failures: run
+                .problems
+                .iter()
+                .filter(|problem| !problem.complaints.is_empty())
+                .map(|problem| JsonFailure {
+                    problem: &problem.name,
+                    complaints: &problem.complaints,
+                })
+                .collect(),
+            note: run.problems_note.as_deref(),
+        },
+        baseline: run.changes.as_ref().map(|changes| JsonChanges {
+            ok: changes.regressions.is_empty(),
+            regressions: &changes.regressions,
+            added: &changes.added,
+        }),
+        ok: run.ok(),
+    })
+}
+
+/// A report for people; `verbose` adds the evidence of every claim.
+pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
+    let mut out = String::new();
+    if !quiet {
+        let mut table = Table::new();
+        table
+            .load_preset(presets::UTF8_BORDERS_ONLY)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width)
+            .set_header(["claim", "verdict", "ok", "time", "statement"]);
+        for checked in &run.claims {
+            table.add_row([
+                checked.claim.id.to_owned(),
+                checked.verdict.to_string(),
+                if checked.ok() {
+                    "ok".to_owned()
+                } else {
+                    "CHANGED".to_owned()
+                },
+                seconds(checked.seconds),
+                checked.claim.statement.to_owned(),
+            ]);
+        }
+        if let Some(column) = table.column_mut(3) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let _ = writeln!(out, "{table}\n");
+    }
+    for checked in &run.claims {
+        if checked.verdict == Verdict::Refuted && !quiet {
+            let _ = writeln!(
+                out,
+                "REFUTED: {} ({})",
+                checked.claim.id, checked.claim.source
+            );
+            let _ = wrap(&mut out, checked.claim.explanation, width);
+            let files = checked.claim.counterexamples.join(", ");
+            let _ = wrap(
+                &mut out,
+                &format!("counterexample: problems/{files}"),
+                width,
+            );
+            out.push('\n');
+        }
+        if !checked.ok() {
+            let violation = checked
+                .finding
+                .violation
+                .as_deref()
+                .unwrap_or("no violation found");
+            let line = format!(
+                "CHANGED: {} was expected to be {} and is {}: {violation}",
+                checked.claim.id, checked.claim.expected, checked.verdict
+            );
+            let _ = wrap(&mut out, &line, width);
+        }
+        if verbose {
+            let _ = writeln!(out, "{}", checked.claim.id);
+            for (name, value) in &checked.finding.evidence {
+                let _ = wrap(&mut out, &format!("{name}: {value}"), width);
+            }
+        }
+    }
+    for problem in &run.problems {
+        for complaint in &problem.complaints {
+            let _ = wrap(
+                &mut out,
+                &format!("FAILS: {}: {complaint}", problem.name),
+                width,
+            );
+        }
+    }
+    if let Some(changes) = &run.changes {
+        for regression in &changes.regressions {
+            let _ = wrap(&mut out, &format!("REGRESSION: {regression}"), width);
+        }
+        if !quiet && !changes.added.is_empty() {
+            let added = format!("not in the baseline: {}", changes.added.join(", "));
+            let _ = wrap(&mut out, &added, width);
+        }
+    }
+    if !quiet {
+        let _ = writeln!(out, "{DEFINITIONS}\n");
+    }
+    let count = |verdict| {
+        run.claims
+            .iter()
+            .filter(|checked| checked.verdict == verdict)
+            .count()
+    };
+    let failed = run.failed();
+    let problems = match &run.problems_note {
+        Some(note) => format!("no problems checked ({note})"),
+        None => format!(
+            "{} problems pass, {failed} fail",
+            run.problems.len() - failed
+        ),
+    };
+    let baseline = match &run.changes {
+        None => String::new(),
+        Some(changes) => format!(
+            "; {} regressions against the baseline",
+            changes.regressions.len()
+        ),
+    };
+    let _ = writeln!(
+        out,
+        "{} claims: {} hold, {} supported, {} refuted, {} changed; {problems}{baseline}: {}",
+        run.claims.len(),
+        count(Verdict::Holds),
+        count(Verdict::Supported),
+        count(Verdict::Refuted),
+        run.claims.iter().filter(|checked| !checked.ok()).count(),
+        if run.ok() { "ok" } else { "NOT OK" }
+    );
+    out
+}
+
+/// The ledger as a Markdown page, without times, so that two runs give one text.
+pub fn markdown(run: &CheckRun, command: &str) -> String {
+    let mut out = String::from("# The claims ledger\n\n");
+    let _ = writeln!(
+        out,
+        "Generated by `{command}`; do not edit. Every theorem, lemma and table that this field \
+         rests on and that a machine can check, with what the check found.\n"
+    );
+    for line in DEFINITIONS.lines() {
+        let (term, meaning) = line.split_at(12.min(line.len()));
+        let _ = writeln!(out, "- **{}**: {}", term.trim(), meaning.trim());
+    }
+    out.push_str("\n| claim | verdict | statement | source |\n| --- | --- | --- | --- |\n");
+    for checked in &run.claims {
+        let claim = &checked.claim;
+        let _ = writeln!(
+            out,
+            "| [{0}](#{0}) | {1} | {2} | {3} |",
+            claim.id,
+            shown(checked.verdict),
+            cell(claim.statement),
+            cell(claim.source)
+        );
+    }
+    for (title, verdict) in [
+        ("Refuted", Verdict::Refuted),
+        ("Supported", Verdict::Supported),
+        ("Holding", Verdict::Holds),
+    ] {
+        let _ = writeln!(out, "\n## {title}");
+        for checked in run
+            .claims
+            .iter()
+            .filter(|checked| checked.verdict == verdict)
+        {
+            let claim = &checked.claim;
+            let _ = writeln!(out, "\n### {}\n", claim.id);
+            let _ = writeln!(out, "> {}\n>\n> ({})\n", claim.statement, claim.source);
+            let _ = writeln!(out, "{}\n", claim.explanation);
+            for file in claim.counterexamples {
+                let _ = writeln!(
+                    out,
+                    "- counterexample: [problems/{file}](../problems/{file})"
+                );
+            }
+            for (name, value) in &checked.finding.evidence {
+                let value = match value {
+                    Value::Text(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let _ = writeln!(out, "- {name}: {value}");
+            }
+        }
+    }
+    out.push_str("\n## Not checked by machine\n\n| statement | why |\n| --- | --- |\n");
+    for (statement, reason) in UNCHECKED {
+        let _ = writeln!(out, "| {} | {} |", cell(statement), cell(reason));
+    }
+    out
+}
+
+fn shown(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Refuted => "**refuted**".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// JUnit XML, one test case a claim, a problem and a baseline.
+pub fn junit(run: &CheckRun) -> String {
+    let mut cases: Vec<(&str, String, f64, Vec<String>)> = Vec::new();
+    for checked in &run.claims {
+        let failure = (!checked.ok()).then(|| {
+            let violation = checked
+                .finding
+                .violation
+                .as_deref()
+                .unwrap_or("no violation found");
+            format!(
+                "expected {}, is {}: {violation}",
+                checked.claim.expected, checked.verdict
+            )
+        });
+        let failures = failure.into_iter().collect();
+        cases.push((
+            "specgap.claims",
+            checked.claim.id.to_owned(),
+            checked.seconds,
+            failures,
+        ));
+    }
+    for problem in &run.problems {
+        let failures = problem.complaints.clone();
+        cases.push((
+            "specgap.problems",
+            problem.name.clone(),
+            problem.seconds,
+            failures,
+        ));
+    }
+    if let Some(changes) = &run.changes {
+        let failures = changes.regressions.clone();
+        cases.push(("specgap.baseline", "baseline".to_owned(), 0.0, failures));
+    }
+    let failed = cases
+        .iter()
+        .filter(|(_, _, _, failures)| !failures.is_empty())
+        .count();
+    let time: f64 = cases.iter().map(|(_, _, seconds, _)| seconds).sum();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failed}\" errors=\"0\" time=\"{time:.3}\"",
+        cases.len()
+    );
+    let _ = writeln!(out, "<testsuites name=\"specgap check\" {counts}>");
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"specgap check\" skipped=\"0\" {counts}>"
+    );
+    for (class, name, seconds, failures) in &cases {
+        let _ = write!(
+            out,
+            "    <testcase classname=\"{class}\" name=\"{}\" time=\"{seconds:.3}\"",
+            escape(name)
+        );
+        if failures.is_empty() {
+            out.push_str("/>\n");
+            continue;
+        }
+        out.push_str(">\n");
+        let _ = writeln!(
+            out,
+            "      <failure message=\"{}\" type=\"changed\">{}</failure>\n    </testcase>",
+            escape(&failures[0]),
+            escape(&failures.join("\n"))
+        );
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}
+
+/// Text as XML takes it: markup escaped, control characters that XML 1.0 has no
+/// way to write replaced.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\n' | '\t' => out.push(c),
+            c if (c as u32) < 0x20 || c == '\u{fffe}' || c == '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn junit_escapes_what_xml_cannot_hold() {
+        let run = CheckRun {
+            claims: Vec::new(),
+            problems: vec![ProblemCheck {
+                name: "a<b>&\"'\u{1}".to_owned(),
+                complaints: vec!["x < y".to_owned()],
+                values: BTreeMap::new(),
+                seconds: 0.0,
+            }],
+            problems_note: None,
+            changes: None,
+        };
+        let xml = junit(&run);
+        assert!(
+            xml.contains("name=\"a&lt;b&gt;&amp;&quot;&apos;\u{fffd}\""),
+            "{xml}"
+        );
+        assert!(
+            xml.contains("failures=\"1\"") && xml.contains("x &lt; y"),
+            "{xml}"
+        );
+        assert!(!run.ok());
+    }
+}
