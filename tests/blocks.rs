@@ -19,6 +19,7 @@ use specgap::optimum::flow;
 use specgap::problem::{AnyProblem, BlockProblem, Problem, read};
 use specgap::scheme::WithReplacement;
 use specgap::tree::{Node, Probability, TokenTree};
+use specgap::verifier::{VerifierName, verifier};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -418,6 +419,24 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
         assert!((best.expected_accepted_length - depth_optimum(&tree, 1, 3)).abs() <= 1e-14);
         let k_seq = output_law(&tree, &SpecTr::new(&short, Selection::KSeq, 3));
         assert!(k_seq.expected_accepted_length <= best.expected_accepted_length + 1e-14);
+        // The single-step verifiers, written elsewhere and from other formulas.
+        let (target, draft) = (short.target().get(&[]), short.draft().get(&[]));
+        let scheme = WithReplacement::new(draft.unwrap().clone(), 3);
+        let single = Problem::new("position", target.unwrap().clone(), scheme).unwrap();
+        for (name, length) in [
+            (VerifierName::KSeq, k_seq.expected_accepted_length),
+            (
+                VerifierName::Rrs,
+                output_law(&tree, &Traversal::new(3)).expected_accepted_length,
+            ),
+        ] {
+            let rate = verifier(name, &single)
+                .unwrap()
+                .acceptance()
+                .algorithmic
+                .value();
+            assert!((rate - length).abs() <= 1e-13, "{name:?} {rate} {length}");
+        }
         // SpecTr, Theorem 2: at least 1 - (1 - 1/n)^n of the optimum.
         let share = 1.0 - (2.0f64 / 3.0).powi(3);
         assert!(k_seq.expected_accepted_length >= share * best.expected_accepted_length - 1e-14);

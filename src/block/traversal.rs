@@ -8,30 +8,32 @@ use crate::tree::{Node, Probability, TokenTree};
 ///
 /// # Algorithm
 /// Blocks are merged into a tree of prefixes. A node v is visited with a ratio
-/// r, the probability with which it has to be kept, and the laws P of its next
-/// token and Q of the drafts' next tokens, at first p(.|v) and q(.|v). Its
-/// children are taken in the order in which the drafts were drawn. Child x is
-/// visited with ratio min(1, r P(x)/Q(x)). If it is refused, then with
-/// Z = sum of (r P - Q)+
+/// r, the probability with which it has to be kept, and the law P of its next
+/// token, at first p(.|v); q(.|v) is the law of the drafts' next tokens. The
+/// drafts that pass v are taken in the order in which they were drawn. If the
+/// next token x of one was not met before, child x is visited with ratio
+/// min(1, r P(x)/q(x)) and with *all* drafts that begin with it. If it is
+/// refused, or x was refused before, then with Z = sum of (r P - q)+
 ///
 /// ```text
-/// r <- Z / (Z + 1 - r)      P <- (r P - Q)+ / Z      Q <- Q without x, normalised
+/// r <- Z / (Z + 1 - r)      P <- (r P - q)+ / Z
 /// ```
 ///
-/// and the next child is taken. When no child is left, v itself is kept with
+/// and the next draft is taken. When none is left, v itself is kept with
 /// probability r, and then the next token follows P. A leaf is kept with its r.
 ///
 /// # Why it is lossless
-/// Claim: given that v is reached, and averaged over the drafts below v, it is
-/// kept with probability r and then continued as P and p say. Child x, drawn
-/// from Q, is kept with min(1, r P(x)/Q(x)), so the mass of outputs through it
-/// is min(Q(x), r P(x)); with the rest, 1 - sum of min(Q, rP) = Z + 1 - r, the
-/// mass still owed is (r P - Q)+, which is the claim with the new r and P. Given
-/// x and *which* of the drafts begin with it, the others are i.i.d. from Q
-/// without x, whatever happened below x, and the new r and P do not depend on x:
-/// so the claim holds for the drafts that are left. At the root r stays 1.
+/// Claim: given that v is reached and which drafts pass it, and averaged over
+/// what they say behind v, v is kept with probability r and then continued as P
+/// and p say. Let X_1, X_2, ... be the drafts' next tokens, i.i.d. from q. By the
+/// claim for child x = X_1, it is kept with min(1, r P(x)/q(x)) whatever the other
+/// X_j are, so the mass of outputs through it is min(q(x), r P(x)); with the rest,
+/// 1 - sum of min(q, rP) = Z + 1 - r, the mass still owed is (r P - q)+, which is
+/// the claim with the new r and P; and X_2, ... are still i.i.d. from q. If X_2
+/// equals a refused X_1, its new P is 0, as the rule has it. At the root r stays 1.
 ///
-/// On a chain (K = 1) this is [`Block`](super::Block), step for step.
+/// On a chain (K = 1) this is [`Block`](super::Block), step for step; at L = 1 it
+/// is recursive rejection sampling.
 ///
 /// # Source
 /// The principle is that of traversal verification (arXiv 2505.12398). The rule
@@ -66,30 +68,33 @@ fn visit<T: Probability>(
     let Some(p) = tree.target_next(node) else {
         return T::zero();
     };
-    let (mut p, mut q) = (p.to_vec(), tree.draft_next(node).to_vec());
+    let (mut p, q) = (p.to_vec(), tree.draft_next(node));
     let mut ratio = ratio;
     let mut left = T::one();
-    let mut waiting = drafts.to_vec();
-    while let Some(&first) = waiting.first() {
-        let prefix_of = |block: usize| {
-            let index = block;
+    let children: Vec<Node> = drafts
+        .iter()
+        .map(|&index| {
             let depth = tree.length();
             tree.ancestor(Node { depth, index }, node.depth + 1)
-        };
-        let child = prefix_of(first);
-        let token = tree.last_token(child);
-        let (same, others): (Vec<usize>, Vec<usize>) = waiting
-            .into_iter()
-            .partition(|&block| prefix_of(block) == child);
-        waiting = others;
-        let own = ratio.times(&p[token]).over(&q[token]).smaller(&T::one());
-        let reaching = reached.times(&left);
-        let refused = visit(tree, child, &same, own, &reaching, outcomes);
-        left = left.times(&refused);
-        if left.is_nil() {
-            return T::zero();
+        })
+        .collect();
+    for (position, &child) in children.iter().enumerate() {
+        if !children[..position].contains(&child) {
+            let token = tree.last_token(child);
+            let same: Vec<usize> = drafts
+                .iter()
+                .zip(&children)
+                .filter(|&(_, &other)| other == child)
+                .map(|(&block, _)| block)
+                .collect();
+            let own = ratio.times(&p[token]).over(&q[token]).smaller(&T::one());
+            let reaching = reached.times(&left);
+            left = left.times(&visit(tree, child, &same, own, &reaching, outcomes));
+            if left.is_nil() {
+                return T::zero();
+            }
         }
-        let rest = residual(&ratio, &p, &q);
+        let rest = residual(&ratio, &p, q);
         let mass = T::total(&rest);
         let spent = mass.plus(&T::one().minus(&ratio));
         ratio = if spent.is_nil() {
@@ -105,13 +110,6 @@ fn visit<T: Probability>(
                 outcomes.stop(node, &reached.times(&left).times(&ratio), None);
                 return left.times(&refuse);
             }
-        }
-        q[token] = T::zero();
-        if !waiting.is_empty() {
-            let Some(next) = normalised(q) else {
-                return T::zero();
-            };
-            q = next;
         }
     }
     let keep = left.times(&ratio);
