@@ -148,6 +148,16 @@ fn certificates_are_written_and_checked() {
         .arg(&written)
         .assert()
         .code(0);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&written).unwrap().permissions().mode();
+        assert_ne!(
+            mode & 0o044,
+            0,
+            "others may read it, umask permitting: {mode:o}"
+        );
+    }
     // Nothing temporary stays behind.
     assert_eq!(std::fs::read_dir(&certificates).unwrap().count(), 1);
 

@@ -74,7 +74,14 @@ pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> 
         .parent()
         .filter(|p| !p.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Like any file that a program creates; the umask still applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(failed)?;
     file.write_all(contents)
         .and_then(|()| file.as_file().sync_all())
         .map_err(failed)?;

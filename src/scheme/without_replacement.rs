@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 /// While the law of sets takes at most this many operations, Q along a chain is
 /// summed over it; above, it is the race integral.
-pub const LARGEST_ENUMERATED_LAW: f64 = 2.0e7;
+const LARGEST_ENUMERATED_LAW: f64 = 2.0e7;
 
 /// n sequential draws from q without replacement: the k-th draw has law q
 /// renormalised over the tokens not drawn before it (Hu et al., eq. 6; the
@@ -22,7 +22,7 @@ pub const LARGEST_ENUMERATED_LAW: f64 = 2.0e7;
 /// # Q(H)
 /// n = 1: q(H). n = 2: the sum over x in H of `a(x) (q(H) - q(x))` with
 /// `a(x) = q(x)/(1-q(x))`, O(V) along a chain. n >= 3: summed over the law of
-/// sets while that takes at most [`LARGEST_ENUMERATED_LAW`] operations, else the
+/// sets while that takes at most 2e7 operations, else the
 /// race integral over `s e^{-st} P(N_t >= n) dt`, where N_t counts the tokens of
 /// H whose independent clocks of rate q have rung by t and s = 1 - q(H).
 ///
