@@ -222,12 +222,7 @@ impl RrsWo {
     pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Rate {
         let mut rng = ChaCha8Rng::seed_from_u64(settings.seed);
         let row = self.draft.probabilities();
-        let mut cumulative = Vec::with_capacity(row.len());
-        let mut sum = TwoFloat::ZERO;
-        for &q in row {
-            sum += q;
-            cumulative.push(sum.value());
-        }
+        let urn = Urn::new(row);
         let (target, draws) = (self.problem.target().probabilities(), self.draws());
         let mut accepted = 0u64;
         let mut drawn: Vec<usize> = Vec::with_capacity(draws);
@@ -236,7 +231,7 @@ impl RrsWo {
             let (mut factor, mut rest) = (0.0, TwoFloat::ONE);
             let mut mass = self.paths().residual_mass(0.0);
             for _ in 0..draws {
-                let token = next_token(row, &cumulative, &drawn, &mut rng);
+                let token = urn.draw(&drawn, &mut rng);
                 let offered = mass * row[token] / rest.value();
                 let wanted = (target[token] - factor * row[token]).max(0.0);
                 if happens(keep(&wanted, &offered), &mut rng) {
@@ -261,22 +256,76 @@ impl RrsWo {
     }
 }
 
-/// A token in proportion to q among those not drawn yet.
-fn next_token(row: &[f64], cumulative: &[f64], drawn: &[usize], rng: &mut ChaCha8Rng) -> usize {
-    const TRIES: usize = 64;
-    let total = cumulative.last().copied().unwrap_or(1.0);
-    for _ in 0..TRIES {
-        let at = rng.random::<f64>() * total;
-        let token = cumulative.partition_point(|&sum| sum <= at);
-        if token < row.len() && row[token] > 0.0 && !drawn.contains(&token) {
-            return token;
+/// Draws in proportion to q among the tokens not drawn yet.
+///
+/// Tokens lie end to end by rising q: after the heavy ones were drawn, what is
+/// left lies at the start, where the cumulative sums are small and precise.
+struct Urn {
+    /// Tokens of positive q, and where each ends.
+    tokens: Vec<usize>,
+    ends: Vec<f64>,
+    /// Place of each token in that order.
+    place: Vec<usize>,
+}
+
+impl Urn {
+    fn new(row: &[f64]) -> Self {
+        let mut tokens: Vec<usize> = (0..row.len()).filter(|&i| row[i] > 0.0).collect();
+        tokens.sort_by(|&a, &b| row[a].total_cmp(&row[b]));
+        let mut place = vec![usize::MAX; row.len()];
+        let mut sum = TwoFloat::ZERO;
+        let ends = tokens
+            .iter()
+            .enumerate()
+            .map(|(index, &token)| {
+                place[token] = index;
+                sum += row[token];
+                sum.value()
+            })
+            .collect();
+        Self {
+            tokens,
+            ends,
+            place,
         }
     }
-    let mut left = row.to_vec();
-    for &token in drawn {
-        left[token] = 0.0;
+
+    fn start(&self, index: usize) -> f64 {
+        match index {
+            0 => 0.0,
+            _ => self.ends[index - 1],
+        }
     }
-    draw(&left, rng) as usize
+
+    /// `drawn` holds fewer tokens than there are. O(n log V).
+    fn draw(&self, drawn: &[usize], rng: &mut ChaCha8Rng) -> usize {
+        let mut holes: Vec<usize> = drawn.iter().map(|&token| self.place[token]).collect();
+        holes.sort_unstable();
+        // Past the last token that is left, nothing can be drawn.
+        let mut last = self.tokens.len() - 1;
+        let mut inner = holes.as_slice();
+        while let Some((&hole, before)) = inner.split_last() {
+            if hole != last || last == 0 {
+                break;
+            }
+            last -= 1;
+            inner = before;
+        }
+        let width = |hole: usize| self.ends[hole] - self.start(hole);
+        let left = self.ends[last] - inner.iter().map(|&hole| width(hole)).sum::<f64>();
+        let mut at = rng.random::<f64>() * left.max(0.0);
+        for &hole in inner {
+            if at >= self.start(hole) {
+                at += width(hole);
+            }
+        }
+        let mut index = self.ends.partition_point(|&end| end <= at).min(last);
+        // Only rounding leads into a hole; the next token is as near.
+        while inner.contains(&index) {
+            index = if index == last { 0 } else { index + 1 };
+        }
+        self.tokens[index]
+    }
 }
 
 /// Exact binomial confidence interval.
@@ -337,5 +386,52 @@ impl Verifier for RrsWo {
 
     fn acceptance(&self) -> Acceptance {
         self.acceptance_within(&self.settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The urn against the renormalised law, with the heavy token drawn already.
+    /// 5 cells, false-positive rate 1e-5.
+    #[test]
+    fn the_urn_follows_the_law_of_what_is_left() {
+        let row = [0.1, 0.98, 0.0, 0.004, 0.006, 0.01];
+        let urn = Urn::new(&row);
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        for drawn in [vec![], vec![1], vec![4, 1], vec![0], vec![5, 3]] {
+            let left: f64 = (0..row.len())
+                .filter(|token| !drawn.contains(token))
+                .map(|token| row[token])
+                .sum();
+            let runs = 50_000;
+            let mut counts = [0.0; 6];
+            for _ in 0..runs {
+                counts[urn.draw(&drawn, &mut rng)] += 1.0;
+            }
+            let mut statistic = 0.0;
+            for (token, count) in counts.into_iter().enumerate() {
+                if drawn.contains(&token) || row[token] == 0.0 {
+                    assert_eq!(count, 0.0);
+                    continue;
+                }
+                let mean = f64::from(runs) * row[token] / left;
+                statistic += (count - mean) * (count - mean) / mean;
+            }
+            // The 1 - 1e-5 quantile with 4 degrees of freedom, the most there are.
+            assert!(statistic < 28.5, "{drawn:?}: {statistic}");
+        }
+    }
+
+    #[test]
+    fn clopper_pearson_ends_are_binomial_tails() {
+        // P(no success in 20) at the upper end is half of 1 - confidence.
+        let (lower, upper) = clopper_pearson(0, 20, 0.99);
+        assert_eq!(lower, 0.0);
+        assert!(((1.0 - upper).powi(20) - 0.005).abs() < 1e-9);
+        let (lower, upper) = clopper_pearson(20, 20, 0.99);
+        assert_eq!(upper, 1.0);
+        assert!((lower.powi(20) - 0.005).abs() < 1e-9);
     }
 }
