@@ -115,7 +115,7 @@ impl LinePlot {
         let (bottom, top) = ((y_low - margin).max(0.0), y_high + margin);
         area.fill(&WHITE)?;
         // Room on the right for the labels beside the last points.
-        let room = (x_high - x_low).max(1.0) * 0.5;
+        let room = (x_high - x_low).max(1.0) * 0.6;
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, (FAMILY, 19).into_font().color(&INK))
             .margin(14)

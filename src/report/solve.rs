@@ -260,7 +260,7 @@ pub fn statement(solution: &Solution) -> String {
         ),
         Basis::Subset => format!(
             "The problem is too large for a plan; that at least {} can be accepted follows from \
-             the method's own bound.",
+             a method's own bound, or from what a lossless verifier accepts.",
             rate.lower
         ),
     };

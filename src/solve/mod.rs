@@ -19,6 +19,7 @@ use crate::optimum::{
 use crate::plan::{Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::{DistinctConditioned, DraftScheme, ScanStatus, SchemeName, WithoutReplacement};
+use crate::verifier::{RrsWo, RrsWoSettings};
 use std::time::Instant;
 
 /// Two floating-point solvers agree with the certified value within this.
@@ -191,7 +192,8 @@ pub enum Basis {
     FlowMeetsCut,
     /// A subset for the upper bound; the lower bound is a method's own
     /// enclosure (a theorem about the ratio scan, a formula, or the Lovász
-    /// bound), since the problem is too large for a flow.
+    /// bound) or what a lossless verifier accepts, since the problem is too large
+    /// for a flow.
     Subset,
 }
 
@@ -581,6 +583,10 @@ fn without_flow(
                 Err(error) => complaints.push(format!("{}: {error}", run.method.as_str())),
             }
         }
+    }
+    // Any lossless verifier proves a lower bound.
+    if let (None, Ok(rule)) = (&exact, RrsWo::new(problem)) {
+        best.lower = best.lower.max(rule.enclosure(&RrsWoSettings::default()).0);
     }
     let rate = match exact {
         Some(value) => Enclosure::exact(value),

@@ -265,8 +265,12 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
             "{count:.3e} {what} are too many to sum; at most {LARGEST_ENUMERATION:.0e} are"
         ));
     }
-    // Rules whose residual depends on the tuple handle all V tokens each time.
-    let own_residual = matches!(verifier.name(), VerifierName::RrsWo | VerifierName::Naive);
+    // Rules whose residual depends on the tuple handle all V tokens each time, and
+    // so does the sum over a law whose tuples hardly share prefixes, as hub's.
+    let own_residual = matches!(
+        verifier.name(),
+        VerifierName::RrsWo | VerifierName::Naive | VerifierName::SpecHub
+    );
     let width = if own_residual {
         (problem.vocab() * problem.drafts().min(problem.vocab())) as f64
     } else {
