@@ -1,14 +1,12 @@
 //! `specgap block`.
 
-use super::output::{CliError, progress, read_problems, width};
-use super::{Common, Format, Verdict};
+use super::batch::{self, ProblemCommand};
+use super::output::CliError;
+use super::{Common, Verdict};
 use crate::block::evaluate::{BlockEvaluation, evaluate};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::block as report;
-use crate::report::solve::json_skipped;
 use clap::Args;
-use rayon::prelude::*;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of `specgap block`.
@@ -22,86 +20,59 @@ pub(super) struct BlockArgs {
     drafts: Vec<u8>,
 }
 
-pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError> {
-    let problems = read_problems(&args.problems)?;
-    for (path, walked, problem) in &problems {
-        if let (AnyProblem::Single(_), false) = (problem, walked) {
-            return Err(CliError::Input {
-                path: path.clone(),
-                message: "this is a single-step problem; run specgap solve on it".to_owned(),
-            });
-        }
+struct Block<'a> {
+    /// Numbers of drafts, instead of the problem's own.
+    drafts: &'a [u8],
+}
+
+impl ProblemCommand for Block<'_> {
+    type Problem = BlockProblem;
+    type Result = BlockEvaluation;
+
+    const DOING: &'static str = "enumerating";
+    const REFUSAL: &'static str = "this is a single-step problem; run specgap solve on it";
+    const REASON: &'static str = "a single-step problem; see specgap solve";
+    const DEFINITIONS: &'static str = report::DEFINITIONS;
+
+    fn select(problem: &AnyProblem) -> Option<&BlockProblem> {
+        problem.block()
     }
-    let drafts_of = |problem: &BlockProblem| match args.drafts.as_slice() {
-        [] => vec![problem.drafts()],
-        given => given.iter().map(|&drafts| usize::from(drafts)).collect(),
-    };
-    let bar = progress(problems.len(), common.format == Format::Text, "enumerating");
-    let mut out = std::io::stdout().lock();
-    let (mut solved, mut agreed, mut skipped) = (0, 0, 0);
-    // In batches, so that results appear in order, soon, and are not all kept.
-    for batch in problems.chunks(16) {
-        let results: Vec<Option<Vec<BlockEvaluation>>> = batch
-            .par_iter()
-            .map(|(_, _, problem)| {
-                let results = match problem {
-                    AnyProblem::Block(problem) => Some(
-                        drafts_of(problem)
-                            .into_iter()
-                            .map(|drafts| evaluate(problem, drafts))
-                            .collect(),
-                    ),
-                    AnyProblem::Single(_) => None,
-                };
-                bar.inc(1);
-                results
-            })
-            .collect();
-        for ((_, _, problem), results) in batch.iter().zip(&results) {
-            let Some(results) = results else {
-                skipped += 1;
-                let reason = "a single-step problem; see specgap solve";
-                match common.format {
-                    Format::Json => writeln!(out, "{}", json_skipped(problem.name(), reason)?)?,
-                    Format::Text if common.verbose > 0 => {
-                        writeln!(out, "{}: skipped, {reason}\n", problem.name())?;
-                    }
-                    Format::Text => {}
-                }
-                continue;
-            };
-            for evaluation in results {
-                solved += 1;
-                agreed += usize::from(evaluation.is_ok());
-                match common.format {
-                    Format::Json => writeln!(out, "{}", report::json(evaluation)?)?,
-                    Format::Text if !common.quiet || !evaluation.is_ok() => {
-                        bar.suspend(|| writeln!(out, "{}", report::text(evaluation, width())))?;
-                    }
-                    Format::Text => {}
-                }
-            }
+    fn work(&self, problem: &BlockProblem) -> Vec<BlockEvaluation> {
+        if self.drafts.is_empty() {
+            return vec![evaluate(problem, problem.drafts())];
         }
+        self.drafts
+            .iter()
+            .map(|&drafts| evaluate(problem, usize::from(drafts)))
+            .collect()
     }
-    bar.finish_and_clear();
-    if common.format == Format::Text {
-        if !common.quiet {
-            writeln!(out, "{}\n", report::DEFINITIONS)?;
-        }
+    fn agrees(evaluation: &BlockEvaluation) -> bool {
+        evaluation.is_ok()
+    }
+    fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
+        report::json(evaluation)
+    }
+    fn text(evaluation: &BlockEvaluation, width: u16) -> String {
+        report::text(evaluation, width)
+    }
+    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String {
         let single = match skipped {
             0 => String::new(),
             n => format!("; {n} single-step problems skipped (see specgap solve)"),
         };
-        writeln!(
-            out,
-            "{solved} block evaluations: {agreed} agree, {} do not{single}",
-            solved - agreed
-        )?;
+        format!(
+            "{results} block evaluations: {agreeing} agree, {} do not{single}",
+            results - agreeing
+        )
     }
-    out.flush()?;
-    Ok(if agreed == solved {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+}
+
+pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError> {
+    batch::run(
+        Block {
+            drafts: &args.drafts,
+        },
+        &args.problems,
+        common,
+    )
 }

@@ -1,5 +1,6 @@
 //! The command line: definitions, and one file per command.
 
+mod batch;
 mod block;
 mod certify;
 mod check;

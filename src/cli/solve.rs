@@ -1,14 +1,13 @@
 //! `specgap solve`.
 
-use super::output::{CliError, progress, read_problems, width, write_whole};
-use super::{Common, Format, Verdict};
+use super::batch::{self, ProblemCommand};
+use super::output::{CliError, write_whole};
+use super::{Common, Verdict};
 use crate::certify::Certificate;
-use crate::problem::AnyProblem;
+use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
 use crate::solve::{Limits, Solution, solve};
 use clap::Args;
-use rayon::prelude::*;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `specgap solve`.
@@ -22,98 +21,79 @@ pub(super) struct SolveArgs {
     certificates: Option<PathBuf>,
 }
 
-pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError> {
-    let problems = read_problems(&args.problems)?;
-    for (path, walked, problem) in &problems {
-        if let (AnyProblem::Block(_), false) = (problem, walked) {
-            return Err(CliError::Input {
-                path: path.clone(),
-                message: "this is a block problem; run specgap block on it".to_owned(),
-            });
-        }
+struct Solve<'a> {
+    limits: Limits,
+    /// Where certificates go.
+    certificates: Option<&'a Path>,
+}
+
+impl ProblemCommand for Solve<'_> {
+    type Problem = Problem;
+    type Result = Solution;
+
+    const DOING: &'static str = "solving";
+    const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
+    const REASON: &'static str = "a block problem; see specgap block";
+    const DEFINITIONS: &'static str = report::DEFINITIONS;
+
+    fn select(problem: &AnyProblem) -> Option<&Problem> {
+        problem.single()
     }
-    if let Some(folder) = &args.certificates {
+    fn prepare(&mut self) -> Result<(), CliError> {
+        let Some(folder) = self.certificates else {
+            return Ok(());
+        };
         std::fs::create_dir_all(folder).map_err(|source| CliError::File {
-            path: folder.clone(),
+            path: folder.to_owned(),
             action: "cannot be created",
             source,
-        })?;
+        })
     }
-    let bar = progress(problems.len(), common.format == Format::Text, "solving");
-    let limits = Limits::default();
-    let mut out = std::io::stdout().lock();
-    let (mut solved, mut agreed, mut skipped) = (0, 0, 0);
-    // In batches, so that results appear in order, soon, and are not all kept.
-    for batch in problems.chunks(64) {
-        let results: Vec<Option<Solution>> = batch
-            .par_iter()
-            .map(|(_, _, problem)| match problem {
-                AnyProblem::Single(problem) => {
-                    let solution = solve(problem, &limits);
-                    bar.inc(1);
-                    Some(solution)
-                }
-                AnyProblem::Block(_) => {
-                    bar.inc(1);
-                    None
-                }
-            })
-            .collect();
-        for ((_, _, problem), result) in batch.iter().zip(&results) {
-            let (AnyProblem::Single(single), Some(solution)) = (problem, result) else {
-                skipped += 1;
-                let reason = "a block problem; see specgap block";
-                match common.format {
-                    Format::Json => {
-                        writeln!(out, "{}", report::json_skipped(problem.name(), reason)?)?
-                    }
-                    Format::Text if common.verbose > 0 => {
-                        writeln!(out, "{}: skipped, {reason}\n", problem.name())?;
-                    }
-                    Format::Text => {}
-                }
-                continue;
-            };
-            solved += 1;
-            agreed += usize::from(solution.ok());
-            match common.format {
-                Format::Json => writeln!(out, "{}", report::json(solution)?)?,
-                Format::Text if !common.quiet || !solution.ok() => {
-                    bar.suspend(|| writeln!(out, "{}", report::text(solution, width())))?;
-                }
-                Format::Text => {}
-            }
-            if let Some(folder) = &args.certificates {
-                write_certificate(folder, single, solution)?;
-            }
+    fn work(&self, problem: &Problem) -> Vec<Solution> {
+        vec![solve(problem, &self.limits)]
+    }
+    fn agrees(solution: &Solution) -> bool {
+        solution.ok()
+    }
+    fn json(solution: &Solution) -> serde_json::Result<String> {
+        report::json(solution)
+    }
+    fn text(solution: &Solution, width: u16) -> String {
+        report::text(solution, width)
+    }
+    fn keep(&mut self, problem: &Problem, solution: &Solution) -> Result<(), CliError> {
+        match self.certificates {
+            Some(folder) => write_certificate(folder, problem, solution),
+            None => Ok(()),
         }
     }
-    bar.finish_and_clear();
-    if common.format == Format::Text {
-        if !common.quiet {
-            writeln!(out, "{}\n", report::DEFINITIONS)?;
-        }
+    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String {
         let blocks = match skipped {
             0 => String::new(),
             n => format!("; {n} block problems skipped (see specgap block)"),
         };
-        writeln!(
-            out,
-            "{solved} problems: {agreed} agree, {} do not{blocks}",
-            solved - agreed
-        )?;
+        format!(
+            "{results} problems: {agreeing} agree, {} do not{blocks}",
+            results - agreeing
+        )
     }
-    out.flush()?;
-    Ok(if agreed == solved {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+}
+
+pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError> {
+    let certificates = args.certificates.as_deref();
+    batch::run(
+        Solve {
+            limits: Limits::default(),
+            certificates,
+        },
+        &args.problems,
+        common,
+    )
 }
 
 fn write_certificate(
     folder: &Path,
-    problem: &crate::problem::Problem,
+    problem: &Problem,
     solution: &Solution,
 ) -> Result<(), CliError> {
     let name: String = solution

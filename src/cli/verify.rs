@@ -1,14 +1,12 @@
 //! `specgap verify`.
 
-use super::output::{CliError, progress, read_problems, width};
-use super::{Common, Format, Verdict};
-use crate::problem::AnyProblem;
-use crate::report::solve::json_skipped;
+use super::batch::{self, ProblemCommand};
+use super::output::CliError;
+use super::{Common, Verdict};
+use crate::problem::{AnyProblem, Problem};
 use crate::report::verify as report;
 use crate::verifier::{Evaluation, RrsWoSettings, evaluate_with};
 use clap::Args;
-use rayon::prelude::*;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of `specgap verify`.
@@ -19,80 +17,57 @@ pub(super) struct VerifyArgs {
     problems: Vec<PathBuf>,
 }
 
-pub(super) fn run(args: &VerifyArgs, common: &Common) -> Result<Verdict, CliError> {
-    let problems = read_problems(&args.problems)?;
-    for (path, walked, problem) in &problems {
-        if let (AnyProblem::Block(_), false) = (problem, walked) {
-            return Err(CliError::Input {
-                path: path.clone(),
-                message: "this is a block problem; run specgap block on it".to_owned(),
-            });
-        }
+struct Verify {
+    settings: RrsWoSettings,
+    /// Verifiers that were run, over all problems.
+    runs: usize,
+}
+
+impl ProblemCommand for Verify {
+    type Problem = Problem;
+    type Result = Evaluation;
+
+    const DOING: &'static str = "verifying";
+    const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
+    const REASON: &'static str = "a block problem; see specgap block";
+    const DEFINITIONS: &'static str = report::DEFINITIONS;
+
+    fn select(problem: &AnyProblem) -> Option<&Problem> {
+        problem.single()
     }
-    let settings = RrsWoSettings {
-        seed: common.seed,
-        ..RrsWoSettings::default()
-    };
-    let bar = progress(problems.len(), common.format == Format::Text, "verifying");
-    let mut out = std::io::stdout().lock();
-    let (mut done, mut fine, mut skipped, mut runs) = (0, 0, 0, 0);
-    // In batches, so that results appear in order, soon, and are not all kept.
-    for batch in problems.chunks(64) {
-        let results: Vec<Option<Evaluation>> = batch
-            .par_iter()
-            .map(|(_, _, problem)| {
-                let result = match problem {
-                    AnyProblem::Single(problem) => Some(evaluate_with(problem, &settings)),
-                    AnyProblem::Block(_) => None,
-                };
-                bar.inc(1);
-                result
-            })
-            .collect();
-        for ((_, _, problem), result) in batch.iter().zip(&results) {
-            let Some(evaluation) = result else {
-                skipped += 1;
-                let reason = "a block problem; see specgap block";
-                match common.format {
-                    Format::Json => writeln!(out, "{}", json_skipped(problem.name(), reason)?)?,
-                    Format::Text if common.verbose > 0 => {
-                        writeln!(out, "{}: skipped, {reason}\n", problem.name())?;
-                    }
-                    Format::Text => {}
-                }
-                continue;
-            };
-            done += 1;
-            fine += usize::from(evaluation.is_fine());
-            runs += report::measured(evaluation);
-            match common.format {
-                Format::Json => writeln!(out, "{}", report::json(evaluation)?)?,
-                Format::Text if !common.quiet || !evaluation.is_fine() => {
-                    bar.suspend(|| writeln!(out, "{}", report::text(evaluation, width())))?;
-                }
-                Format::Text => {}
-            }
-        }
+    fn work(&self, problem: &Problem) -> Vec<Evaluation> {
+        vec![evaluate_with(problem, &self.settings)]
     }
-    bar.finish_and_clear();
-    if common.format == Format::Text {
-        if !common.quiet {
-            writeln!(out, "{}\n", report::DEFINITIONS)?;
-        }
+    fn agrees(evaluation: &Evaluation) -> bool {
+        evaluation.is_fine()
+    }
+    fn json(evaluation: &Evaluation) -> serde_json::Result<String> {
+        report::json(evaluation)
+    }
+    fn text(evaluation: &Evaluation, width: u16) -> String {
+        report::text(evaluation, width)
+    }
+    fn keep(&mut self, _: &Problem, evaluation: &Evaluation) -> Result<(), CliError> {
+        self.runs += report::measured(evaluation);
+        Ok(())
+    }
+    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String {
         let blocks = match skipped {
             0 => String::new(),
             n => format!("; {n} block problems skipped (see specgap block)"),
         };
-        writeln!(
-            out,
-            "{done} problems, {runs} verifier runs: {fine} problems agree, {} do not{blocks}",
-            done - fine
-        )?;
+        format!(
+            "{results} problems, {} verifier runs: {agreeing} problems agree, {} do not{blocks}",
+            self.runs,
+            results - agreeing
+        )
     }
-    out.flush()?;
-    Ok(if fine == done {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+}
+
+pub(super) fn run(args: &VerifyArgs, common: &Common) -> Result<Verdict, CliError> {
+    let settings = RrsWoSettings {
+        seed: common.seed,
+        ..RrsWoSettings::default()
+    };
+    batch::run(Verify { settings, runs: 0 }, &args.problems, common)
 }

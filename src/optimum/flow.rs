@@ -378,37 +378,21 @@ impl SolvedFlow {
             }
             given
         }
+        fn plan<C: Capacity>(
+            instance: Instance<C>,
+            flow: Flow<C>,
+            wrap: fn(Vec<C>) -> PlanMasses,
+        ) -> TransportPlan {
+            TransportPlan {
+                accepted: wrap(accepted(&instance, flow)),
+                sets: instance.sets,
+                total: instance.total,
+                rounding: instance.rounding,
+            }
+        }
         match self {
-            Self::Native(instance, flow) => {
-                let accepted = PlanMasses::Native(accepted(&instance, flow));
-                let Instance {
-                    sets,
-                    total,
-                    rounding,
-                    ..
-                } = instance;
-                TransportPlan {
-                    sets,
-                    accepted,
-                    total,
-                    rounding,
-                }
-            }
-            Self::Big(instance, flow) => {
-                let accepted = PlanMasses::Big(accepted(&instance, flow));
-                let Instance {
-                    sets,
-                    total,
-                    rounding,
-                    ..
-                } = instance;
-                TransportPlan {
-                    sets,
-                    accepted,
-                    total,
-                    rounding,
-                }
-            }
+            Self::Native(instance, flow) => plan(instance, flow, PlanMasses::Native),
+            Self::Big(instance, flow) => plan(instance, flow, PlanMasses::Big),
         }
     }
 }

@@ -180,4 +180,20 @@ impl AnyProblem {
             Self::Block(problem) => problem.name(),
         }
     }
+
+    /// The single-step problem, if it is one.
+    pub fn single(&self) -> Option<&Problem> {
+        match self {
+            Self::Single(problem) => Some(problem),
+            Self::Block(_) => None,
+        }
+    }
+
+    /// The block problem, if it is one.
+    pub fn block(&self) -> Option<&BlockProblem> {
+        match self {
+            Self::Block(problem) => Some(problem),
+            Self::Single(_) => None,
+        }
+    }
 }

@@ -1,0 +1,119 @@
+//! What `solve`, `verify` and `block` share: problems in, one result after the
+//! other out, a verdict at the end.
+
+use super::output::{CliError, progress, read_problems, width};
+use super::{Common, Format, Verdict};
+use crate::problem::AnyProblem;
+use crate::report::solve::json_skipped;
+use rayon::prelude::*;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Problems that are worked on before their results are printed: results appear
+/// in order, soon, and are not all kept.
+const BATCH: usize = 64;
+
+/// A command that treats each problem on its own.
+pub(super) trait ProblemCommand: Sync {
+    /// The kind of problem that it takes.
+    type Problem: Sync;
+    /// What it finds.
+    type Result: Send;
+
+    /// In the progress bar, as in "solving".
+    const DOING: &'static str;
+    /// Why a problem of the other kind is refused when it was named.
+    const REFUSAL: &'static str;
+    /// Why it is passed over when a folder holds it.
+    const REASON: &'static str;
+    /// Goes under a text report.
+    const DEFINITIONS: &'static str;
+
+    /// The problem, if it is of the right kind.
+    fn select(problem: &AnyProblem) -> Option<&Self::Problem>;
+    /// Called once all input is read and found good, before anything is worked on.
+    fn prepare(&mut self) -> Result<(), CliError> {
+        Ok(())
+    }
+    /// Works on one problem; one result or more.
+    fn work(&self, problem: &Self::Problem) -> Vec<Self::Result>;
+    /// Whether everything that was checked agrees.
+    fn agrees(result: &Self::Result) -> bool;
+    /// The result as one line of JSON.
+    fn json(result: &Self::Result) -> serde_json::Result<String>;
+    /// The result for people.
+    fn text(result: &Self::Result, width: u16) -> String;
+    /// Called with each result after it is printed.
+    fn keep(&mut self, _: &Self::Problem, _: &Self::Result) -> Result<(), CliError> {
+        Ok(())
+    }
+    /// The last line.
+    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String;
+}
+
+/// Runs a command over problem files and folders.
+pub(super) fn run<C: ProblemCommand>(
+    mut command: C,
+    paths: &[PathBuf],
+    common: &Common,
+) -> Result<Verdict, CliError> {
+    let problems = read_problems(paths)?;
+    for (path, walked, problem) in &problems {
+        if !walked && C::select(problem).is_none() {
+            let message = C::REFUSAL.to_owned();
+            return Err(CliError::Input {
+                path: path.clone(),
+                message,
+            });
+        }
+    }
+    command.prepare()?;
+    let text = common.format == Format::Text;
+    let bar = progress(problems.len(), text, C::DOING);
+    let mut out = std::io::stdout().lock();
+    let (mut results, mut agreeing, mut skipped) = (0, 0, 0);
+    for batch in problems.chunks(BATCH) {
+        let found: Vec<Vec<C::Result>> = batch
+            .par_iter()
+            .map(|(_, _, problem)| {
+                let found = C::select(problem).map(|problem| command.work(problem));
+                bar.inc(1);
+                found.unwrap_or_default()
+            })
+            .collect();
+        for ((_, _, problem), found) in batch.iter().zip(&found) {
+            let Some(selected) = C::select(problem) else {
+                skipped += 1;
+                if !text {
+                    writeln!(out, "{}", json_skipped(problem.name(), C::REASON)?)?;
+                } else if common.verbose > 0 {
+                    writeln!(out, "{}: skipped, {}\n", problem.name(), C::REASON)?;
+                }
+                continue;
+            };
+            for result in found {
+                results += 1;
+                agreeing += usize::from(C::agrees(result));
+                if !text {
+                    writeln!(out, "{}", C::json(result)?)?;
+                } else if !common.quiet || !C::agrees(result) {
+                    bar.suspend(|| writeln!(out, "{}", C::text(result, width())))?;
+                }
+                command.keep(selected, result)?;
+            }
+        }
+    }
+    bar.finish_and_clear();
+    if text {
+        if !common.quiet {
+            writeln!(out, "{}\n", C::DEFINITIONS)?;
+        }
+        writeln!(out, "{}", command.summary(results, agreeing, skipped))?;
+    }
+    out.flush()?;
+    Ok(if agreeing == results {
+        Verdict::Agrees
+    } else {
+        Verdict::Disagrees
+    })
+}
