@@ -29,6 +29,17 @@ impl Enclosure {
     /// An enclosure in `f64`, cut to [0, 1], where acceptance rates live.
     pub fn rate(value: f64, lower: f64, upper: f64) -> Self {
         let (lower, upper) = (lower.clamp(0.0, 1.0), upper.clamp(0.0, 1.0));
+        // False for NaN: bounds that are no numbers bound nothing.
+        let (lower, upper) = if lower <= upper {
+            (lower, upper)
+        } else {
+            (0.0, 1.0)
+        };
+        let value = if value.is_nan() {
+            0.5 * (lower + upper)
+        } else {
+            value
+        };
         Self {
             value: value.clamp(lower, upper),
             lower,

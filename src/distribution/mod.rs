@@ -17,6 +17,7 @@ pub use rational::{
     MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,
     format_rational, parse_rational, ratio, round_down, round_nearest, round_up, signed_difference,
 };
+pub(crate) use sum::Wide;
 pub use sum::{TwoFloat, compensated_sum};
 
 use num_bigint::{BigInt, BigUint};

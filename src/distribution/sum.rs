@@ -142,6 +142,110 @@ impl std::ops::AddAssign for TwoFloat {
     }
 }
 
+/// A non-negative number of unbounded range: a [`TwoFloat`] times a power of
+/// 2^512. Products of any number of probabilities neither under- nor overflow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Wide {
+    mantissa: TwoFloat,
+    exponent: i64,
+}
+
+impl Wide {
+    pub(crate) const ZERO: Self = Self {
+        mantissa: TwoFloat::ZERO,
+        exponent: 0,
+    };
+
+    const BASE: f64 = f64::from_bits((1023 + 512) << 52);
+    const INVERSE: f64 = f64::from_bits((1023 - 512) << 52);
+    const HIGH: f64 = f64::from_bits((1023 + 256) << 52);
+    const LOW: f64 = f64::from_bits((1023 - 256) << 52);
+
+    fn scaled(mantissa: TwoFloat, factor: f64) -> TwoFloat {
+        // A power of two: exact.
+        TwoFloat {
+            high: mantissa.high * factor,
+            low: mantissa.low * factor,
+        }
+    }
+
+    /// Brings the mantissa into [2^-256, 2^256), or to zero.
+    fn normalised(mut self) -> Self {
+        if self.mantissa.high == 0.0 {
+            return Self::ZERO;
+        }
+        while self.mantissa.high >= Self::HIGH {
+            self.mantissa = Self::scaled(self.mantissa, Self::INVERSE);
+            self.exponent += 1;
+        }
+        while self.mantissa.high < Self::LOW {
+            self.mantissa = Self::scaled(self.mantissa, Self::BASE);
+            self.exponent -= 1;
+        }
+        self
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        if self.mantissa.high == 0.0 {
+            return other;
+        }
+        if other.mantissa.high == 0.0 {
+            return self;
+        }
+        let (large, small) = if self.exponent >= other.exponent {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let mantissa = match large.exponent - small.exponent {
+            0 => large.mantissa + small.mantissa,
+            1 => large.mantissa + Self::scaled(small.mantissa, Self::INVERSE),
+            // Below 2^-512 of the other.
+            _ => return large,
+        };
+        Self {
+            mantissa,
+            exponent: large.exponent,
+        }
+        .normalised()
+    }
+
+    pub(crate) fn times(self, other: Self) -> Self {
+        let mantissa = self.mantissa * other.mantissa;
+        Self {
+            mantissa,
+            exponent: self.exponent + other.exponent,
+        }
+        .normalised()
+    }
+
+    /// The quotient, in `f64`: 0 where it underflows. `other` is above 0.
+    pub(crate) fn over(self, other: Self) -> f64 {
+        if self.mantissa.high == 0.0 {
+            return 0.0;
+        }
+        let quotient = self.mantissa.divided_by(other.mantissa.value()).value();
+        match self.exponent - other.exponent {
+            0 => quotient,
+            1 => quotient * Self::BASE,
+            -1 => quotient * Self::INVERSE,
+            -2 => quotient * Self::INVERSE * Self::INVERSE,
+            shift if shift > 1 => f64::INFINITY,
+            _ => 0.0,
+        }
+    }
+}
+
+impl From<f64> for Wide {
+    fn from(value: f64) -> Self {
+        Self {
+            mantissa: TwoFloat::from(value),
+            exponent: 0,
+        }
+        .normalised()
+    }
+}
+
 /// The sum of the terms, rounded once at the end.
 ///
 /// # Complexity
@@ -171,6 +275,19 @@ mod tests {
             .collect();
         assert_eq!(terms.iter().sum::<f64>(), 1.0);
         assert_eq!(compensated_sum(terms), 1.0 + 1e-14);
+    }
+
+    #[test]
+    fn wide_numbers_do_not_leave_their_range() {
+        let tiny = Wide::from(f64::from_bits(1));
+        let product = (0..64).fold(Wide::from(1.0), |product, _| product.times(tiny));
+        assert_eq!(product.over(product), 1.0);
+        assert_eq!(product.plus(product).over(product), 2.0);
+        assert_eq!(Wide::from(1.0).plus(product).over(Wide::from(1.0)), 1.0);
+        assert_eq!(product.over(Wide::from(1.0)), 0.0);
+        assert_eq!(Wide::from(1e-200).over(Wide::from(1e100)), 1e-300);
+        assert_eq!(Wide::ZERO.plus(tiny), tiny);
+        assert_eq!(Wide::ZERO.over(product), 0.0);
     }
 
     #[test]

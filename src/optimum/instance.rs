@@ -4,7 +4,7 @@ use crate::plan::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
 use crate::scheme::DraftScheme;
-use crate::scheme::{SetFamily, UNDERFLOW};
+use crate::scheme::{SchemeName, SetFamily, UNDERFLOW};
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;
@@ -92,6 +92,9 @@ const GRID_BITS: i32 = 120;
 /// most work to derive it, in operations times bits.
 const EXACT_BITS: f64 = 4.0e8;
 const EXACT_BIT_OPERATIONS: f64 = 2.0e10;
+
+/// Most word operations that reducing the fractions of a law may take.
+const EXACT_REDUCTIONS: f64 = 2.0e9;
 
 /// Exact capacities must fit this many bits to be held in `u128`.
 const NATIVE_BITS: u64 = 126;
@@ -182,7 +185,14 @@ impl ScaledInstance {
         let scheme = problem.scheme();
         let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
         let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
-        entries * bits <= EXACT_BITS && scheme.set_law_cost() * bits <= EXACT_BIT_OPERATIONS
+        // Sequential draws add fractions, and reducing one is quadratic in its bits.
+        let reducing = match scheme.name() {
+            SchemeName::WithoutReplacement => scheme.set_law_cost() * (bits / 64.0).powi(2),
+            _ => 0.0,
+        };
+        entries * bits <= EXACT_BITS
+            && scheme.set_law_cost() * bits <= EXACT_BIT_OPERATIONS
+            && reducing <= EXACT_REDUCTIONS
     }
 }
 

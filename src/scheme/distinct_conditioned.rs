@@ -6,7 +6,7 @@ use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
 };
-use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::distribution::{Draft, Rational, Wide, ratio};
 use num_bigint::BigUint;
 use std::sync::OnceLock;
 
@@ -30,8 +30,8 @@ pub struct DistinctConditioned {
     drafts: usize,
     by_mass: Vec<usize>,
     draws: usize,
-    /// e_n(q) over the product of the n largest probabilities.
-    normaliser: f64,
+    /// e_n(q).
+    normaliser: Wide,
     /// e_n of the exact weights, once it is asked for.
     exact_normaliser: OnceLock<BigUint>,
 }
@@ -46,34 +46,29 @@ impl DistinctConditioned {
             drafts: drafts.max(1),
             by_mass,
             draws,
-            normaliser: 1.0,
+            normaliser: Wide::from(1.0),
             exact_normaliser: OnceLock::new(),
         };
-        let mut whole = TwoFloat::ONE;
-        scheme.scaled_symmetric(&scheme.by_mass, |value| whole = value);
-        scheme.normaliser = whole.value();
+        let mut whole = scheme.normaliser;
+        scheme.symmetric(&scheme.by_mass, |value| whole = value);
+        scheme.normaliser = whole;
         scheme
     }
 
-    /// W_k along a chain, each divided by the product of the k largest
-    /// probabilities: 1 <= W_n <= C(V, n) for the whole vocabulary, so nothing
-    /// under- or overflows however peaked q is.
-    fn scaled_symmetric(&self, order: &[usize], mut visit: impl FnMut(TwoFloat)) {
+    /// W_n along a chain: the recurrence W_k += q W_{k-1}, in numbers of unbounded
+    /// range, so nothing under- or overflows however peaked q is.
+    fn symmetric(&self, order: &[usize], mut visit: impl FnMut(Wide)) {
         let row = self.draft.probabilities();
-        let largest: Vec<f64> = self.by_mass[..self.draws]
-            .iter()
-            .map(|&token| row[token])
-            .collect();
-        let mut scaled = vec![TwoFloat::ZERO; self.draws + 1];
-        scaled[0] = TwoFloat::ONE;
+        let mut sums = vec![Wide::ZERO; self.draws + 1];
+        sums[0] = Wide::from(1.0);
         for &token in order {
             if row[token] > 0.0 {
+                let q = Wide::from(row[token]);
                 for k in (1..=self.draws).rev() {
-                    let factor = TwoFloat::from(row[token]).divided_by(largest[k - 1]);
-                    scaled[k] = scaled[k] + scaled[k - 1] * factor;
+                    sums[k] = sums[k].plus(sums[k - 1].times(q));
                 }
             }
-            visit(scaled[self.draws]);
+            visit(sums[self.draws]);
         }
     }
 
@@ -99,15 +94,10 @@ impl DistinctConditioned {
         })
     }
 
-    /// Product of a set's probabilities over that of the n largest.
-    fn scaled_product(&self, mut members: Vec<f64>) -> f64 {
-        let row = self.draft.probabilities();
-        members.sort_by(|a, b| b.total_cmp(a));
-        members
-            .iter()
-            .zip(&self.by_mass)
-            .map(|(member, &token)| member / row[token])
-            .product()
+    /// Product of a set's probabilities over e_n(q).
+    fn share(&self, members: impl Iterator<Item = f64>) -> f64 {
+        let product = members.fold(Wide::from(1.0), |product, q| product.times(Wide::from(q)));
+        product.over(self.normaliser)
     }
 
     fn tuples<M: Mass>(&self, orders: &M, visit: &mut dyn FnMut(&[u32], &M), masses: Vec<M>) {
@@ -139,8 +129,7 @@ impl DistinctConditioned {
         let row = self.draft.probabilities();
         let mut masses = Vec::new();
         for_each_combination(self.by_mass.len(), self.draws, |subset| {
-            let members = subset.iter().map(|&rank| row[self.by_mass[rank]]).collect();
-            masses.push(self.scaled_product(members) / self.normaliser);
+            masses.push(self.share(subset.iter().map(|&rank| row[self.by_mass[rank]])));
         });
         masses
     }
@@ -245,8 +234,8 @@ impl DraftScheme for DistinctConditioned {
 
     fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
         let mut inside = Vec::with_capacity(order.len());
-        self.scaled_symmetric(order, |value| {
-            inside.push((value.value() / self.normaliser).min(1.0))
+        self.symmetric(order, |value| {
+            inside.push(value.over(self.normaliser).min(1.0))
         });
         let absolute_error = (3.0 * self.drafts as f64 + 4.0) * f64::EPSILON;
         PrefixScan {
@@ -272,8 +261,7 @@ impl DraftScheme for DistinctConditioned {
             return 0.0;
         }
         let row = self.draft.probabilities();
-        let members = set.iter().map(|&token| row[token as usize]).collect();
-        self.scaled_product(members) / self.normaliser
+        self.share(set.iter().map(|&token| row[token as usize]))
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {

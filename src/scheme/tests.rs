@@ -171,6 +171,24 @@ fn the_two_laws_without_replacement_differ() {
 }
 
 #[test]
+fn symmetric_polynomials_survive_a_range_of_300_decades() {
+    let raw: Vec<f64> = (0..9).map(|i| 10f64.powi(-37 * ((i * 5) % 9))).collect();
+    let q = Draft::new(&normalised(&raw)).unwrap();
+    for drafts in [2, 5, 7] {
+        let scheme = DistinctConditioned::new(q.clone(), drafts);
+        let order: Vec<usize> = (0..9).rev().collect();
+        let scan = scheme.prefix_scan(&order);
+        for (found, truth) in scan.inside.iter().zip(scheme.prefix_scan_exact(&order)) {
+            assert!(
+                close(*found, &truth, 1e-13),
+                "n = {drafts}: {found} {truth}"
+            );
+        }
+        assert_eq!(scan.inside.last(), Some(&1.0));
+    }
+}
+
+#[test]
 fn many_drafts_of_few_tokens_stay_exact() {
     let q = Draft::new(&[0.25, 0.75]).unwrap();
     let scheme = WithReplacement::new(q, 64);

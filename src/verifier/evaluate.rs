@@ -7,7 +7,7 @@ use super::{
 };
 use crate::distribution::{Rational, exact_value, round_nearest};
 use crate::enclosure::Enclosure;
-use crate::optimum::{closed_form, flow, ratio_scan};
+use crate::optimum::{closed_form, flow, ratio_scan, submodular};
 use crate::problem::{ExpectedValue, Problem};
 use crate::scheme::SchemeName;
 use num_traits::{Signed, Zero};
@@ -150,17 +150,20 @@ impl Evaluation {
 }
 
 /// alpha* of a problem: by maximum flow while its plan is small, else by closed
-/// form, else by the ratio scan.
+/// form, else by the ratio scan, else by the submodular minimiser.
 ///
 /// # Errors
 /// No method applies at this size; the text says so.
 pub fn optimal_rate(problem: &Problem) -> Result<Enclosure, String> {
-    let entries = problem.scheme().set_count() * problem.drafts().min(problem.vocab()) as f64;
+    let entries = super::optimal::plan_size(problem);
     if entries <= super::LARGEST_PLAN {
         return Ok(flow::solve(problem).optimum().rate);
     }
     closed_form::solve(problem)
         .or_else(|| ratio_scan::solve(problem))
+        .or_else(|| {
+            (problem.vocab() <= submodular::LARGEST_VOCAB).then(|| submodular::solve(problem))
+        })
         .map(|optimum| optimum.rate)
         .ok_or_else(|| {
             format!(

@@ -295,9 +295,21 @@ impl Rate {
         Self::between(value, value - error, value + error)
     }
 
-    /// A value between bounds, cut to [0, 1].
+    /// A value between bounds, cut to [0, 1]. Bounds that are no numbers bound
+    /// nothing: they become 0 and 1.
     pub fn between(value: f64, lower: f64, upper: f64) -> Self {
         let (lower, upper) = (lower.clamp(0.0, 1.0), upper.clamp(0.0, 1.0));
+        // False for NaN.
+        let (lower, upper) = if lower <= upper {
+            (lower, upper)
+        } else {
+            (0.0, 1.0)
+        };
+        let value = if value.is_nan() {
+            0.5 * (lower + upper)
+        } else {
+            value
+        };
         Self::Enclosed {
             value: value.clamp(lower, upper),
             lower,

@@ -3,7 +3,7 @@
 use super::arithmetic::Arithmetic;
 use super::single::EXACT_FORMULA_BITS;
 use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
-use crate::distribution::{Rational, compensated_sum, ratio};
+use crate::distribution::{Rational, Wide, compensated_sum, ratio};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, SchemeName};
 use num_bigint::BigUint;
@@ -168,9 +168,8 @@ impl Naive {
                 (compensated_sum(covered), rounding, None)
             }
             SchemeName::DistinctConditioned => {
-                let (hit, all) = marked_symmetric(p, q, n);
                 // Sums and products of non-negative numbers only.
-                (hit / all, 8.0 * n as f64 * rounding, None)
+                (marked_symmetric(p, q, n), 8.0 * n as f64 * rounding, None)
             }
             SchemeName::WithoutReplacement if n == 2 => {
                 let odds: Vec<f64> = complements(q)
@@ -235,22 +234,21 @@ fn pairs(p: &[f64], q: &[f64], odds: &[f64]) -> f64 {
     compensated_sum(terms)
 }
 
-/// (sum of p_i q_i e_(n-1)(q without i), e_n(q)), both over the product of the n
-/// largest q.
-fn marked_symmetric(p: &[f64], q: &[f64], n: usize) -> (f64, f64) {
-    let mut largest: Vec<f64> = q.to_vec();
-    largest.sort_by(|a, b| b.total_cmp(a));
-    let mut plain = vec![0.0; n + 1];
-    let mut marked = vec![0.0; n + 1];
-    plain[0] = 1.0;
+/// The sum of p_i q_i e_(n-1)(q without i), over e_n(q), in numbers of unbounded
+/// range.
+fn marked_symmetric(p: &[f64], q: &[f64], n: usize) -> f64 {
+    let mut plain = vec![Wide::ZERO; n + 1];
+    let mut marked = vec![Wide::ZERO; n + 1];
+    plain[0] = Wide::from(1.0);
     for (&p, &q) in p.iter().zip(q).filter(|(_, q)| **q > 0.0) {
+        let (p, q) = (Wide::from(p), Wide::from(q));
         for k in (1..=n).rev() {
-            let factor = q / largest[k - 1];
-            marked[k] += factor * (marked[k - 1] + p * plain[k - 1]);
-            plain[k] += factor * plain[k - 1];
+            let hit = marked[k - 1].plus(p.times(plain[k - 1]));
+            marked[k] = marked[k].plus(q.times(hit));
+            plain[k] = plain[k].plus(q.times(plain[k - 1]));
         }
     }
-    (marked[n], plain[n])
+    marked[n].over(plain[n])
 }
 
 /// The race integral of `sum of p_i P(i among the first n)`, and the difference

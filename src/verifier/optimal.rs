@@ -16,6 +16,18 @@ use std::sync::{Arc, OnceLock};
 /// The most (set, token) pairs for which a plan is solved.
 pub const LARGEST_PLAN: f64 = 2.0e6;
 
+/// Operations on the law of the sets that count as one pair of
+/// [`LARGEST_PLAN`].
+const OPERATIONS_A_PAIR: f64 = 500.0;
+
+/// Size of the plan of a problem in (set, token) pairs, or what its law costs to
+/// derive if that is more.
+pub(super) fn plan_size(problem: &Problem) -> f64 {
+    let scheme = problem.scheme();
+    let pairs = scheme.set_count() * problem.drafts().min(problem.vocab()) as f64;
+    pairs.max(scheme.set_law_cost() / OPERATIONS_A_PAIR)
+}
+
 /// The optimal verifier: an optimal transport plan, read as a rule.
 ///
 /// A maximum flow hands the probability D(A) of every set to its tokens. Where a
@@ -162,7 +174,7 @@ impl Optimal {
     /// # Errors
     /// More pairs than that.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
-        let entries = problem.scheme().set_count() * problem.drafts().min(problem.vocab()) as f64;
+        let entries = plan_size(problem);
         if entries > LARGEST_PLAN {
             return Err(VerifierError::Size {
                 verifier: VerifierName::Optimal,

@@ -5,9 +5,9 @@ mod paths;
 use super::arithmetic::{Arithmetic, keep, normalised, shortfall};
 use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
-    happens, sequential,
+    happens, output_law, sequential,
 };
-use crate::distribution::{Draft, Rational, TwoFloat};
+use crate::distribution::{Draft, Rational, TwoFloat, compensated_sum};
 use crate::problem::Problem;
 use crate::scheme::{Mass, SchemeName};
 use paths::RejectedPaths;
@@ -91,6 +91,15 @@ pub struct RrsWo {
     paths: OnceLock<RejectedPaths>,
     settings: RrsWoSettings,
 }
+
+/// Least mass of q that the recursion divides by. Masses are kept to about 1e-32
+/// (in two words), so what is left is good to 1e-14 relative.
+const RELIABLE_REST: f64 = 1e-18;
+
+/// Tuples times tokens up to which the law is summed where the recursion is not
+/// reliable, and the error of such a sum.
+const SUMMED_ENTRIES: f64 = 1.0e7;
+const SUMMED_ERROR: f64 = 1e-11;
 
 /// How much work the acceptance rate of [`RrsWo`] may take.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -196,12 +205,60 @@ impl RrsWo {
         self.problem.drafts().min(self.draft.support().len())
     }
 
+    /// Draws before which at least [`RELIABLE_REST`] of q is left however the
+    /// heaviest tokens fall: the recursion divides by what is left, and is not
+    /// asked beyond that.
+    fn reliable_draws(&self) -> usize {
+        let mut row: Vec<f64> = self.draft.probabilities().to_vec();
+        row.sort_unstable_by(|a, b| b.total_cmp(a));
+        let top = self.draws().min(row.len());
+        let mut left = TwoFloat::ZERO;
+        for &q in row[top..].iter().rev() {
+            left += q;
+        }
+        let mut reliable = self.draws();
+        for draw in (0..top).rev() {
+            // What is left before this draw, all heavier tokens gone.
+            left += row[draw];
+            if left.value() < RELIABLE_REST {
+                reliable = draw;
+            }
+        }
+        reliable
+    }
+
+    /// Target mass of the draft's support: no draft outside it exists.
+    fn reachable(&self) -> f64 {
+        let row = self.problem.target().probabilities();
+        compensated_sum(self.draft.support().into_iter().map(|token| row[token]))
+    }
+
     /// The acceptance rate within a budget: enclosed if the enclosure gets
-    /// narrow enough, else by Monte Carlo.
+    /// narrow enough, else by Monte Carlo. Where almost nothing of q is left after
+    /// a few draws, by summing the law over all tuples if they are few, else
+    /// enclosed by what fewer drafts accept.
     pub fn acceptance_within(&self, settings: &RrsWoSettings) -> Acceptance {
         let (lower, upper) = self.enclosure(settings);
+        let middle = 0.5 * (lower + upper);
+        if upper - lower <= settings.width {
+            return Acceptance::same(Rate::between(middle, lower, upper));
+        }
+        if self.reliable_draws() < self.draws() {
+            let scheme = self.problem.scheme();
+            if scheme.tuple_count() * self.problem.vocab() as f64 <= SUMMED_ENTRIES {
+                let law = output_law(self, scheme);
+                return Acceptance::same(Rate::within(law.membership, SUMMED_ERROR));
+            }
+            let note = "after a few draws too little of q is left to divide by: the lower bound is \
+                what fewer drafts accept, the upper the target's mass on the draft's support";
+            let rate = Rate::between(middle, lower, upper);
+            return Acceptance {
+                note: Some(note.to_owned()),
+                ..Acceptance::same(rate)
+            };
+        }
         if upper - lower <= settings.widest {
-            return Acceptance::same(Rate::between(0.5 * (lower + upper), lower, upper));
+            return Acceptance::same(Rate::between(middle, lower, upper));
         }
         Acceptance::same(self.monte_carlo(settings))
     }
@@ -209,10 +266,21 @@ impl RrsWo {
     /// Lower and upper bound on the rate, as narrow as `settings.width` if the
     /// work limit permits.
     pub fn enclosure(&self, settings: &RrsWoSettings) -> (f64, f64) {
+        let reachable = self.reachable();
+        let error = 4.0 * f64::EPSILON;
+        let draws = self.draws();
+        if draws == self.draft.support().len() {
+            // Every token is offered in the end, and a rejected one has no
+            // residual: all of p on the support is accepted.
+            return ((reachable - error).max(0.0), (reachable + error).min(1.0));
+        }
+        let reliable = self.reliable_draws();
         let (lower, upper) =
             self.paths()
-                .all_rejected(self.draws(), settings.width, settings.work_limit);
-        ((1.0 - upper).max(0.0), (1.0 - lower).min(1.0))
+                .all_rejected(reliable, settings.width, settings.work_limit);
+        // A further draft can only accept more.
+        let most = if reliable == draws { 1.0 - lower } else { 1.0 };
+        ((1.0 - upper).max(0.0), most.min(reachable + error).min(1.0))
     }
 
     /// The rate by simulation, with a Clopper-Pearson interval.
