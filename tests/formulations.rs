@@ -336,3 +336,38 @@ fn ratios_are_reduced() {
     assert!(half.is_positive());
     assert_eq!(half.denom(), &2.into());
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Rows over 300 decades: nothing panics, nothing disagrees, and every
+    /// verifier that is summed is lossless.
+    #[test]
+    fn rows_of_300_decades_are_no_special_case(
+        p in prop::collection::vec(0i32..300, 2..7),
+        q in prop::collection::vec(0i32..300, 7),
+        drafts in 1usize..5,
+    ) {
+        let row = |exponents: &[i32]| {
+            let mut raw: Vec<f64> = exponents.iter().map(|&e| 10f64.powi(-e)).collect();
+            raw[0] = 1.0;
+            let total: f64 = raw.iter().sum();
+            raw.iter().map(|x| x / total).collect::<Vec<f64>>()
+        };
+        let mut turned = row(&q[..p.len()]);
+        turned.rotate_left(1);
+        let target = Target::new(&row(&p)).unwrap();
+        let draft = Draft::new(&turned).unwrap();
+        let problems = [
+            Problem::new("wr", target.clone(), WithReplacement::new(draft.clone(), drafts)),
+            Problem::new("wo", target.clone(), WithoutReplacement::new(draft.clone(), drafts)),
+            Problem::new("dc", target.clone(), DistinctConditioned::new(draft.clone(), drafts)),
+            Problem::new("greedy", target, Greedy::new(draft, drafts)),
+        ];
+        for problem in problems.into_iter().flatten() {
+            let solution = solve(&problem, &Limits::default());
+            prop_assert!(solution.ok(), "{:?}", solution.agreement.complaints);
+            prop_assert!(specgap::verifier::evaluate(&problem).is_fine());
+        }
+    }
+}

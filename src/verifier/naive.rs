@@ -4,6 +4,7 @@ use super::arithmetic::Arithmetic;
 use super::single::EXACT_FORMULA_BITS;
 use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
 use crate::distribution::{Rational, Wide, compensated_sum, ratio};
+use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
 use crate::scheme::{Greedy, SchemeName};
 use num_bigint::BigUint;
@@ -319,7 +320,8 @@ impl Verifier for Naive {
         let scheme = self.problem.scheme();
         let entries = scheme.set_count() * self.problem.drafts().min(self.problem.vocab()) as f64;
         let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
-        if entries <= SUMMED_ENTRIES && entries * bits <= 100.0 * EXACT_FORMULA_BITS {
+        let small = entries <= SUMMED_ENTRIES && entries * bits <= 100.0 * EXACT_FORMULA_BITS;
+        if small && ScaledInstance::exact_is_affordable(&self.problem) {
             return Acceptance::same(Rate::Exact(self.summed()));
         }
         let (value, error, note) = self.formula();
