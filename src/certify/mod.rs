@@ -404,27 +404,21 @@ pub fn coupling(
             });
         }
     }
-    let mut wrong = None;
-    let mut listed = Rational::zero();
     let mut truth: HashMap<Vec<u32>, Rational> = HashMap::new();
     problem
         .scheme()
         .for_each_tuple_exact(&mut |tuple, probability| {
             *truth.entry(tuple.to_vec()).or_insert_with(Rational::zero) += probability;
-            listed += probability;
         });
     for (tuple, probability) in &truth {
         let sum = law.get(tuple.as_slice()).cloned().unwrap_or_default();
         if sum != *probability {
-            wrong = Some(CertificateError::DraftMarginal {
+            return Err(CertificateError::DraftMarginal {
                 tuple: tuple.clone(),
                 sum: format_rational(&sum),
                 probability: format_rational(probability),
             });
         }
-    }
-    if let Some(error) = wrong {
-        return Err(error);
     }
     let value = coupling
         .mass

@@ -26,6 +26,8 @@ pub(super) trait ProblemCommand: Sync {
     const REFUSAL: &'static str;
     /// Why it is passed over when a folder holds it.
     const REASON: &'static str;
+    /// How the last line counts those, after their number.
+    const PASSED_OVER: &'static str;
     /// Goes under a text report.
     const DEFINITIONS: &'static str;
 
@@ -47,8 +49,8 @@ pub(super) trait ProblemCommand: Sync {
     fn keep(&mut self, _: &Self::Problem, _: &Self::Result) -> Result<(), CliError> {
         Ok(())
     }
-    /// The last line.
-    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String;
+    /// The last line, but for what was passed over.
+    fn summary(&self, results: usize, agreeing: usize) -> String;
 }
 
 /// Runs a command over problem files and folders.
@@ -108,7 +110,11 @@ pub(super) fn run<C: ProblemCommand>(
         if !common.quiet {
             writeln!(out, "{}\n", C::DEFINITIONS)?;
         }
-        writeln!(out, "{}", command.summary(results, agreeing, skipped))?;
+        let summary = command.summary(results, agreeing);
+        match skipped {
+            0 => writeln!(out, "{summary}")?,
+            n => writeln!(out, "{summary}; {n} {}", C::PASSED_OVER)?,
+        }
     }
     out.flush()?;
     Ok(if agreeing == results {

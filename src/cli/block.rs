@@ -32,6 +32,7 @@ impl ProblemCommand for Block<'_> {
     const DOING: &'static str = "enumerating";
     const REFUSAL: &'static str = "this is a single-step problem; run specgap solve on it";
     const REASON: &'static str = "a single-step problem; see specgap solve";
+    const PASSED_OVER: &'static str = "single-step problems skipped (see specgap solve)";
     const DEFINITIONS: &'static str = report::DEFINITIONS;
 
     fn select(problem: &AnyProblem) -> Option<&BlockProblem> {
@@ -55,13 +56,9 @@ impl ProblemCommand for Block<'_> {
     fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         report::text(evaluation, width)
     }
-    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String {
-        let single = match skipped {
-            0 => String::new(),
-            n => format!("; {n} single-step problems skipped (see specgap solve)"),
-        };
+    fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(
-            "{results} block evaluations: {agreeing} agree, {} do not{single}",
+            "{results} block evaluations: {agreeing} agree, {} do not",
             results - agreeing
         )
     }

@@ -34,6 +34,7 @@ impl ProblemCommand for Solve<'_> {
     const DOING: &'static str = "solving";
     const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
     const REASON: &'static str = "a block problem; see specgap block";
+    const PASSED_OVER: &'static str = "block problems skipped (see specgap block)";
     const DEFINITIONS: &'static str = report::DEFINITIONS;
 
     fn select(problem: &AnyProblem) -> Option<&Problem> {
@@ -67,13 +68,9 @@ impl ProblemCommand for Solve<'_> {
             None => Ok(()),
         }
     }
-    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String {
-        let blocks = match skipped {
-            0 => String::new(),
-            n => format!("; {n} block problems skipped (see specgap block)"),
-        };
+    fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(
-            "{results} problems: {agreeing} agree, {} do not{blocks}",
+            "{results} problems: {agreeing} agree, {} do not",
             results - agreeing
         )
     }

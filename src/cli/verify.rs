@@ -30,6 +30,7 @@ impl ProblemCommand for Verify {
     const DOING: &'static str = "verifying";
     const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
     const REASON: &'static str = "a block problem; see specgap block";
+    const PASSED_OVER: &'static str = "block problems skipped (see specgap block)";
     const DEFINITIONS: &'static str = report::DEFINITIONS;
 
     fn select(problem: &AnyProblem) -> Option<&Problem> {
@@ -51,13 +52,9 @@ impl ProblemCommand for Verify {
         self.runs += report::measured(evaluation);
         Ok(())
     }
-    fn summary(&self, results: usize, agreeing: usize, skipped: usize) -> String {
-        let blocks = match skipped {
-            0 => String::new(),
-            n => format!("; {n} block problems skipped (see specgap block)"),
-        };
+    fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(
-            "{results} problems, {} verifier runs: {agreeing} problems agree, {} do not{blocks}",
+            "{results} problems, {} verifier runs: {agreeing} problems agree, {} do not",
             self.runs,
             results - agreeing
         )

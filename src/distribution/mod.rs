@@ -15,7 +15,7 @@ pub use logits::Softmax;
 pub(crate) use rational::integer_weights;
 pub use rational::{
     MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,
-    format_rational, parse_rational, ratio, round_down, round_nearest, round_up, signed_difference,
+    format_rational, parse_rational, ratio, round_down, round_nearest, round_up,
 };
 pub(crate) use sum::Wide;
 pub use sum::{TwoFloat, compensated_sum};

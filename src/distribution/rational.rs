@@ -146,11 +146,6 @@ pub fn ratio(numerator: &BigUint, denominator: &BigUint) -> Rational {
     Rational::new(numerator.clone().into(), denominator.clone().into())
 }
 
-/// `a - b` over a common denominator, for unsigned integer weights.
-pub fn signed_difference(a: &BigUint, b: &BigUint) -> BigInt {
-    BigInt::from(a.clone()) - BigInt::from(b.clone())
-}
-
 /// The largest `f64` that is at most `value`.
 ///
 /// # Example

@@ -29,6 +29,8 @@ use crate::distribution::{Draft, Rational, ratio};
 pub struct Hub {
     draft: Draft,
     hub: usize,
+    /// The hub is the whole support.
+    alone: bool,
     /// The law of the set.
     star: Greedy,
 }
@@ -36,9 +38,16 @@ pub struct Hub {
 impl Hub {
     /// Pairs around the most probable token of `draft`.
     pub fn new(draft: Draft) -> Self {
-        let hub = by_falling_mass(&draft).first().copied().unwrap_or(0);
+        let by_mass = by_falling_mass(&draft);
+        let hub = by_mass.first().copied().unwrap_or(0);
+        let alone = by_mass.len() == 1;
         let star = Greedy::new(draft.clone(), 2);
-        Self { draft, hub, star }
+        Self {
+            draft,
+            hub,
+            alone,
+            star,
+        }
     }
 
     /// The hub token a.
@@ -132,49 +141,38 @@ impl DraftScheme for Hub {
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
-        self.pair_sum(set, 0.0, |sum, probability| *sum += probability)
+        let row = self.draft.probabilities();
+        self.pair_sum(set, row[self.hub], |token| {
+            (row[token], self.star.last()[token])
+        })
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
-        let mut sum = Rational::zero_mass();
-        let others: Vec<usize> = set
-            .iter()
-            .map(|&t| t as usize)
-            .filter(|&t| t != self.hub)
-            .collect();
         let exact = self.draft.exact();
-        let alone = exact.weights[self.hub] == exact.total;
-        match (others.as_slice(), set.len()) {
-            ([], 1) if alone => Rational::one_mass(),
-            ([token], 2) if !alone => {
-                let rest = &exact.total - &exact.weights[self.hub];
-                sum += exact.probability(*token);
-                sum += exact.probability(self.hub) * ratio(&exact.weights[*token], &rest);
-                sum
-            }
-            _ => sum,
-        }
+        let rest = &exact.total - &exact.weights[self.hub];
+        self.pair_sum(set, exact.probability(self.hub), |token| {
+            let last = ratio(&exact.weights[token], &rest);
+            (exact.probability(token), last)
+        })
     }
 }
 
 impl Hub {
-    /// Sums the pairs of one set straight from their definition.
-    fn pair_sum(&self, set: &[u32], mut sum: f64, add: impl Fn(&mut f64, f64)) -> f64 {
-        let row = self.draft.probabilities();
-        let others: Vec<usize> = set
+    /// Sums the two pairs of one set straight from their definition: q(x) and
+    /// `q(a) q(x)/(1 - q(a))`; `masses` gives q(x) and q(x)/(1 - q(a)).
+    fn pair_sum<M: Mass>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
+        let mut others = set
             .iter()
-            .map(|&t| t as usize)
-            .filter(|&t| t != self.hub)
-            .collect();
-        let alone = self.draft.support() == [self.hub];
-        match (others.as_slice(), set.len()) {
-            ([], 1) if alone => add(&mut sum, 1.0),
-            ([token], 2) if !alone => {
-                add(&mut sum, row[*token]);
-                add(&mut sum, row[self.hub] * self.star.last()[*token]);
+            .map(|&token| token as usize)
+            .filter(|&token| token != self.hub);
+        match (others.next(), others.next(), set.len()) {
+            (None, None, 1) if self.alone => M::one_mass(),
+            (Some(token), None, 2) if !self.alone => {
+                let (mut sum, last) = masses(token);
+                sum.add(&hub.times(&last));
+                sum
             }
-            _ => {}
+            _ => M::zero_mass(),
         }
-        sum
     }
 }

@@ -58,6 +58,7 @@ pub use single::Single;
 pub use spechub::SpecHub;
 
 use crate::distribution::{Rational, round_down, round_nearest, round_up};
+use crate::enclosure::Enclosure;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use arithmetic::Arithmetic;
@@ -298,20 +299,14 @@ impl Rate {
     /// A value between bounds, cut to [0, 1]. Bounds that are no numbers bound
     /// nothing: they become 0 and 1.
     pub fn between(value: f64, lower: f64, upper: f64) -> Self {
-        let (lower, upper) = (lower.clamp(0.0, 1.0), upper.clamp(0.0, 1.0));
-        // False for NaN.
-        let (lower, upper) = if lower <= upper {
-            (lower, upper)
-        } else {
-            (0.0, 1.0)
-        };
-        let value = if value.is_nan() {
-            0.5 * (lower + upper)
-        } else {
-            value
-        };
+        let Enclosure {
+            value,
+            lower,
+            upper,
+            ..
+        } = Enclosure::rate(value, lower, upper);
         Self::Enclosed {
-            value: value.clamp(lower, upper),
+            value,
             lower,
             upper,
         }
