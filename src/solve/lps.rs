@@ -71,31 +71,30 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
                 continue;
             }
             let Some(law) = &law else { continue };
-            let (run, answer) = run_one(problem, law, method, solver.as_ref());
+            let (run, program, answer) = run_one(problem, law, method, solver.as_ref());
             runs.push(run);
-            answers.push((method, backend, answer));
+            answers.push((method, backend, program, answer));
         }
     }
     // minilp gives no multipliers: the membership program and the dual program
     // are each other's dual, so each one's answer proves the other's.
-    if let Some(law) = &law {
-        let target = problem.target().probabilities();
-        for run in &mut runs {
-            let Some(backend) = run.backend.filter(|_| run.status == Status::Imprecise) else {
-                continue;
-            };
-            let find = |wanted: Method| {
-                answers
-                    .iter()
-                    .find(|(method, name, _)| *method == wanted && *name == backend)
-                    .and_then(|(_, _, answer)| answer.primal.as_deref())
-            };
-            let (Some(y), Some(own)) = (find(Method::DualLp), find(run.method)) else {
-                continue;
-            };
-            run.residuals = paired(target, law, run.method, own, y, find(Method::MembershipLp));
-            run.status = judge(run.residuals);
-        }
+    let target = problem.target().probabilities();
+    for run in &mut runs {
+        let Some(backend) = run.backend.filter(|_| run.status == Status::Imprecise) else {
+            continue;
+        };
+        let find = |wanted: Method| {
+            let found = answers
+                .iter()
+                .find(|(method, name, ..)| *method == wanted && *name == backend);
+            found.and_then(|(.., program, answer)| Some((program, answer.primal.as_deref()?)))
+        };
+        let (Some((_, y)), Some((program, own))) = (find(Method::DualLp), find(run.method)) else {
+            continue;
+        };
+        let membership = find(Method::MembershipLp).map(|(_, primal)| primal);
+        run.residuals = paired(target, program, run.method, own, y, membership);
+        run.status = judge(run.residuals);
     }
     runs
 }
@@ -103,7 +102,7 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
 /// Residuals of an answer whose multipliers come from the other program.
 fn paired(
     target: &[f64],
-    law: &TupleLaw,
+    program: &LinearProgram,
     method: Method,
     own: &[f64],
     dual_answer: &[f64],
@@ -119,10 +118,10 @@ fn paired(
                 .map(|token| dual_answer[token] - shift)
                 .chain(dual_answer[target.len()..].iter().map(|z| z + shift))
                 .collect();
-            certify::residuals(&full(target, law), own, &multipliers)
+            certify::residuals(program, own, &multipliers)
         }
-        Method::MembershipLp => certify::residuals(&membership(target, law).0, own, dual_answer),
-        _ => certify::residuals(&dual(target, law), own, membership_answer?),
+        Method::MembershipLp => certify::residuals(program, own, dual_answer),
+        _ => certify::residuals(program, own, membership_answer?),
     }
 }
 
@@ -144,7 +143,7 @@ fn run_one(
     law: &TupleLaw,
     method: Method,
     solver: &dyn Backend,
-) -> (MethodRun, LpAnswer) {
+) -> (MethodRun, LinearProgram, LpAnswer) {
     let target = problem.target().probabilities();
     let started = Instant::now();
     let (program, pairs): (LinearProgram, Vec<(usize, usize)>) = match method {
@@ -207,7 +206,7 @@ fn run_one(
             run.status = Status::Unsolved("the solver returned no solution".to_owned());
         }
     }
-    (run, answer)
+    (run, program, answer)
 }
 
 /// A 0/1 vertex of the dual from any optimal answer: by total unimodularity
