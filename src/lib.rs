@@ -76,7 +76,7 @@
 //! assert_eq!(solution.proof.subset, [0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod block;
@@ -85,6 +85,7 @@ pub mod claims;
 pub mod cli;
 pub mod distribution;
 pub mod enclosure;
+pub mod log;
 pub mod lp;
 pub mod optimum;
 mod panics;

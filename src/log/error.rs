@@ -1,0 +1,149 @@
+//! What can be wrong with a log, and where.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a log is refused or cannot be written.
+///
+/// Every message names the file and, where there is one, the tensor, the row
+/// and the column (rows count from 0 within the file, columns are token ids of
+/// a full row or places in the list of a top-heavy one).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The file system refused.
+    #[error("{path}: {action}: {source}")]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// `cannot be opened`, `cannot be read` or `cannot be written`.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file as a whole is not what it should be: truncated, another format,
+    /// a header that lies.
+    #[error("{path}: {message}")]
+    Format {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is wrong, and the cure.
+        message: String,
+    },
+    /// A tensor is missing or has the wrong type or shape.
+    #[error("{path}: {tensor}: {message}")]
+    Tensor {
+        /// The file.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// What is wrong, and the cure.
+        message: String,
+    },
+    /// A row cannot be used.
+    #[error("{path}: {tensor}: row {row}: {message}")]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The row, from 0, within this file.
+        row: usize,
+        /// What is wrong, and the cure.
+        message: String,
+    },
+    /// One entry of a tensor cannot be used.
+    #[error("{path}: {tensor}: row {row}, column {column}: {message}")]
+    Entry {
+        /// The file.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The row, from 0, within this file.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+        /// What is wrong, and the cure.
+        message: String,
+    },
+    /// The disk is full.
+    #[error(
+        "{path}: the disk is full ({bytes} bytes were to be written); free some space, or write \
+         fewer or smaller rows (f16, the top tokens of a row alone), and run the same command again: \
+         what was logged before this is kept"
+    )]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes the write that failed had.
+        bytes: u64,
+    },
+}
+
+impl LogError {
+    pub(crate) fn format(path: &Path, message: impl Into<String>) -> Self {
+        Self::Format {
+            path: path.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn tensor(path: &Path, tensor: &str, message: impl Into<String>) -> Self {
+        Self::Tensor {
+            path: path.to_owned(),
+            tensor: tensor.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn row(path: &Path, tensor: &str, row: usize, message: impl Into<String>) -> Self {
+        Self::Row {
+            path: path.to_owned(),
+            tensor: tensor.to_owned(),
+            row,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn entry(
+        path: &Path,
+        tensor: &str,
+        row: usize,
+        column: usize,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::Entry {
+            path: path.to_owned(),
+            tensor: tensor.to_owned(),
+            row,
+            column,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            action: "cannot be read",
+            source,
+        }
+    }
+
+    pub(crate) fn writing(path: &Path, bytes: u64, source: io::Error) -> Self {
+        // A quota is a full disk to the one who meets it.
+        if matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        ) {
+            return Self::DiskFull {
+                path: path.to_owned(),
+                bytes,
+            };
+        }
+        Self::File {
+            path: path.to_owned(),
+            action: "cannot be written",
+            source,
+        }
+    }
+}

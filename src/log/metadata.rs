@@ -1,0 +1,148 @@
+//! Where a log comes from.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A file that took part, by its name and contents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// The name, without its folders.
+    pub name: String,
+    /// SHA-256 of its bytes, in hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
+/// How the logged `token`s were drawn from the target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// The temperature; 0 is the most probable token.
+    pub temperature: f64,
+    /// Only the k most probable tokens, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<usize>,
+    /// Only the smallest set of most probable tokens with this mass, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The seed of the generator.
+    #[serde(default)]
+    pub seed: u64,
+    /// The most tokens that one prompt was continued by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<usize>,
+    /// The template around a prompt: `chatml` or `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<String>,
+}
+
+/// A prompt that was continued to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptRecord {
+    /// What `prompt_id` says at its positions.
+    pub id: i64,
+    /// The prompt's name in the file of prompts.
+    pub name: String,
+    /// Positions logged for it.
+    pub positions: usize,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// What a log says of itself. All of it is optional on reading; `capture`
+/// fills in everything it knows.
+///
+/// ```
+/// let metadata: specgap::log::Metadata =
+///     serde_json::from_str(r#"{"target": {"name": "big.onnx"}, "note": "mine"}"#).unwrap();
+/// assert_eq!(metadata.temperature_applied, 1.0);
+/// assert_eq!(metadata.extra["note"], "mine");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The program that wrote it, with its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The command that wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The target model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<FileIdentity>,
+    /// The draft model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft: Option<FileIdentity>,
+    /// The tokenizer that both share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<FileIdentity>,
+    /// The runtime and the provider that ran the models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// The temperature t that the rows were already divided by: a row l in the
+    /// log is l_raw / t. 1 for raw logits.
+    #[serde(default = "one")]
+    pub temperature_applied: f64,
+    /// How `token` was drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<Sampling>,
+    /// V. Needed where rows are top-heavy, checked where they are full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<usize>,
+    /// The temperatures of the columns of `target_rest` and `draft_rest`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rest_temperatures: Vec<f64>,
+    /// The prompts that are in the log as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<PromptRecord>,
+    /// What the logged tokens look like, by id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub token_text: BTreeMap<i64, String>,
+    /// Whatever else was noted.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, serde_json::Value>,
+}
+
+impl Default for Metadata {
+    fn default() -> Self {
+        Self {
+            tool: None,
+            command: None,
+            target: None,
+            draft: None,
+            tokenizer: None,
+            runtime: None,
+            temperature_applied: 1.0,
+            sampling: None,
+            vocabulary: None,
+            rest_temperatures: Vec::new(),
+            prompts: Vec::new(),
+            token_text: BTreeMap::new(),
+            extra: BTreeMap::new(),
+        }
+    }
+}
+
+/// `log.json` of a sharded log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Index {
+    pub schema: u32,
+    pub metadata: Metadata,
+    pub shards: Vec<ShardEntry>,
+}
+
+/// One complete shard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShardEntry {
+    pub file: String,
+    pub positions: usize,
+}
+
+/// The name of the index in a sharded log, and of its copy inside an `.npz`.
+pub(crate) const INDEX_NAME: &str = "log.json";
+/// The key of the metadata in a safetensors header.
+pub(crate) const METADATA_KEY: &str = "specgap";
+/// The version of the index.
+pub(crate) const SCHEMA: u32 = 1;

@@ -1,0 +1,56 @@
+//! Logged rows of real models: N positions of one (target, draft) pair.
+//!
+//! A log is a `.safetensors` file, an `.npz` file, or a directory of shards of
+//! either with one `log.json`. It has, as f16, bf16, f32 or f64 (no bf16 in
+//! `.npz`, which has none):
+//!
+//! | tensor | shape | meaning |
+//! | --- | --- | --- |
+//! | `target_logits`, or `target_probs`, or `target_logprobs` | \[N, V\] | the target's row p on a prefix |
+//! | `draft_logits`, or `draft_probs`, or `draft_logprobs` | \[N, V\] | the draft's row q on the same prefix |
+//!
+//! and, where it has them, as i64 or i32:
+//!
+//! | tensor | shape | meaning |
+//! | --- | --- | --- |
+//! | `prompt_id` | \[N\] | which prompt the position belongs to |
+//! | `position` | \[N\] | its index in the generated text, from 0 |
+//! | `token` | \[N\] | the token drawn from the target there |
+//! | `drafts` | \[N, n\] | tokens that were drafted there |
+//! | `output` | \[N\] | the token that a verifier put out there |
+//!
+//! # Top-heavy rows
+//!
+//! A log can list some tokens of each position instead of all V: then
+//! `token_ids` \[N, K\] (i32) has their ids, -1 in unused places at the end,
+//! rows are \[N, K\], and `target_rest` and `draft_rest` \[N, T\] (f64) the mass
+//! of all tokens that are not listed, at each of the metadata's
+//! `rest_temperatures`. Restricting a row to listed tokens commutes with
+//! changing its temperature, so that rows stay exact as rows of a sampler that
+//! draws from these tokens alone. Against the full rows, p is off by
+//! `target_rest` and q by `draft_rest` in total variation, so that the optimum
+//! of n drafts with replacement moves by at most `target_rest + n draft_rest`:
+//! a coupling for one pair, thinned by those masses, is one for the other.
+//!
+//! # What is checked
+//!
+//! Headers against files when a log is opened, every entry when its row is
+//! read. -inf logits are legal (masked tokens). NaN, +inf, a row of only -inf,
+//! unequal V, negative or non-normalisable probabilities, truncated files and
+//! lying headers are a [`LogError`] with file, tensor, row and column.
+
+mod error;
+mod metadata;
+mod npy;
+mod npz;
+mod reader;
+mod safetensors;
+mod source;
+mod tensor;
+mod writer;
+
+pub use error::LogError;
+pub use metadata::{FileIdentity, Metadata, PromptRecord, Sampling};
+pub use reader::{Chunk, Log, Row, RowKind, Span};
+pub use tensor::Dtype;
+pub use writer::{Container, KeptTokens, Layout, LogWriter, Position};

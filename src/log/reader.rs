@@ -1,0 +1,1022 @@
+//! Opening a log and reading its rows.
+
+use super::error::LogError;
+use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA};
+use super::source::Source;
+use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
+use super::{npz, safetensors};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the entries of the rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowKind {
+    /// Natural logarithms up to a constant of the row: `*_logits`.
+    Logits,
+    /// Probabilities: `*_probs`.
+    Probabilities,
+    /// Natural logarithms of probabilities: `*_logprobs`.
+    LogProbabilities,
+}
+
+impl RowKind {
+    const ALL: [Self; 3] = [Self::Logits, Self::Probabilities, Self::LogProbabilities];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Logits => "logits",
+            Self::Probabilities => "probs",
+            Self::LogProbabilities => "logprobs",
+        }
+    }
+}
+
+/// The tensors of one file, before anybody asks what they mean.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub tensors: BTreeMap<String, Tensor>,
+    /// Names with a type that is not read, and that type.
+    pub unreadable: BTreeMap<String, String>,
+    pub metadata: Option<String>,
+}
+
+/// A log of paired rows: one file, or a directory of shards.
+///
+/// Rows are N positions of one (target, draft) pair over one vocabulary of V
+/// tokens. They stay in their files and are mapped a [`Span`] at a time, so
+/// that memory grows with V but not with N.
+///
+/// ```no_run
+/// use specgap::log::{Log, Row};
+/// let log = Log::open("log/".as_ref())?;
+/// let mut row = Row::default();
+/// for span in log.spans(64) {
+///     let chunk = log.chunk(&span)?;
+///     for index in chunk.positions() {
+///         chunk.read(index, &mut row)?;
+///         assert_eq!(row.target.len(), row.draft.len());
+///     }
+/// }
+/// # Ok::<(), specgap::log::LogError>(())
+/// ```
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    metadata: Metadata,
+    shards: Vec<Shard>,
+    /// Position numbers at which shards begin, and at last N.
+    starts: Vec<usize>,
+    vocabulary: usize,
+    ignored: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    path: PathBuf,
+    positions: usize,
+    target: Tensor,
+    target_kind: RowKind,
+    draft: Tensor,
+    draft_kind: RowKind,
+    token_ids: Option<Tensor>,
+    target_rest: Option<Tensor>,
+    draft_rest: Option<Tensor>,
+    prompt_id: Option<Tensor>,
+    position: Option<Tensor>,
+    token: Option<Tensor>,
+    drafts: Option<Tensor>,
+    output: Option<Tensor>,
+}
+
+/// Consecutive positions within one shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    shard: usize,
+    /// Within the shard.
+    rows: Range<usize>,
+    /// Number of the first position in the log.
+    first: usize,
+}
+
+impl Span {
+    /// The numbers of its positions in the log.
+    pub fn positions(&self) -> Range<usize> {
+        self.first..self.first + self.rows.len()
+    }
+}
+
+/// One position of a log.
+///
+/// `target` and `draft` have one entry for each listed token: all V of a full
+/// row, in order of token id, or those of a top-heavy row, whose ids are in
+/// `token_ids`. Entries are what the file holds, exactly, as `f64`.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// The target's row.
+    pub target: Vec<f64>,
+    /// The draft's row.
+    pub draft: Vec<f64>,
+    /// Ids of the listed tokens; empty for a full row.
+    pub token_ids: Vec<u32>,
+    /// Target mass of the tokens that are not listed, for each of the
+    /// metadata's `rest_temperatures`; empty for a full row.
+    pub target_rest: Vec<f64>,
+    /// The same of the draft.
+    pub draft_rest: Vec<f64>,
+    /// Which prompt it belongs to.
+    pub prompt_id: Option<i64>,
+    /// Its index in the generated text, from 0.
+    pub position: Option<i64>,
+    /// The token that was drawn from the target there.
+    pub token: Option<i64>,
+    /// Tokens that were drafted there.
+    pub drafts: Vec<i64>,
+    /// The token that a verifier put out there.
+    pub output: Option<i64>,
+    scratch: Scratch,
+    sorted: Vec<u32>,
+}
+
+impl Row {
+    /// The id of the token at a place in `target` and `draft`.
+    pub fn token_at(&self, place: usize) -> u32 {
+        self.token_ids
+            .get(place)
+            .copied()
+            .unwrap_or(u32::try_from(place).unwrap_or(u32::MAX))
+    }
+}
+
+/// The mapped rows of a [`Span`].
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    log: &'a Log,
+    shard: &'a Shard,
+    span: Span,
+    target: RowWindow<'a>,
+    draft: RowWindow<'a>,
+    token_ids: Option<RowWindow<'a>>,
+    target_rest: Option<RowWindow<'a>>,
+    draft_rest: Option<RowWindow<'a>>,
+    prompt_id: Option<RowWindow<'a>>,
+    position: Option<RowWindow<'a>>,
+    token: Option<RowWindow<'a>>,
+    drafts: Option<RowWindow<'a>>,
+    output: Option<RowWindow<'a>>,
+}
+
+impl Log {
+    /// Opens a `.safetensors` or `.npz` file, or a directory with a `log.json`.
+    ///
+    /// Headers and shapes are checked here; entries when they are read.
+    ///
+    /// # Errors
+    ///
+    /// Files that are missing, truncated or of another format; headers that do
+    /// not fit their files; tensors that are missing or whose shapes or types do
+    /// not go together. Each names file and tensor.
+    pub fn open(path: &Path) -> Result<Self, LogError> {
+        Self::open_with(path, None)
+    }
+
+    /// Opens a log and keeps the first `vocabulary` tokens of every row, for
+    /// models that differ by padding at the end of the vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`]; also if a row has fewer tokens.
+    pub fn open_with(path: &Path, vocabulary: Option<usize>) -> Result<Self, LogError> {
+        if path.is_dir() {
+            return Self::open_directory(path, vocabulary);
+        }
+        let contents = read_file(path)?;
+        Self::single(path, contents, vocabulary)
+    }
+
+    /// Opens the bytes of a file, for tests and fuzzing; `name` ends in
+    /// `.safetensors` or `.npz`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`].
+    pub fn from_bytes(name: &Path, bytes: Arc<[u8]>) -> Result<Self, LogError> {
+        let source = Source::Memory {
+            bytes,
+            path: name.to_owned(),
+        };
+        Self::single(name, read_source(name, source)?, None)
+    }
+
+    fn single(
+        path: &Path,
+        contents: Contents,
+        vocabulary: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let metadata = match &contents.metadata {
+            Some(text) => serde_json::from_str(text).map_err(|error| {
+                LogError::format(path, format!("its metadata cannot be read: {error}"))
+            })?,
+            None => Metadata::default(),
+        };
+        let (shard, ignored) = Shard::new(path, contents)?;
+        Self::assemble(path, metadata, vec![shard], ignored, vocabulary)
+    }
+
+    fn open_directory(path: &Path, vocabulary: Option<usize>) -> Result<Self, LogError> {
+        let index = read_index(path)?;
+        if index.shards.is_empty() {
+            return Err(LogError::format(
+                path,
+                format!("its {INDEX_NAME} lists no shards; nothing was captured yet"),
+            ));
+        }
+        let mut shards = Vec::with_capacity(index.shards.len());
+        let mut ignored: Vec<String> = Vec::new();
+        for entry in &index.shards {
+            let file = path.join(shard_file(path, &entry.file)?);
+            let (shard, more) = Shard::new(&file, read_file(&file)?)?;
+            if shard.positions != entry.positions {
+                return Err(LogError::format(
+                    &file,
+                    format!(
+                        "has {} positions where {INDEX_NAME} says {}; one of the two was replaced",
+                        shard.positions, entry.positions
+                    ),
+                ));
+            }
+            for name in more {
+                if !ignored.contains(&name) {
+                    ignored.push(name);
+                }
+            }
+            shards.push(shard);
+        }
+        Self::assemble(path, index.metadata, shards, ignored, vocabulary)
+    }
+
+    fn assemble(
+        path: &Path,
+        metadata: Metadata,
+        shards: Vec<Shard>,
+        ignored: Vec<String>,
+        wanted: Option<usize>,
+    ) -> Result<Self, LogError> {
+        if !(metadata.temperature_applied > 0.0 && metadata.temperature_applied.is_finite()) {
+            return Err(LogError::format(
+                path,
+                format!(
+                    "temperature_applied is {}; it must be finite and > 0, and is 1 for raw logits",
+                    metadata.temperature_applied
+                ),
+            ));
+        }
+        if wanted == Some(0) {
+            return Err(LogError::format(
+                path,
+                "a vocabulary has at least one token",
+            ));
+        }
+        let mut vocabulary = None;
+        for shard in &shards {
+            let here = shard.vocabulary(&metadata, wanted)?;
+            if let Some(before) = vocabulary.filter(|&before| before != here) {
+                return Err(LogError::format(
+                    &shard.path,
+                    format!(
+                        "has V = {here} where the shards before it have {before}; --vocab N keeps \
+                         the first N tokens of all"
+                    ),
+                ));
+            }
+            vocabulary = Some(here);
+            for rest in [&shard.target_rest, &shard.draft_rest]
+                .into_iter()
+                .flatten()
+            {
+                if rest.columns() != metadata.rest_temperatures.len() {
+                    return Err(LogError::tensor(
+                        &shard.path,
+                        &rest.name,
+                        format!(
+                            "has {} columns but the metadata's rest_temperatures has {} entries",
+                            rest.columns(),
+                            metadata.rest_temperatures.len()
+                        ),
+                    ));
+                }
+            }
+        }
+        let mut starts = Vec::with_capacity(shards.len() + 1);
+        let mut total = 0usize;
+        for shard in &shards {
+            starts.push(total);
+            total = total
+                .checked_add(shard.positions)
+                .ok_or_else(|| LogError::format(path, "has too many positions"))?;
+        }
+        starts.push(total);
+        if total == 0 {
+            return Err(LogError::format(path, "has no positions"));
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            metadata,
+            shards,
+            starts,
+            vocabulary: vocabulary.unwrap_or(0),
+            ignored,
+        })
+    }
+
+    /// The file or directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the log says of itself.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// N.
+    pub fn positions(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// V.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The most tokens that a row lists: V for full rows.
+    pub fn listed(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.columns(self.vocabulary))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Whether rows list some tokens and give the mass of the rest.
+    pub fn is_top_heavy(&self) -> bool {
+        self.shards.iter().any(|shard| shard.token_ids.is_some())
+    }
+
+    /// Whether every position says which prompt it belongs to.
+    pub fn has_prompts(&self) -> bool {
+        self.shards.iter().all(|shard| shard.prompt_id.is_some())
+    }
+
+    /// Whether every position has the token that was drawn there.
+    pub fn has_tokens(&self) -> bool {
+        self.shards.iter().all(|shard| shard.token.is_some())
+    }
+
+    /// Tensors in the files that specgap does not know.
+    pub fn ignored_tensors(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// What the entries of target and draft rows are, in the first shard.
+    pub fn kinds(&self) -> (RowKind, RowKind) {
+        self.shards
+            .first()
+            .map_or((RowKind::Logits, RowKind::Logits), |shard| {
+                (shard.target_kind, shard.draft_kind)
+            })
+    }
+
+    /// The types of target and draft rows, in the first shard.
+    pub fn dtypes(&self) -> (Dtype, Dtype) {
+        self.shards
+            .first()
+            .map_or((Dtype::F32, Dtype::F32), |shard| {
+                (shard.target.dtype, shard.draft.dtype)
+            })
+    }
+
+    /// All positions in order, in spans of at most `length` that do not cross
+    /// shards.
+    pub fn spans(&self, length: usize) -> Vec<Span> {
+        let length = length.max(1);
+        let mut spans = Vec::new();
+        for (shard, (held, &start)) in self.shards.iter().zip(&self.starts).enumerate() {
+            for first in (0..held.positions).step_by(length) {
+                spans.push(Span {
+                    shard,
+                    rows: first..held.positions.min(first.saturating_add(length)),
+                    first: start + first,
+                });
+            }
+        }
+        spans
+    }
+
+    /// Maps the rows of a span.
+    ///
+    /// # Errors
+    ///
+    /// If a file was shortened since it was opened, or cannot be mapped.
+    pub fn chunk(&self, span: &Span) -> Result<Chunk<'_>, LogError> {
+        let shard = self
+            .shards
+            .get(span.shard)
+            .filter(|shard| span.rows.end <= shard.positions)
+            .ok_or_else(|| LogError::format(&self.path, "is not the log that this span is of"))?;
+        Ok(Chunk {
+            log: self,
+            shard,
+            span: span.clone(),
+            target: shard.target.window(span.rows.clone())?,
+            draft: shard.draft.window(span.rows.clone())?,
+            token_ids: map(&shard.token_ids, span)?,
+            target_rest: map(&shard.target_rest, span)?,
+            draft_rest: map(&shard.draft_rest, span)?,
+            prompt_id: map(&shard.prompt_id, span)?,
+            position: map(&shard.position, span)?,
+            token: map(&shard.token, span)?,
+            drafts: map(&shard.drafts, span)?,
+            output: map(&shard.output, span)?,
+        })
+    }
+
+    /// Reads one position.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::chunk`] and [`Chunk::read`]; also if there is no such position.
+    pub fn read(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
+        if index >= self.positions() {
+            return Err(LogError::format(
+                &self.path,
+                format!("has {} positions, none of number {index}", self.positions()),
+            ));
+        }
+        // The last shard that begins at or before it and is not empty.
+        let shard = self.starts.partition_point(|&start| start <= index) - 1;
+        let first = self.starts.get(shard).copied().unwrap_or(0);
+        let span = Span {
+            shard,
+            rows: index - first..index - first + 1,
+            first: index,
+        };
+        self.chunk(&span)?.read(index, row)
+    }
+}
+
+fn map<'a>(tensor: &'a Option<Tensor>, span: &Span) -> Result<Option<RowWindow<'a>>, LogError> {
+    tensor
+        .as_ref()
+        .map(|tensor| tensor.window(span.rows.clone()))
+        .transpose()
+}
+
+/// Reads and checks `log.json`.
+pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
+    let path = directory.join(INDEX_NAME);
+    let text = std::fs::read_to_string(&path).map_err(|source| {
+        if source.kind() == std::io::ErrorKind::NotFound {
+            LogError::format(
+                directory,
+                format!("has no {INDEX_NAME}; a sharded log is a directory with one"),
+            )
+        } else {
+            LogError::reading(&path, source)
+        }
+    })?;
+    let index: Index = serde_json::from_str(&text)
+        .map_err(|error| LogError::format(&path, format!("cannot be read: {error}")))?;
+    if index.schema != SCHEMA {
+        return Err(LogError::format(
+            &path,
+            format!(
+                "schema is {}; this version of specgap reads {SCHEMA}",
+                index.schema
+            ),
+        ));
+    }
+    Ok(index)
+}
+
+/// A shard's name, if it is one: no folders, so that a log cannot point outside.
+fn shard_file<'a>(directory: &Path, name: &'a str) -> Result<&'a Path, LogError> {
+    let path = Path::new(name);
+    if path
+        .file_name()
+        .is_some_and(|file| file == path.as_os_str())
+    {
+        Ok(path)
+    } else {
+        Err(LogError::format(
+            &directory.join(INDEX_NAME),
+            format!("shard {name:?} is not a plain file name"),
+        ))
+    }
+}
+
+fn read_file(path: &Path) -> Result<Contents, LogError> {
+    read_source(path, Source::open(path)?)
+}
+
+fn read_source(path: &Path, source: Source) -> Result<Contents, LogError> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("safetensors") => safetensors::read(path, source),
+        Some("npz") => npz::read(path, source),
+        _ => Err(LogError::format(
+            path,
+            "is no log: a log is a .safetensors or .npz file, or a directory with a log.json",
+        )),
+    }
+}
+
+impl Shard {
+    fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
+        let (target, target_kind) = rows_of(path, &mut contents, "target")?;
+        let (draft, draft_kind) = rows_of(path, &mut contents, "draft")?;
+        let positions = target.rows();
+        if draft.rows() != positions {
+            return Err(LogError::tensor(
+                path,
+                &draft.name,
+                format!(
+                    "has {} rows but {} has {positions}; rows are pairs",
+                    draft.rows(),
+                    target.name
+                ),
+            ));
+        }
+        let mut integers = |name: &str, dimensions: usize| {
+            take(path, &mut contents, name, positions, dimensions, false)
+        };
+        let token_ids = integers("token_ids", 2)?;
+        let prompt_id = integers("prompt_id", 1)?;
+        let position = integers("position", 1)?;
+        let token = integers("token", 1)?;
+        let drafts = integers("drafts", 2)?;
+        let output = integers("output", 1)?;
+        let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
+        let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
+        if let Some(ids) = &token_ids {
+            for tensor in [&target, &draft] {
+                if tensor.columns() != ids.columns() {
+                    return Err(LogError::tensor(
+                        path,
+                        &tensor.name,
+                        format!(
+                            "has {} columns but token_ids has {}; in a top-heavy log each column \
+                             of a row belongs to the token id in the same place",
+                            tensor.columns(),
+                            ids.columns()
+                        ),
+                    ));
+                }
+            }
+        } else if target_rest.is_some() || draft_rest.is_some() {
+            return Err(LogError::tensor(
+                path,
+                "token_ids",
+                "is missing although the mass of unlisted tokens is given",
+            ));
+        }
+        let ignored = contents
+            .tensors
+            .into_keys()
+            .chain(contents.unreadable.into_keys())
+            .collect();
+        Ok((
+            Self {
+                path: path.to_owned(),
+                positions,
+                target,
+                target_kind,
+                draft,
+                draft_kind,
+                token_ids,
+                target_rest,
+                draft_rest,
+                prompt_id,
+                position,
+                token,
+                drafts,
+                output,
+            },
+            ignored,
+        ))
+    }
+
+    /// V, after `--vocab`.
+    fn vocabulary(&self, metadata: &Metadata, wanted: Option<usize>) -> Result<usize, LogError> {
+        let width = if self.token_ids.is_some() {
+            metadata.vocabulary.ok_or_else(|| {
+                LogError::format(
+                    &self.path,
+                    "lists token_ids, but the metadata does not say the vocabulary",
+                )
+            })?
+        } else {
+            let (target, draft) = (self.target.columns(), self.draft.columns());
+            if target != draft && wanted.is_none() {
+                return Err(LogError::tensor(
+                    &self.path,
+                    &self.draft.name,
+                    format!(
+                        "has V = {draft} but {} has V = {target}; if they differ by padding \
+                         alone, --vocab N keeps the first N tokens of both",
+                        self.target.name
+                    ),
+                ));
+            }
+            let width = target.min(draft);
+            if let Some(said) = metadata
+                .vocabulary
+                .filter(|&said| wanted.is_none() && said != width)
+            {
+                return Err(LogError::tensor(
+                    &self.path,
+                    &self.target.name,
+                    format!("has V = {width} but the metadata says {said}; --vocab N settles it"),
+                ));
+            }
+            width
+        };
+        if width == 0 {
+            return Err(LogError::tensor(
+                &self.path,
+                &self.target.name,
+                "has an empty vocabulary",
+            ));
+        }
+        if u32::try_from(width).is_err() {
+            return Err(LogError::format(
+                &self.path,
+                format!("V = {width} is more than 2^32 - 1"),
+            ));
+        }
+        match wanted {
+            None => Ok(width),
+            Some(wanted) if wanted <= width => Ok(wanted),
+            Some(wanted) => Err(LogError::format(
+                &self.path,
+                format!(
+                    "has V = {width}, so --vocab {wanted} keeps nothing more; give at most {width}"
+                ),
+            )),
+        }
+    }
+
+    fn columns(&self, vocabulary: usize) -> usize {
+        if self.token_ids.is_some() {
+            self.target.columns()
+        } else {
+            vocabulary
+        }
+    }
+}
+
+/// Finds a model's rows under one of their three names.
+fn rows_of(
+    path: &Path,
+    contents: &mut Contents,
+    model: &str,
+) -> Result<(Tensor, RowKind), LogError> {
+    let mut found = None;
+    for kind in RowKind::ALL {
+        let name = format!("{model}_{}", kind.suffix());
+        if let Some(dtype) = contents.unreadable.get(&name) {
+            return Err(LogError::tensor(
+                path,
+                &name,
+                format!(
+                    "has entries of type {dtype}; rows are f16, bf16, f32 or f64, little-endian"
+                ),
+            ));
+        }
+        if let Some(tensor) = contents.tensors.remove(&name) {
+            if found.is_some() {
+                return Err(LogError::tensor(
+                    path,
+                    &name,
+                    format!("is a second form of the {model}'s rows; keep one of them"),
+                ));
+            }
+            found = Some((tensor, kind));
+        }
+    }
+    let Some((tensor, kind)) = found else {
+        let names: Vec<_> = contents
+            .tensors
+            .keys()
+            .chain(contents.unreadable.keys())
+            .map(String::as_str)
+            .collect();
+        return Err(LogError::tensor(
+            path,
+            &format!("{model}_logits"),
+            format!(
+                "is missing, and so are {model}_probs and {model}_logprobs; the file has {}",
+                if names.is_empty() {
+                    "no tensors".to_owned()
+                } else {
+                    names.join(", ")
+                }
+            ),
+        ));
+    };
+    if tensor.shape.len() != 2 || !tensor.dtype.is_float() {
+        return Err(LogError::tensor(
+            path,
+            &tensor.name,
+            format!(
+                "is {} of shape {:?}; rows are floating point of shape [N, V]",
+                tensor.dtype, tensor.shape
+            ),
+        ));
+    }
+    Ok((tensor, kind))
+}
+
+/// Takes an optional tensor and checks its type and shape.
+fn take(
+    path: &Path,
+    contents: &mut Contents,
+    name: &str,
+    positions: usize,
+    dimensions: usize,
+    float: bool,
+) -> Result<Option<Tensor>, LogError> {
+    let wanted = if float {
+        "f64 (or another float) "
+    } else {
+        "i64 or i32 "
+    };
+    let shape = if dimensions == 1 { "[N]" } else { "[N, ...]" };
+    if let Some(dtype) = contents.unreadable.get(name) {
+        return Err(LogError::tensor(
+            path,
+            name,
+            format!("has entries of type {dtype}; it must be {wanted}of shape {shape}"),
+        ));
+    }
+    let Some(tensor) = contents.tensors.remove(name) else {
+        return Ok(None);
+    };
+    if tensor.dtype.is_float() != float
+        || tensor.shape.len() != dimensions
+        || tensor.rows() != positions
+    {
+        return Err(LogError::tensor(
+            path,
+            name,
+            format!(
+                "is {} of shape {:?}; it must be {wanted}of shape {shape} with N = {positions}",
+                tensor.dtype, tensor.shape
+            ),
+        ));
+    }
+    Ok(Some(tensor))
+}
+
+impl Chunk<'_> {
+    /// The numbers of its positions in the log.
+    pub fn positions(&self) -> Range<usize> {
+        self.span.positions()
+    }
+
+    /// Reads the position with this number in the log, and checks every entry.
+    ///
+    /// # Errors
+    ///
+    /// NaN, +inf, a row of only -inf, negative probabilities, probabilities
+    /// that do not sum to 1 (within 1e-6 for f64, 1e-4 for f32, 2e-2 for the
+    /// half types; what is within is for the reader to normalise), token ids
+    /// that repeat or lie outside the vocabulary. Each names file, tensor, row
+    /// and column. Also if the chunk does not hold the position.
+    pub fn read(&self, index: usize, row: &mut Row) -> Result<(), LogError> {
+        if !self.positions().contains(&index) {
+            return Err(LogError::format(
+                &self.shard.path,
+                format!("position {index} is outside {:?}", self.positions()),
+            ));
+        }
+        let shard = self.shard;
+        let number = index - self.span.first + self.span.rows.start;
+        let listed = match &self.token_ids {
+            Some(window) => self.read_ids(window, number, row)?,
+            None => {
+                row.token_ids.clear();
+                self.log.vocabulary
+            }
+        };
+        let Row {
+            target,
+            draft,
+            scratch,
+            ..
+        } = row;
+        self.target.floats(number, listed, scratch, target);
+        self.draft.floats(number, listed, scratch, draft);
+        let full = self.token_ids.is_none();
+        check(shard, &self.target, shard.target_kind, number, target, full)?;
+        check(shard, &self.draft, shard.draft_kind, number, draft, full)?;
+        row.target_rest.clear();
+        row.draft_rest.clear();
+        for (window, out) in [
+            (&self.target_rest, &mut row.target_rest),
+            (&self.draft_rest, &mut row.draft_rest),
+        ] {
+            let Some(window) = window else { continue };
+            window.floats(number, window.tensor.columns(), &mut row.scratch, out);
+            if let Some(column) = out.iter().position(|x| !(0.0..=1.0).contains(x)) {
+                return Err(LogError::entry(
+                    &shard.path,
+                    &window.tensor.name,
+                    number,
+                    column,
+                    format!("{} is no mass; it must be in [0, 1]", out[column]),
+                ));
+            }
+        }
+        let one = |window: &Option<RowWindow<'_>>| {
+            window
+                .as_ref()
+                .and_then(|window| window.integers(number).next())
+        };
+        row.prompt_id = one(&self.prompt_id);
+        row.position = one(&self.position);
+        row.token = one(&self.token);
+        row.output = one(&self.output);
+        row.drafts.clear();
+        if let Some(window) = &self.drafts {
+            row.drafts.extend(window.integers(number));
+        }
+        for window in [&self.token, &self.output, &self.drafts]
+            .into_iter()
+            .flatten()
+        {
+            for (column, id) in window.integers(number).enumerate() {
+                let within = usize::try_from(id).is_ok_and(|id| id < self.log.vocabulary);
+                if !within && id != -1 {
+                    return Err(LogError::entry(
+                        &shard.path,
+                        &window.tensor.name,
+                        number,
+                        column,
+                        format!(
+                            "token {id} is outside the vocabulary of {}; -1 stands for none",
+                            self.log.vocabulary
+                        ),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the ids of a top-heavy row; how many there are.
+    fn read_ids(
+        &self,
+        window: &RowWindow<'_>,
+        number: usize,
+        row: &mut Row,
+    ) -> Result<usize, LogError> {
+        let refused = |column: usize, message: String| {
+            LogError::entry(&self.shard.path, "token_ids", number, column, message)
+        };
+        row.token_ids.clear();
+        for (column, id) in window.integers(number).enumerate() {
+            if id == -1 {
+                break;
+            }
+            let id = u32::try_from(id)
+                .ok()
+                .filter(|&id| (id as usize) < self.log.vocabulary)
+                .ok_or_else(|| {
+                    refused(
+                        column,
+                        format!(
+                            "token {id} is outside the vocabulary of {}; unused places at the end \
+                             are -1",
+                            self.log.vocabulary
+                        ),
+                    )
+                })?;
+            row.token_ids.push(id);
+        }
+        if let Some((column, id)) = window
+            .integers(number)
+            .enumerate()
+            .skip(row.token_ids.len())
+            .find(|&(_, id)| id != -1)
+        {
+            return Err(refused(
+                column,
+                format!("token {id} stands after an unused place; unused places are at the end"),
+            ));
+        }
+        if row.token_ids.is_empty() {
+            return Err(LogError::row(
+                &self.shard.path,
+                "token_ids",
+                number,
+                "lists no tokens",
+            ));
+        }
+        row.sorted.clone_from(&row.token_ids);
+        row.sorted.sort_unstable();
+        if let Some(&[id, _]) = row.sorted.array_windows().find(|[a, b]| a == b) {
+            let column = row.token_ids.iter().rposition(|&x| x == id).unwrap_or(0);
+            return Err(refused(column, format!("token {id} is listed twice")));
+        }
+        Ok(row.token_ids.len())
+    }
+}
+
+/// Checks the entries of one row.
+fn check(
+    shard: &Shard,
+    window: &RowWindow<'_>,
+    kind: RowKind,
+    number: usize,
+    entries: &[f64],
+    full: bool,
+) -> Result<(), LogError> {
+    let name = &window.tensor.name;
+    // One pass without branches for rows that are in order.
+    let (largest, bad) = entries
+        .iter()
+        .fold((f64::NEG_INFINITY, false), |(largest, bad), &x| {
+            (largest.max(x), bad | x.is_nan())
+        });
+    if bad || largest == f64::INFINITY {
+        let column = entries
+            .iter()
+            .position(|x| x.is_nan() || *x == f64::INFINITY)
+            .unwrap_or(0);
+        let what = if entries.get(column).is_some_and(|x| x.is_nan()) {
+            "NaN"
+        } else {
+            "+inf"
+        };
+        let legal = match kind {
+            RowKind::Probabilities => "probabilities are finite and >= 0",
+            _ => "entries are finite, or -inf for tokens that cannot be drawn",
+        };
+        return Err(LogError::entry(
+            &shard.path,
+            name,
+            number,
+            column,
+            format!("is {what}; {legal}"),
+        ));
+    }
+    match kind {
+        RowKind::Logits | RowKind::LogProbabilities if largest == f64::NEG_INFINITY => {
+            return Err(LogError::row(
+                &shard.path,
+                name,
+                number,
+                "is -inf at every token, which leaves nothing to draw",
+            ));
+        }
+        RowKind::Probabilities => {
+            if let Some(column) = entries.iter().position(|&x| x < 0.0) {
+                return Err(LogError::entry(
+                    &shard.path,
+                    name,
+                    number,
+                    column,
+                    format!("is {}; probabilities are finite and >= 0", entries[column]),
+                ));
+            }
+        }
+        _ => {}
+    }
+    if kind == RowKind::Logits {
+        return Ok(());
+    }
+    let sum: f64 = match kind {
+        RowKind::Probabilities => entries.iter().sum(),
+        _ => entries.iter().map(|&x| x.exp()).sum(),
+    };
+    let tolerance = window.tensor.dtype.sum_tolerance();
+    // Listed tokens of a top-heavy row have at most all of the mass.
+    let refused = if full {
+        !((sum - 1.0).abs() <= tolerance)
+    } else {
+        !(sum > 0.0 && sum <= 1.0 + tolerance)
+    };
+    if refused {
+        return Err(LogError::row(
+            &shard.path,
+            name,
+            number,
+            format!(
+                "sums to {sum}, more than {tolerance} from 1; if these are raw model outputs, call \
+                 the tensor *_logits"
+            ),
+        ));
+    }
+    Ok(())
+}

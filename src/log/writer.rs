@@ -1,0 +1,773 @@
+//! Writing a log that survives being killed.
+
+use super::error::LogError;
+use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry};
+use super::npy::NpyHeader;
+use super::reader::{Log, read_index};
+use super::tensor::Dtype;
+use half::{bf16, f16};
+use safetensors::tensor::{Dtype as SafeDtype, View};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::{File, TryLockError};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// The kind of file that shards are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Container {
+    /// `.safetensors`.
+    #[default]
+    Safetensors,
+    /// `.npz`, without compression so that it can be mapped.
+    Npz,
+}
+
+impl Container {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Safetensors => "safetensors",
+            Self::Npz => "npz",
+        }
+    }
+}
+
+/// Which entries of a row are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeptTokens {
+    /// All V.
+    All,
+    /// The `count` most probable tokens of the target and those of the draft,
+    /// for both rows, with the mass of all others at some temperatures.
+    Top {
+        /// How many of each.
+        count: usize,
+        /// The temperatures at which the rest's mass is computed, from the full
+        /// row before it is rounded to the log's type.
+        rest_temperatures: Vec<f64>,
+    },
+}
+
+/// How rows are written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// V.
+    pub vocabulary: usize,
+    /// The type of the rows: f16, bf16, f32 or f64.
+    pub dtype: Dtype,
+    /// Which of their entries.
+    pub tokens: KeptTokens,
+    /// The kind of file.
+    pub container: Container,
+    /// Rows are held in memory until they have this many bytes, then become a
+    /// shard. 64 MiB unless told otherwise.
+    pub shard_bytes: usize,
+}
+
+impl Layout {
+    /// Full f16 rows in safetensors shards of 64 MiB.
+    pub fn new(vocabulary: usize) -> Self {
+        Self {
+            vocabulary,
+            dtype: Dtype::F16,
+            tokens: KeptTokens::All,
+            container: Container::Safetensors,
+            shard_bytes: 64 << 20,
+        }
+    }
+}
+
+/// One position to be written: raw logits of both models on the same prefix.
+#[derive(Clone, Copy, Debug)]
+pub struct Position<'a> {
+    /// Which prompt it belongs to.
+    pub prompt_id: i64,
+    /// Its index in the generated text, from 0.
+    pub position: i64,
+    /// The token drawn from the target there, -1 for none.
+    pub token: i64,
+    /// V logits of the target.
+    pub target: &'a [f32],
+    /// V logits of the draft.
+    pub draft: &'a [f32],
+}
+
+/// Writes a log as a directory of shards and a `log.json`.
+///
+/// Shards are written under temporary names, synced and renamed; `log.json` is
+/// then replaced in the same way and lists complete shards only. What
+/// [`LogWriter::commit`] returned from is on the disk and stays; what was
+/// appended after it is lost with the process, and nothing else.
+///
+/// ```
+/// use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("log");
+/// let mut writer = LogWriter::create(&path, Metadata::default(), Layout::new(3))?;
+/// writer.append(&Position {
+///     prompt_id: 0,
+///     position: 0,
+///     token: 1,
+///     target: &[0.0, 1.0, f32::NEG_INFINITY],
+///     draft: &[0.5, 0.5, 0.5],
+/// })?;
+/// writer.commit()?;
+/// drop(writer);
+/// let log = Log::open(&path)?;
+/// let mut row = Row::default();
+/// log.read(0, &mut row)?;
+/// assert_eq!(row.target, [0.0, 1.0, f64::NEG_INFINITY]);
+/// assert_eq!(row.token, Some(1));
+/// # Ok::<(), specgap::log::LogError>(())
+/// ```
+#[derive(Debug)]
+pub struct LogWriter {
+    directory: PathBuf,
+    layout: Layout,
+    index: Index,
+    next_shard: usize,
+    buffer: Buffer,
+    /// Shards that are on the disk but not in the index yet.
+    pending: Vec<ShardEntry>,
+    top: Vec<u32>,
+    listed: Vec<bool>,
+    /// Held while the writer lives.
+    _lock: File,
+}
+
+#[derive(Debug, Default)]
+struct Buffer {
+    positions: usize,
+    /// Bytes of rows, each `width` entries wide; top-heavy rows are padded
+    /// when they are written.
+    target: Vec<u8>,
+    draft: Vec<u8>,
+    token_ids: Vec<Vec<u32>>,
+    target_rest: Vec<f64>,
+    draft_rest: Vec<f64>,
+    prompt_id: Vec<i64>,
+    position: Vec<i64>,
+    token: Vec<i64>,
+}
+
+impl LogWriter {
+    /// Begins a log in a directory that is made for it.
+    ///
+    /// # Errors
+    ///
+    /// If the directory holds a log already, or anything cannot be written.
+    pub fn create(
+        directory: &Path,
+        mut metadata: Metadata,
+        layout: Layout,
+    ) -> Result<Self, LogError> {
+        check_layout(directory, &layout)?;
+        std::fs::create_dir_all(directory)
+            .map_err(|source| LogError::writing(directory, 0, source))?;
+        let lock = lock(directory)?;
+        if directory.join(INDEX_NAME).exists() {
+            return Err(LogError::format(
+                directory,
+                "holds a log already; choose another directory, or remove this one",
+            ));
+        }
+        metadata.vocabulary = Some(layout.vocabulary);
+        metadata.rest_temperatures = match &layout.tokens {
+            KeptTokens::All => Vec::new(),
+            KeptTokens::Top {
+                rest_temperatures, ..
+            } => rest_temperatures.clone(),
+        };
+        let mut writer = Self {
+            directory: directory.to_owned(),
+            layout,
+            index: Index {
+                schema: SCHEMA,
+                metadata,
+                shards: Vec::new(),
+            },
+            next_shard: 0,
+            buffer: Buffer::default(),
+            pending: Vec::new(),
+            top: Vec::new(),
+            listed: Vec::new(),
+            _lock: lock,
+        };
+        writer.remove_strays()?;
+        writer.write_index()?;
+        Ok(writer)
+    }
+
+    /// Goes on with a log that was begun with the same layout.
+    ///
+    /// Files of shards that the index does not list, left by a process that was
+    /// killed, are removed.
+    ///
+    /// # Errors
+    ///
+    /// If there is no log, another process writes it, its shards are damaged, or
+    /// its vocabulary is not the layout's.
+    pub fn resume(directory: &Path, layout: Layout) -> Result<Self, LogError> {
+        check_layout(directory, &layout)?;
+        let index = read_index(directory)?;
+        let lock = lock(directory)?;
+        if index.metadata.vocabulary != Some(layout.vocabulary) {
+            return Err(LogError::format(
+                directory,
+                format!(
+                    "was begun with a vocabulary of {}, not {}",
+                    index
+                        .metadata
+                        .vocabulary
+                        .map_or("unknown size".to_owned(), |v| v.to_string()),
+                    layout.vocabulary
+                ),
+            ));
+        }
+        if !index.shards.is_empty() {
+            // Opens every shard and checks its header.
+            Log::open(directory)?;
+        }
+        let writer = Self {
+            directory: directory.to_owned(),
+            layout,
+            next_shard: index.shards.len(),
+            index,
+            buffer: Buffer::default(),
+            pending: Vec::new(),
+            top: Vec::new(),
+            listed: Vec::new(),
+            _lock: lock,
+        };
+        writer.remove_strays()?;
+        Ok(writer)
+    }
+
+    /// Whether a directory holds a log that [`LogWriter::resume`] could go on
+    /// with.
+    pub fn exists(directory: &Path) -> bool {
+        directory.join(INDEX_NAME).is_file()
+    }
+
+    /// What the log says of itself; written by the next [`LogWriter::commit`].
+    pub fn metadata(&self) -> &Metadata {
+        &self.index.metadata
+    }
+
+    /// Changes what the log says of itself.
+    pub fn metadata_mut(&mut self) -> &mut Metadata {
+        &mut self.index.metadata
+    }
+
+    /// Positions that are on the disk and listed.
+    pub fn committed(&self) -> usize {
+        self.index.shards.iter().map(|shard| shard.positions).sum()
+    }
+
+    /// Bytes of one position's rows, about.
+    pub fn position_bytes(&self) -> usize {
+        let entry = self.layout.dtype.size();
+        match &self.layout.tokens {
+            KeptTokens::All => 2 * entry * self.layout.vocabulary,
+            // Most of the two models' top tokens are the same.
+            KeptTokens::Top { count, .. } => {
+                (2 * entry + 4) * (count + count / 2).min(self.layout.vocabulary)
+            }
+        }
+    }
+
+    /// Adds a position.
+    ///
+    /// # Errors
+    ///
+    /// Rows of another length than V, NaN, +inf, rows of only -inf, numbers that
+    /// the log's type cannot hold; also if a full shard cannot be written.
+    pub fn append(&mut self, position: &Position<'_>) -> Result<(), LogError> {
+        let number = self.committed()
+            + self
+                .pending
+                .iter()
+                .map(|shard| shard.positions)
+                .sum::<usize>()
+            + self.buffer.positions;
+        for (name, row) in [
+            ("target_logits", position.target),
+            ("draft_logits", position.draft),
+        ] {
+            self.check_row(name, row, number)?;
+        }
+        let layout = &self.layout;
+        let buffer = &mut self.buffer;
+        match &layout.tokens {
+            KeptTokens::All => {
+                encode(
+                    position.target.iter().copied(),
+                    layout.dtype,
+                    &mut buffer.target,
+                );
+                encode(
+                    position.draft.iter().copied(),
+                    layout.dtype,
+                    &mut buffer.draft,
+                );
+            }
+            KeptTokens::Top {
+                count,
+                rest_temperatures,
+            } => {
+                self.listed.clear();
+                self.listed.resize(layout.vocabulary, false);
+                for row in [position.target, position.draft] {
+                    mark_top(row, *count, &mut self.top, &mut self.listed);
+                }
+                let ids: Vec<u32> = (0..)
+                    .zip(&self.listed)
+                    .filter_map(|(id, &listed)| listed.then_some(id))
+                    .collect();
+                for (row, bytes, rest) in [
+                    (position.target, &mut buffer.target, &mut buffer.target_rest),
+                    (position.draft, &mut buffer.draft, &mut buffer.draft_rest),
+                ] {
+                    let kept = ids.iter().filter_map(|&id| row.get(id as usize).copied());
+                    encode(kept, layout.dtype, bytes);
+                    rest.extend(
+                        rest_temperatures
+                            .iter()
+                            .map(|&temperature| rest_mass(row, &self.listed, temperature)),
+                    );
+                }
+                buffer.token_ids.push(ids);
+            }
+        }
+        buffer.prompt_id.push(position.prompt_id);
+        buffer.position.push(position.position);
+        buffer.token.push(position.token);
+        buffer.positions += 1;
+        if buffer.target.len() + buffer.draft.len() >= layout.shard_bytes {
+            self.write_shard()?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything appended so far part of the log, for good.
+    ///
+    /// # Errors
+    ///
+    /// If the disk is full or a file cannot be written; the log then is what it
+    /// was after the last commit.
+    pub fn commit(&mut self) -> Result<(), LogError> {
+        if self.buffer.positions > 0 {
+            self.write_shard()?;
+        }
+        let listed = self.index.shards.len();
+        self.index.shards.append(&mut self.pending);
+        self.write_index().inspect_err(|_| {
+            self.pending = self.index.shards.split_off(listed);
+        })
+    }
+
+    fn check_row(&self, name: &str, row: &[f32], number: usize) -> Result<(), LogError> {
+        let path = &self.directory;
+        if row.len() != self.layout.vocabulary {
+            return Err(LogError::row(
+                path,
+                name,
+                number,
+                format!(
+                    "has {} entries; the vocabulary has {}",
+                    row.len(),
+                    self.layout.vocabulary
+                ),
+            ));
+        }
+        let limit = match self.layout.dtype {
+            Dtype::F16 => f16::MAX.to_f32(),
+            Dtype::Bf16 => bf16::MAX.to_f32(),
+            _ => f32::MAX,
+        };
+        if let Some(column) = row.iter().position(|&x| x.is_nan() || x > limit) {
+            return Err(LogError::entry(
+                path,
+                name,
+                number,
+                column,
+                format!(
+                    "is {}; logits are at most {limit} in {} and never NaN{}",
+                    row.get(column).copied().unwrap_or(f32::NAN),
+                    self.layout.dtype,
+                    if limit < f32::MAX {
+                        ", f32 holds larger ones"
+                    } else {
+                        ""
+                    }
+                ),
+            ));
+        }
+        // What a type cannot hold below becomes -inf, which is what such a
+        // number means; one entry has to be left.
+        if row.iter().all(|&x| x < -limit) {
+            return Err(LogError::row(
+                path,
+                name,
+                number,
+                "is -inf at every token, which leaves nothing to draw",
+            ));
+        }
+        Ok(())
+    }
+
+    fn shard_name(&self, number: usize) -> String {
+        format!("shard-{number:05}.{}", self.layout.container.extension())
+    }
+
+    /// Removes what an interrupted process left: shards that are not listed.
+    fn remove_strays(&self) -> Result<(), LogError> {
+        let failed = |source| LogError::File {
+            path: self.directory.clone(),
+            action: "cannot be read",
+            source,
+        };
+        for entry in std::fs::read_dir(&self.directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let ours = name.starts_with("shard-") || name.starts_with(TEMPORARY_PREFIX);
+            if ours && !self.index.shards.iter().any(|shard| shard.file == name) {
+                std::fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_shard(&mut self) -> Result<(), LogError> {
+        let name = self.shard_name(self.next_shard);
+        let path = self.directory.join(&name);
+        let positions = self.buffer.positions;
+        let tensors = self.tensors();
+        let bytes: u64 = tensors.iter().map(|(_, t)| t.data.len() as u64).sum();
+        write_replacing(&self.directory, &path, bytes, |file| {
+            match self.layout.container {
+                Container::Safetensors => write_safetensors(file, &tensors),
+                Container::Npz => write_npz(file, &tensors),
+            }
+        })?;
+        drop(tensors);
+        self.pending.push(ShardEntry {
+            file: name,
+            positions,
+        });
+        self.next_shard += 1;
+        self.buffer = Buffer::default();
+        Ok(())
+    }
+
+    fn tensors(&self) -> Vec<(&'static str, Encoded<'_>)> {
+        let buffer = &self.buffer;
+        let n = buffer.positions;
+        let mut tensors = Vec::new();
+        let rows = |bytes| Encoded {
+            dtype: self.layout.dtype,
+            shape: vec![n, self.layout.vocabulary],
+            data: Cow::Borrowed(bytes),
+        };
+        match &self.layout.tokens {
+            KeptTokens::All => {
+                tensors.push(("target_logits", rows(&buffer.target)));
+                tensors.push(("draft_logits", rows(&buffer.draft)));
+            }
+            KeptTokens::Top {
+                rest_temperatures, ..
+            } => {
+                let width = buffer.token_ids.iter().map(Vec::len).max().unwrap_or(0);
+                let mut ids = Vec::with_capacity(n * width * 4);
+                for row in &buffer.token_ids {
+                    let padding = std::iter::repeat_n(-1, width - row.len());
+                    for id in row.iter().map(|&id| id.cast_signed()).chain(padding) {
+                        ids.extend(id.to_le_bytes());
+                    }
+                }
+                tensors.push((
+                    "token_ids",
+                    Encoded {
+                        dtype: Dtype::I32,
+                        shape: vec![n, width],
+                        data: Cow::Owned(ids),
+                    },
+                ));
+                for (name, bytes) in [
+                    ("target_logits", &buffer.target),
+                    ("draft_logits", &buffer.draft),
+                ] {
+                    tensors.push((
+                        name,
+                        Encoded {
+                            dtype: self.layout.dtype,
+                            shape: vec![n, width],
+                            data: Cow::Owned(padded(
+                                bytes,
+                                &buffer.token_ids,
+                                width,
+                                self.layout.dtype,
+                            )),
+                        },
+                    ));
+                }
+                for (name, rest) in [
+                    ("target_rest", &buffer.target_rest),
+                    ("draft_rest", &buffer.draft_rest),
+                ] {
+                    tensors.push((
+                        name,
+                        Encoded {
+                            dtype: Dtype::F64,
+                            shape: vec![n, rest_temperatures.len()],
+                            data: Cow::Owned(rest.iter().flat_map(|x| x.to_le_bytes()).collect()),
+                        },
+                    ));
+                }
+            }
+        }
+        for (name, values) in [
+            ("prompt_id", &buffer.prompt_id),
+            ("position", &buffer.position),
+            ("token", &buffer.token),
+        ] {
+            tensors.push((
+                name,
+                Encoded {
+                    dtype: Dtype::I64,
+                    shape: vec![n],
+                    data: Cow::Owned(values.iter().flat_map(|x| x.to_le_bytes()).collect()),
+                },
+            ));
+        }
+        tensors
+    }
+
+    fn write_index(&mut self) -> Result<(), LogError> {
+        let path = self.directory.join(INDEX_NAME);
+        let mut text = serde_json::to_vec_pretty(&self.index)
+            .map_err(|error| LogError::format(&path, format!("cannot be written: {error}")))?;
+        text.push(b'\n');
+        write_replacing(&self.directory, &path, text.len() as u64, |file| {
+            file.write_all(&text)
+        })
+    }
+}
+
+const TEMPORARY_PREFIX: &str = ".writing-";
+
+/// Writes a file under a temporary name, syncs it, renames it, and syncs the
+/// directory.
+fn write_replacing(
+    directory: &Path,
+    path: &Path,
+    bytes: u64,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> Result<(), LogError> {
+    let failed = |source| LogError::writing(path, bytes, source);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // Like any file that a program creates; the umask still applies.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let file = builder.tempfile_in(directory).map_err(failed)?;
+    let mut buffered = BufWriter::with_capacity(1 << 20, file.as_file());
+    write(&mut buffered)
+        .and_then(|()| buffered.flush())
+        .map_err(failed)?;
+    drop(buffered);
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    #[cfg(unix)]
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed)?;
+    Ok(())
+}
+
+fn lock(directory: &Path) -> Result<File, LogError> {
+    let path = directory.join(".lock");
+    let file = File::create(&path).map_err(|source| LogError::writing(&path, 0, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LogError::format(
+            directory,
+            "is being written by another process; wait for it or choose another directory",
+        )),
+        Err(TryLockError::Error(source)) => Err(LogError::writing(&path, 0, source)),
+    }
+}
+
+fn check_layout(directory: &Path, layout: &Layout) -> Result<(), LogError> {
+    let refused = |message: String| Err(LogError::format(directory, message));
+    if layout.vocabulary == 0 || i32::try_from(layout.vocabulary).is_err() {
+        return refused(format!(
+            "a vocabulary of {} cannot be written; it is at least 1 and below 2^31",
+            layout.vocabulary
+        ));
+    }
+    if !layout.dtype.is_float() {
+        return refused(format!("rows cannot be written as {}", layout.dtype));
+    }
+    if layout.dtype == Dtype::Bf16 && layout.container == Container::Npz {
+        return refused("NumPy has no bf16; write f16 or f32, or safetensors".to_owned());
+    }
+    if let KeptTokens::Top {
+        count,
+        rest_temperatures,
+    } = &layout.tokens
+    {
+        if *count == 0 {
+            return refused("top-heavy rows keep at least one token".to_owned());
+        }
+        if let Some(t) = rest_temperatures
+            .iter()
+            .find(|t| !(t.is_finite() && **t > 0.0))
+        {
+            return refused(format!(
+                "the mass of the rest is wanted at temperature {t}; temperatures are finite and > 0"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Sum over unlisted i of exp(l_i / t), over the same sum over all i.
+fn rest_mass(row: &[f32], listed: &[bool], temperature: f64) -> f64 {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let (mut kept, mut rest) = (0.0, 0.0);
+    for (&x, &listed) in row.iter().zip(listed) {
+        let mass = ((f64::from(x) - f64::from(largest)) / temperature).exp();
+        if listed {
+            kept += mass;
+        } else {
+            rest += mass;
+        }
+    }
+    rest / (kept + rest)
+}
+
+/// Marks the `count` largest entries; of equal ones, those with smaller ids.
+fn mark_top(row: &[f32], count: usize, order: &mut Vec<u32>, listed: &mut [bool]) {
+    order.clear();
+    order.extend((0..).zip(row).map(|(id, _): (u32, _)| id));
+    let count = count.min(order.len());
+    let key = |id: u32| row.get(id as usize).copied().unwrap_or(f32::NEG_INFINITY);
+    if let Some(last) = count.checked_sub(1).filter(|_| count < order.len()) {
+        order.select_nth_unstable_by(last, |&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
+    }
+    for &id in order.iter().take(count) {
+        // A token that cannot be drawn says nothing.
+        if key(id) > f32::NEG_INFINITY
+            && let Some(mark) = listed.get_mut(id as usize)
+        {
+            *mark = true;
+        }
+    }
+}
+
+fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut Vec<u8>) {
+    match dtype {
+        Dtype::F16 => bytes.extend(row.flat_map(|x| f16::from_f32(x).to_le_bytes())),
+        Dtype::Bf16 => bytes.extend(row.flat_map(|x| bf16::from_f32(x).to_le_bytes())),
+        Dtype::F64 => bytes.extend(row.flat_map(|x| f64::from(x).to_le_bytes())),
+        _ => bytes.extend(row.flat_map(f32::to_le_bytes)),
+    }
+}
+
+/// Ragged rows, each filled up with -inf.
+fn padded(bytes: &[u8], ids: &[Vec<u32>], width: usize, dtype: Dtype) -> Vec<u8> {
+    let mut out = Vec::with_capacity(ids.len() * width * dtype.size());
+    let mut rest = bytes;
+    for row in ids {
+        let (here, after) = rest
+            .split_at_checked(row.len() * dtype.size())
+            .unwrap_or((rest, &[]));
+        rest = after;
+        out.extend(here);
+        encode(
+            std::iter::repeat_n(f32::NEG_INFINITY, width - row.len()),
+            dtype,
+            &mut out,
+        );
+    }
+    out
+}
+
+struct Encoded<'a> {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    data: Cow<'a, [u8]>,
+}
+
+impl View for &Encoded<'_> {
+    fn dtype(&self) -> SafeDtype {
+        match self.dtype {
+            Dtype::F16 => SafeDtype::F16,
+            Dtype::Bf16 => SafeDtype::BF16,
+            Dtype::F32 => SafeDtype::F32,
+            Dtype::F64 => SafeDtype::F64,
+            Dtype::I32 => SafeDtype::I32,
+            Dtype::I64 => SafeDtype::I64,
+        }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(&self.data)
+    }
+
+    fn data_len(&self) -> usize {
+        self.data.len()
+    }
+}
+
+fn write_safetensors(
+    file: &mut impl Write,
+    tensors: &[(&'static str, Encoded<'_>)],
+) -> io::Result<()> {
+    let information = HashMap::from([(
+        METADATA_KEY.to_owned(),
+        format!("{{\"shard_of\": \"{INDEX_NAME}\"}}"),
+    )]);
+    let bytes = safetensors::serialize(
+        tensors.iter().map(|(name, tensor)| (*name, tensor)),
+        Some(information),
+    )
+    .map_err(io::Error::other)?;
+    file.write_all(&bytes)
+}
+
+fn write_npz(file: &mut impl Write, tensors: &[(&'static str, Encoded<'_>)]) -> io::Result<()> {
+    let mut archive = ZipWriter::new(io::Cursor::new(Vec::new()));
+    for (name, tensor) in tensors {
+        let descr = match tensor.dtype {
+            Dtype::F16 => "<f2",
+            Dtype::F32 => "<f4",
+            Dtype::F64 => "<f8",
+            Dtype::I32 => "<i4",
+            Dtype::I64 => "<i8",
+            Dtype::Bf16 => {
+                return Err(io::Error::other(
+                    "NumPy has no bf16; write f16 or f32, or safetensors",
+                ));
+            }
+        };
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(tensor.data.len() > (1 << 31));
+        archive.start_file(format!("{name}.npy"), options)?;
+        archive.write_all(&NpyHeader::bytes(descr, &tensor.shape))?;
+        archive.write_all(&tensor.data)?;
+    }
+    file.write_all(&archive.finish()?.into_inner())
+}

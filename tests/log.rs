@@ -1,0 +1,711 @@
+//! Logs: what is written is read, what NumPy wrote is read, and what is wrong
+//! is named.
+
+use proptest::prelude::*;
+use specgap::log::{
+    Container, Dtype, KeptTokens, Layout, Log, LogError, LogWriter, Metadata, Position, Row,
+    RowKind,
+};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MASKED: f32 = f32::NEG_INFINITY;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/logs")
+        .join(name)
+}
+
+/// Rows with ties, masked tokens and numbers that f16 rounds.
+fn rows(count: usize, vocabulary: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let value = |i: usize| ((i * 7919 + 13) % 1009) as f32 / 37.0 - 9.0;
+    (0..count)
+        .map(|n| {
+            let mut target: Vec<f32> = (0..vocabulary).map(|i| value(n * 31 + i)).collect();
+            let draft = (0..vocabulary).map(|i| value(n * 17 + 3 * i + 1)).collect();
+            target[n % vocabulary] = MASKED;
+            (target, draft)
+        })
+        .collect()
+}
+
+fn write(directory: &Path, layout: Layout, rows: &[(Vec<f32>, Vec<f32>)]) {
+    let mut writer = LogWriter::create(directory, Metadata::default(), layout).unwrap();
+    for (n, (target, draft)) in rows.iter().enumerate() {
+        writer.append(&position(n, target, draft)).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+fn position<'a>(n: usize, target: &'a [f32], draft: &'a [f32]) -> Position<'a> {
+    Position {
+        prompt_id: (n / 3) as i64,
+        position: (n % 3) as i64,
+        token: (n % 5) as i64,
+        target,
+        draft,
+    }
+}
+
+fn rounded(x: f32, dtype: Dtype) -> f64 {
+    match dtype {
+        Dtype::F16 => half::f16::from_f32(x).to_f64(),
+        Dtype::Bf16 => half::bf16::from_f32(x).to_f64(),
+        _ => f64::from(x),
+    }
+}
+
+#[test]
+fn what_is_written_is_read_in_every_layout() {
+    let folder = tempfile::tempdir().unwrap();
+    let vocabulary = 40;
+    let rows = rows(11, vocabulary);
+    let mut made = 0;
+    for container in [Container::Safetensors, Container::Npz] {
+        for dtype in [Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::F64] {
+            if container == Container::Npz && dtype == Dtype::Bf16 {
+                continue;
+            }
+            for top in [None, Some(4), Some(1000)] {
+                let path = folder.path().join(made.to_string());
+                made += 1;
+                let layout = Layout {
+                    dtype,
+                    container,
+                    // Two or three positions a shard.
+                    shard_bytes: 200,
+                    tokens: top.map_or(KeptTokens::All, |count| KeptTokens::Top {
+                        count,
+                        rest_temperatures: vec![1.0, 0.5],
+                    }),
+                    ..Layout::new(vocabulary)
+                };
+                write(&path, layout, &rows);
+                let log = Log::open(&path).unwrap();
+                assert_eq!(log.positions(), 11);
+                assert_eq!(log.vocabulary(), vocabulary);
+                assert_eq!(log.is_top_heavy(), top.is_some());
+                assert_eq!(log.kinds(), (RowKind::Logits, RowKind::Logits));
+                assert_eq!(log.dtypes(), (dtype, dtype));
+                assert!(log.spans(usize::MAX).len() > 1, "several shards");
+                let mut row = Row::default();
+                let mut seen = 0;
+                for span in log.spans(2) {
+                    let chunk = log.chunk(&span).unwrap();
+                    for n in chunk.positions() {
+                        assert_eq!(n, seen);
+                        seen += 1;
+                        chunk.read(n, &mut row).unwrap();
+                        let (target, draft) = &rows[n];
+                        if let Some(count) = top {
+                            assert_eq!(row.token_ids, top_union(target, draft, count));
+                            assert_eq!(row.target_rest.len(), 2);
+                        } else {
+                            assert_eq!(row.target.len(), vocabulary);
+                        }
+                        for place in 0..row.target.len() {
+                            let id = row.token_at(place) as usize;
+                            assert_eq!(row.target[place], rounded(target[id], dtype));
+                            assert_eq!(row.draft[place], rounded(draft[id], dtype));
+                        }
+                        assert_eq!(row.prompt_id, Some((n / 3) as i64));
+                        assert_eq!(row.position, Some((n % 3) as i64));
+                        assert_eq!(row.token, Some((n % 5) as i64));
+                    }
+                }
+                assert_eq!(seen, 11);
+                log.read(7, &mut row).unwrap();
+                assert_eq!(row.position, Some(1));
+                assert!(log.read(11, &mut row).is_err());
+            }
+        }
+    }
+}
+
+/// The reference: a full sort.
+fn top_union(target: &[f32], draft: &[f32], count: usize) -> Vec<u32> {
+    let mut ids: Vec<u32> = Vec::new();
+    for row in [target, draft] {
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
+        ids.extend(
+            order
+                .into_iter()
+                .take(count)
+                .filter(|&i| row[i] > MASKED)
+                .map(|i| i as u32),
+        );
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+#[test]
+fn the_mass_of_the_rest_is_that_of_the_full_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let rows = rows(4, 60);
+    let temperatures = [0.25, 1.0, 1.7];
+    let layout = Layout {
+        tokens: KeptTokens::Top {
+            count: 5,
+            rest_temperatures: temperatures.to_vec(),
+        },
+        ..Layout::new(60)
+    };
+    write(&path, layout, &rows);
+    let log = Log::open(&path).unwrap();
+    assert_eq!(log.metadata().rest_temperatures, temperatures);
+    let mut row = Row::default();
+    for (n, (target, draft)) in rows.iter().enumerate() {
+        log.read(n, &mut row).unwrap();
+        for (full, rest) in [(target, &row.target_rest), (draft, &row.draft_rest)] {
+            for (&t, &rest) in temperatures.iter().zip(rest) {
+                let mass = |x: f32| (f64::from(x) / t).exp();
+                let all: f64 = full.iter().map(|&x| mass(x)).sum();
+                let kept: f64 = row.token_ids.iter().map(|&i| mass(full[i as usize])).sum();
+                assert!((rest - (1.0 - kept / all)).abs() < 1e-12);
+            }
+        }
+    }
+}
+
+#[test]
+fn numpy_archives_are_read_to_the_bit() {
+    let values: HashMap<String, Vec<Vec<Option<f64>>>> =
+        serde_json::from_str(&std::fs::read_to_string(fixture("numpy-values.json")).unwrap())
+            .unwrap();
+    for name in ["numpy-stored.npz", "numpy-compressed.npz"] {
+        let log = Log::open(&fixture(name)).unwrap();
+        assert_eq!((log.positions(), log.vocabulary()), (5, 6));
+        assert_eq!(log.dtypes(), (Dtype::F32, Dtype::F16));
+        assert!(log.has_prompts() && log.has_tokens());
+        let mut row = Row::default();
+        for n in 0..5 {
+            log.read(n, &mut row).unwrap();
+            for (ours, theirs) in [
+                (&row.target, &values["target"]),
+                (&row.draft, &values["draft"]),
+            ] {
+                let theirs: Vec<f64> = theirs[n]
+                    .iter()
+                    .map(|x| x.unwrap_or(f64::NEG_INFINITY))
+                    .collect();
+                assert_eq!(*ours, theirs);
+            }
+        }
+        assert_eq!(row.prompt_id, Some(1));
+        assert_eq!(row.token, Some(3));
+    }
+    let log = Log::open(&fixture("unknown-tensor.npz")).unwrap();
+    assert_eq!(log.ignored_tensors(), ["notes"]);
+    let log = Log::open(&fixture("probabilities.npz")).unwrap();
+    assert_eq!(
+        log.kinds(),
+        (RowKind::Probabilities, RowKind::LogProbabilities)
+    );
+    log.read(2, &mut Row::default()).unwrap();
+}
+
+#[test]
+fn a_writer_that_dies_loses_what_it_did_not_commit_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let rows = rows(9, 20);
+    let layout = Layout {
+        shard_bytes: 100,
+        ..Layout::new(20)
+    };
+    let mut writer = LogWriter::create(&path, Metadata::default(), layout.clone()).unwrap();
+    for (n, (target, draft)) in rows.iter().enumerate().take(4) {
+        writer.append(&position(n, target, draft)).unwrap();
+    }
+    writer.commit().unwrap();
+    for (n, (target, draft)) in rows.iter().enumerate().skip(4) {
+        writer.append(&position(n, target, draft)).unwrap();
+    }
+    // A second writer has to wait.
+    let second = LogWriter::resume(&path, layout.clone()).unwrap_err();
+    assert!(second.to_string().contains("another process"), "{second}");
+    let uncommitted = std::fs::read_dir(&path).unwrap().count();
+    drop(writer);
+    std::fs::write(path.join(".writing-half"), b"half a shard").unwrap();
+
+    assert_eq!(Log::open(&path).unwrap().positions(), 4);
+    let mut writer = LogWriter::resume(&path, layout.clone()).unwrap();
+    assert_eq!(writer.committed(), 4);
+    assert!(std::fs::read_dir(&path).unwrap().count() < uncommitted);
+    for (n, (target, draft)) in rows.iter().enumerate().skip(4) {
+        writer.append(&position(n, target, draft)).unwrap();
+    }
+    writer.commit().unwrap();
+    drop(writer);
+
+    let log = Log::open(&path).unwrap();
+    assert_eq!(log.positions(), 9);
+    let mut row = Row::default();
+    for (n, (target, _)) in rows.iter().enumerate() {
+        log.read(n, &mut row).unwrap();
+        assert_eq!(
+            row.target[(n + 1) % 20],
+            rounded(target[(n + 1) % 20], Dtype::F16)
+        );
+    }
+    let other = LogWriter::resume(&path, Layout::new(21)).unwrap_err();
+    assert!(
+        other.to_string().contains("vocabulary of 20, not 21"),
+        "{other}"
+    );
+    let again = LogWriter::create(&path, Metadata::default(), layout).unwrap_err();
+    assert!(again.to_string().contains("holds a log already"), "{again}");
+}
+
+#[test]
+fn rows_that_cannot_be_written_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = LogWriter::create(
+        &folder.path().join("log"),
+        Metadata::default(),
+        Layout::new(3),
+    )
+    .unwrap();
+    let fine = [0.0, 1.0, 2.0];
+    for (target, draft, expected) in [
+        (
+            &[0.0, f32::NAN, 0.0][..],
+            &fine[..],
+            "target_logits: row 0, column 1: is NaN",
+        ),
+        (
+            &fine,
+            &[0.0, 0.0, f32::INFINITY],
+            "draft_logits: row 0, column 2: is inf",
+        ),
+        (&fine, &[0.0, 0.0, 70_000.0], "f32 holds larger ones"),
+        (
+            &[MASKED; 3],
+            &fine,
+            "target_logits: row 0: is -inf at every token",
+        ),
+        (&[-1e30; 3], &fine, "-inf at every token"),
+        (
+            &fine,
+            &fine[..2],
+            "draft_logits: row 0: has 2 entries; the vocabulary has 3",
+        ),
+    ] {
+        let error = writer.append(&position(0, target, draft)).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    // A mask below the type's range is a mask.
+    writer
+        .append(&position(0, &[0.0, -1e30, 0.0], &fine))
+        .unwrap();
+    writer.commit().unwrap();
+}
+
+/// A safetensors file from (name, type, shape, bytes).
+fn safetensors(tensors: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
+    let mut header = serde_json::Map::new();
+    let mut data = Vec::<u8>::new();
+    for (name, dtype, shape, bytes) in tensors {
+        header.insert(
+            (*name).to_owned(),
+            serde_json::json!({
+                "dtype": dtype, "shape": shape, "data_offsets": [data.len(), data.len() + bytes.len()]
+            }),
+        );
+        data.extend(bytes);
+    }
+    let mut text = serde_json::to_vec(&header).unwrap();
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut file = (text.len() as u64).to_le_bytes().to_vec();
+    file.extend(text);
+    file.extend(data);
+    file
+}
+
+fn f32s(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+fn i64s(values: &[i64]) -> Vec<u8> {
+    values.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Opens and reads everything; the first error.
+fn read_all(name: &str, bytes: Vec<u8>) -> Result<usize, LogError> {
+    let log = Log::from_bytes(Path::new(name), Arc::from(bytes))?;
+    let mut row = Row::default();
+    for span in log.spans(3) {
+        let chunk = log.chunk(&span)?;
+        for n in chunk.positions() {
+            chunk.read(n, &mut row)?;
+        }
+    }
+    Ok(log.positions())
+}
+
+#[test]
+fn every_malformed_log_is_refused_with_its_place() {
+    let fine = f32s(&[0.0, 1.0, 2.0, 3.0]);
+    let draft = ("draft_logits", "F32", &[2, 2][..], fine.clone());
+    let target = ("target_logits", "F32", &[2, 2][..], fine.clone());
+    let pair = |tensor| safetensors(&[tensor, draft.clone()]);
+    let with = |tensor| safetensors(&[target.clone(), draft.clone(), tensor]);
+    let probabilities = |values: &[f32]| pair(("target_probs", "F32", &[2, 2], f32s(values)));
+    let whole = with(("token", "I64", &[2], i64s(&[0, -1])));
+    assert_eq!(read_all("x.safetensors", whole.clone()).unwrap(), 2);
+
+    let mut lying = whole.clone();
+    lying[0..8].copy_from_slice(&u64::MAX.to_le_bytes());
+    let logits = |values: &[f32]| pair(("target_logits", "F32", &[2, 2], f32s(values)));
+    let nan = f32::NAN;
+    for (bytes, expected) in [
+        (
+            whole[..whole.len() - 1].to_vec(),
+            "x.safetensors: is not a whole safetensors file",
+        ),
+        (whole[..5].to_vec(), "is not a whole safetensors file"),
+        (Vec::new(), "is not a whole safetensors file"),
+        (lying, "is not a whole safetensors file"),
+        (
+            logits(&[0.0, 0.0, 0.0, nan]),
+            "target_logits: row 1, column 1: is NaN",
+        ),
+        (
+            logits(&[0.0, f32::INFINITY, 0.0, 0.0]),
+            "target_logits: row 0, column 1: is +inf",
+        ),
+        (
+            logits(&[0.0, 0.0, MASKED, MASKED]),
+            "target_logits: row 1: is -inf at every token",
+        ),
+        (
+            probabilities(&[0.5, 0.5, -0.25, 1.25]),
+            "target_probs: row 1, column 0: is -0.25",
+        ),
+        (
+            probabilities(&[0.5, 0.6, 0.5, 0.5]),
+            "target_probs: row 0: sums to 1.1",
+        ),
+        (
+            probabilities(&[0.0, 0.0, 0.5, 0.5]),
+            "target_probs: row 0: sums to 0",
+        ),
+        (
+            probabilities(&[0.5, 0.5, 0.5, nan]),
+            "target_probs: row 1, column 1: is NaN",
+        ),
+        (
+            pair((
+                "target_logprobs",
+                "F32",
+                &[2, 2],
+                f32s(&[0.0, 0.0, -1.0, -1.0]),
+            )),
+            "target_logprobs: row 0: sums to 2",
+        ),
+        (
+            pair(("target_logits", "F32", &[2, 3], f32s(&[0.0; 6]))),
+            "draft_logits: has V = 2 but target_logits has V = 3",
+        ),
+        (
+            pair(("target_logits", "F32", &[1, 2], f32s(&[0.0; 2]))),
+            "draft_logits: has 2 rows but target_logits has 1",
+        ),
+        (
+            pair(("target_logits", "F32", &[4], fine.clone())),
+            "of shape [N, V]",
+        ),
+        (
+            pair(("target_logits", "I32", &[2, 2], fine.clone())),
+            "rows are floating point",
+        ),
+        (
+            pair(("target_logits", "U8", &[2, 2], vec![0; 4])),
+            "target_logits: has entries of type U8",
+        ),
+        (
+            pair(("target_logit", "F32", &[2, 2], fine.clone())),
+            "target_logits: is missing, and so are target_probs and target_logprobs; the file has \
+             target_logit",
+        ),
+        (
+            with(("target_probs", "F32", &[2, 2], fine.clone())),
+            "target_probs: is a second form of the target's rows",
+        ),
+        (
+            with(("token", "I64", &[2], i64s(&[0, 2]))),
+            "token: row 1, column 0: token 2 is outside",
+        ),
+        (with(("token", "I64", &[1], i64s(&[0]))), "with N = 2"),
+        (
+            with(("prompt_id", "F32", &[2], f32s(&[0.0; 2]))),
+            "prompt_id: is f32",
+        ),
+        (
+            with(("token_ids", "I64", &[2, 2], i64s(&[0, 1, 0, 1]))),
+            "does not say the vocabulary",
+        ),
+        (
+            with(("target_rest", "F64", &[2, 1], vec![0; 16])),
+            "token_ids: is missing although the mass",
+        ),
+        (
+            safetensors(&[
+                ("target_logits", "F32", &[0, 2], vec![]),
+                ("draft_logits", "F32", &[0, 2], vec![]),
+            ]),
+            "has no positions",
+        ),
+        (
+            safetensors(&[
+                ("target_logits", "F32", &[2, 0], vec![]),
+                ("draft_logits", "F32", &[2, 0], vec![]),
+            ]),
+            "has an empty vocabulary",
+        ),
+    ] {
+        let error = read_all("x.safetensors", bytes).unwrap_err().to_string();
+        assert!(
+            error.contains(expected),
+            "{error}\nshould contain {expected}"
+        );
+        assert!(error.starts_with("x.safetensors: "), "{error}");
+    }
+
+    for (name, expected) in [
+        (
+            "fortran-order.npz",
+            "target_logits: is in Fortran (column-major) order",
+        ),
+        (
+            "big-endian.npz",
+            "target_logits: has entries of type NumPy's >f4",
+        ),
+        ("numpy-values.json", "is no log"),
+        ("missing.npz", "cannot be opened"),
+        ("", "has no log.json"),
+    ] {
+        let error = Log::open(&fixture(name)).unwrap_err().to_string();
+        assert!(
+            error.contains(expected),
+            "{error}\nshould contain {expected}"
+        );
+    }
+    let stored = std::fs::read(fixture("numpy-stored.npz")).unwrap();
+    for cut in [0, 3, 100, stored.len() / 2, stored.len() - 1] {
+        let error = read_all("x.npz", stored[..cut].to_vec())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("is not a whole .npz archive"), "{error}");
+    }
+    // A header that claims more rows than its member has.
+    let at = stored.windows(6).position(|w| w == b"(5, 6)").unwrap();
+    let mut lying = stored.clone();
+    lying[at..at + 6].copy_from_slice(b"(9, 6)");
+    let error = read_all("x.npz", lying).unwrap_err().to_string();
+    assert!(error.contains("the header is wrong"), "{error}");
+}
+
+#[test]
+fn a_top_heavy_row_lists_each_token_once_and_within_the_vocabulary() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    for (ids, rest, expected) in [
+        ([0i32, 2, 1, -1], [0.5; 2], None),
+        (
+            [0, 2, 1, 1],
+            [0.5; 2],
+            Some("token_ids: row 1, column 1: token 1 is listed twice"),
+        ),
+        (
+            [0, 3, 1, 0],
+            [0.5; 2],
+            Some("token_ids: row 0, column 1: token 3 is outside"),
+        ),
+        (
+            [-1, 2, 1, 0],
+            [0.5; 2],
+            Some("row 0, column 1: token 2 stands after an unused place"),
+        ),
+        (
+            [-1, -1, 1, 0],
+            [0.5; 2],
+            Some("token_ids: row 0: lists no tokens"),
+        ),
+        (
+            [0, 2, 1, -1],
+            [0.5, 1.5],
+            Some("target_rest: row 1, column 0: 1.5 is no mass"),
+        ),
+    ] {
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        let row = f32s(&[0.0; 4]);
+        std::fs::write(
+            path.join("a.safetensors"),
+            safetensors(&[
+                ("target_logits", "F32", &[2, 2], row.clone()),
+                ("draft_logits", "F32", &[2, 2], row),
+                (
+                    "token_ids",
+                    "I32",
+                    &[2, 2],
+                    ids.iter().flat_map(|x| x.to_le_bytes()).collect(),
+                ),
+                (
+                    "target_rest",
+                    "F64",
+                    &[2, 1],
+                    rest.iter().flat_map(|x: &f64| x.to_le_bytes()).collect(),
+                ),
+            ]),
+        )
+        .unwrap();
+        let index = |file: &str, positions: usize, schema: usize| {
+            serde_json::json!({
+                "schema": schema,
+                "metadata": {"vocabulary": 3, "rest_temperatures": [1.0]},
+                "shards": [{"file": file, "positions": positions}]
+            })
+            .to_string()
+        };
+        std::fs::write(path.join("log.json"), index("a.safetensors", 2, 1)).unwrap();
+        let result = Log::open(&path).and_then(|log| {
+            let mut row = Row::default();
+            log.read(0, &mut row)?;
+            log.read(1, &mut row)
+        });
+        match (expected, result) {
+            (None, result) => result.unwrap(),
+            (Some(expected), result) => {
+                let error = result.unwrap_err().to_string();
+                assert!(
+                    error.contains(expected),
+                    "{error}\nshould contain {expected}"
+                );
+            }
+        }
+        for (text, expected) in [
+            (
+                index("a.safetensors", 3, 1),
+                "has 2 positions where log.json says 3",
+            ),
+            (index("../a.safetensors", 2, 1), "is not a plain file name"),
+            (index("b.safetensors", 2, 1), "cannot be opened"),
+            (index("a.safetensors", 2, 2), "schema is 2"),
+            ("{".to_owned(), "cannot be read"),
+        ] {
+            std::fs::write(path.join("log.json"), text).unwrap();
+            let error = Log::open(&path).unwrap_err().to_string();
+            assert!(
+                error.contains(expected),
+                "{error}\nshould contain {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn padding_is_cut_when_asked_and_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("padded.safetensors");
+    std::fs::write(
+        &path,
+        safetensors(&[
+            ("target_logits", "F32", &[1, 3], f32s(&[1.0, 2.0, 3.0])),
+            ("draft_logits", "F32", &[1, 4], f32s(&[1.0, 2.0, 3.0, 4.0])),
+        ]),
+    )
+    .unwrap();
+    assert!(Log::open(&path).is_err());
+    let log = Log::open_with(&path, Some(3)).unwrap();
+    assert_eq!(log.vocabulary(), 3);
+    let mut row = Row::default();
+    log.read(0, &mut row).unwrap();
+    assert_eq!(row.draft, [1.0, 2.0, 3.0]);
+    for wrong in [0, 4] {
+        assert!(Log::open_with(&path, Some(wrong)).is_err());
+    }
+}
+
+/// A log of each form, as bytes.
+fn whole_files() -> Vec<(&'static str, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(3, 5);
+    let mut files = Vec::new();
+    for (name, container) in [
+        ("x.safetensors", Container::Safetensors),
+        ("x.npz", Container::Npz),
+    ] {
+        let path = folder.path().join(name);
+        let layout = Layout {
+            container,
+            ..Layout::new(5)
+        };
+        write(&path, layout, &rows);
+        let shard = format!("shard-00000{}", &name[1..]);
+        files.push((name, std::fs::read(path.join(shard)).unwrap()));
+    }
+    files.push((
+        "x.npz",
+        std::fs::read(fixture("numpy-compressed.npz")).unwrap(),
+    ));
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Damaged files are read or refused; they never panic.
+    #[test]
+    fn damage_is_refused_or_harmless(
+        file in 0usize..3,
+        cut in any::<prop::sample::Index>(),
+        shorten in prop::bool::weighted(0.2),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        use std::sync::LazyLock;
+        static FILES: LazyLock<Vec<(&'static str, Vec<u8>)>> = LazyLock::new(whole_files);
+        let (name, bytes) = &FILES[file];
+        let mut bytes = bytes.clone();
+        for (place, value) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = value;
+        }
+        if shorten {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        if let Err(error) = read_all(name, bytes) {
+            prop_assert!(error.to_string().starts_with(name));
+        }
+    }
+
+    /// Any f32 rows come back as the log's type rounds them.
+    #[test]
+    fn any_finite_rows_come_back(
+        rows in prop::collection::vec(prop::collection::vec(-6e4f32..6e4, 7), 2..6),
+        dtype in prop::sample::select(vec![Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::F64]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let pairs: Vec<_> = rows.iter().map(|row| {
+            let mut draft = row.clone();
+            draft.reverse();
+            (row.clone(), draft)
+        }).collect();
+        write(&path, Layout { dtype, ..Layout::new(7) }, &pairs);
+        let log = Log::open(&path).unwrap();
+        let mut row = Row::default();
+        for (n, (target, _)) in pairs.iter().enumerate() {
+            log.read(n, &mut row).unwrap();
+            let expected: Vec<f64> = target.iter().map(|&x| rounded(x, dtype)).collect();
+            prop_assert_eq!(&row.target, &expected);
+        }
+    }
+}
