@@ -432,7 +432,7 @@ fn every_malformed_log_is_refused_with_its_place() {
         (
             pair(("target_logit", "F32", &[2, 2], fine.clone())),
             "target_logits: is missing, and so are target_probs and target_logprobs; the file has \
-             target_logit",
+             draft_logits, target_logit",
         ),
         (
             with(("target_probs", "F32", &[2, 2], fine.clone())),
