@@ -1,6 +1,11 @@
 //! From a row of logits to a row of probabilities.
 
+use super::exponential::exp_nonpositive;
 use super::{DistributionError, TwoFloat};
+
+/// Tokens whose weights are summed in plain `f64` before they join the
+/// compensated sum.
+const BLOCK: usize = 512;
 
 /// How a row of logits becomes a distribution: softmax of `logits / temperature`,
 /// cut to the `top_k` most probable tokens, then to the smallest set of most
@@ -56,15 +61,7 @@ impl Softmax {
         if logits.is_empty() {
             return Err(DistributionError::Empty);
         }
-        for (index, &value) in logits.iter().enumerate() {
-            if value.is_nan() || value == f64::INFINITY {
-                return Err(DistributionError::Logit { index, value });
-            }
-        }
-        let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if largest == f64::NEG_INFINITY {
-            return Err(DistributionError::AllMasked);
-        }
+        let largest = largest_logit(logits)?;
         let mut weights: Vec<f64> = logits
             .iter()
             .map(|&logit| ((logit - largest) / self.temperature).exp())
@@ -81,6 +78,67 @@ impl Softmax {
             *weight /= total;
         }
         Ok(weights)
+    }
+
+    /// The same as [`Self::probabilities`], into a row that is used again and
+    /// again: nothing is allocated once `row` has grown to V entries (unless
+    /// `top_k` or `top_p` is set). Takes `f32` or `f64` logits.
+    ///
+    /// # Exactness
+    /// The loops are written to be vectorised and use an exponential of their
+    /// own, so entries may differ from those of [`Self::probabilities`] in the
+    /// last bits. An entry differs from the real-number softmax of the given
+    /// logits by at most `2^-50 + 2^-52 |logit - largest| / temperature`,
+    /// relative, and is 0 where the weight is below e^-690 of the largest (2e-300).
+    /// What is downstream takes the row for what it is: `f64` numbers, to be
+    /// divided by their exact sum.
+    ///
+    /// # Errors
+    /// As for [`Self::probabilities`]; `row` then holds nothing of use.
+    ///
+    /// # Complexity
+    /// O(V): three passes over memory.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::Softmax;
+    /// let mut row = Vec::new();
+    /// Softmax::default().fill(&[0.0f32, f32::NEG_INFINITY, 0.0], &mut row)?;
+    /// assert_eq!(row, [0.5, 0.0, 0.5]);
+    /// # Ok::<(), specgap::distribution::DistributionError>(())
+    /// ```
+    pub fn fill<L: Copy + Into<f64>>(
+        &self,
+        logits: &[L],
+        row: &mut Vec<f64>,
+    ) -> Result<(), DistributionError> {
+        self.check()?;
+        if logits.is_empty() {
+            return Err(DistributionError::Empty);
+        }
+        row.clear();
+        row.extend(logits.iter().map(|&logit| -> f64 { logit.into() }));
+        if self.top_k.is_some() || self.top_p.is_some() {
+            let cut = self.probabilities(row)?;
+            row.copy_from_slice(&cut);
+            return Ok(());
+        }
+        let largest = largest_logit(row)?;
+        let mut total = TwoFloat::ZERO;
+        for block in row.chunks_mut(BLOCK) {
+            if self.temperature == 1.0 {
+                block.iter_mut().for_each(|entry| *entry -= largest);
+            } else {
+                let temperature = self.temperature;
+                block
+                    .iter_mut()
+                    .for_each(|entry| *entry = (*entry - largest) / temperature);
+            }
+            total += exponentials(block);
+        }
+        let scale = 1.0 / total.value();
+        row.iter_mut().for_each(|entry| *entry *= scale);
+        Ok(())
     }
 
     fn check(&self) -> Result<(), DistributionError> {
@@ -124,6 +182,59 @@ impl Softmax {
             weights[token] = 0.0;
         }
     }
+}
+
+/// The largest logit; an error if there is none, or one that is NaN or +inf.
+fn largest_logit(logits: &[f64]) -> Result<f64, DistributionError> {
+    const LANES: usize = 8;
+    let mut largest = [f64::NEG_INFINITY; LANES];
+    let mut legal = [true; LANES];
+    let (blocks, rest) = logits.as_chunks::<LANES>();
+    for block in blocks {
+        for lane in 0..LANES {
+            let value = block[lane];
+            legal[lane] &= value < f64::INFINITY;
+            largest[lane] = if value > largest[lane] {
+                value
+            } else {
+                largest[lane]
+            };
+        }
+    }
+    for (lane, &value) in rest.iter().enumerate() {
+        legal[lane] &= value < f64::INFINITY;
+        largest[lane] = largest[lane].max(value);
+    }
+    if legal != [true; LANES] {
+        for (index, &value) in logits.iter().enumerate() {
+            if value.is_nan() || value == f64::INFINITY {
+                return Err(DistributionError::Logit { index, value });
+            }
+        }
+    }
+    let largest = largest.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY {
+        return Err(DistributionError::AllMasked);
+    }
+    Ok(largest)
+}
+
+/// Replaces non-positive exponents by their exponentials and returns the sum.
+fn exponentials(block: &mut [f64]) -> f64 {
+    const LANES: usize = 8;
+    let mut sums = [0.0; LANES];
+    let (chunks, rest) = block.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            chunk[lane] = exp_nonpositive(chunk[lane]);
+            sums[lane] += chunk[lane];
+        }
+    }
+    for (x, sum) in rest.iter_mut().zip(&mut sums) {
+        *x = exp_nonpositive(*x);
+        *sum += *x;
+    }
+    sums.iter().sum()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! is, a fraction from a problem file stays that fraction, and normalising
 //! divides by the exact sum.
 
+mod exponential;
 mod logits;
 mod rational;
 mod sum;

@@ -1,0 +1,231 @@
+//! Does the scan by buckets find what the exact scan over sorted tokens finds?
+
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap::distribution::{Draft, Rational, Softmax, Target, exact_value};
+use specgap::optimum::bucket_scan::{BucketScan, Rows, ScanError, ScannedRate};
+use specgap::optimum::ratio_scan;
+use specgap::problem::Problem;
+use specgap::scheme::{DistinctConditioned, DraftScheme, WithReplacement};
+
+fn normalised(raw: &[f64]) -> Vec<f64> {
+    let total: f64 = raw.iter().sum();
+    raw.iter().map(|x| x / total).collect()
+}
+
+/// The exact optimum by the sorted scan in rationals, or its enclosure where the
+/// numbers are too long.
+fn check(p: &[f64], q: &[f64], scheme: impl DraftScheme + 'static, found: &ScannedRate) {
+    let name = format!("{} n={} V={}", scheme.name(), scheme.drafts(), p.len());
+    let target = Target::new(p).unwrap();
+    let cut = found.subset.tokens(Rows {
+        target: p,
+        draft: q,
+    });
+    let exactly = exact_affordable(&target, &scheme);
+    let one = Rational::from_integer(1.into());
+    if exactly {
+        let bound = &one + target.exact().mass(&cut) - scheme.inside_exact(&cut);
+        let upper = exact_value(found.rate.upper).unwrap();
+        assert!(
+            bound <= upper,
+            "{name}: the subset proves {bound}, not {upper}"
+        );
+        let problem = Problem::new("scan", target, scheme).unwrap();
+        let optimum = ratio_scan::solve(&problem).unwrap();
+        let truth = optimum.rate.exact.expect("the exact scan");
+        assert!(
+            truth >= exact_value(found.rate.lower).unwrap(),
+            "{name}: {truth} {found:?}"
+        );
+        assert!(truth <= upper, "{name}: {truth} {found:?}");
+    } else {
+        let problem = Problem::new("scan", target, scheme).unwrap();
+        let optimum = ratio_scan::solve(&problem).unwrap();
+        let slack = optimum.rate.width();
+        assert!(
+            (optimum.rate.value - found.rate.value).abs() <= slack + 1e-12,
+            "{name}: {optimum:?} {found:?}"
+        );
+    }
+    assert!(found.rate.width() <= 1e-12, "{name}: {found:?}");
+}
+
+fn exact_affordable(target: &Target, scheme: &dyn DraftScheme) -> bool {
+    target.vocab() as f64 * (scheme.exact_bits() + target.exact_bits() as f64) <= 2.0e6
+}
+
+fn check_all(p: &[f64], q: &[f64], counts: impl IntoIterator<Item = usize>) {
+    let draft = Draft::new(q).unwrap();
+    let mut scan = BucketScan::new();
+    let rows = Rows {
+        target: p,
+        draft: q,
+    };
+    for n in counts {
+        let mut position = scan.load(rows, n.max(8)).unwrap();
+        let found = position.with_replacement(n).unwrap();
+        check(p, q, WithReplacement::new(draft.clone(), n), &found);
+        if n <= p.len() {
+            let found = position.distinct_conditioned(n).unwrap();
+            check(p, q, DistinctConditioned::new(draft.clone(), n), &found);
+        }
+    }
+}
+
+#[test]
+fn every_number_of_drafts() {
+    let p = normalised(&[5.0, 1.0, 3.0, 0.0, 2.0, 1e-9, 4.0]);
+    let q = normalised(&[1.0, 2.0, 3.0, 1.0, 0.0, 1e-9, 1.0]);
+    check_all(&p, &q, 1..=64);
+}
+
+#[test]
+fn adversarial_rows() {
+    let spread: Vec<f64> = (0..12).map(|i| 10f64.powi(-25 * i)).collect();
+    let tower: Vec<f64> = (0..12).map(|i| 10f64.powi(-i)).collect();
+    let mut turned = tower.clone();
+    turned.reverse();
+    let even = vec![1.0; 12];
+    let hot = |i: usize| {
+        let mut row = vec![0.0; 12];
+        row[i] = 1.0;
+        row
+    };
+    let nearly = |i: usize, rest: f64| {
+        let mut row = vec![rest; 12];
+        row[i] = 1.0;
+        row
+    };
+    let rows = [
+        spread,
+        tower,
+        turned,
+        even,
+        hot(0),
+        hot(7),
+        nearly(3, 1e-15),
+        nearly(3, 1e-300),
+        nearly(4, 1e-40),
+        vec![
+            0.0, 1.0, 0.0, 1.0, 1e-300, 2.0, 0.0, 0.0, 1.0, 1e-8, 1e-16, 3.0,
+        ],
+    ];
+    for p in &rows {
+        for q in &rows {
+            check_all(&normalised(p), &normalised(q), 1..=8);
+        }
+    }
+    check_all(&[1.0], &[1.0], [1, 2, 64]);
+    check_all(&[-0.0, 1.0], &[1.0, -0.0], [1, 2]);
+}
+
+#[test]
+fn real_vocabularies() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let mut normal = move || {
+        let radius = (-2.0 * random.random_range(f64::MIN_POSITIVE..1.0).ln()).sqrt();
+        radius * (std::f64::consts::TAU * random.random_range(0.0..1.0)).cos()
+    };
+    for (vocab, width, noise, temperature) in [
+        (49_152, 2.0, 0.8, 1.0),
+        (49_152, 3.0, 0.01, 1.0),
+        (49_152, 4.0, 1.0, 0.3),
+        (49_152, 2.0, 0.0, 1.0),
+        (30_000, 4.0, 1.0, 0.05),
+    ] {
+        let target: Vec<f32> = (0..vocab).map(|_| (width * normal()) as f32).collect();
+        let draft: Vec<f32> = target
+            .iter()
+            .map(|&logit| logit + (noise * normal()) as f32)
+            .collect();
+        let softmax = Softmax {
+            temperature,
+            ..Softmax::default()
+        };
+        let (mut p, mut q) = (Vec::new(), Vec::new());
+        softmax.fill(&target, &mut p).unwrap();
+        softmax.fill(&draft, &mut q).unwrap();
+        check_all(&p, &q, [1, 2, 3, 5, 8]);
+    }
+}
+
+#[test]
+fn what_cannot_be_scanned_is_refused() {
+    let mut scan = BucketScan::new();
+    let mut refused = |target: &[f64], draft: &[f64], drafts: usize| {
+        scan.load(Rows { target, draft }, drafts).unwrap_err()
+    };
+    assert_eq!(
+        refused(&[0.5, -0.5, 1.0], &[1.0, 0.0, 0.0], 2).to_string(),
+        "target: entry 1 is -0.5; probabilities must be >= 0"
+    );
+    assert_eq!(
+        refused(&[1.0, 0.0], &[1.0, f64::NAN], 2).to_string(),
+        "draft: entry 1 is NaN; probabilities must be finite"
+    );
+    for bad in [f64::INFINITY, 3.0, f64::NAN, 0.5] {
+        let error = refused(&[1.0, 0.0], &[0.0, bad], 2);
+        assert!(matches!(error, ScanError::Draft(_)), "{bad}: {error}");
+    }
+    assert!(matches!(refused(&[], &[], 2), ScanError::Target(_)));
+    assert!(matches!(
+        refused(&[1.0], &[0.5, 0.5], 2),
+        ScanError::Lengths { .. }
+    ));
+    assert!(matches!(
+        refused(&[1.0], &[1.0], 0),
+        ScanError::Drafts { .. }
+    ));
+    assert!(matches!(
+        refused(&[1.0], &[1.0], 65),
+        ScanError::Drafts { .. }
+    ));
+    let rows = Rows {
+        target: &[1.0],
+        draft: &[1.0],
+    };
+    let mut position = scan.load(rows, 3).unwrap();
+    assert!(position.with_replacement(4).is_err());
+    assert!(position.distinct_conditioned(0).is_err());
+}
+
+/// Weights over 300 decades, with zeros and repeated values.
+fn wild_row(vocab: usize) -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec(
+        prop_oneof![
+            2 => 0.0f64..1.0,
+            1 => Just(0.0),
+            1 => (1u32..5).prop_map(f64::from),
+            1 => (-300.0f64..0.0).prop_map(|e| 10f64.powf(e)),
+            1 => (-16.0f64..0.0).prop_map(|e| 10f64.powf(e)),
+        ],
+        vocab,
+    )
+    .prop_filter("some mass", |row| row.iter().sum::<f64>() > 1e-3)
+}
+
+fn wild_rows() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
+    (1usize..24).prop_flat_map(|vocab| (wild_row(vocab), wild_row(vocab)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_enclosure_holds_the_exact_optimum((p, q) in wild_rows(), n in 1usize..=12) {
+        check_all(&normalised(&p), &normalised(&q), [n]);
+    }
+
+    #[test]
+    fn nearly_equal_rows(
+        p in prop::collection::vec(0.1f64..1.0, 2..200),
+        seed in any::<u64>(),
+        n in 1usize..=8,
+    ) {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let q: Vec<f64> = p.iter().map(|x| x * random.random_range(0.99..1.01)).collect();
+        check_all(&normalised(&p), &normalised(&q), [n]);
+    }
+}
