@@ -85,6 +85,7 @@ pub mod claims;
 pub mod cli;
 pub mod distribution;
 pub mod enclosure;
+pub mod gap;
 pub mod log;
 pub mod lp;
 pub mod optimum;

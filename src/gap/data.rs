@@ -1,0 +1,264 @@
+//! What a gap report says, as data: `report.json` is this, serialised.
+
+use crate::log::Metadata;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of `report.json`.
+pub const SCHEMA: u32 = 1;
+
+/// The acceptance and gap report of one or more logs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GapReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `specgap`, with its version.
+    pub tool: String,
+    /// The command that made it, without paths of the machine.
+    pub command: String,
+    /// The seed of whatever is random.
+    pub seed: u64,
+    /// Where the rows come from.
+    pub logs: Vec<LogSummary>,
+    /// N, over all logs.
+    pub positions: usize,
+    /// Independent units of the intervals: prompts, or positions where a log
+    /// does not name prompts.
+    pub clusters: usize,
+    /// `prompt` or `position`.
+    pub cluster_unit: String,
+    /// What every metric means, by its name.
+    pub definitions: BTreeMap<String, String>,
+    /// Sum over tokens of min(p, q), a temperature each.
+    pub overlap: Vec<OverlapRow>,
+    /// One entry for each (temperature, drafts, scheme).
+    pub cells: Vec<Cell>,
+    /// Differences between verifiers on the same positions.
+    pub comparisons: Vec<Comparison>,
+    /// How far the published formula for drafts without replacement is off.
+    pub published_formula: Vec<FormulaError>,
+    /// Bounds on blocks, from the tokens that were sampled.
+    pub blocks: Vec<BlockEstimate>,
+    /// Where in the text the gap lies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strip: Option<Strip>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+}
+
+/// One log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogSummary {
+    /// Its file or folder, without the folders around it.
+    pub name: String,
+    /// N.
+    pub positions: usize,
+    /// V.
+    pub vocabulary: usize,
+    /// `full` or `top-heavy`.
+    pub rows: String,
+    /// The most tokens that a row lists.
+    pub listed: usize,
+    /// The entries' type in the target's and the draft's rows.
+    pub dtypes: [String; 2],
+    /// Mass that top-heavy rows do not list, a temperature each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rest: Vec<RestMass>,
+    /// Tensors in its files that specgap does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_tensors: Vec<String>,
+    /// What it says of itself, without the texts of tokens.
+    pub metadata: Metadata,
+}
+
+/// Mass outside the listed tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RestMass {
+    /// At this temperature.
+    pub temperature: f64,
+    /// Of the target, mean over positions.
+    pub target_mean: f64,
+    /// Of the target, at most.
+    pub target_max: f64,
+    /// Of the draft, mean over positions.
+    pub draft_mean: f64,
+    /// Of the draft, at most.
+    pub draft_max: f64,
+}
+
+/// A mean over positions with its interval, clustered by prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Mean over positions.
+    pub mean: f64,
+    /// 95% confidence interval of the mean; the mean itself twice if there is
+    /// one cluster only.
+    pub ci95: [f64; 2],
+}
+
+/// Sum of min(p, q).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverlapRow {
+    /// At this temperature.
+    pub temperature: f64,
+    /// The mean.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// Values at fixed shares of the positions.
+    pub quantiles: BTreeMap<String, f64>,
+}
+
+/// One (temperature, drafts, scheme).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Applied to target and draft alike.
+    pub temperature: f64,
+    /// n.
+    pub drafts: usize,
+    /// How the drafts are drawn.
+    pub scheme: String,
+    /// alpha*.
+    pub optimal_acceptance_rate: Optimum,
+    /// Verifiers that are lossless under the scheme.
+    pub verifiers: Vec<VerifierRow>,
+}
+
+/// alpha* over the positions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Optimum {
+    /// The mean.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// `enclosed`, or `upper-bound` where its optimality is a conjecture.
+    pub kind: String,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
+    /// Why it is the optimum.
+    pub status: String,
+    /// Values at fixed shares of the positions.
+    pub quantiles: BTreeMap<String, f64>,
+}
+
+/// One verifier in a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VerifierRow {
+    /// Its name.
+    pub name: String,
+    /// How often its output is one of the drafts.
+    pub acceptance: Estimate,
+    /// `exact`, `enclosed` or `monte-carlo`.
+    pub kind: String,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
+    /// alpha* minus its acceptance.
+    pub gap: Gap,
+    /// Two-sided p-value of the paired test that its gap is 0 on average
+    /// (Student's t over clusters); 1 if the gap is 0 everywhere.
+    pub p_value: f64,
+}
+
+/// alpha* minus acceptance over the positions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The mean.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// Values at fixed shares of the positions.
+    pub quantiles: BTreeMap<String, f64>,
+    /// The largest gap of any position.
+    pub max: f64,
+    /// Positions with a gap in each bin of [`HISTOGRAM_EDGES`].
+    pub histogram: Vec<u64>,
+}
+
+/// Edges of the bins of a gap histogram: bin k holds gaps from edge k (at
+/// least) to edge k + 1 (below); the last bin holds its upper edge too.
+pub const HISTOGRAM_EDGES: [f64; 15] = [
+    -1.0, 1e-6, 1e-5, 1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0,
+];
+
+/// A paired difference of two verifiers' acceptance on the same positions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Applied to target and draft alike.
+    pub temperature: f64,
+    /// n.
+    pub drafts: usize,
+    /// `scheme/verifier` whose acceptance is subtracted from.
+    pub first: String,
+    /// `scheme/verifier` that is subtracted.
+    pub second: String,
+    /// Mean difference.
+    pub difference: Estimate,
+    /// Two-sided p-value (Student's t over clusters).
+    pub p_value: f64,
+    /// The same after Holm's correction for all comparisons of the report.
+    pub p_holm: f64,
+}
+
+/// The published optimum without replacement against the sequential law's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FormulaError {
+    /// Applied to target and draft alike.
+    pub temperature: f64,
+    /// n.
+    pub drafts: usize,
+    /// Published value minus the value for the sequential law, mean.
+    pub difference: Estimate,
+    /// The largest at any position.
+    pub max: f64,
+    /// The smallest at any position.
+    pub min: f64,
+}
+
+/// Bounds on a block of draft tokens, estimated along sampled text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockEstimate {
+    /// The temperature the tokens were sampled at; none other can be estimated.
+    pub temperature: f64,
+    /// L.
+    pub length: usize,
+    /// K.
+    pub drafts: usize,
+    /// What it is: `block-optimum` (K = 1) or `lemma-5.1`.
+    pub metric: String,
+    /// Expected accepted tokens, bonus excluded.
+    pub expected_accepted_length: Estimate,
+    /// Blocks that the mean is over.
+    pub blocks: usize,
+}
+
+/// Tokens with the gap at each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Strip {
+    /// Applied to target and draft alike.
+    pub temperature: f64,
+    /// n.
+    pub drafts: usize,
+    /// How the drafts are drawn.
+    pub scheme: String,
+    /// Whose gap it is.
+    pub verifier: String,
+    /// The texts.
+    pub texts: Vec<StripText>,
+}
+
+/// One generated text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StripText {
+    /// The prompt's name.
+    pub prompt: String,
+    /// Its tokens.
+    pub tokens: Vec<StripToken>,
+}
+
+/// One token, and how the draft would have done there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StripToken {
+    /// What the token looks like.
+    pub text: String,
+    /// alpha* at its position.
+    pub optimum: f64,
+    /// The verifier's acceptance.
+    pub acceptance: f64,
+}
