@@ -4,6 +4,7 @@ mod batch;
 mod block;
 mod certify;
 mod check;
+mod gap;
 mod output;
 mod solve;
 mod verify;
@@ -66,6 +67,8 @@ enum Command {
     Block(block::BlockArgs),
     /// The claims ledger and every shipped problem, against a baseline.
     Check(check::CheckArgs),
+    /// Logged rows of real models to a report: every verifier's gap to its optimum.
+    Gap(gap::GapArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -91,6 +94,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
+        Command::Gap(args) => gap::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {

@@ -30,6 +30,15 @@ pub enum CliError {
         /// What is wrong.
         message: String,
     },
+    /// Logged rows cannot be measured.
+    #[error(transparent)]
+    Gap(#[from] crate::gap::GapError),
+    /// Something that cannot fail did.
+    #[error("internal error: {message}; please report this as a bug")]
+    Internal {
+        /// What failed.
+        message: String,
+    },
     /// The output cannot be written.
     #[error("output: {0}")]
     Output(#[from] io::Error),
@@ -42,7 +51,7 @@ impl CliError {
     /// 2 for bad input, 3 for a bug.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Json(_) => 3,
+            Self::Json(_) | Self::Internal { .. } => 3,
             _ => 2,
         }
     }

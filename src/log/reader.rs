@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What the entries of the rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RowKind {
     /// Natural logarithms up to a constant of the row: `*_logits`.
+    #[default]
     Logits,
     /// Probabilities: `*_probs`.
     Probabilities,
@@ -118,6 +119,10 @@ pub struct Row {
     pub target: Vec<f64>,
     /// The draft's row.
     pub draft: Vec<f64>,
+    /// What the target's entries are.
+    pub target_kind: RowKind,
+    /// What the draft's entries are.
+    pub draft_kind: RowKind,
     /// Ids of the listed tokens; empty for a full row.
     pub token_ids: Vec<u32>,
     /// Target mass of the tokens that are not listed, for each of the
@@ -817,6 +822,8 @@ impl Chunk<'_> {
         } = row;
         self.target.floats(number, listed, scratch, target);
         self.draft.floats(number, listed, scratch, draft);
+        row.target_kind = shard.target_kind;
+        row.draft_kind = shard.draft_kind;
         let full = self.token_ids.is_none();
         check(shard, &self.target, shard.target_kind, number, target, full)?;
         check(shard, &self.draft, shard.draft_kind, number, draft, full)?;
@@ -943,12 +950,22 @@ fn check(
     full: bool,
 ) -> Result<(), LogError> {
     let name = &window.tensor.name;
-    // One pass without branches for rows that are in order.
-    let (largest, bad) = entries
-        .iter()
-        .fold((f64::NEG_INFINITY, false), |(largest, bad), &x| {
-            (largest.max(x), bad | x.is_nan())
-        });
+    // One pass in eight lanes, so that it is no longer than reading the row.
+    let mut largest = [f64::NEG_INFINITY; 8];
+    let mut bad = [false; 8];
+    let (chunks, rest) = entries.as_chunks::<8>();
+    for chunk in chunks {
+        for lane in 0..8 {
+            let x = chunk[lane];
+            bad[lane] |= x.is_nan();
+            largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+        }
+    }
+    let bad = bad.contains(&true) || rest.iter().any(|x| x.is_nan());
+    let largest = largest
+        .into_iter()
+        .chain(rest.iter().copied())
+        .fold(f64::NEG_INFINITY, f64::max);
     if bad || largest == f64::INFINITY {
         let column = entries
             .iter()

@@ -1,0 +1,250 @@
+//! `specgap gap`: logged rows to a report.
+
+use super::output::{CliError, progress, width, write_whole};
+use super::{Common, Format, Verdict};
+use crate::gap::{self, GapError, GapReport, Settings};
+use crate::log::Log;
+use crate::report;
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Arguments of `specgap gap`.
+#[derive(Args, Debug)]
+pub struct GapArgs {
+    /// Logs: .safetensors or .npz files, or directories with a log.json.
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Keep the first N tokens of every row, where models differ by padding.
+    #[arg(long, value_name = "N")]
+    vocab: Option<usize>,
+    /// Write report.html, report.md, report.json and the plots here.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Exit with 1 if a number of this report.json is missing or left its interval.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+}
+
+/// What to measure; shared with `specgap demo`.
+#[derive(Args, Debug)]
+pub struct MeasureArgs {
+    /// Numbers of drafts, 1 to 64.
+    #[arg(
+        long,
+        value_name = "N,...",
+        value_delimiter = ',',
+        default_value = "2,3,4"
+    )]
+    drafts: Vec<usize>,
+    /// Temperatures of target and draft.
+    #[arg(
+        long,
+        value_name = "T,...",
+        value_delimiter = ',',
+        default_value = "0.7,1.0"
+    )]
+    temperature: Vec<f64>,
+    /// Length L of the blocks whose bounds are estimated from sampled text.
+    #[arg(long, value_name = "L", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=64))]
+    block_length: u16,
+}
+
+pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
+    // Everything that can be refused is, before the long part.
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let logs = args
+        .logs
+        .iter()
+        .map(|path| Log::open_with(path, args.vocab))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(GapError::from)?;
+    let names: Vec<String> = args
+        .logs
+        .iter()
+        .map(|path| {
+            path.file_name().map_or_else(
+                || path.display().to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            )
+        })
+        .collect();
+    let report = measure(
+        &logs,
+        &args.measure,
+        &format!("specgap gap {}", names.join(" ")),
+        args.vocab,
+        common,
+    )?;
+    let verdict = match (&args.baseline, baseline) {
+        (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
+        _ => Verdict::Agrees,
+    };
+    finish(&report, args.out.as_deref(), common)?;
+    Ok(verdict)
+}
+
+/// Measures logs, with a progress bar and a line on how long it took.
+pub(super) fn measure(
+    logs: &[Log],
+    args: &MeasureArgs,
+    command: &str,
+    vocab: Option<usize>,
+    common: &Common,
+) -> Result<GapReport, CliError> {
+    let mut settings = Settings::new(&args.temperature, &args.drafts, common.seed)?;
+    settings.block_length = usize::from(args.block_length);
+    let list = |values: Vec<String>| values.join(",");
+    let command = format!(
+        "{command} --drafts {} --temperature {}{}{}{}",
+        list(settings.drafts.iter().map(ToString::to_string).collect()),
+        list(
+            settings
+                .temperatures
+                .iter()
+                .map(|t| format!("{t:?}"))
+                .collect()
+        ),
+        if settings.block_length == 5 {
+            String::new()
+        } else {
+            format!(" --block-length {}", settings.block_length)
+        },
+        vocab.map_or_else(String::new, |n| format!(" --vocab {n}")),
+        if common.seed == 0 {
+            String::new()
+        } else {
+            format!(" --seed {}", common.seed)
+        },
+    );
+    let total = logs.iter().map(Log::positions).sum();
+    let people = common.format == Format::Text && !common.quiet;
+    let bar = progress(total, people, "positions");
+    let start = Instant::now();
+    let report = gap::measure(logs, &settings, &command, &|done| bar.inc(done as u64))?;
+    bar.finish_and_clear();
+    if people {
+        let seconds = start.elapsed().as_secs_f64();
+        eprintln!(
+            "{total} positions in {seconds:.1} s: {:.1} a second on {} threads",
+            total as f64 / seconds.max(1e-9),
+            rayon::current_num_threads()
+        );
+    }
+    Ok(report)
+}
+
+/// Prints a report, and writes its files if a folder is named.
+pub(super) fn finish(
+    report: &GapReport,
+    out: Option<&Path>,
+    common: &Common,
+) -> Result<(), CliError> {
+    if let Some(folder) = out {
+        write_files(report, folder)?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    match common.format {
+        Format::Json => {
+            serde_json::to_writer(&mut stdout, report)?;
+            writeln!(stdout)?;
+        }
+        Format::Text => {
+            if !common.quiet {
+                write!(stdout, "{}", report::gap::text(report, width()))?;
+            }
+            if let Some(folder) = out {
+                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(folder).map_err(|source| CliError::File {
+        path: folder.to_owned(),
+        action: "cannot be made",
+        source,
+    })?;
+    let pictures = report::gap::pictures(report).map_err(|error| CliError::Internal {
+        message: error.to_string(),
+    })?;
+    for picture in &pictures {
+        write_whole(
+            &folder.join(format!("{}.svg", picture.name)),
+            picture.svg.as_bytes(),
+        )?;
+        write_whole(&folder.join(format!("{}.png", picture.name)), &picture.png)?;
+    }
+    let mut json = serde_json::to_vec_pretty(report)?;
+    json.push(b'\n');
+    write_whole(&folder.join("report.json"), &json)?;
+    write_whole(
+        &folder.join("report.md"),
+        report::gap::markdown(report, &pictures).as_bytes(),
+    )?;
+    // Last, so that a report.html has everything beside it.
+    write_whole(
+        &folder.join("report.html"),
+        report::gap::html(report, &pictures).as_bytes(),
+    )
+}
+
+fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })?;
+    let refused = |message: String| CliError::Input {
+        path: path.to_owned(),
+        message,
+    };
+    let mut deserializer = serde_json::Deserializer::from_str(&text);
+    let report: GapReport =
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            refused(format!(
+                "is no report.json of specgap gap: {}: {}",
+                error.path(),
+                error.inner()
+            ))
+        })?;
+    if report.schema != gap::SCHEMA {
+        return Err(refused(format!(
+            "schema is {}; this version of specgap compares with {}",
+            report.schema,
+            gap::SCHEMA
+        )));
+    }
+    Ok(report)
+}
+
+fn compare(report: &GapReport, path: &Path, baseline: &GapReport) -> Result<Verdict, CliError> {
+    let regressions = gap::regressions(report, baseline);
+    let mut stderr = std::io::stderr().lock();
+    for regression in &regressions {
+        let [low, high] = regression.interval;
+        let now = regression
+            .now
+            .map_or("is missing".to_owned(), |x| format!("is {x:.6}"));
+        writeln!(
+            stderr,
+            "regression: {} {now}; the baseline has [{low:.6}, {high:.6}]",
+            regression.what
+        )?;
+    }
+    if regressions.is_empty() {
+        writeln!(
+            stderr,
+            "baseline {}: every number is in its interval",
+            path.display()
+        )?;
+        Ok(Verdict::Agrees)
+    } else {
+        Ok(Verdict::Disagrees)
+    }
+}

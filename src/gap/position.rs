@@ -1,0 +1,304 @@
+//! All rates of one position.
+
+use super::metric::{Metric, Place, SCHEMES, fits};
+use super::{GapError, Settings};
+use crate::distribution::{Draft, Softmax, Target, compensated_sum};
+use crate::log::{Log, Row, RowKind};
+use crate::optimum::bucket_scan::BucketScan;
+use crate::optimum::{bucket_scan, ratio_scan};
+use crate::problem::Problem;
+use crate::scheme::{Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement};
+use crate::verifier::{Rate, RrsWo, RrsWoSettings, Verifier, VerifierName, verifier};
+use std::collections::HashMap;
+
+/// A number with the width of its enclosure.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Value {
+    pub value: f64,
+    pub width: f64,
+    pub monte_carlo: bool,
+}
+
+impl Value {
+    fn between(value: f64, lower: f64, upper: f64) -> Self {
+        Self {
+            value,
+            width: upper - lower,
+            monte_carlo: false,
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            value: self.value - other.value,
+            width: self.width + other.width,
+            monte_carlo: self.monte_carlo || other.monte_carlo,
+        }
+    }
+}
+
+impl From<Rate> for Value {
+    fn from(rate: Rate) -> Self {
+        Self {
+            value: rate.value(),
+            width: rate.width(),
+            monte_carlo: rate.kind() == "monte-carlo",
+        }
+    }
+}
+
+/// Room for one position at a time; one a thread.
+#[derive(Debug, Default)]
+pub(super) struct Workspace {
+    pub row: Row,
+    logits: Vec<f64>,
+    target: Vec<f64>,
+    draft: Vec<f64>,
+    scan: BucketScan,
+    rates: HashMap<Metric, Value>,
+    /// ln of q/p at the sampled token, if asked for.
+    pub log_ratio: Option<f64>,
+}
+
+/// Computes every metric of the position in `workspace.row`.
+pub(super) fn evaluate(
+    log: &Log,
+    number: usize,
+    settings: &Settings,
+    metrics: &[Metric],
+    sampled_at: Option<usize>,
+    workspace: &mut Workspace,
+) -> Result<Vec<Value>, GapError> {
+    let refused = |message: String| GapError::Position {
+        log: log.path().to_owned(),
+        position: number,
+        message,
+    };
+    let Workspace {
+        row,
+        logits,
+        target,
+        draft,
+        scan,
+        rates,
+        log_ratio,
+    } = workspace;
+    rates.clear();
+    *log_ratio = None;
+    let listed = row.target.len();
+    if let Some(&most) = settings.drafts.iter().max().filter(|&&n| n > listed) {
+        return Err(refused(format!(
+            "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for"
+        )));
+    }
+    for (column, (&target, &draft)) in row.target_rest.iter().zip(&row.draft_rest).enumerate() {
+        let plain = |value| Value::between(value, value, value);
+        rates.insert(Metric::TargetRest { column }, plain(target));
+        rates.insert(Metric::DraftRest { column }, plain(draft));
+    }
+    for (temperature, &degrees) in settings.temperatures.iter().enumerate() {
+        let rule = Softmax {
+            temperature: degrees / log.metadata().temperature_applied,
+            ..Softmax::default()
+        };
+        probabilities(&row.target, row.target_kind, &rule, logits, target)
+            .map_err(|error| refused(format!("target: {error}")))?;
+        probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
+            .map_err(|error| refused(format!("draft: {error}")))?;
+        if sampled_at == Some(temperature) {
+            *log_ratio = sampled_ratio(row, target, draft);
+        }
+        let one = target.iter().zip(draft.iter()).map(|(&p, &q)| p.min(q));
+        let overlap = compensated_sum(one).min(1.0);
+        // Entries are good to a few ulps relative, and they sum to 1.
+        let margin = 8.0 * f64::EPSILON;
+        rates.insert(
+            Metric::Overlap { temperature },
+            Value::between(overlap, overlap - margin, overlap + margin),
+        );
+        let p = Target::new(target).map_err(|error| refused(format!("target: {error}")))?;
+        let q = Draft::new(draft).map_err(|error| refused(format!("draft: {error}")))?;
+        let most = settings.drafts.iter().copied().max().unwrap_or(1);
+        let mut at = scan
+            .load(bucket_scan::Rows { target, draft }, most)
+            .map_err(|error| refused(error.to_string()))?;
+        for &drafts in &settings.drafts {
+            let place = Place {
+                temperature,
+                drafts,
+            };
+            for scheme in SCHEMES.into_iter().filter(|&s| fits(s, drafts)) {
+                let scanned = |rate: crate::enclosure::Enclosure| {
+                    Value::between(rate.value, rate.lower, rate.upper)
+                };
+                let value = match scheme {
+                    SchemeName::WithReplacement => scanned(
+                        at.with_replacement(drafts)
+                            .map_err(|error| refused(error.to_string()))?
+                            .rate,
+                    ),
+                    SchemeName::DistinctConditioned => scanned(
+                        at.distinct_conditioned(drafts)
+                            .map_err(|error| refused(error.to_string()))?
+                            .rate,
+                    ),
+                    SchemeName::WithoutReplacement => {
+                        let problem = problem(&p, WithoutReplacement::new(q.clone(), drafts))
+                            .map_err(&refused)?;
+                        sequential_optimum(&problem).map_err(&refused)?
+                    }
+                    _ => fixed_tokens_optimum(target, draft, drafts - 1),
+                };
+                rates.insert(Metric::Optimum { place, scheme }, value);
+            }
+            for (scheme, name) in settings.rules(drafts) {
+                let problem = match scheme {
+                    SchemeName::WithReplacement => {
+                        problem(&p, WithReplacement::new(q.clone(), drafts))
+                    }
+                    SchemeName::WithoutReplacement => {
+                        problem(&p, WithoutReplacement::new(q.clone(), drafts))
+                    }
+                    SchemeName::Greedy => problem(&p, Greedy::new(q.clone(), drafts)),
+                    _ => problem(&p, Hub::new(q.clone())),
+                }
+                .map_err(&refused)?;
+                let rate = match name {
+                    VerifierName::RrsWo => {
+                        let budget = RrsWoSettings {
+                            seed: settings.seed
+                                ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                            ..RrsWoSettings::default()
+                        };
+                        RrsWo::with_settings(&problem, budget).map(|rule| rule.acceptance())
+                    }
+                    _ => verifier(name, &problem).map(|rule| rule.acceptance()),
+                }
+                .map_err(|error| refused(error.to_string()))?;
+                rates.insert(
+                    Metric::Acceptance {
+                        place,
+                        rule: (scheme, name),
+                    },
+                    rate.membership.into(),
+                );
+            }
+        }
+    }
+    let rate = |metric: Metric| {
+        rates
+            .get(&metric)
+            .copied()
+            .ok_or_else(|| refused(format!("internal error: {metric:?} was not computed")))
+    };
+    metrics
+        .iter()
+        .map(|&metric| match metric {
+            Metric::Gap { place, rule } => {
+                let scheme = rule.0;
+                Ok(rate(Metric::Optimum { place, scheme })?
+                    .minus(rate(Metric::Acceptance { place, rule })?))
+            }
+            Metric::Difference {
+                place,
+                first,
+                second,
+            } => Ok(rate(Metric::Acceptance { place, rule: first })?.minus(rate(
+                Metric::Acceptance {
+                    place,
+                    rule: second,
+                },
+            )?)),
+            Metric::FormulaError { place } => {
+                let optimum = |scheme| rate(Metric::Optimum { place, scheme });
+                Ok(optimum(SchemeName::DistinctConditioned)?
+                    .minus(optimum(SchemeName::WithoutReplacement)?))
+            }
+            metric => rate(metric),
+        })
+        .collect()
+}
+
+fn problem(
+    target: &Target,
+    scheme: impl crate::scheme::DraftScheme + 'static,
+) -> Result<Problem, String> {
+    Problem::new("", target.clone(), scheme).map_err(|error| error.to_string())
+}
+
+/// A logged row as probabilities at a temperature.
+fn probabilities(
+    row: &[f64],
+    kind: RowKind,
+    rule: &Softmax,
+    logits: &mut Vec<f64>,
+    out: &mut Vec<f64>,
+) -> Result<(), crate::distribution::DistributionError> {
+    if kind != RowKind::Probabilities {
+        return rule.fill(row, out);
+    }
+    if rule.temperature == 1.0 {
+        // As they are, but for what their type rounded.
+        let total = compensated_sum(row.iter().copied());
+        out.clear();
+        out.extend(row.iter().map(|x| x / total));
+        return Ok(());
+    }
+    logits.clear();
+    logits.extend(row.iter().map(|x| x.ln()));
+    rule.fill(logits, out)
+}
+
+/// ln q/p at the sampled token; `None` if it is unknown or not listed.
+fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64]) -> Option<f64> {
+    let token = u32::try_from(row.token?).ok()?;
+    let place = if row.token_ids.is_empty() {
+        token as usize
+    } else {
+        row.token_ids.iter().position(|&id| id == token)?
+    };
+    let (p, q) = (*target.get(place)?, *draft.get(place)?);
+    (p > 0.0).then(|| q.ln() - p.ln())
+}
+
+/// The value of the best cut of sequential draws without replacement: an upper
+/// bound of alpha* by any prefix, and equal to it if the scan's conjecture holds.
+fn sequential_optimum(problem: &Problem) -> Result<Value, String> {
+    let rate = ratio_scan::solve(problem)
+        .ok_or("the ratio scan does not apply to these drafts")?
+        .rate;
+    Ok(Value::between(rate.upper, rate.upper, rate.upper))
+}
+
+/// alpha* where all drafts but the last are fixed tokens: the k most probable
+/// ones of q, the last being drawn from the others.
+///
+/// By the cut: only sets H that hold the fixed tokens can be left with nothing
+/// but drafts inside, and then `P(H) - Q(H) = p(top) + sum over the other i in H
+/// of p_i - q_i/(1 - q(top))`, smallest where H takes every negative term. The
+/// verifiers `greedy` and `spechub` reach the same number from the other side,
+/// by summing what they accept.
+fn fixed_tokens_optimum(target: &[f64], draft: &[f64], fixed: usize) -> Value {
+    let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
+    let fixed = fixed.min(order.len());
+    if fixed > 0 && fixed < order.len() {
+        order.select_nth_unstable_by(fixed - 1, |&a, &b| {
+            draft[b].total_cmp(&draft[a]).then(a.cmp(&b))
+        });
+    }
+    let (top, others) = order.split_at(fixed);
+    let held = compensated_sum(top.iter().map(|&i| target[i]));
+    let rest = compensated_sum(others.iter().map(|&i| draft[i]));
+    let margin = 32.0 * f64::EPSILON;
+    if rest <= 0.0 {
+        // The whole support is drafted.
+        return Value::between(held, held - margin, held + margin);
+    }
+    let cut = compensated_sum(
+        others
+            .iter()
+            .map(|&i| (target[i] - draft[i] / rest).min(0.0)),
+    );
+    let rate = (1.0 + held + cut).min(1.0);
+    Value::between(rate, rate - margin, rate + margin)
+}

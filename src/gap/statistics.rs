@@ -1,0 +1,270 @@
+//! Means over positions that come in clusters, and what can be said of them.
+
+use super::data::{Estimate, HISTOGRAM_EDGES};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
+
+/// Bins of the histogram that quantiles are read from: quantiles are good to
+/// half a bin, 1/16,384 of [-1, 1].
+const BINS: usize = 16_384;
+
+/// Shares of the positions at which quantiles are reported.
+const QUANTILES: [(&str, f64); 5] = [
+    ("0.05", 0.05),
+    ("0.25", 0.25),
+    ("0.5", 0.5),
+    ("0.75", 0.75),
+    ("0.95", 0.95),
+];
+
+/// A running summary of one number over positions, in [-1, 1].
+///
+/// Two summaries merge into that of all their positions; memory grows with the
+/// number of clusters and not with that of positions.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    sums: Vec<f64>,
+    counts: Vec<u64>,
+    bins: Vec<u32>,
+    coarse: Vec<u64>,
+    count: u64,
+    lowest: f64,
+    highest: f64,
+    widest: f64,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        Self {
+            sums: Vec::new(),
+            counts: Vec::new(),
+            bins: vec![0; BINS],
+            coarse: vec![0; HISTOGRAM_EDGES.len() - 1],
+            count: 0,
+            lowest: f64::INFINITY,
+            highest: f64::NEG_INFINITY,
+            widest: 0.0,
+        }
+    }
+
+    /// Adds one position of a cluster, with the width of its enclosure.
+    pub(super) fn add(&mut self, cluster: usize, value: f64, width: f64) {
+        if cluster >= self.sums.len() {
+            self.sums.resize(cluster + 1, 0.0);
+            self.counts.resize(cluster + 1, 0);
+        }
+        self.sums[cluster] += value;
+        self.counts[cluster] += 1;
+        let place = ((value + 1.0) * 0.5 * BINS as f64).clamp(0.0, (BINS - 1) as f64);
+        self.bins[place as usize] += 1;
+        let bin = HISTOGRAM_EDGES
+            .partition_point(|&edge| edge <= value)
+            .clamp(1, self.coarse.len());
+        self.coarse[bin - 1] += 1;
+        self.count += 1;
+        self.lowest = self.lowest.min(value);
+        self.highest = self.highest.max(value);
+        self.widest = self.widest.max(width);
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn highest(&self) -> f64 {
+        self.highest
+    }
+
+    pub(super) fn lowest(&self) -> f64 {
+        self.lowest
+    }
+
+    pub(super) fn widest(&self) -> f64 {
+        self.widest
+    }
+
+    pub(super) fn histogram(&self) -> Vec<u64> {
+        self.coarse.clone()
+    }
+
+    pub(super) fn estimate(&self) -> Clustered {
+        Clustered::new(
+            self.sums
+                .iter()
+                .zip(&self.counts)
+                .filter(|&(_, &count)| count > 0)
+                .map(|(&sum, &count)| (sum, count as f64)),
+        )
+    }
+
+    pub(super) fn quantiles(&self) -> BTreeMap<String, f64> {
+        QUANTILES
+            .into_iter()
+            .map(|(name, share)| (name.to_owned(), self.quantile(share)))
+            .collect()
+    }
+
+    /// The value that this share of the positions does not exceed, to half a
+    /// bin; exact at the ends.
+    fn quantile(&self, share: f64) -> f64 {
+        let wanted = (share * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (bin, &count) in self.bins.iter().enumerate() {
+            seen += u64::from(count);
+            if seen >= wanted {
+                let middle = (bin as f64 + 0.5) / BINS as f64 * 2.0 - 1.0;
+                return middle.clamp(self.lowest, self.highest);
+            }
+        }
+        self.highest
+    }
+}
+
+/// A ratio of sums over clusters: the mean over positions when these come in
+/// clusters that are independent of one another and unequal in size.
+///
+/// # Formula
+/// With S_c the sum over the m_c positions of cluster c, of C in all: the mean
+/// is `sum of S_c / sum of m_c`, and its standard error
+/// `sqrt(C/(C-1) sum of (S_c - mean m_c)^2) / sum of m_c` (the linearised
+/// variance of a ratio). Intervals and p-values take Student's t with C - 1
+/// degrees of freedom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Clustered {
+    pub mean: f64,
+    pub error: f64,
+    pub clusters: usize,
+}
+
+impl Clustered {
+    pub(super) fn new(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+        let (mut sum, mut size, mut number) = (0.0, 0.0, 0usize);
+        for (s, m) in clusters.clone() {
+            sum += s;
+            size += m;
+            number += 1;
+        }
+        let mean = if size > 0.0 { sum / size } else { 0.0 };
+        let error = if number > 1 {
+            let squares: f64 = clusters.map(|(s, m)| (s - mean * m).powi(2)).sum();
+            let c = number as f64;
+            (c / (c - 1.0) * squares).sqrt() / size
+        } else {
+            0.0
+        };
+        Self {
+            mean,
+            error,
+            clusters: number,
+        }
+    }
+
+    fn student(&self) -> Option<StudentsT> {
+        (self.clusters > 1)
+            .then(|| StudentsT::new(0.0, 1.0, (self.clusters - 1) as f64).ok())
+            .flatten()
+    }
+
+    /// The mean with its 95% interval.
+    pub(super) fn estimate(&self) -> Estimate {
+        let half = self
+            .student()
+            .map_or(0.0, |t| t.inverse_cdf(0.975) * self.error);
+        Estimate {
+            mean: self.mean,
+            ci95: [self.mean - half, self.mean + half],
+        }
+    }
+
+    /// Two-sided p-value of a mean of 0; 1 where all are 0 or there is one
+    /// cluster, which shows nothing.
+    pub(super) fn p_value(&self) -> f64 {
+        // Rounding of a difference of two rates.
+        if self.mean.abs() <= 1e-12 {
+            return 1.0;
+        }
+        match self.student() {
+            None => 1.0,
+            Some(_) if self.error == 0.0 => 0.0,
+            Some(t) => (2.0 * t.sf((self.mean / self.error).abs())).min(1.0),
+        }
+    }
+}
+
+/// Holm's step-down correction: p-values that may be read together.
+pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut corrected = vec![1.0; p_values.len()];
+    let mut least = 0.0f64;
+    for (rank, &index) in order.iter().enumerate() {
+        least = least
+            .max((p_values.len() - rank) as f64 * p_values[index])
+            .min(1.0);
+        corrected[index] = least;
+    }
+    corrected
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_of_one_position_give_the_textbook_interval() {
+        // Mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.7764451.
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let result = Clustered::new(values.iter().map(|&x| (x, 1.0)));
+        let half = 2.776_445_105_198 * (2.5f64 / 5.0).sqrt();
+        assert!((result.error - 0.5f64.sqrt()).abs() < 1e-15);
+        let interval = result.estimate().ci95;
+        assert!((interval[0] - (3.0 - half)).abs() < 1e-6, "{interval:?}");
+        assert!((interval[1] - (3.0 + half)).abs() < 1e-6);
+        // t = 3 / 0.7071 = 4.2426 with 4 degrees of freedom: p = 0.013236.
+        assert!((result.p_value() - 0.013_236).abs() < 1e-5);
+    }
+
+    #[test]
+    fn positions_that_repeat_within_a_cluster_do_not_narrow_the_interval() {
+        let once = Clustered::new([(0.2, 1.0), (0.6, 1.0), (0.4, 1.0)].into_iter());
+        let tenfold = Clustered::new([(2.0, 10.0), (6.0, 10.0), (4.0, 10.0)].into_iter());
+        assert!((once.mean - tenfold.mean).abs() < 1e-15);
+        assert!((once.error - tenfold.error).abs() < 1e-15);
+    }
+
+    #[test]
+    fn one_cluster_shows_nothing() {
+        let one = Clustered::new([(5.0, 10.0)].into_iter());
+        assert_eq!(one.estimate().ci95, [0.5, 0.5]);
+        assert_eq!(one.p_value(), 1.0);
+        let none = Clustered::new(std::iter::empty());
+        assert_eq!(none.mean, 0.0);
+    }
+
+    #[test]
+    fn holm_by_hand() {
+        let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
+        for (got, expected) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            assert!((got - expected).abs() < 1e-15, "{corrected:?}");
+        }
+        assert!(holm(&[]).is_empty());
+    }
+
+    #[test]
+    fn quantiles_and_histogram_count_every_position() {
+        let mut tally = Tally::new();
+        for i in 0..=1000 {
+            tally.add(i % 7, f64::from(i as u32) / 1000.0, 1e-13);
+        }
+        let quantiles = tally.quantiles();
+        for (name, share) in QUANTILES {
+            assert!((quantiles[name] - share).abs() < 2e-3, "{quantiles:?}");
+        }
+        assert_eq!(tally.histogram().iter().sum::<u64>(), 1001);
+        // 0 alone is below 1e-6; 0.5 to 1 has both its ends.
+        assert_eq!(tally.histogram()[0], 1);
+        assert_eq!(tally.histogram().last(), Some(&501));
+        assert_eq!((tally.lowest(), tally.highest()), (0.0, 1.0));
+        assert_eq!(tally.estimate().clusters, 7);
+    }
+}
