@@ -34,7 +34,7 @@ pub use data::{
 };
 
 use crate::distribution::DistributionError;
-use crate::log::{Log, LogError, RowKind, Span};
+use crate::log::{Log, LogError, Span};
 use crate::optimum::bucket_scan::MAX_DRAFTS;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
@@ -217,15 +217,9 @@ pub fn measure(
                 .collect();
             for result in results {
                 for (offset, measured) in result?.into_iter().enumerate() {
-                    let key = (
-                        number,
-                        measured.cluster.unwrap_or((positions + offset) as i64),
-                    );
-                    let key = if by_prompt {
-                        key
-                    } else {
-                        (number, (positions + offset) as i64)
-                    };
+                    let own = (positions + offset) as i64;
+                    let unit = measured.cluster.filter(|_| by_prompt).unwrap_or(own);
+                    let key = (number, unit);
                     let next = clusters.len();
                     let cluster = *clusters.entry(key).or_insert(next);
                     for (index, value) in measured.values.iter().enumerate() {

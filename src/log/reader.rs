@@ -229,6 +229,38 @@ impl Log {
         Self::assemble(path, metadata, vec![shard], ignored, vocabulary)
     }
 
+    /// A sharded log in memory, such as one that is compiled in: its `log.json`,
+    /// and its shards in the order in which that lists them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`].
+    pub fn embedded(name: &Path, index: &str, shards: &[&[u8]]) -> Result<Self, LogError> {
+        let index = parse_index(name, index)?;
+        if index.shards.len() != shards.len() {
+            return Err(LogError::format(
+                name,
+                format!(
+                    "lists {} shards and has {}",
+                    index.shards.len(),
+                    shards.len()
+                ),
+            ));
+        }
+        let (mut all, mut ignored) = (Vec::new(), Vec::new());
+        for (entry, &bytes) in index.shards.iter().zip(shards) {
+            let path = name.join(&entry.file);
+            let source = Source::Memory {
+                bytes: Arc::from(bytes),
+                path: path.clone(),
+            };
+            let (shard, more) = Shard::new(&path, read_source(&path, source)?)?;
+            all.push(shard);
+            ignored.extend(more);
+        }
+        Self::assemble(name, index.metadata, all, ignored, None)
+    }
+
     fn open_directory(path: &Path, vocabulary: Option<usize>) -> Result<Self, LogError> {
         let index = read_index(path)?;
         if index.shards.is_empty() {
@@ -491,11 +523,15 @@ pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
             LogError::reading(&path, source)
         }
     })?;
-    let index: Index = serde_json::from_str(&text)
-        .map_err(|error| LogError::format(&path, format!("cannot be read: {error}")))?;
+    parse_index(&path, &text)
+}
+
+fn parse_index(path: &Path, text: &str) -> Result<Index, LogError> {
+    let index: Index = serde_json::from_str(text)
+        .map_err(|error| LogError::format(path, format!("cannot be read: {error}")))?;
     if index.schema != SCHEMA {
         return Err(LogError::format(
-            &path,
+            path,
             format!(
                 "schema is {}; this version of specgap reads {SCHEMA}",
                 index.schema

@@ -1,0 +1,32 @@
+//! `specgap demo`: the main job on the log that specgap ships.
+
+use super::gap::{MeasureArgs, finish, measure};
+use super::output::CliError;
+use super::{Common, Verdict};
+use crate::gap::GapError;
+use crate::log::Log;
+use clap::Args;
+use std::path::PathBuf;
+
+/// The shipped log, compiled in: a demo needs no network, model or checkout.
+const INDEX: &str = include_str!("../../models/logs/smollm2-demo/log.json");
+const SHARDS: [&[u8]; 1] = [include_bytes!(
+    "../../models/logs/smollm2-demo/shard-00000.safetensors"
+)];
+
+/// Arguments of `specgap demo`.
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// Write report.html, report.md, report.json and the plots here.
+    #[arg(long, value_name = "DIR", default_value = "out/demo")]
+    out: PathBuf,
+}
+
+pub(super) fn run(args: &DemoArgs, common: &Common) -> Result<Verdict, CliError> {
+    let log = Log::embedded("smollm2-demo".as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
+    let report = measure(&[log], &args.measure, "specgap demo", None, common)?;
+    finish(&report, Some(&args.out), common)?;
+    Ok(Verdict::Agrees)
+}

@@ -1,0 +1,322 @@
+//! The gap report against the exact solvers, position by position, and its
+//! promises: the same to the bit on any number of threads, means and intervals
+//! by hand, refusals with their place.
+
+use specgap::distribution::{Draft, Softmax, Target};
+use specgap::gap::{GapReport, Settings, measure, regressions};
+use specgap::log::{KeptTokens, Layout, Log, LogWriter, Metadata, Position, Sampling};
+use specgap::problem::Problem;
+use specgap::scheme::{DistinctConditioned, Greedy, Hub, WithReplacement, WithoutReplacement};
+use specgap::verifier::{Evaluation, VerifierName, evaluate};
+use std::path::{Path, PathBuf};
+
+const V: usize = 6;
+
+/// Logits that f32 holds; every third target token is masked once.
+fn rows(count: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let value = |i: usize| ((i * 7919 + 13) % 1009) as f32 / 256.0 - 2.0;
+    (0..count)
+        .map(|n| {
+            let mut target: Vec<f32> = (0..V).map(|i| value(n * 31 + i)).collect();
+            let draft: Vec<f32> = (0..V).map(|i| value(n * 17 + 3 * i + 1)).collect();
+            if n % 3 == 0 {
+                target[n % V] = f32::NEG_INFINITY;
+            }
+            (target, draft)
+        })
+        .collect()
+}
+
+fn write(path: &Path, rows: &[(Vec<f32>, Vec<f32>)], tokens: KeptTokens) {
+    let metadata = Metadata {
+        sampling: Some(Sampling {
+            temperature: 1.0,
+            ..Sampling::default()
+        }),
+        token_text: (0..V as i64).map(|i| (i, format!("<{i}>"))).collect(),
+        ..Metadata::default()
+    };
+    let layout = Layout {
+        dtype: specgap::log::Dtype::F32,
+        tokens,
+        ..Layout::new(V)
+    };
+    let mut writer = LogWriter::create(path, metadata, layout).unwrap();
+    for (n, (target, draft)) in rows.iter().enumerate() {
+        writer
+            .append(&Position {
+                // Prompts of 5 positions, the last one shorter.
+                prompt_id: (n / 5) as i64,
+                position: (n % 5) as i64,
+                token: (n % V) as i64,
+                target,
+                draft,
+            })
+            .unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<(Vec<f32>, Vec<f32>)>) {
+    let path = folder.join("log");
+    let rows = rows(count);
+    write(&path, &rows, KeptTokens::All);
+    (path, rows)
+}
+
+fn report(path: &Path, temperatures: &[f64], drafts: &[usize]) -> GapReport {
+    let logs = [Log::open(path).unwrap()];
+    let settings = Settings::new(temperatures, drafts, 3).unwrap();
+    measure(&logs, &settings, "specgap gap log", &|_| ()).unwrap()
+}
+
+/// Every scheme at one position, by maximum flow and enumeration.
+fn exact(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Evaluation> {
+    let rule = Softmax {
+        temperature,
+        ..Softmax::default()
+    };
+    let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    let p = Target::from_logits(&wide(target), &rule).unwrap();
+    let q = Draft::from_logits(&wide(draft), &rule).unwrap();
+    let mut problems = vec![
+        Problem::new("", p.clone(), WithReplacement::new(q.clone(), n)).unwrap(),
+        Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), n)).unwrap(),
+        Problem::new("", p.clone(), DistinctConditioned::new(q.clone(), n)).unwrap(),
+        Problem::new("", p.clone(), Greedy::new(q.clone(), n)).unwrap(),
+    ];
+    if n == 2 {
+        problems.push(Problem::new("", p, Hub::new(q)).unwrap());
+    }
+    problems.iter().map(evaluate).collect()
+}
+
+#[test]
+fn every_mean_is_that_of_the_exact_solvers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 12);
+    let temperatures = [0.6, 1.0];
+    let drafts = [1, 2, 3];
+    let report = report(&path, &temperatures, &drafts);
+    assert_eq!((report.positions, report.clusters), (12, 3));
+    let mut cells = report.cells.iter();
+    for temperature in temperatures {
+        for n in drafts {
+            let all: Vec<Vec<Evaluation>> = rows
+                .iter()
+                .map(|(target, draft)| exact(target, draft, temperature, n))
+                .collect();
+            for scheme in 0..all[0].len() {
+                let cell = cells.next().unwrap();
+                assert_eq!(cell.scheme, all[0][scheme].scheme.as_str());
+                assert_eq!((cell.temperature, cell.drafts), (temperature, n));
+                let mean = |f: &dyn Fn(&Evaluation) -> f64| {
+                    all.iter().map(|one| f(&one[scheme])).sum::<f64>() / rows.len() as f64
+                };
+                let optimum = mean(&|e| e.optimum.as_ref().unwrap().value);
+                let ours = &cell.optimal_acceptance_rate;
+                assert!((ours.estimate.mean - optimum).abs() < 1e-11, "{cell:?}");
+                for row in &cell.verifiers {
+                    let name: VerifierName = row.name.parse().unwrap();
+                    let rate = mean(&|e| e.measured(name).unwrap().acceptance.membership.value());
+                    // The budget of rrs-wo aims at 1e-6.
+                    let error = row.width_max + 1e-11;
+                    assert!((row.acceptance.mean - rate).abs() < error, "{row:?} {rate}");
+                    let gap = row.gap.estimate.mean;
+                    assert!((gap - (optimum - rate)).abs() < error + 1e-11);
+                    assert!(gap > -1e-11);
+                    assert_eq!(row.gap.histogram.iter().sum::<u64>(), 12);
+                }
+            }
+        }
+    }
+    assert!(cells.next().is_none());
+    for row in &report.overlap {
+        let mean = rows
+            .iter()
+            .map(|(target, draft)| {
+                let all = exact(target, draft, row.temperature, 1);
+                all[0].optimum.as_ref().unwrap().value
+            })
+            .sum::<f64>()
+            / 12.0;
+        assert!((row.estimate.mean - mean).abs() < 1e-13);
+    }
+}
+
+#[test]
+fn a_report_is_the_same_to_the_bit_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = log_of(folder.path(), 45);
+    let with = |threads| {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap()
+            .install(|| serde_json::to_string(&report(&path, &[0.8, 1.0], &[2, 3])).unwrap())
+    };
+    let one = with(1);
+    assert_eq!(one, with(2));
+    assert_eq!(one, with(5));
+    let back: GapReport = serde_json::from_str(&one).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), one);
+}
+
+#[test]
+fn intervals_are_over_prompts_and_sizes_count() {
+    let folder = tempfile::tempdir().unwrap();
+    // Prompts of 5, 5 and 2 positions.
+    let (path, rows) = log_of(folder.path(), 12);
+    let report = report(&path, &[1.0], &[1]);
+    let values: Vec<f64> = rows
+        .iter()
+        .map(|(target, draft)| {
+            exact(target, draft, 1.0, 1)[0]
+                .optimum
+                .as_ref()
+                .unwrap()
+                .value
+        })
+        .collect();
+    let mean = values.iter().sum::<f64>() / 12.0;
+    let squares: f64 = values
+        .chunks(5)
+        .map(|c| (c.iter().sum::<f64>() - mean * c.len() as f64).powi(2))
+        .sum();
+    // Student's t, 97.5%, 2 degrees of freedom.
+    let half = 4.302_652_729_911_3 * (1.5 * squares).sqrt() / 12.0;
+    let [low, high] = report.overlap[0].estimate.ci95;
+    assert!((low - (mean - half)).abs() < 1e-7, "{low} {}", mean - half);
+    assert!((high - (mean + half)).abs() < 1e-7);
+}
+
+#[test]
+fn top_heavy_rows_are_the_rows_restricted_to_their_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(10);
+    let full = folder.path().join("full");
+    let masked: Vec<_> = rows
+        .iter()
+        .map(|(target, draft)| {
+            // What the log lists: the two models' top two, on both sides.
+            let top = |row: &[f32]| {
+                let mut order: Vec<usize> = (0..V).collect();
+                order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
+                order[..2].to_vec()
+            };
+            let mut keep = top(target);
+            keep.extend(top(draft));
+            let cut = |row: &[f32]| {
+                (0..V)
+                    .map(|i| {
+                        if keep.contains(&i) {
+                            row[i]
+                        } else {
+                            f32::NEG_INFINITY
+                        }
+                    })
+                    .collect::<Vec<f32>>()
+            };
+            (cut(target), cut(draft))
+        })
+        .collect();
+    write(&full, &masked, KeptTokens::All);
+    let top = folder.path().join("top");
+    let kept = KeptTokens::Top {
+        count: 2,
+        rest_temperatures: vec![1.0],
+    };
+    write(&top, &rows, kept);
+    let (full, top) = (report(&full, &[0.7], &[2]), report(&top, &[0.7], &[2]));
+    assert_eq!(top.logs[0].rows, "top-heavy");
+    assert_eq!(full.cells.len(), top.cells.len());
+    for (a, b) in full.cells.iter().zip(&top.cells) {
+        let (a, b) = (&a.optimal_acceptance_rate, &b.optimal_acceptance_rate);
+        assert!((a.estimate.mean - b.estimate.mean).abs() < 1e-12);
+    }
+    let rest = &top.logs[0].rest[0];
+    assert!(rest.target_mean > 0.0 && rest.target_mean < rest.target_max);
+}
+
+#[test]
+fn blocks_and_strip_come_from_the_sampled_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 20);
+    let report = report(&path, &[0.5, 1.0], &[2]);
+    let strip = report.strip.as_ref().unwrap();
+    assert_eq!((strip.temperature, strip.drafts), (1.0, 2));
+    assert_eq!(strip.texts.len(), 4);
+    assert_eq!(strip.texts[1].tokens[2].text, "<1>");
+    // One block of 5 a prompt, at the temperature of the sampling only.
+    assert_eq!(report.blocks.len(), 2);
+    assert_eq!((report.blocks[0].drafts, report.blocks[0].blocks), (1, 4));
+    let mut expected = 0.0;
+    for (prompt, text) in rows.chunks(5).enumerate() {
+        let mut ratio = 1.0;
+        for (t, (target, draft)) in text.iter().enumerate() {
+            let token = (prompt * 5 + t) % V;
+            let share = |row: &[f32]| {
+                let total: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+                f64::from(row[token]).exp() / total
+            };
+            let p = share(target);
+            if p == 0.0 {
+                // A masked token is never sampled; the block is left out.
+                ratio = f64::NAN;
+            }
+            ratio *= share(draft) / p;
+            expected += ratio.min(1.0);
+        }
+        if ratio.is_nan() {
+            expected = f64::NAN;
+        }
+    }
+    if expected.is_finite() {
+        let mean = report.blocks[0].expected_accepted_length.mean;
+        assert!((mean - expected / 4.0).abs() < 1e-12, "{mean} {expected}");
+    }
+    assert!(!report.left_out.iter().any(|line| line.contains("blocks")));
+}
+
+#[test]
+fn a_baseline_is_kept_or_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = log_of(folder.path(), 15);
+    let baseline = report(&path, &[1.0], &[2]);
+    assert!(regressions(&baseline, &baseline).is_empty());
+    let more = report(&path, &[0.7, 1.0], &[2, 3]);
+    assert!(regressions(&more, &baseline).is_empty());
+    let missing = regressions(&baseline, &more);
+    assert!(!missing.is_empty() && missing.iter().all(|r| r.now.is_none()));
+    let mut worse = baseline.clone();
+    let high = worse.cells[0].verifiers[0].acceptance.ci95[1];
+    worse.cells[0].verifiers[0].acceptance.mean = high + 0.01;
+    let found = regressions(&worse, &baseline);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].what.contains("acceptance of rrs"), "{found:?}");
+}
+
+#[test]
+fn rows_with_fewer_tokens_than_drafts_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = log_of(folder.path(), 3);
+    let logs = [Log::open(&path).unwrap()];
+    let settings = Settings::new(&[1.0], &[V + 1], 0).unwrap();
+    let error = measure(&logs, &settings, "", &|_| ())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("position 0: lists 6 tokens, fewer than the 7 distinct drafts"),
+        "{error}"
+    );
+    for (temperatures, drafts) in [
+        (&[][..], &[2][..]),
+        (&[1.0], &[]),
+        (&[f64::NAN], &[2]),
+        (&[-1.0], &[2]),
+        (&[1.0], &[0]),
+        (&[1.0], &[65]),
+    ] {
+        assert!(Settings::new(temperatures, drafts, 0).is_err());
+    }
+}
