@@ -5,9 +5,9 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Rational, Softmax, Target, exact_value};
 use specgap::optimum::bucket_scan::{BucketScan, Rows, ScanError, ScannedRate};
-use specgap::optimum::ratio_scan;
+use specgap::optimum::{flow, ratio_scan};
 use specgap::problem::Problem;
-use specgap::scheme::{DistinctConditioned, DraftScheme, WithReplacement};
+use specgap::scheme::{DistinctConditioned, DraftScheme, WithReplacement, WithoutReplacement};
 
 fn normalised(raw: &[f64]) -> Vec<f64> {
     let total: f64 = raw.iter().sum();
@@ -52,6 +52,47 @@ fn check(p: &[f64], q: &[f64], scheme: impl DraftScheme + 'static, found: &Scann
     assert!(found.rate.width() <= 1e-12, "{name}: {found:?}");
 }
 
+/// Sequential draws: the best prefix by the sorted scan (exact on few tokens), the
+/// subset's own value, and the optimum by maximum flow.
+fn check_without(p: &[f64], q: &[f64], n: usize, found: &ScannedRate) {
+    let name = format!("without-replacement n={n} V={}", p.len());
+    let scheme = WithoutReplacement::new(Draft::new(q).unwrap(), n);
+    if scheme.set_count() > 1e4 && (n > 2 || p.len() < 1000) {
+        return;
+    }
+    let target = Target::new(p).unwrap();
+    let error = found.rate.upper - found.rate.value;
+    assert!(error <= 1e-10, "{name}: {found:?}");
+    let cut = found.subset.tokens(Rows {
+        target: p,
+        draft: q,
+    });
+    let held: f64 = cut.iter().map(|&token| target.probabilities()[token]).sum();
+    let bound = 1.0 + held - scheme.inside(&cut);
+    assert!(
+        (bound - found.rate.value).abs() <= error + 1e-12,
+        "{name}: {bound} {found:?}"
+    );
+    let exact = p.len() <= 9 && p.len() as f64 * scheme.set_count() <= 100.0;
+    let problem = Problem::new("sequential", target, scheme).unwrap();
+    let best = ratio_scan::solve(&problem).unwrap().rate.value;
+    assert!(
+        (best - found.rate.value).abs() <= error + 1e-12,
+        "{name}: {best} {found:?}"
+    );
+    if exact {
+        let optimum = flow::solve(&problem).optimum().rate;
+        assert!(
+            found.rate.lower <= optimum.upper,
+            "{name}: {optimum:?} {found:?}"
+        );
+        assert!(
+            found.rate.upper >= optimum.lower,
+            "{name}: {optimum:?} {found:?}"
+        );
+    }
+}
+
 fn exact_affordable(target: &Target, scheme: &dyn DraftScheme) -> bool {
     target.vocab() as f64 * (scheme.exact_bits() + target.exact_bits() as f64) <= 2.0e6
 }
@@ -70,6 +111,7 @@ fn check_all(p: &[f64], q: &[f64], counts: impl IntoIterator<Item = usize>) {
         if n <= p.len() {
             let found = position.distinct_conditioned(n).unwrap();
             check(p, q, DistinctConditioned::new(draft.clone(), n), &found);
+            check_without(p, q, n, &position.without_replacement(n).unwrap());
         }
     }
 }

@@ -1,0 +1,310 @@
+//! alpha* of one position at real vocabularies, against the time of the two
+//! softmax passes that make p and q, and against a sort.
+//!
+//!     cargo bench --bench scan                        ours, and a plain f32 softmax in Rust
+//!     SPECGAP_PYTHON=.venv/bin/python cargo bench --bench scan
+//!
+//! The second form also runs `benches/scan_baseline.py` on the same rows in the same
+//! run; it needs a Python with NumPy: `python3 -m venv .venv`, then
+//! `.venv/bin/pip install -r benches/requirements.txt`. All times are on one thread,
+//! the least of many repetitions with the rows in cache, as they are right after a
+//! softmax. Rows are softmax of normal logits, the draft's those of the target plus
+//! noise, fixed seed.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap::distribution::Softmax;
+use specgap::optimum::bucket_scan::{BucketScan, Rows, ScannedRate};
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const VOCABS: [usize; 3] = [49_152, 151_936, 262_144];
+const DRAFTS: std::ops::RangeInclusive<usize> = 1..=8;
+
+/// Time spent repeating one measurement.
+const PATIENCE: Duration = Duration::from_millis(300);
+const LEAST_REPEATS: usize = 5;
+
+struct Instance {
+    name: String,
+    target: Vec<f32>,
+    draft: Vec<f32>,
+}
+
+/// A standard normal draw, by Box and Muller.
+fn normal(random: &mut ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * random.random_range(f64::MIN_POSITIVE..1.0).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random_range(0.0..1.0)).cos()
+}
+
+/// Logits with the spread of a language model's: `width` 2 is a flat row, 4 a
+/// peaked one.
+fn instance(vocab: usize, width: f64) -> Instance {
+    let mut random = ChaCha8Rng::seed_from_u64(vocab as u64);
+    let target: Vec<f64> = (0..vocab).map(|_| width * normal(&mut random)).collect();
+    let draft = target
+        .iter()
+        .map(|logit| (0.9 * logit + 0.8 * normal(&mut random)) as f32)
+        .collect();
+    Instance {
+        name: format!("V={vocab} width={width}"),
+        target: target.iter().map(|&logit| logit as f32).collect(),
+        draft,
+    }
+}
+
+/// Least seconds of one call.
+fn seconds(mut call: impl FnMut()) -> f64 {
+    let begun = Instant::now();
+    let mut least = f64::INFINITY;
+    let mut repeats = 0;
+    while repeats < LEAST_REPEATS || begun.elapsed() < PATIENCE {
+        let started = Instant::now();
+        call();
+        least = least.min(started.elapsed().as_secs_f64());
+        repeats += 1;
+    }
+    least
+}
+
+/// What one would write first: three loops in `f32`.
+fn plain_softmax(logits: &[f32], row: &mut Vec<f32>) {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    row.clear();
+    row.extend(logits.iter().map(|&logit| (logit - largest).exp()));
+    let total: f32 = row.iter().sum();
+    row.iter_mut().for_each(|entry| *entry /= total);
+}
+
+#[derive(Default)]
+struct Times {
+    plain_softmax: f64,
+    softmax: f64,
+    load: f64,
+    /// Load and one question, by n.
+    with_replacement: Vec<f64>,
+    distinct: Vec<f64>,
+    /// Load, every n, both laws.
+    everything: f64,
+    without: Vec<f64>,
+    values: Vec<f64>,
+    widths: [f64; 3],
+    gap: f64,
+}
+
+fn measure(instance: &Instance) -> Times {
+    let mut times = Times::default();
+    let softmax = Softmax::default();
+    let (mut plain_p, mut plain_q) = (Vec::new(), Vec::new());
+    times.plain_softmax = seconds(|| {
+        plain_softmax(black_box(&instance.target), &mut plain_p);
+        plain_softmax(black_box(&instance.draft), &mut plain_q);
+        black_box((&plain_p, &plain_q));
+    });
+    let (mut p, mut q) = (Vec::new(), Vec::new());
+    times.softmax = seconds(|| {
+        softmax
+            .fill(black_box(&instance.target), &mut p)
+            .expect("finite logits");
+        softmax
+            .fill(black_box(&instance.draft), &mut q)
+            .expect("finite logits");
+        black_box((&p, &q));
+    });
+    let rows = Rows {
+        target: &p,
+        draft: &q,
+    };
+    let most = *DRAFTS.end();
+    let mut scan = BucketScan::new();
+    times.load = seconds(|| {
+        black_box(scan.load(black_box(rows), most).expect("two distributions"));
+    });
+    let width = |widest: &mut f64, found: &ScannedRate| *widest = widest.max(found.rate.width());
+    for n in DRAFTS {
+        times.with_replacement.push(seconds(|| {
+            let mut position = scan.load(black_box(rows), n).expect("two distributions");
+            let found = position.with_replacement(n).expect("n in range");
+            width(&mut times.widths[0], &found);
+            black_box(found);
+        }));
+        times.distinct.push(seconds(|| {
+            let mut position = scan.load(black_box(rows), n).expect("two distributions");
+            let found = position.distinct_conditioned(n).expect("n in range");
+            width(&mut times.widths[1], &found);
+            black_box(found);
+        }));
+        times.without.push(seconds(|| {
+            let mut position = scan.load(black_box(rows), n).expect("two distributions");
+            let found = position.without_replacement(n).expect("n in range");
+            times.widths[2] = times.widths[2].max(2.0 * (found.rate.upper - found.rate.value));
+            times.gap = times.gap.max(found.rate.value - found.rate.lower);
+            black_box(found);
+        }));
+        let mut position = scan.load(rows, n).expect("two distributions");
+        times
+            .values
+            .push(position.with_replacement(n).expect("n in range").rate.value);
+    }
+    times.everything = seconds(|| {
+        let mut position = scan.load(black_box(rows), most).expect("two distributions");
+        for n in DRAFTS {
+            black_box(position.with_replacement(n).expect("n in range"));
+            black_box(position.distinct_conditioned(n).expect("n in range"));
+        }
+    });
+    times
+}
+
+/// What the Python baseline says about one instance.
+struct Baseline {
+    softmax: f64,
+    /// argsort and cumsum, by n.
+    sorted: Vec<f64>,
+    values: Vec<f64>,
+}
+
+fn baselines(instances: &[Instance]) -> Option<(String, BTreeMap<String, Baseline>)> {
+    let python = std::env::var("SPECGAP_PYTHON").ok()?;
+    let input: Vec<serde_json::Value> = instances
+        .iter()
+        .map(|instance| {
+            serde_json::json!({
+                "name": instance.name,
+                "target_logits": instance.target,
+                "draft_logits": instance.draft,
+                "drafts": DRAFTS.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let mut child = Command::new(&python)
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/benches/scan_baseline.py"
+        ))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| eprintln!("{python}: {error}"))
+        .ok()?;
+    let mut pipe = child.stdin.take()?;
+    let text = serde_json::to_vec(&input).ok()?;
+    let writer = std::thread::spawn(move || pipe.write_all(&text));
+    let output = child.wait_with_output().ok()?;
+    writer.join().ok()?.ok()?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let versions = format!("Python {}, NumPy {}", report["python"], report["numpy"]);
+    let numbers = |value: &serde_json::Value| -> Option<Vec<f64>> {
+        value
+            .as_array()?
+            .iter()
+            .map(serde_json::Value::as_f64)
+            .collect()
+    };
+    let mut found = BTreeMap::new();
+    for record in report["instances"].as_array()? {
+        found.insert(
+            record["name"].as_str()?.to_owned(),
+            Baseline {
+                softmax: record["softmax_seconds"].as_f64()?,
+                sorted: numbers(&record["scan_seconds"])?,
+                values: numbers(&record["values"])?,
+            },
+        );
+    }
+    Some((versions.replace('"', ""), found))
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.3} ms", 1e3 * seconds)
+}
+
+fn main() {
+    let instances: Vec<Instance> = VOCABS
+        .into_iter()
+        .flat_map(|vocab| [2.0, 4.0].map(|width| instance(vocab, width)))
+        .collect();
+    let measured: Vec<Times> = instances.iter().map(measure).collect();
+    let baseline = baselines(&instances);
+    match &baseline {
+        Some((versions, _)) => println!("{versions}\n"),
+        None => println!("No baseline: set SPECGAP_PYTHON to a Python with NumPy.\n"),
+    }
+    println!("Two rows of logits to two rows of probabilities, and the scan's pass over them:\n");
+    println!("| instance | NumPy f32 | plain Rust f32 | specgap f64 | scan's pass |");
+    println!("| --- | --- | --- | --- | --- |");
+    let numpy = |instance: &Instance| baseline.as_ref()?.1.get(&instance.name);
+    for (instance, times) in instances.iter().zip(&measured) {
+        let theirs = numpy(instance).map_or("".to_owned(), |b| milliseconds(b.softmax));
+        println!(
+            "| {} | {theirs} | {} | {} | {} |",
+            instance.name,
+            milliseconds(times.plain_softmax),
+            milliseconds(times.softmax),
+            milliseconds(times.load)
+        );
+    }
+    println!("\nalpha* from p and q, the pass included; `x` is the time over that of the two f32");
+    println!("softmax passes (NumPy's, then plain Rust's):\n");
+    println!(
+        "| instance | n | with replacement | x | x | distinct | x | x | argsort, cumsum | x |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for (instance, times) in instances.iter().zip(&measured) {
+        let theirs = numpy(instance);
+        let over = |seconds: f64| {
+            let numpy = theirs.map_or("".to_owned(), |b| format!("{:.2}", seconds / b.softmax));
+            format!(
+                "{} | {numpy} | {:.2}",
+                milliseconds(seconds),
+                seconds / times.plain_softmax
+            )
+        };
+        for (index, n) in DRAFTS.enumerate() {
+            let sorted = theirs.map_or(" | ".to_owned(), |b| {
+                assert!((b.values[index] - times.values[index]).abs() < 1e-6);
+                format!(
+                    "{} | {:.1}",
+                    milliseconds(b.sorted[index]),
+                    b.sorted[index] / b.softmax
+                )
+            });
+            println!(
+                "| {} | {n} | {} | {} | {sorted} |",
+                instance.name,
+                over(times.with_replacement[index]),
+                over(times.distinct[index])
+            );
+        }
+        println!(
+            "| {} | 1..8, both | {} | | | | | |",
+            instance.name,
+            over(times.everything)
+        );
+    }
+    println!("\nWithout replacement, load included, in milliseconds by n:\n");
+    println!("| instance | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for (instance, times) in instances.iter().zip(&measured) {
+        let cells: Vec<String> = times
+            .without
+            .iter()
+            .map(|s| format!("{:.2}", 1e3 * s))
+            .collect();
+        println!("| {} | {} |", instance.name, cells.join(" | "));
+    }
+    let widest = |law: usize| measured.iter().map(|t| t.widths[law]).fold(0.0, f64::max);
+    println!(
+        "\nWidest enclosure: {:.1e} with replacement, {:.1e} distinct; without replacement, of the",
+        widest(0),
+        widest(1)
+    );
+    println!(
+        "best prefix: {:.1e}, and that prefix is above the proven lower bound by up to {:.1e}.",
+        widest(2),
+        measured.iter().map(|t| t.gap).fold(0.0, f64::max)
+    );
+}
