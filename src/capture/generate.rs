@@ -258,8 +258,11 @@ impl Capture {
                 continue;
             }
             let started = std::time::Instant::now();
-            sink.begin(batch.len(), batch.len() * self.settings.max_tokens)
-                .map_err(CaptureError::Sink)?;
+            sink.begin(
+                batch.len(),
+                batch.len().saturating_mul(self.settings.max_tokens),
+            )
+            .map_err(CaptureError::Sink)?;
             let graphs: f64 = tally.seconds[..2].iter().sum();
             let finished = self.run_batch(batch, sink, interrupt, watch, &mut tally.seconds)?;
             sink.commit(&finished).map_err(CaptureError::Sink)?;
@@ -274,7 +277,10 @@ impl Capture {
             tally.seconds[2] += started.elapsed().as_secs_f64() - in_graphs;
             watch(Event::Batch {
                 prompts: finished.len(),
-                saved: finished.len() * self.settings.max_tokens - positions,
+                saved: finished
+                    .len()
+                    .saturating_mul(self.settings.max_tokens)
+                    .saturating_sub(positions),
             });
         }
         Ok(tally)

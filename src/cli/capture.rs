@@ -82,8 +82,8 @@ mod with_models {
         #[arg(long, value_name = "P")]
         top_p: Option<f64>,
         /// Most tokens to generate a prompt.
-        #[arg(long, default_value_t = 128, value_name = "N")]
-        max_tokens: usize,
+        #[arg(long, default_value_t = 128, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+        max_tokens: u32,
         /// Prompts that run together.
         #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
         batch: u16,
@@ -176,7 +176,7 @@ mod with_models {
         let settings = Settings {
             sampling,
             seed: common.seed,
-            max_tokens: args.max_tokens,
+            max_tokens: args.max_tokens as usize,
             batch: usize::from(args.batch),
             vocabulary: args.vocab,
         };
@@ -202,7 +202,8 @@ mod with_models {
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         let done = sink.done().clone();
         let before = done.len();
-        let positions = (encoded.len() - before.min(encoded.len())).saturating_mul(args.max_tokens);
+        let positions =
+            (encoded.len() - before.min(encoded.len())).saturating_mul(args.max_tokens as usize);
         if !common.quiet {
             if before > 0 {
                 eprintln!(
