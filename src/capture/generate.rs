@@ -8,8 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Most logits that a run over prompts may yield, 256 MiB in f32: longer prompts
-/// go through in pieces, so that memory does not grow with their length.
+/// 256 MiB in f32.
 const PREFILL_LOGITS: usize = 1 << 26;
 
 /// How to generate. Everything but [`Self::batch`] decides what is generated; the
@@ -148,9 +147,26 @@ pub struct Tally {
     pub positions: usize,
     /// Prompt tokens run, padding left out.
     pub prompt_tokens: usize,
-    /// Seconds in the target's graph, the draft's graph, and everything else:
-    /// drawing tokens and writing.
-    pub seconds: [f64; 3],
+    /// Where the time went.
+    pub seconds: Seconds,
+}
+
+/// Wall-clock seconds of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// In the target's graph.
+    pub target: f64,
+    /// In the draft's graph.
+    pub draft: f64,
+    /// Everything else: drawing tokens, and the sink.
+    pub other: f64,
+}
+
+impl Seconds {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.target + self.draft + self.other
+    }
 }
 
 /// Two models over one vocabulary, ready to run.
@@ -160,6 +176,7 @@ pub struct Capture {
     codec: Arc<TextCodec>,
     settings: Settings,
     vocabulary: usize,
+    prefill_logits: usize,
 }
 
 impl Capture {
@@ -204,7 +221,17 @@ impl Capture {
             codec: Arc::new(codec),
             settings,
             vocabulary,
+            prefill_logits: PREFILL_LOGITS,
         })
+    }
+
+    /// Sets how many logits one run over prompts may yield, 2^26 unless told
+    /// otherwise. Prompts that yield more go through in pieces, of one token each at
+    /// least, so that memory does not grow with their length.
+    #[must_use]
+    pub fn with_prefill_logits(mut self, logits: usize) -> Self {
+        self.prefill_logits = logits;
+        self
     }
 
     /// V of the rows.
@@ -263,7 +290,7 @@ impl Capture {
                 batch.len().saturating_mul(self.settings.max_tokens),
             )
             .map_err(CaptureError::Sink)?;
-            let graphs: f64 = tally.seconds[..2].iter().sum();
+            let before = tally.seconds;
             let finished = self.run_batch(batch, sink, interrupt, watch, &mut tally.seconds)?;
             sink.commit(&finished).map_err(CaptureError::Sink)?;
             let positions: usize = finished.iter().map(|done| done.tokens.len()).sum();
@@ -273,8 +300,8 @@ impl Capture {
                 .iter()
                 .map(|done| done.prompt_tokens)
                 .sum::<usize>();
-            let in_graphs = tally.seconds[..2].iter().sum::<f64>() - graphs;
-            tally.seconds[2] += started.elapsed().as_secs_f64() - in_graphs;
+            let in_graphs = tally.seconds.total() - before.total();
+            tally.seconds.other += started.elapsed().as_secs_f64() - in_graphs;
             watch(Event::Batch {
                 prompts: finished.len(),
                 saved: finished
@@ -292,7 +319,7 @@ impl Capture {
         sink: &mut dyn RowSink,
         interrupt: &AtomicBool,
         watch: &mut dyn FnMut(Event),
-        seconds: &mut [f64; 3],
+        seconds: &mut Seconds,
     ) -> Result<Vec<Generation>, CaptureError> {
         let Settings {
             sampling,
@@ -331,17 +358,17 @@ impl Capture {
         for position in 0..max_tokens {
             let [target, draft] = if position == 0 {
                 let piece = self.target.vocabulary().max(self.draft.vocabulary()) * prompts.len();
-                let piece = (PREFILL_LOGITS / piece.max(1)).max(1);
+                let piece = (self.prefill_logits / piece.max(1)).max(1);
                 [
-                    context.prefill(&mut self.target, piece, &check, &mut seconds[0])?,
-                    context.prefill(&mut self.draft, piece, &check, &mut seconds[1])?,
+                    context.prefill(&mut self.target, piece, &check, &mut seconds.target)?,
+                    context.prefill(&mut self.draft, piece, &check, &mut seconds.draft)?,
                 ]
             } else {
                 check()?;
                 context.extend(&drawn);
                 [
-                    context.step(&mut self.target, position, &mut seconds[0])?,
-                    context.step(&mut self.draft, position, &mut seconds[1])?,
+                    context.step(&mut self.target, position, &mut seconds.target)?,
+                    context.step(&mut self.draft, position, &mut seconds.draft)?,
                 ]
             };
             let mut active = 0;

@@ -11,7 +11,6 @@ use crate::log::{
 };
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -179,7 +178,6 @@ pub struct LogSink {
     path: PathBuf,
     codec: Arc<TextCodec>,
     done: HashSet<usize>,
-    free_space: fn(&Path) -> io::Result<u64>,
 }
 
 impl LogSink {
@@ -231,7 +229,6 @@ impl LogSink {
             path: path.to_owned(),
             codec: Arc::clone(capture.codec()),
             done,
-            free_space: |path| fs4::available_space(path),
         })
     }
 
@@ -249,7 +246,7 @@ impl LogSink {
 
     /// Bytes left on the log's disk, if the system says.
     pub fn free_space(&self) -> Option<u64> {
-        (self.free_space)(&self.path).ok()
+        fs4::available_space(&self.path).ok()
     }
 }
 

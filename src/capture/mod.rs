@@ -26,7 +26,7 @@ mod runtime;
 mod sampling;
 mod tokens;
 
-pub use generate::{Capture, Event, Generation, Row, RowSink, Settings, SinkError, Tally};
+pub use generate::{Capture, Event, Generation, Row, RowSink, Seconds, Settings, SinkError, Tally};
 pub use log_sink::{LogSink, Provenance};
 pub use model::{Logits, Model};
 pub use prompts::{ChatTemplate, Prompt, parse_prompts, read_prompts};

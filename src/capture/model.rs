@@ -130,7 +130,26 @@ impl Model {
         {
             model.placement.nodes = runtime::nodes_by_provider(&profile);
         }
+        model.believe_the_profile(device)?;
         Ok(model)
+    }
+
+    /// A provider that is registered and runs no node is not in use.
+    fn believe_the_profile(&mut self, asked: Device) -> Result<(), CaptureError> {
+        let placement = &mut self.placement;
+        let unused = placement.device == Placed::Cuda
+            && !placement.nodes.is_empty()
+            && !placement.nodes.contains_key(Placed::Cuda.provider());
+        if !unused {
+            return Ok(());
+        }
+        let message = format!("no node of {} ran on it", self.path.display());
+        if asked == Device::Cuda {
+            return Err(CaptureError::Device { message });
+        }
+        placement.device = Placed::Cpu;
+        placement.refused = Some(message);
+        Ok(())
     }
 
     /// The graph's file.
@@ -210,7 +229,10 @@ impl Model {
                 .bind_output_to_device(tensor.present.as_str(), &self.cache_memory)
                 .map_err(said)?;
         }
+        // Copies to and from a device may still be under way.
+        self.binding.synchronize_inputs().map_err(said)?;
         let mut outputs = self.session.run_binding(&self.binding).map_err(said)?;
+        self.binding.synchronize_outputs().map_err(said)?;
         let value = outputs
             .remove(LOGITS)
             .ok_or_else(|| format!("output {LOGITS} is missing"))?;

@@ -296,7 +296,7 @@ mod tests {
     fn the_numbers_depend_on_seed_and_id_alone() {
         let logits = [0.0; 1000];
         let sampling = Sampling::new(1.0, None, None).unwrap();
-        let mut draw = |seed, id| Sampler::new(seed, id).draw(&logits, &sampling);
+        let draw = |seed, id| Sampler::new(seed, id).draw(&logits, &sampling);
         assert_eq!(draw(1, "a"), draw(1, "a"));
         assert_ne!(draw(1, "a"), draw(2, "a"));
         assert_ne!(draw(1, "a"), draw(1, "b"));

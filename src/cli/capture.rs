@@ -157,10 +157,6 @@ mod with_models {
     }
 
     pub(in crate::cli) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
-        Ok(capture(args, common)?)
-    }
-
-    fn capture(args: &CaptureArgs, common: &Common) -> Result<Verdict, CaptureError> {
         // What is quick to refuse comes before what is slow to load.
         let sampling =
             Sampling::new(args.temperature, args.top_k, args.top_p).map_err(|error| {
@@ -182,6 +178,8 @@ mod with_models {
         };
         let prompts = read_prompts(&args.prompts)?;
         let codec = TextCodec::read(&args.tokenizer, args.chat, &stop)?;
+        let shown = common.format == Format::Text && !common.quiet;
+        let loading = spinner("loading the models", shown);
         let runtime = Runtime::load(args.onnxruntime.as_deref(), usize::from(common.threads))?;
         let target = Model::open(&runtime, &args.target, args.device)?;
         // One device for both: what the target got is asked for.
@@ -190,12 +188,13 @@ mod with_models {
             Placed::Cuda => Device::Cuda,
         };
         let draft = Model::open(&runtime, &args.draft, device)?;
-        if !common.quiet {
-            say_device(&target, &draft, &runtime, common.verbose > 0);
-        }
         let provenance =
             Provenance::read(&args.target, &args.draft, &args.tokenizer, &args.prompts)?
                 .with_command(command_line());
+        loading.finish_and_clear();
+        if !common.quiet {
+            say_device(&target, &draft, &runtime, common.verbose > 0);
+        }
         let mut capture = Capture::new(target, draft, codec, settings)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
         let layout = layout(args, capture.vocabulary());
@@ -243,12 +242,12 @@ mod with_models {
         bar.finish_and_clear();
         let tally = match outcome {
             Err(CaptureError::Interrupted) => {
-                return Err(CaptureError::Setting {
+                return Err(CliError::Input {
+                    path: args.out.clone(),
                     message: format!(
-                        "interrupted; {} of {} prompts are in {}; the same command again continues",
+                        "interrupted; {} of {} prompts are in it; the same command again continues",
                         sink.done().len(),
                         encoded.len(),
-                        args.out.display()
                     ),
                 });
             }
@@ -262,12 +261,7 @@ mod with_models {
             encoded.len(),
             before,
             &tally,
-        )
-        .map_err(|source| CaptureError::File {
-            path: PathBuf::from("output"),
-            action: "cannot be written",
-            source,
-        })?;
+        )?;
         Ok(Verdict::Agrees)
     }
 
@@ -323,6 +317,15 @@ mod with_models {
         }
     }
 
+    fn spinner(what: &'static str, shown: bool) -> ProgressBar {
+        if !shown || !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+        spinner
+    }
+
     fn progress(tokens: usize, shown: bool) -> ProgressBar {
         if !shown || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
@@ -355,7 +358,7 @@ mod with_models {
         before: usize,
         tally: &Tally,
     ) -> io::Result<()> {
-        let seconds: f64 = tally.seconds.iter().sum();
+        let seconds = tally.seconds.total();
         let rate = if seconds > 0.0 {
             tally.positions as f64 / seconds
         } else {
@@ -382,9 +385,9 @@ mod with_models {
                     "prompt_tokens": tally.prompt_tokens,
                     "tokens_per_second": rate,
                     "seconds": {
-                        "target": tally.seconds[0],
-                        "draft": tally.seconds[1],
-                        "other": tally.seconds[2],
+                        "target": tally.seconds.target,
+                        "draft": tally.seconds.draft,
+                        "other": tally.seconds.other,
                     },
                     "runtime": runtime.version(),
                     "target": placement(capture.target()),
@@ -401,9 +404,9 @@ mod with_models {
                     before,
                     tally.positions,
                     capture.vocabulary(),
-                    tally.seconds[0],
-                    tally.seconds[1],
-                    tally.seconds[2],
+                    tally.seconds.target,
+                    tally.seconds.draft,
+                    tally.seconds.other,
                     capture.target().placement().device.provider(),
                 )
             }

@@ -9,10 +9,12 @@ use assert_cmd::Command;
 use onnx::{FLOAT, FLOAT16, INT32};
 use serde_json::Value;
 use specgap::capture::{
-    ChatTemplate, Device, Model, Runtime, Sampler, Sampling, Stop, TextCodec, read_prompts,
+    Capture, ChatTemplate, Device, Event, Generation, Model, Row as CapturedRow, RowSink, Runtime,
+    Sampler, Sampling, Settings, SinkError, Stop, TextCodec, read_prompts,
 };
 use specgap::log::{Log, Row};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -244,6 +246,91 @@ fn logged_rows_are_those_of_a_full_forward_pass() {
     assert_eq!(logged.next(), None);
 }
 
+/// Keeps everything.
+#[derive(Default)]
+struct Memory {
+    begun: Vec<(usize, usize)>,
+    rows: Vec<Position>,
+    finished: Vec<Generation>,
+}
+
+impl RowSink for Memory {
+    fn begin(&mut self, prompts: usize, positions: usize) -> Result<(), SinkError> {
+        self.begun.push((prompts, positions));
+        Ok(())
+    }
+    fn append(&mut self, row: &CapturedRow<'_>) -> Result<(), SinkError> {
+        let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect();
+        self.rows.push(Position {
+            prompt: row.prompt as i64,
+            position: row.position as i64,
+            token: row.token.into(),
+            target: wide(row.target),
+            draft: wide(row.draft),
+        });
+        Ok(())
+    }
+    fn commit(&mut self, finished: &[Generation]) -> Result<(), SinkError> {
+        self.finished.extend(finished.iter().cloned());
+        Ok(())
+    }
+}
+
+#[test]
+fn prompts_that_go_through_in_pieces_give_the_same_rows() {
+    let bench = Bench::new(4);
+    let run = |logits: usize| {
+        let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
+        let open = |path| Model::open(&runtime, Path::new(path), Device::Cpu).unwrap();
+        let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never);
+        let settings = Settings {
+            sampling: Sampling::new(1.0, None, None).unwrap(),
+            seed: 0,
+            max_tokens: 5,
+            batch: 3,
+            vocabulary: None,
+        };
+        let mut capture = Capture::new(open(TARGET), open(DRAFT), codec.unwrap(), settings)
+            .unwrap()
+            .with_prefill_logits(logits);
+        let prompts = read_prompts(&bench.path("prompts.jsonl")).unwrap();
+        let encoded = capture.codec().encode(&prompts, 299).unwrap();
+        let mut memory = Memory::default();
+        let mut tokens = 0;
+        let tally = capture
+            .run(
+                &encoded,
+                &|_| false,
+                &mut memory,
+                &AtomicBool::new(false),
+                &mut |event| match event {
+                    Event::Tokens(count) => tokens += count,
+                    Event::Batch { saved, .. } => assert_eq!(saved, 0),
+                },
+            )
+            .unwrap();
+        assert_eq!(memory.begun, [(3, 15), (1, 5)]);
+        assert_eq!((tally.prompts, tally.positions, tokens), (4, 20, 20));
+        assert!(
+            memory
+                .finished
+                .iter()
+                .all(|done| done.tokens.len() == 5 && !done.stopped)
+        );
+        memory.rows
+    };
+    let whole = run(usize::MAX);
+    // One column a run, and two.
+    for logits in [0, 2 * 3 * 299] {
+        let pieces = run(logits);
+        assert_eq!(tokens(&pieces), tokens(&whole));
+        for (a, b) in pieces.iter().zip(&whole) {
+            assert_close(&a.target, &b.target, 1e-4);
+            assert_close(&a.draft, &b.draft, 1e-4);
+        }
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_log_and_another_one_another() {
     let bench = Bench::new(4);
@@ -416,11 +503,11 @@ fn wait_for_shard(log: &Path, before: usize, child: &mut std::process::Child) ->
     }
 }
 
-const MANY: [&str; 4] = ["--batch", "2", "--max-tokens", "24"];
+const MANY: [&str; 4] = ["--batch", "2", "--max-tokens", "16"];
 
 #[test]
 fn what_was_logged_survives_kill_9_and_nothing_is_doubled() {
-    let bench = Bench::new(160);
+    let bench = Bench::new(48);
     let whole = bench.capture("whole", &MANY);
     let killed = bench.path("killed");
     let mut shards = 0;
@@ -461,7 +548,7 @@ fn what_was_logged_survives_kill_9_and_nothing_is_doubled() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_leaves_a_log_that_continues() {
-    let bench = Bench::new(160);
+    let bench = Bench::new(48);
     let whole = bench.capture("whole", &MANY);
     let stopped = bench.path("stopped");
     let mut child = start(&bench, "stopped", &MANY);
@@ -474,7 +561,7 @@ fn an_interrupt_leaves_a_log_that_continues() {
     let output = child.wait_with_output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("error: interrupted; "), "{error}");
+    assert!(error.contains("stopped: interrupted; "), "{error}");
     assert!(
         error.contains("the same command again continues"),
         "{error}"
