@@ -80,6 +80,8 @@
 #![deny(missing_docs)]
 
 pub mod block;
+#[cfg(feature = "onnx")]
+pub mod capture;
 pub mod certify;
 pub mod claims;
 pub mod cli;

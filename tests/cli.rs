@@ -266,3 +266,20 @@ fn golden_reports() {
         );
     }
 }
+
+#[cfg(not(feature = "onnx"))]
+#[test]
+fn capture_without_its_feature_says_how_to_build_it() {
+    for arguments in [
+        &["capture"][..],
+        &["capture", "--target", "t.onnx", "--out", "log", "-v"],
+    ] {
+        let output = specgap().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            error.contains("cargo build --release --features onnx"),
+            "{error}"
+        );
+    }
+}

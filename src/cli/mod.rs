@@ -2,6 +2,7 @@
 
 mod batch;
 mod block;
+mod capture;
 mod certify;
 mod check;
 mod gap;
@@ -65,6 +66,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
     Block(block::BlockArgs),
+    /// Run a target and a draft model over prompts and log their rows.
+    Capture(capture::CaptureArgs),
     /// The claims ledger and every shipped problem, against a baseline.
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
@@ -93,6 +96,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Solve(args) => solve::run(args, &cli.common),
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
+        Command::Capture(args) => capture::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),

@@ -39,6 +39,16 @@ pub enum CliError {
         /// What failed.
         message: String,
     },
+    /// Something that the command needs is not there.
+    #[error("{message}")]
+    Missing {
+        /// What, and how to get it.
+        message: String,
+    },
+    /// A capture cannot start or go on.
+    #[cfg(feature = "onnx")]
+    #[error(transparent)]
+    Capture(#[from] crate::capture::CaptureError),
     /// The output cannot be written.
     #[error("output: {0}")]
     Output(#[from] io::Error),

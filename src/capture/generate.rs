@@ -1,0 +1,564 @@
+//! The loop: the target writes, the draft is asked about the same prefixes.
+
+use super::CaptureError;
+use super::model::{Logits, Model};
+use super::sampling::{Sampler, Sampling};
+use super::tokens::{EncodedPrompt, TextCodec};
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// 256 MiB in f32.
+const PREFILL_LOGITS: usize = 1 << 26;
+
+/// How to generate. Everything but [`Self::batch`] decides what is generated; the
+/// batch can change logits in their last digits, as the runtime orders sums by
+/// shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The law of the next token.
+    pub sampling: Sampling,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Most tokens to generate a prompt, at least 1.
+    pub max_tokens: usize,
+    /// Prompts that run together, at least 1. Prompts are batched in the order of
+    /// the file, so that a batch is the same on every run.
+    pub batch: usize,
+    /// Keep only the first N logits of a row: needed where V differs between the
+    /// models by padding.
+    pub vocabulary: Option<usize>,
+}
+
+/// One position: the prefix is the prompt and the tokens generated before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// The prompt's number in its file, from 0.
+    pub prompt: usize,
+    /// Tokens generated before, from 0.
+    pub position: usize,
+    /// The token that was drawn from the target here.
+    pub token: u32,
+    /// The target's logits, V numbers, at temperature 1.
+    pub target: &'a [f32],
+    /// The draft's logits after the same prefix, V numbers, at temperature 1.
+    pub draft: &'a [f32],
+}
+
+/// A finished prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// The prompt's number in its file, from 0.
+    pub prompt: usize,
+    /// The prompt's name.
+    pub id: String,
+    /// Tokens of the prompt, template included.
+    pub prompt_tokens: usize,
+    /// The tokens drawn, a stop token included.
+    pub tokens: Vec<u32>,
+    /// Whether a stop token ended it, not the limit.
+    pub stopped: bool,
+}
+
+/// Why a sink stops a capture.
+pub type SinkError = Box<dyn Error + Send + Sync>;
+
+/// Where rows go. Rows of a batch come position by position, its prompts
+/// interleaved; nothing counts before the batch is committed.
+///
+/// # Example
+///
+/// ```
+/// use specgap::capture::{Generation, Row, RowSink, SinkError};
+///
+/// /// Acceptance of a single draft token, sum of min(p, q), straight from the models.
+/// #[derive(Default)]
+/// struct Overlap(Vec<f64>);
+///
+/// fn softmax(logits: &[f32]) -> Vec<f64> {
+///     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+///     let weights: Vec<f64> = logits.iter().map(|&l| f64::from(l - top).exp()).collect();
+///     let total: f64 = weights.iter().sum();
+///     weights.iter().map(|weight| weight / total).collect()
+/// }
+///
+/// impl RowSink for Overlap {
+///     fn append(&mut self, row: &Row<'_>) -> Result<(), SinkError> {
+///         let (p, q) = (softmax(row.target), softmax(row.draft));
+///         self.0.push(p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum());
+///         Ok(())
+///     }
+///     fn commit(&mut self, _: &[Generation]) -> Result<(), SinkError> {
+///         Ok(())
+///     }
+/// }
+///
+/// let mut sink = Overlap::default();
+/// let row = Row { prompt: 0, position: 0, token: 0, target: &[0.0, 0.0], draft: &[0.0, 0.0] };
+/// sink.append(&row)?;
+/// assert_eq!(sink.0, [1.0]);
+/// # Ok::<(), SinkError>(())
+/// ```
+pub trait RowSink {
+    /// A batch of so many prompts begins, of at most so many positions together.
+    ///
+    /// # Errors
+    ///
+    /// Whatever will keep it from being stored; the capture stops.
+    fn begin(&mut self, _prompts: usize, _positions: usize) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    /// Takes a row.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being stored; the capture stops.
+    fn append(&mut self, row: &Row<'_>) -> Result<(), SinkError>;
+
+    /// The rows since the last commit are all rows of these prompts.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps them from being stored; the capture stops.
+    fn commit(&mut self, finished: &[Generation]) -> Result<(), SinkError>;
+}
+
+/// What [`Capture::run`] reports as it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// One more token of each of so many prompts.
+    Tokens(usize),
+    /// So many prompts were committed, and wrote so many tokens less than they might.
+    Batch {
+        /// Prompts.
+        prompts: usize,
+        /// Tokens that stop tokens saved.
+        saved: usize,
+    },
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tally {
+    /// Prompts committed.
+    pub prompts: usize,
+    /// Positions committed.
+    pub positions: usize,
+    /// Prompt tokens run, padding left out.
+    pub prompt_tokens: usize,
+    /// Where the time went.
+    pub seconds: Seconds,
+}
+
+/// Wall-clock seconds of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// In the target's graph.
+    pub target: f64,
+    /// In the draft's graph.
+    pub draft: f64,
+    /// Everything else: drawing tokens, and the sink.
+    pub other: f64,
+}
+
+impl Seconds {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.target + self.draft + self.other
+    }
+}
+
+/// Two models over one vocabulary, ready to run.
+pub struct Capture {
+    target: Model,
+    draft: Model,
+    codec: Arc<TextCodec>,
+    settings: Settings,
+    vocabulary: usize,
+    prefill_logits: usize,
+}
+
+impl Capture {
+    /// Checks that the parts fit.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Vocabulary`] if the models' V differ, or are below
+    /// [`Settings::vocabulary`]; [`CaptureError::Setting`] for a batch or a length
+    /// of 0.
+    pub fn new(
+        target: Model,
+        draft: Model,
+        codec: TextCodec,
+        settings: Settings,
+    ) -> Result<Self, CaptureError> {
+        for (name, value) in [
+            ("batch", settings.batch),
+            ("max-tokens", settings.max_tokens),
+        ] {
+            if value == 0 {
+                return Err(CaptureError::Setting {
+                    message: format!("{name} 0: must be >= 1"),
+                });
+            }
+        }
+        let (p, q) = (target.vocabulary(), draft.vocabulary());
+        let vocabulary = match settings.vocabulary {
+            None if p == q => p,
+            Some(kept) if kept >= 1 && kept <= p.min(q) => kept,
+            asked => {
+                return Err(CaptureError::Vocabulary {
+                    target: p,
+                    draft: q,
+                    asked,
+                });
+            }
+        };
+        Ok(Self {
+            target,
+            draft,
+            codec: Arc::new(codec),
+            settings,
+            vocabulary,
+            prefill_logits: PREFILL_LOGITS,
+        })
+    }
+
+    /// Sets how many logits one run over prompts may yield, 2^26 unless told
+    /// otherwise. Prompts that yield more go through in pieces, of one token each at
+    /// least, so that memory does not grow with their length.
+    #[must_use]
+    pub fn with_prefill_logits(mut self, logits: usize) -> Self {
+        self.prefill_logits = logits;
+        self
+    }
+
+    /// V of the rows.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The target model.
+    pub fn target(&self) -> &Model {
+        &self.target
+    }
+
+    /// The draft model.
+    pub fn draft(&self) -> &Model {
+        &self.draft
+    }
+
+    /// The tokenizer.
+    pub fn codec(&self) -> &Arc<TextCodec> {
+        &self.codec
+    }
+
+    /// How it generates.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Runs all batches of `prompts` except those that `done` says are done, and
+    /// hands every position to `sink`. Stops early, between two tokens, once
+    /// `interrupt` is set.
+    ///
+    /// Memory: both caches, and one row of logits a prompt of the batch and model;
+    /// over prompts, 256 MiB of logits at most, or one token of each.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Run`] if a graph fails, [`CaptureError::Logits`] if a row
+    /// holds NaN or nothing finite, [`CaptureError::Sink`] if the sink fails,
+    /// [`CaptureError::Interrupted`]. What was committed before stays.
+    pub fn run(
+        &mut self,
+        prompts: &[EncodedPrompt],
+        done: &dyn Fn(&[EncodedPrompt]) -> bool,
+        sink: &mut dyn RowSink,
+        interrupt: &AtomicBool,
+        watch: &mut dyn FnMut(Event),
+    ) -> Result<Tally, CaptureError> {
+        let mut tally = Tally::default();
+        for batch in prompts.chunks(self.settings.batch) {
+            if done(batch) {
+                continue;
+            }
+            let started = std::time::Instant::now();
+            sink.begin(
+                batch.len(),
+                batch.len().saturating_mul(self.settings.max_tokens),
+            )
+            .map_err(CaptureError::Sink)?;
+            let before = tally.seconds;
+            let finished = self.run_batch(batch, sink, interrupt, watch, &mut tally.seconds)?;
+            sink.commit(&finished).map_err(CaptureError::Sink)?;
+            let positions: usize = finished.iter().map(|done| done.tokens.len()).sum();
+            tally.prompts += finished.len();
+            tally.positions += positions;
+            tally.prompt_tokens += finished
+                .iter()
+                .map(|done| done.prompt_tokens)
+                .sum::<usize>();
+            let in_graphs = tally.seconds.total() - before.total();
+            tally.seconds.other += started.elapsed().as_secs_f64() - in_graphs;
+            watch(Event::Batch {
+                prompts: finished.len(),
+                saved: finished
+                    .len()
+                    .saturating_mul(self.settings.max_tokens)
+                    .saturating_sub(positions),
+            });
+        }
+        Ok(tally)
+    }
+
+    fn run_batch(
+        &mut self,
+        prompts: &[EncodedPrompt],
+        sink: &mut dyn RowSink,
+        interrupt: &AtomicBool,
+        watch: &mut dyn FnMut(Event),
+        seconds: &mut Seconds,
+    ) -> Result<Vec<Generation>, CaptureError> {
+        let Settings {
+            sampling,
+            seed,
+            max_tokens,
+            ..
+        } = self.settings;
+        let check = || {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(CaptureError::Interrupted);
+            }
+            Ok(())
+        };
+        let mut context = Context::new(prompts);
+        let mut samplers: Vec<_> = prompts
+            .iter()
+            .map(|prompt| Sampler::new(seed, &prompt.id))
+            .collect();
+        let mut generations: Vec<_> = prompts
+            .iter()
+            .map(|prompt| Generation {
+                prompt: prompt.index,
+                id: prompt.id.clone(),
+                prompt_tokens: prompt.tokens.len(),
+                tokens: Vec::new(),
+                stopped: false,
+            })
+            .collect();
+        let mut drawn = vec![0i64; prompts.len()];
+        let mut scratch = [Vec::new(), Vec::new()];
+        for model in [&mut self.target, &mut self.draft] {
+            model
+                .start(prompts.len())
+                .map_err(|message| context.failed(model, 0, message))?;
+        }
+        for position in 0..max_tokens {
+            let [target, draft] = if position == 0 {
+                let piece = self.target.vocabulary().max(self.draft.vocabulary()) * prompts.len();
+                let piece = (self.prefill_logits / piece.max(1)).max(1);
+                [
+                    context.prefill(&mut self.target, piece, &check, &mut seconds.target)?,
+                    context.prefill(&mut self.draft, piece, &check, &mut seconds.draft)?,
+                ]
+            } else {
+                check()?;
+                context.extend(&drawn);
+                [
+                    context.step(&mut self.target, position, &mut seconds.target)?,
+                    context.step(&mut self.draft, position, &mut seconds.draft)?,
+                ]
+            };
+            let mut active = 0;
+            for (sequence, generation) in generations.iter_mut().enumerate() {
+                drawn[sequence] = 0;
+                if generation.stopped {
+                    continue;
+                }
+                let broken = |model: &Model, message: String| CaptureError::Logits {
+                    path: model.path().to_owned(),
+                    id: generation.id.clone(),
+                    position,
+                    message,
+                };
+                let [of_target, of_draft] = &mut scratch;
+                let target = row(&target, sequence, of_target, self.vocabulary)
+                    .map_err(|message| broken(&self.target, message))?;
+                let draft = row(&draft, sequence, of_draft, self.vocabulary)
+                    .map_err(|message| broken(&self.draft, message))?;
+                let token = samplers[sequence]
+                    .draw(target, &sampling)
+                    .ok_or_else(|| broken(&self.target, BROKEN.to_owned()))?
+                    as u32;
+                if !is_law(draft) {
+                    return Err(broken(&self.draft, BROKEN.to_owned()));
+                }
+                sink.append(&Row {
+                    prompt: generation.prompt,
+                    position,
+                    token,
+                    target,
+                    draft,
+                })
+                .map_err(CaptureError::Sink)?;
+                generation.tokens.push(token);
+                generation.stopped = self.codec.is_stop(token);
+                drawn[sequence] = i64::from(token);
+                active += usize::from(!generation.stopped);
+                watch(Event::Tokens(1));
+            }
+            if active == 0 {
+                break;
+            }
+        }
+        self.target.clear();
+        self.draft.clear();
+        Ok(generations)
+    }
+}
+
+const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity";
+
+fn row<'a>(
+    logits: &'a Logits,
+    sequence: usize,
+    scratch: &'a mut Vec<f32>,
+    vocabulary: usize,
+) -> Result<&'a [f32], String> {
+    let row = logits.last(sequence, scratch)?;
+    row.get(..vocabulary)
+        .ok_or_else(|| format!("has {} logits, expected {vocabulary}", row.len()))
+}
+
+/// Whether softmax of the row is a distribution.
+fn is_law(row: &[f32]) -> bool {
+    let mut finite = false;
+    for &logit in row {
+        if logit.is_nan() || logit == f32::INFINITY {
+            return false;
+        }
+        finite |= logit > f32::NEG_INFINITY;
+    }
+    finite
+}
+
+/// What both models are run on: prompts padded on the left to one length, then
+/// the tokens drawn.
+struct Context<'a> {
+    prompts: &'a [EncodedPrompt],
+    /// Columns of the longest prompt.
+    padded: usize,
+    /// Columns behind the prompts.
+    extended: usize,
+    last: Vec<i64>,
+}
+
+impl<'a> Context<'a> {
+    fn new(prompts: &'a [EncodedPrompt]) -> Self {
+        let padded = prompts.iter().map(|prompt| prompt.tokens.len()).max();
+        Self {
+            prompts,
+            padded: padded.unwrap_or(0),
+            extended: 0,
+            last: Vec::new(),
+        }
+    }
+
+    fn failed(&self, model: &Model, position: usize, message: String) -> CaptureError {
+        let id = |prompt: Option<&EncodedPrompt>| prompt.map_or("", |p| p.id.as_str()).to_owned();
+        CaptureError::Run {
+            path: model.path().to_owned(),
+            first: id(self.prompts.first()),
+            last: id(self.prompts.last()),
+            position,
+            message,
+        }
+    }
+
+    /// The mask of all columns before `end`.
+    fn mask(&self, end: usize) -> Vec<i64> {
+        let mut mask = Vec::with_capacity(self.prompts.len() * end);
+        for prompt in self.prompts {
+            let padding = self.padded - prompt.tokens.len();
+            mask.extend((0..end).map(|column| i64::from(column >= padding)));
+        }
+        mask
+    }
+
+    /// Runs the prompts, at most `piece` columns at a time.
+    fn prefill(
+        &self,
+        model: &mut Model,
+        piece: usize,
+        check: &dyn Fn() -> Result<(), CaptureError>,
+        seconds: &mut f64,
+    ) -> Result<Logits, CaptureError> {
+        let mut begin = 0;
+        loop {
+            check()?;
+            let end = self.padded.min(begin + piece);
+            let (mut ids, mut positions) = (Vec::new(), Vec::new());
+            for prompt in self.prompts {
+                let padding = self.padded - prompt.tokens.len();
+                for column in begin..end {
+                    let at = column.checked_sub(padding);
+                    ids.push(at.map_or(0, |at| i64::from(prompt.tokens[at])));
+                    positions.push(at.unwrap_or(0) as i64);
+                }
+            }
+            let logits = self.timed(model, &ids, &self.mask(end), &positions, 0, seconds)?;
+            if end == self.padded {
+                return Ok(logits);
+            }
+            begin = end;
+        }
+    }
+
+    /// Adds one token a prompt.
+    fn extend(&mut self, tokens: &[i64]) {
+        self.extended += 1;
+        self.last = tokens.to_vec();
+    }
+
+    /// Runs the token added last.
+    fn step(
+        &self,
+        model: &mut Model,
+        position: usize,
+        seconds: &mut f64,
+    ) -> Result<Logits, CaptureError> {
+        let end = self.padded + self.extended;
+        let positions: Vec<_> = self
+            .prompts
+            .iter()
+            .map(|prompt| (prompt.tokens.len() + self.extended - 1) as i64)
+            .collect();
+        self.timed(
+            model,
+            &self.last,
+            &self.mask(end),
+            &positions,
+            position,
+            seconds,
+        )
+    }
+
+    fn timed(
+        &self,
+        model: &mut Model,
+        ids: &[i64],
+        mask: &[i64],
+        positions: &[i64],
+        position: usize,
+        seconds: &mut f64,
+    ) -> Result<Logits, CaptureError> {
+        let started = std::time::Instant::now();
+        let logits = model
+            .run(ids, mask, positions)
+            .map_err(|message| self.failed(model, position, message));
+        *seconds += started.elapsed().as_secs_f64();
+        logits
+    }
+}

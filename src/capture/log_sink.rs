@@ -1,0 +1,318 @@
+//! Rows into a log on disk, and going on with one.
+
+use super::CaptureError;
+use super::generate::{Capture, Generation, Row, RowSink, SinkError};
+use super::graph_file::{files_of_graph, identity};
+use super::model::Model;
+use super::runtime::Runtime;
+use super::tokens::TextCodec;
+use crate::log::{
+    FileIdentity, KeptTokens, Layout, LogWriter, Metadata, Position, PromptRecord, Sampling,
+};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Room left for the index and for what a file system needs itself.
+const SLACK_BYTES: u64 = 1 << 20;
+
+/// Where rows come from: the files by name and SHA-256, and what ran them.
+#[derive(Clone, Debug)]
+pub struct Provenance {
+    target: Vec<FileIdentity>,
+    draft: Vec<FileIdentity>,
+    tokenizer: FileIdentity,
+    prompts: FileIdentity,
+    command: Option<String>,
+}
+
+impl Provenance {
+    /// Reads all files to name them by their contents, the weights beside the
+    /// graphs included.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::File`] if one cannot be read.
+    pub fn read(
+        target: &Path,
+        draft: &Path,
+        tokenizer: &Path,
+        prompts: &Path,
+    ) -> Result<Self, CaptureError> {
+        let file = |path: &Path| {
+            identity(path).map_err(|source| CaptureError::File {
+                path: path.to_owned(),
+                action: "cannot be read",
+                source,
+            })
+        };
+        let (target, draft) = rayon::join(|| files_of_graph(target), || files_of_graph(draft));
+        Ok(Self {
+            target: target?,
+            draft: draft?,
+            tokenizer: file(tokenizer)?,
+            prompts: file(prompts)?,
+            command: None,
+        })
+    }
+
+    /// Notes the command that is running.
+    #[must_use]
+    pub fn with_command(mut self, command: String) -> Self {
+        self.command = Some(command);
+        self
+    }
+
+    fn metadata(&self, capture: &Capture, runtime: &Runtime, layout: &Layout) -> Metadata {
+        let settings = capture.settings();
+        let sampling = &settings.sampling;
+        let (target, draft) = (capture.target(), capture.draft());
+        let mut metadata = Metadata {
+            tool: Some(format!("specgap {}", env!("CARGO_PKG_VERSION"))),
+            command: self.command.clone(),
+            target: self.target.first().cloned(),
+            draft: self.draft.first().cloned(),
+            tokenizer: Some(self.tokenizer.clone()),
+            runtime: Some(format!(
+                "ONNX Runtime {}, {}",
+                runtime.version(),
+                target.placement().device.provider()
+            )),
+            temperature_applied: 1.0,
+            sampling: Some(Sampling {
+                temperature: sampling.temperature(),
+                top_k: sampling.top_k(),
+                top_p: sampling.top_p(),
+                seed: settings.seed,
+                max_tokens: Some(settings.max_tokens),
+                chat: Some(capture.codec().chat().name().to_owned()),
+            }),
+            ..Metadata::default()
+        };
+        let stop: Vec<u32> = capture.codec().stop_tokens().collect();
+        let placement = |model: &Model| {
+            json!({
+                "provider": model.placement().device.provider(),
+                "nodes": model.placement().nodes,
+            })
+        };
+        for (name, value) in [
+            ("prompts_file", json!(self.prompts)),
+            (
+                "target_weights",
+                json!(self.target.get(1..).unwrap_or_default()),
+            ),
+            (
+                "draft_weights",
+                json!(self.draft.get(1..).unwrap_or_default()),
+            ),
+            ("batch", json!(settings.batch)),
+            ("stop_tokens", json!(stop)),
+            ("dtype", json!(layout.dtype)),
+            ("top", json!(top_count(layout))),
+            ("target_ran_on", placement(target)),
+            ("draft_ran_on", placement(draft)),
+        ] {
+            metadata.extra.insert(name.to_owned(), value);
+        }
+        metadata
+    }
+}
+
+fn top_count(layout: &Layout) -> Option<usize> {
+    match layout.tokens {
+        KeptTokens::All => None,
+        KeptTokens::Top { count, .. } => Some(count),
+    }
+}
+
+/// What a capture has to have in common with the log that it continues, by the
+/// name that a message gives it.
+fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
+    let hash = |file: &Option<FileIdentity>| json!(file.as_ref().map(|file| &file.sha256));
+    let extra = |name: &str| metadata.extra.get(name).cloned().unwrap_or_default();
+    let hashes = |name: &str| -> Value {
+        let files: Vec<FileIdentity> = serde_json::from_value(extra(name)).unwrap_or_default();
+        json!(files.iter().map(|file| &file.sha256).collect::<Vec<_>>())
+    };
+    let sampling = metadata.sampling.clone().unwrap_or_default();
+    let prompts: Option<FileIdentity> = serde_json::from_value(extra("prompts_file")).ok();
+    vec![
+        ("the file of --target", hash(&metadata.target)),
+        ("the weights of --target", hashes("target_weights")),
+        ("the file of --draft", hash(&metadata.draft)),
+        ("the weights of --draft", hashes("draft_weights")),
+        ("the file of --tokenizer", hash(&metadata.tokenizer)),
+        ("the file of --prompts", hash(&prompts)),
+        ("--temperature", json!(sampling.temperature)),
+        ("--top-k", json!(sampling.top_k)),
+        ("--top-p", json!(sampling.top_p)),
+        ("--seed", json!(sampling.seed)),
+        ("--max-tokens", json!(sampling.max_tokens)),
+        ("--chat", json!(sampling.chat)),
+        ("--stop", extra("stop_tokens")),
+        ("--batch", extra("batch")),
+        ("--vocab", json!(metadata.vocabulary)),
+        ("--dtype", extra("dtype")),
+        ("--top", extra("top")),
+        ("--rest-temperatures", json!(metadata.rest_temperatures)),
+        ("the runtime or --device", json!(metadata.runtime)),
+    ]
+}
+
+/// The first setting in which two captures differ: its name, its value in the
+/// log and now.
+fn difference(logged: &Metadata, now: &Metadata) -> Option<(&'static str, Value, Value)> {
+    settings_of(logged)
+        .into_iter()
+        .zip(settings_of(now))
+        .find(|((_, logged), (_, now))| logged != now)
+        .map(|((name, logged), (_, now))| (name, logged, now))
+}
+
+/// A log that takes the rows of a capture, one commit a batch: after a kill, it
+/// holds the batches that were finished, and continues behind them.
+pub struct LogSink {
+    writer: LogWriter,
+    path: PathBuf,
+    codec: Arc<TextCodec>,
+    done: HashSet<usize>,
+}
+
+impl LogSink {
+    /// Begins a log at `path`, or goes on with the one that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Resume`] names the first setting in which the log there
+    /// differs from this capture; [`CaptureError::Occupied`] for a folder with
+    /// other files; [`CaptureError::Log`] if the log cannot be read or written.
+    pub fn open(
+        path: &Path,
+        capture: &Capture,
+        runtime: &Runtime,
+        provenance: &Provenance,
+        layout: Layout,
+    ) -> Result<Self, CaptureError> {
+        let mut metadata = provenance.metadata(capture, runtime, &layout);
+        let writer = if LogWriter::exists(path) {
+            metadata.vocabulary = Some(layout.vocabulary);
+            if let KeptTokens::Top {
+                rest_temperatures, ..
+            } = &layout.tokens
+            {
+                metadata.rest_temperatures.clone_from(rest_temperatures);
+            }
+            let writer = LogWriter::resume(path, layout)?;
+            if let Some((setting, logged, now)) = difference(writer.metadata(), &metadata) {
+                return Err(CaptureError::Resume {
+                    path: path.to_owned(),
+                    setting,
+                    logged: logged.to_string(),
+                    now: now.to_string(),
+                });
+            }
+            writer
+        } else {
+            refuse_occupied(path)?;
+            LogWriter::create(path, metadata, layout)?
+        };
+        let done = writer
+            .metadata()
+            .prompts
+            .iter()
+            .filter_map(|prompt| usize::try_from(prompt.id).ok())
+            .collect();
+        Ok(Self {
+            writer,
+            path: path.to_owned(),
+            codec: Arc::clone(capture.codec()),
+            done,
+        })
+    }
+
+    /// The prompts that are in the log, by their number in the file.
+    pub fn done(&self) -> &HashSet<usize> {
+        &self.done
+    }
+
+    /// Bytes that so many more positions may take.
+    pub fn bytes_of(&self, positions: usize) -> u64 {
+        // Prompt, position and token, 8 bytes each.
+        let each = self.writer.position_bytes() as u64 + 24;
+        each.saturating_mul(positions as u64)
+    }
+
+    /// Bytes left on the log's disk, if the system says.
+    pub fn free_space(&self) -> Option<u64> {
+        fs4::available_space(&self.path).ok()
+    }
+}
+
+impl RowSink for LogSink {
+    fn begin(&mut self, prompts: usize, positions: usize) -> Result<(), SinkError> {
+        let needed = self.bytes_of(positions).saturating_add(SLACK_BYTES);
+        match self.free_space() {
+            Some(free) if free < needed => Err(Box::new(CaptureError::DiskFull {
+                path: self.path.clone(),
+                prompts,
+                needed,
+                free,
+            })),
+            _ => Ok(()),
+        }
+    }
+
+    fn append(&mut self, row: &Row<'_>) -> Result<(), SinkError> {
+        // Indices and counts are far below 2^63.
+        self.writer.append(&Position {
+            prompt_id: row.prompt as i64,
+            position: row.position as i64,
+            token: i64::from(row.token),
+            target: row.target,
+            draft: row.draft,
+        })?;
+        Ok(())
+    }
+
+    fn commit(&mut self, finished: &[Generation]) -> Result<(), SinkError> {
+        let metadata = self.writer.metadata_mut();
+        for generation in finished {
+            metadata.prompts.push(PromptRecord {
+                id: generation.prompt as i64,
+                name: generation.id.clone(),
+                positions: generation.tokens.len(),
+            });
+            for &token in &generation.tokens {
+                metadata
+                    .token_text
+                    .entry(i64::from(token))
+                    .or_insert_with(|| self.codec.decode(&[token]));
+            }
+        }
+        self.writer.commit()?;
+        self.done
+            .extend(finished.iter().map(|generation| generation.prompt));
+        Ok(())
+    }
+}
+
+/// A folder with files that no log has is somebody's.
+fn refuse_occupied(path: &Path) -> Result<(), CaptureError> {
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return Ok(());
+    };
+    let foreign = entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        // What a process leaves that is killed before its first commit.
+        name != ".lock" && !name.starts_with(".writing-")
+    });
+    if foreign {
+        return Err(CaptureError::Occupied {
+            path: path.to_owned(),
+        });
+    }
+    Ok(())
+}

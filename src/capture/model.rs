@@ -1,0 +1,439 @@
+//! A causal language model as an ONNX graph with a key-value cache.
+
+use super::CaptureError;
+use super::runtime::{self, Device, Placed, Placement, Runtime};
+use half::f16;
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
+use ort::session::{IoBinding, Session};
+use ort::value::{DynTensor, DynValue, Outlet, Tensor, TensorElementType};
+use std::path::{Path, PathBuf};
+
+const IDS: &str = "input_ids";
+const MASK: &str = "attention_mask";
+const POSITIONS: &str = "position_ids";
+const LOGITS: &str = "logits";
+const PAST: &str = "past_key_values.";
+const PRESENT: &str = "present.";
+
+/// One tensor of the cache: an input and the output that becomes it.
+#[derive(Clone, Debug, PartialEq)]
+struct CacheTensor {
+    past: String,
+    present: String,
+    element: TensorElementType,
+    heads: i64,
+    width: i64,
+}
+
+/// What the graph offers of the contract of [`Model`].
+#[derive(Clone, Debug, PartialEq)]
+struct Contract {
+    positions: bool,
+    cache: Vec<CacheTensor>,
+    /// V if the graph states it.
+    vocabulary: Option<usize>,
+}
+
+/// A causal language model:
+///
+/// | input | shape | type |
+/// | --- | --- | --- |
+/// | `input_ids` | \[batch, sequence\] | i64 |
+/// | `attention_mask` | \[batch, past + sequence\] | i64, 0 for padding on the left |
+/// | `position_ids` | \[batch, sequence\] | i64, may be absent |
+/// | `past_key_values.{i}.key`, `.value` | \[batch, heads, past, width\] | f32 or f16 |
+///
+/// | output | shape | type |
+/// | --- | --- | --- |
+/// | `logits` | \[batch, sequence, V\] | f32 or f16 |
+/// | `present.{i}.key`, `.value` | \[batch, heads, past + sequence, width\] | as the past |
+///
+/// The present of one run is handed to the next as its past without a copy, on
+/// the device. Graphs without a cache are refused: each token would cost a run
+/// over everything before it.
+pub struct Model {
+    session: Session,
+    binding: IoBinding,
+    /// Where the cache lives, and where logits are read.
+    cache_memory: MemoryInfo<'static>,
+    host_memory: MemoryInfo<'static>,
+    contract: Contract,
+    path: PathBuf,
+    vocabulary: usize,
+    placement: Placement,
+    past: Vec<DynValue>,
+    batch: usize,
+    length: usize,
+}
+
+impl Model {
+    /// Opens a graph, checks it against the contract, and runs one token through
+    /// it: to learn V, and which provider runs each node.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Model`] names the file and what is wrong with it, by input
+    /// or output; [`CaptureError::Device`] if CUDA was demanded and cannot be had.
+    pub fn open(runtime: &Runtime, path: &Path, device: Device) -> Result<Self, CaptureError> {
+        let refuse = |message: String| CaptureError::Model {
+            path: path.to_owned(),
+            message,
+        };
+        // Named here, as a missing file should not look like a broken one.
+        std::fs::File::open(path).map_err(|source| CaptureError::File {
+            path: path.to_owned(),
+            action: "cannot be read",
+            source,
+        })?;
+        let scratch = tempfile::tempdir().map_err(|source| CaptureError::File {
+            path: std::env::temp_dir(),
+            action: "cannot be written",
+            source,
+        })?;
+        let (session, placed, refused) =
+            runtime.open(path, device, &scratch.path().join("profile"))?;
+        let contract = Contract::of(session.inputs(), session.outputs()).map_err(refuse)?;
+        let unusable = |error: ort::Error| refuse(runtime::one_line(&error.to_string()));
+        let binding = session.create_binding().map_err(unusable)?;
+        let memory = |device| {
+            MemoryInfo::new(device, 0, AllocatorType::Device, MemoryType::Default).map_err(unusable)
+        };
+        let cache_memory = memory(match placed {
+            Placed::Cpu => AllocationDevice::CPU,
+            Placed::Cuda => AllocationDevice::CUDA,
+        })?;
+        let mut model = Self {
+            session,
+            binding,
+            cache_memory,
+            host_memory: memory(AllocationDevice::CPU)?,
+            vocabulary: contract.vocabulary.unwrap_or(0),
+            contract,
+            path: path.to_owned(),
+            placement: Placement {
+                device: placed,
+                refused,
+                nodes: Default::default(),
+            },
+            past: Vec::new(),
+            batch: 0,
+            length: 0,
+        };
+        model.start(1).map_err(refuse)?;
+        let logits = model.run(&[0], &[1], &[0]).map_err(refuse)?;
+        let vocabulary = logits.vocabulary;
+        model.vocabulary = vocabulary;
+        model.clear();
+        // Without a profile there is no evidence, and none is shown.
+        if let Ok(file) = model.session.end_profiling()
+            && let Ok(profile) = std::fs::read(file)
+        {
+            model.placement.nodes = runtime::nodes_by_provider(&profile);
+        }
+        model.believe_the_profile(device)?;
+        Ok(model)
+    }
+
+    /// A provider that is registered and runs no node is not in use.
+    fn believe_the_profile(&mut self, asked: Device) -> Result<(), CaptureError> {
+        let placement = &mut self.placement;
+        let unused = placement.device == Placed::Cuda
+            && !placement.nodes.is_empty()
+            && !placement.nodes.contains_key(Placed::Cuda.provider());
+        if !unused {
+            return Ok(());
+        }
+        let message = format!("no node of {} ran on it", self.path.display());
+        if asked == Device::Cuda {
+            return Err(CaptureError::Device { message });
+        }
+        placement.device = Placed::Cpu;
+        placement.refused = Some(message);
+        Ok(())
+    }
+
+    /// The graph's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// V: logits a row, padding included.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// Where it runs.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Forgets the cache and gets ready for `batch` sequences.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says.
+    pub fn start(&mut self, batch: usize) -> Result<(), String> {
+        self.clear();
+        self.batch = batch;
+        let allocator = Allocator::default();
+        for tensor in &self.contract.cache {
+            let shape = [batch as i64, tensor.heads, 0, tensor.width];
+            let empty = DynTensor::new(&allocator, tensor.element, shape).map_err(said)?;
+            self.past.push(empty.into_dyn());
+        }
+        Ok(())
+    }
+
+    /// Releases the cache.
+    pub fn clear(&mut self) {
+        self.binding.clear();
+        self.past.clear();
+        self.batch = 0;
+        self.length = 0;
+    }
+
+    /// Runs tokens behind those in the cache and keeps their keys and values.
+    ///
+    /// All three are row by row, `batch` rows: `ids` and `positions` of as many
+    /// columns as there are new tokens, `mask` of as many as old and new together.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says, or how an output breaks the contract.
+    pub fn run(&mut self, ids: &[i64], mask: &[i64], positions: &[i64]) -> Result<Logits, String> {
+        let batch = self.batch.max(1);
+        let sequence = ids.len() / batch;
+        let length = self.length + sequence;
+        let mut bind = |name: &str, data: &[i64], columns: usize| {
+            let tensor = Tensor::from_array(([batch, columns], data.to_vec())).map_err(said)?;
+            self.binding.bind_input(name, &tensor).map_err(said)
+        };
+        bind(IDS, ids, sequence)?;
+        bind(MASK, mask, length)?;
+        if self.contract.positions {
+            bind(POSITIONS, positions, sequence)?;
+        }
+        for (tensor, past) in self.contract.cache.iter().zip(&self.past) {
+            self.binding
+                .bind_input(tensor.past.as_str(), past)
+                .map_err(said)?;
+        }
+        // The binding keeps each input that it needs alive.
+        self.past.clear();
+        // Bound anew each time, or the runtime would reuse buffers of the last size.
+        self.binding
+            .bind_output_to_device(LOGITS, &self.host_memory)
+            .map_err(said)?;
+        for tensor in &self.contract.cache {
+            self.binding
+                .bind_output_to_device(tensor.present.as_str(), &self.cache_memory)
+                .map_err(said)?;
+        }
+        // Copies to and from a device may still be under way.
+        self.binding.synchronize_inputs().map_err(said)?;
+        let mut outputs = self.session.run_binding(&self.binding).map_err(said)?;
+        self.binding.synchronize_outputs().map_err(said)?;
+        let value = outputs
+            .remove(LOGITS)
+            .ok_or_else(|| format!("output {LOGITS} is missing"))?;
+        for tensor in &self.contract.cache {
+            let present = outputs
+                .remove(&tensor.present)
+                .ok_or_else(|| format!("output {} is missing", tensor.present))?;
+            let expected = [batch as i64, tensor.heads, length as i64, tensor.width];
+            match present.dtype().tensor_shape() {
+                Some(shape) if **shape == expected => self.past.push(present),
+                shape => {
+                    let shape = shape.map(|shape| shape.to_vec()).unwrap_or_default();
+                    return Err(format!(
+                        "output {} has shape {shape:?}, expected {expected:?}",
+                        tensor.present
+                    ));
+                }
+            }
+        }
+        drop(outputs);
+        self.length = length;
+        Logits::new(value, batch, sequence, self.vocabulary)
+    }
+}
+
+fn said(error: ort::Error) -> String {
+    runtime::one_line(&error.to_string())
+}
+
+impl Contract {
+    fn of(inputs: &[Outlet], outputs: &[Outlet]) -> Result<Self, String> {
+        let input = |name: &str| inputs.iter().find(|outlet| outlet.name() == name);
+        let output = |name: &str| outputs.iter().find(|outlet| outlet.name() == name);
+        for name in [IDS, MASK] {
+            let found = input(name).ok_or_else(|| {
+                let present: Vec<_> = inputs.iter().take(8).map(Outlet::name).collect();
+                format!("has no input {name} (it has {}); export a causal language model with a key-value cache", present.join(", "))
+            })?;
+            check_integers(found)?;
+        }
+        let positions = match input(POSITIONS) {
+            Some(found) => {
+                check_integers(found)?;
+                true
+            }
+            None => false,
+        };
+        let logits = output(LOGITS).ok_or_else(|| format!("has no output {LOGITS}"))?;
+        let shape = check_numbers("output", logits, 3)?;
+        let vocabulary = usize::try_from(shape[2]).ok().filter(|&size| size > 0);
+        let mut cache = Vec::new();
+        for past in inputs {
+            let name = past.name();
+            if [IDS, MASK, POSITIONS].contains(&name) {
+                continue;
+            }
+            let Some(rest) = name.strip_prefix(PAST) else {
+                return Err(format!(
+                    "input {name} is none of {IDS}, {MASK}, {POSITIONS}, {PAST}*; the graph needs what this command cannot give"
+                ));
+            };
+            let shape = check_numbers("input", past, 4)?;
+            let present = format!("{PRESENT}{rest}");
+            let outlet = output(&present).ok_or_else(|| {
+                format!("has input {name} and no output {present} to continue it")
+            })?;
+            check_numbers("output", outlet, 4)?;
+            if outlet.dtype().tensor_type() != past.dtype().tensor_type() {
+                return Err(format!("input {name} and output {present} differ in type"));
+            }
+            if shape[1] <= 0 || shape[3] <= 0 {
+                return Err(format!(
+                    "input {name} has shape {}; heads and width (axes 1 and 3) must be fixed numbers",
+                    past.dtype()
+                ));
+            }
+            cache.push(CacheTensor {
+                past: name.to_owned(),
+                present,
+                element: past
+                    .dtype()
+                    .tensor_type()
+                    .unwrap_or(TensorElementType::Float32),
+                heads: shape[1],
+                width: shape[3],
+            });
+        }
+        if cache.is_empty() {
+            return Err(format!(
+                "has no inputs {PAST}*; graphs without a key-value cache are not supported, export one with it"
+            ));
+        }
+        Ok(Self {
+            positions,
+            cache,
+            vocabulary,
+        })
+    }
+}
+
+fn check_integers(outlet: &Outlet) -> Result<(), String> {
+    let dtype = outlet.dtype();
+    let rank = dtype.tensor_shape().map(|shape| shape.len());
+    if dtype.tensor_type() == Some(TensorElementType::Int64) && rank == Some(2) {
+        return Ok(());
+    }
+    Err(format!(
+        "input {} is {dtype}; expected i64 of 2 axes, [batch, sequence]",
+        outlet.name()
+    ))
+}
+
+fn check_numbers(side: &str, outlet: &Outlet, rank: usize) -> Result<Vec<i64>, String> {
+    let dtype = outlet.dtype();
+    let shape = dtype.tensor_shape().map(|shape| shape.to_vec());
+    match (dtype.tensor_type(), shape) {
+        (Some(TensorElementType::Float32 | TensorElementType::Float16), Some(shape))
+            if shape.len() == rank =>
+        {
+            Ok(shape)
+        }
+        _ => Err(format!(
+            "{side} {} is {dtype}; expected f32 or f16 of {rank} axes",
+            outlet.name()
+        )),
+    }
+}
+
+/// The logits of one run, \[batch, sequence, V\].
+pub struct Logits {
+    value: DynValue,
+    sequence: usize,
+    vocabulary: usize,
+    half: bool,
+}
+
+impl Logits {
+    fn new(
+        value: DynValue,
+        batch: usize,
+        sequence: usize,
+        vocabulary: usize,
+    ) -> Result<Self, String> {
+        let shape = value.dtype().tensor_shape().map(|shape| shape.to_vec());
+        let shape = shape.unwrap_or_default();
+        let fits = shape.len() == 3
+            && shape[0] == batch as i64
+            && shape[1] == sequence as i64
+            && shape[2] > 0
+            && (vocabulary == 0 || shape[2] == vocabulary as i64);
+        if !fits {
+            return Err(format!(
+                "output {LOGITS} has shape {shape:?}, expected [{batch}, {sequence}, {}]",
+                if vocabulary == 0 {
+                    "V".to_owned()
+                } else {
+                    vocabulary.to_string()
+                }
+            ));
+        }
+        let half = match value.dtype().tensor_type() {
+            Some(TensorElementType::Float32) => false,
+            Some(TensorElementType::Float16) => true,
+            _ => return Err(format!("output {LOGITS} is neither f32 nor f16")),
+        };
+        Ok(Self {
+            sequence,
+            vocabulary: shape[2] as usize,
+            half,
+            value,
+        })
+    }
+
+    /// V.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The row after the last token of a sequence, V numbers; `scratch` is used
+    /// if they have to be converted.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says, or that there is no such sequence.
+    pub fn last<'a>(
+        &'a self,
+        sequence: usize,
+        scratch: &'a mut Vec<f32>,
+    ) -> Result<&'a [f32], String> {
+        let v = self.vocabulary;
+        let end = (sequence + 1) * self.sequence * v;
+        let range = end.saturating_sub(v)..end;
+        let missing = || format!("output {LOGITS} has no row for sequence {sequence}");
+        if self.half {
+            let (_, data) = self.value.try_extract_tensor::<f16>().map_err(said)?;
+            let row = data.get(range).ok_or_else(missing)?;
+            scratch.clear();
+            scratch.extend(row.iter().map(|number| number.to_f32()));
+            return Ok(scratch);
+        }
+        let (_, data) = self.value.try_extract_tensor::<f32>().map_err(said)?;
+        data.get(range).ok_or_else(missing)
+    }
+}
