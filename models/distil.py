@@ -135,10 +135,11 @@ def frequent_tokens(data: list[Sequence], embedding: Tensor, count: int, workers
 def overlap(model: Decoder, embedding32: Tensor, embedding: Tensor, data: list[Sequence]) -> float:
     """Mean overlap over the whole vocabulary at T = 1 (bfloat16 head)."""
     total, count = 0.0, 0
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+    with torch.no_grad():
         for start in range(0, len(data), 8):
             ids, places, target = collate(data[start : start + 8])
-            hidden = model(embedding32[ids]).flatten(0, 1)[places]
+            with torch.autocast("cpu", torch.bfloat16):
+                hidden = model(embedding32[ids]).flatten(0, 1)[places]
             for h, t in zip(hidden.split(128), target.split(128)):
                 q = torch.softmax((h.to(embedding.dtype) @ embedding.T).float(), -1)
                 p = torch.softmax((t.to(embedding.dtype) @ embedding.T).float(), -1)

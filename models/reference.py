@@ -1,0 +1,90 @@
+"""An independent forward pass in NumPy float64, straight from the GGUF tensors.
+
+It shares no code with the graph builder: it rotates interleaved pairs as GGUF
+stores them, repeats keys and values, works position by position through a list of
+past keys and values, and never pads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+
+class Reference:
+    """A Llama or Gemma 3 decoder that reads one token after the other."""
+
+    def __init__(self, path: Path) -> None:
+        reader = gguf.GGUFReader(path)
+        self.architecture = reader.fields["general.architecture"].contents()
+        self.tensors = {t.name: t for t in reader.tensors}
+        self.loaded: dict[str, np.ndarray] = {}
+
+        def fact(key: str, default=None):
+            field = reader.fields.get(f"{self.architecture}.{key}")
+            return field.contents() if field else default
+
+        self.layers = fact("block_count")
+        self.width = fact("embedding_length")
+        self.heads = fact("attention.head_count")
+        self.kv_heads = fact("attention.head_count_kv")
+        self.head_dim = fact("attention.key_length", self.width // self.heads)
+        self.epsilon = fact("attention.layer_norm_rms_epsilon")
+        self.base = fact("rope.freq_base")
+        self.window = fact("attention.sliding_window", 0)
+
+    def tensor(self, name: str) -> np.ndarray:
+        if name not in self.loaded:
+            t = self.tensors[name]
+            value = gguf.quants.dequantize(t.data, t.tensor_type)
+            # The embedding stays in float32 to save memory; products widen it.
+            self.loaded[name] = value if name == "token_embd.weight" else value.astype(np.float64)
+        return self.loaded[name]
+
+    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        gain = self.tensor(name)
+        return gain * x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
+
+    def logits(self, tokens: list[int], kept: list[int] | None = None) -> np.ndarray:
+        """Logits [sequence, vocabulary] of a sequence through the kept layers."""
+        kept = list(range(self.layers)) if kept is None else kept
+        past: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {layer: [] for layer in kept}
+        table = self.tensor("token_embd.weight")
+        rows = []
+        for position, token in enumerate(tokens):
+            x = table[token].astype(np.float64)
+            for layer in kept:
+                x = self.layer(layer, x, position, past[layer])
+            rows.append(self.norm(x, "output_norm.weight"))
+        return np.stack(rows) @ table.T.astype(np.float64)
+
+    def layer(self, layer: int, x: np.ndarray, position: int, past: list) -> np.ndarray:
+        block = f"blk.{layer}."
+        h = self.norm(x, block + "attn_norm.weight")
+        q = (self.tensor(block + "attn_q.weight") @ h).reshape(self.heads, self.head_dim)
+        k = (self.tensor(block + "attn_k.weight") @ h).reshape(self.kv_heads, self.head_dim)
+        v = (self.tensor(block + "attn_v.weight") @ h).reshape(self.kv_heads, self.head_dim)
+        q, k = self.turn(q, position), self.turn(k, position)
+        past.append((k, v))
+        mixed = []
+        for head in range(self.heads):
+            own = head * self.kv_heads // self.heads
+            score = np.array([q[head] @ key[own] for key, _ in past]) / np.sqrt(self.head_dim)
+            weight = np.exp(score - score.max())
+            weight /= weight.sum()
+            mixed.append(sum(w * value[own] for w, (_, value) in zip(weight, past)))
+        x = x + self.tensor(block + "attn_output.weight") @ np.concatenate(mixed)
+        h = self.norm(x, block + "ffn_norm.weight")
+        gate = self.tensor(block + "ffn_gate.weight") @ h
+        gate = gate / (1.0 + np.exp(-gate))
+        return x + self.tensor(block + "ffn_down.weight") @ (gate * (self.tensor(block + "ffn_up.weight") @ h))
+
+    def turn(self, heads: np.ndarray, position: int) -> np.ndarray:
+        """Each pair (2 i, 2 i + 1) as a complex number, times exp(i angle)."""
+        pairs = heads[:, 0::2] + 1j * heads[:, 1::2]
+        count = pairs.shape[1]
+        angle = position / self.base ** (np.arange(count) / count)
+        turned = pairs * np.exp(1j * angle)
+        return np.stack([turned.real, turned.imag], axis=-1).reshape(heads.shape)
