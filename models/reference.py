@@ -19,6 +19,7 @@ class Reference:
     def __init__(self, path: Path) -> None:
         reader = gguf.GGUFReader(path)
         self.architecture = reader.fields["general.architecture"].contents()
+        self.gemma = self.architecture == "gemma3"
         self.tensors = {t.name: t for t in reader.tensors}
         self.loaded: dict[str, np.ndarray] = {}
 
@@ -55,10 +56,13 @@ class Reference:
         rows = []
         for position, token in enumerate(tokens):
             x = table[token].astype(np.float64)
+            if self.gemma:
+                x = x * np.sqrt(self.width)
             for layer in kept:
                 x = self.layer(layer, x, position, past[layer])
             rows.append(self.norm(x, "output_norm.weight"))
-        return np.stack(rows) @ table.T.astype(np.float64)
+        final = np.stack(rows)
+        return np.concatenate([final @ part.T.astype(np.float64) for part in np.array_split(table, 8)], axis=1)
 
     def layer(self, layer: int, x: np.ndarray, position: int, past: list) -> np.ndarray:
         block = f"blk.{layer}."
@@ -66,25 +70,46 @@ class Reference:
         q = (self.tensor(block + "attn_q.weight") @ h).reshape(self.heads, self.head_dim)
         k = (self.tensor(block + "attn_k.weight") @ h).reshape(self.kv_heads, self.head_dim)
         v = (self.tensor(block + "attn_v.weight") @ h).reshape(self.kv_heads, self.head_dim)
-        q, k = self.turn(q, position), self.turn(k, position)
+        base = self.base
+        seen = 0
+        if self.gemma:
+            q, k = self.norm(q, block + "attn_q_norm.weight"), self.norm(k, block + "attn_k_norm.weight")
+            if layer not in (5, 11, 17):
+                # A local layer: this position and the 511 before it.
+                base, seen = 10000.0, max(0, position - self.window + 1)
+        q, k = self.turn(q, position, base), self.turn(k, position, base)
         past.append((k, v))
         mixed = []
         for head in range(self.heads):
             own = head * self.kv_heads // self.heads
-            score = np.array([q[head] @ key[own] for key, _ in past]) / np.sqrt(self.head_dim)
+            score = np.array([q[head] @ key[own] for key, _ in past[seen:]]) / np.sqrt(self.head_dim)
             weight = np.exp(score - score.max())
             weight /= weight.sum()
-            mixed.append(sum(w * value[own] for w, (_, value) in zip(weight, past)))
-        x = x + self.tensor(block + "attn_output.weight") @ np.concatenate(mixed)
+            mixed.append(sum(w * value[own] for w, (_, value) in zip(weight, past[seen:])))
+        change = self.tensor(block + "attn_output.weight") @ np.concatenate(mixed)
+        if self.gemma:
+            change = self.norm(change, block + "post_attention_norm.weight")
+        x = x + change
         h = self.norm(x, block + "ffn_norm.weight")
         gate = self.tensor(block + "ffn_gate.weight") @ h
-        gate = gate / (1.0 + np.exp(-gate))
-        return x + self.tensor(block + "ffn_down.weight") @ (gate * (self.tensor(block + "ffn_up.weight") @ h))
+        up = self.tensor(block + "ffn_up.weight") @ h
+        if not self.gemma:
+            return x + self.tensor(block + "ffn_down.weight") @ (gate / (1.0 + np.exp(-gate)) * up)
+        gate = gate / (1.0 + np.exp(-2.0 * np.sqrt(2.0 / np.pi) * (gate + 0.044715 * gate**3)))
+        change = self.tensor(block + "ffn_down.weight") @ (gate * up)
+        return x + self.norm(change, block + "post_ffw_norm.weight")
 
-    def turn(self, heads: np.ndarray, position: int) -> np.ndarray:
-        """Each pair (2 i, 2 i + 1) as a complex number, times exp(i angle)."""
-        pairs = heads[:, 0::2] + 1j * heads[:, 1::2]
-        count = pairs.shape[1]
-        angle = position / self.base ** (np.arange(count) / count)
-        turned = pairs * np.exp(1j * angle)
+    def turn(self, heads: np.ndarray, position: int, base: float) -> np.ndarray:
+        """Each pair of a head as a complex number, times exp(i angle).
+
+        A Llama file keeps the pair (2 i, 2 i + 1), a Gemma file (i, i + head_dim / 2).
+        """
+        count = heads.shape[1] // 2
+        if self.gemma:
+            pairs = heads[:, :count] + 1j * heads[:, count:]
+        else:
+            pairs = heads[:, 0::2] + 1j * heads[:, 1::2]
+        turned = pairs * np.exp(1j * position / base ** (np.arange(count) / count))
+        if self.gemma:
+            return np.concatenate([turned.real, turned.imag], axis=1)
         return np.stack([turned.real, turned.imag], axis=-1).reshape(heads.shape)

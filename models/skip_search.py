@@ -21,7 +21,7 @@ from llama_torch import Decoder, rms_norm, rope
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shard", type=Path, required=True)
-    parser.add_argument("--sequences", type=int, default=12)
+    parser.add_argument("--sequences", type=int, default=6)
     parser.add_argument("--stride", type=int, default=4, help="every n-th position of the answers is compared")
     parser.add_argument("--remove", type=int, default=7)
     arguments = parser.parse_args()
@@ -38,27 +38,31 @@ def main() -> None:
     pieces = np.split(shard["tokens"], np.cumsum(lengths)[:-1])[: arguments.sequences]
     prompts = shard["prompt_lengths"]
 
-    def hidden(kept: list[int]) -> torch.Tensor:
-        """Normed final hidden states of the compared positions."""
-        rows = []
-        for piece, prompt in zip(pieces, prompts):
-            value = F.embedding(torch.from_numpy(piece[:-1]).long()[None], embedding).float()
-            cosine, sine = rope(config, torch.arange(value.shape[1]), torch.bfloat16)
-            for layer in kept:
-                value = model.layers[layer](value, cosine, sine)
-            rows.append(value[0, int(prompt) - 1 :: arguments.stride])
-        return rms_norm(torch.cat(rows), model.output_norm, config.norm_epsilon)
+    def states(start: list[torch.Tensor], kept: list[int]) -> list[list[torch.Tensor]]:
+        """Hidden states of all sequences before and after each of the kept layers."""
+        found = [start]
+        for layer in kept:
+            found.append([
+                model.layers[layer](value, *rope(config, torch.arange(value.shape[1]), torch.bfloat16))
+                for value in found[-1]
+            ])
+        return found
 
-    def rows(kept: list[int]) -> torch.Tensor:
-        return torch.softmax(F.linear(hidden(kept).to(torch.bfloat16), embedding).float(), -1)
+    def rows(final: list[torch.Tensor]) -> torch.Tensor:
+        """Probabilities at the compared positions."""
+        compared = [v[0, int(prompt) - 1 :: arguments.stride] for v, prompt in zip(final, prompts)]
+        normed = rms_norm(torch.cat(compared), model.output_norm, config.norm_epsilon)
+        return torch.softmax(F.linear(normed.to(torch.bfloat16), embedding).float(), -1)
 
+    start = [F.embedding(torch.from_numpy(piece[:-1]).long()[None], embedding).float() for piece in pieces]
     kept = list(range(config.layers))
-    p = rows(kept)
+    p = rows(states(start, kept)[-1])
     print(f"{len(p)} positions", flush=True)
     while len(kept) > config.layers - arguments.remove:
         overlap = {}
-        for layer in kept:
-            q = rows([other for other in kept if other != layer])
+        before = states(start, kept)
+        for index, layer in enumerate(kept):
+            q = rows(states(before[index], kept[index + 1 :])[-1])
             overlap[layer] = float(torch.minimum(p, q).sum(-1).mean())
         worst = max(overlap, key=overlap.__getitem__)
         kept.remove(worst)
