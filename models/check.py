@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 import gemma
 import source_smollm2 as source
 from chat import chat
-from reference import Reference
+from draft import COMMITTED
+from reference import DraftReference, Reference
 from session import Session, pad_left
 from target import SKIPPED
 
@@ -112,6 +113,12 @@ def main() -> None:
             expected = [reference.logits(s, kept) for s in sequences]
             print(f"{name}: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
             worst = max(worst, difference(name, Session(path, arguments.threads), sequences, expected))
+    path = arguments.output / "draft.onnx"
+    if path.exists():
+        own = DraftReference(source.gguf_path(), COMMITTED)
+        expected = [own.logits(s) for s in sequences]
+        print(f"draft: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
+        worst = max(worst, difference("draft", Session(path, arguments.threads), sequences, expected))
     worst = max(worst, check_gemma(arguments.output / "gemma", arguments.threads))
     print(f"greatest difference of two logits: {worst:.2e} (allowed {TOLERANCE:.0e})")
     if not worst <= TOLERANCE:

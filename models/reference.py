@@ -11,6 +11,7 @@ from pathlib import Path
 
 import gguf
 import numpy as np
+from safetensors.numpy import load_file
 
 
 class Reference:
@@ -20,6 +21,8 @@ class Reference:
         reader = gguf.GGUFReader(path)
         self.architecture = reader.fields["general.architecture"].contents()
         self.gemma = self.architecture == "gemma3"
+        # Which pairs a rotation turns: (i, i + head_dim / 2), else (2 i, 2 i + 1).
+        self.halves = self.gemma
         self.tensors = {t.name: t for t in reader.tensors}
         self.loaded: dict[str, np.ndarray] = {}
 
@@ -100,16 +103,44 @@ class Reference:
         return x + self.norm(change, block + "post_ffw_norm.weight")
 
     def turn(self, heads: np.ndarray, position: int, base: float) -> np.ndarray:
-        """Each pair of a head as a complex number, times exp(i angle).
-
-        A Llama file keeps the pair (2 i, 2 i + 1), a Gemma file (i, i + head_dim / 2).
-        """
+        """Each pair of a head as a complex number, times exp(i angle)."""
         count = heads.shape[1] // 2
-        if self.gemma:
+        if self.halves:
             pairs = heads[:, :count] + 1j * heads[:, count:]
         else:
             pairs = heads[:, 0::2] + 1j * heads[:, 1::2]
         turned = pairs * np.exp(1j * position / base ** (np.arange(count) / count))
-        if self.gemma:
+        if self.halves:
             return np.concatenate([turned.real, turned.imag], axis=1)
         return np.stack([turned.real, turned.imag], axis=-1).reshape(heads.shape)
+
+
+class DraftReference(Reference):
+    """The distilled draft: committed weights, and the embedding of the GGUF file."""
+
+    NAMES = {
+        "attn_norm": "attention_norm", "attn_q": "query", "attn_k": "key", "attn_v": "value",
+        "attn_output": "attention_output", "ffn_norm": "feed_forward_norm", "ffn_gate": "gate",
+        "ffn_up": "up", "ffn_down": "down",
+    }
+
+    def __init__(self, path: Path, committed: Path) -> None:
+        super().__init__(path)
+        self.stored = load_file(committed)
+        self.halves = True
+        self.layers = 1 + max(int(n.split(".")[1]) for n in self.stored if n.startswith("layers."))
+
+    def tensor(self, name: str) -> np.ndarray:
+        if name == "token_embd.weight":
+            return super().tensor(name)
+        if name not in self.loaded:
+            own = "output_norm"
+            if name.startswith("blk."):
+                _, layer, part, _ = name.split(".")
+                own = f"layers.{layer}.{self.NAMES[part]}"
+            value = self.stored[own].astype(np.float64)
+            if value.ndim == 2:
+                scales = self.stored[f"{own}.scales"].astype(np.float64)
+                value *= np.repeat(scales, value.shape[1] // scales.shape[1], axis=1)
+            self.loaded[name] = value
+        return self.loaded[name]
