@@ -215,9 +215,8 @@ def build_decoder(
     if config.embedding_scale != 1.0:
         hidden = g.node("Mul", hidden, g.scalar("embedding_scale", config.embedding_scale))
 
-    def heads_first(value: str, heads: int) -> str:
-        split = g.node("Reshape", value, g.integers(0, 0, heads, config.head_dim))
-        return split
+    def split_heads(value: str, heads: int) -> str:
+        return g.node("Reshape", value, g.integers(0, 0, heads, config.head_dim))
 
     inputs = [
         helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "sequence"]),
@@ -234,9 +233,9 @@ def build_decoder(
         cosine, sine = rotary(local)
 
         normed = g.rms_norm(hidden, weight(f"{prefix}.attention_norm"), config.norm_epsilon)
-        query = heads_first(g.node("MatMul", normed, weight(f"{prefix}.query")), config.heads)
-        key = heads_first(g.node("MatMul", normed, weight(f"{prefix}.key")), config.kv_heads)
-        value = heads_first(g.node("MatMul", normed, weight(f"{prefix}.value")), config.kv_heads)
+        query = split_heads(g.node("MatMul", normed, weight(f"{prefix}.query")), config.heads)
+        key = split_heads(g.node("MatMul", normed, weight(f"{prefix}.key")), config.kv_heads)
+        value = split_heads(g.node("MatMul", normed, weight(f"{prefix}.value")), config.kv_heads)
         if config.query_key_norm:
             query = g.rms_norm(query, weight(f"{prefix}.query_norm"), config.norm_epsilon)
             key = g.rms_norm(key, weight(f"{prefix}.key_norm"), config.norm_epsilon)
@@ -262,20 +261,23 @@ def build_decoder(
         query = g.node("Mul", query, g.scalar("attention_scale", scale))
         query = g.node("Reshape", query, g.integers(0, config.kv_heads, -1, config.head_dim))
         scores = g.node("MatMul", query, g.node("Transpose", keys, perm=[0, 1, 3, 2]))
-        split = g.node(
-            "Concat", g.integers(0, config.kv_heads, group), g.node("Unsqueeze", sequence, g.integers(0)),
-            g.node("Unsqueeze", total, g.integers(0)), axis=0,
-        ) if index == 0 else split
-        joined = g.node(
-            "Concat", g.integers(0, config.kv_heads, -1), g.node("Unsqueeze", total, g.integers(0)), axis=0
-        ) if index == 0 else joined
+        if index == 0:
+            # Shapes of the scores with the heads of a group apart, and together.
+            split = g.node(
+                "Concat", g.integers(0, config.kv_heads, group), g.node("Unsqueeze", sequence, g.integers(0)),
+                g.node("Unsqueeze", total, g.integers(0)), axis=0,
+            )
+            joined = g.node(
+                "Concat", g.integers(0, config.kv_heads, -1), g.node("Unsqueeze", total, g.integers(0)), axis=0
+            )
         scores = g.node("Add", g.node("Reshape", scores, split), biases[local])
         attention = g.node("Reshape", g.node("Softmax", scores, axis=-1), joined)
         mixed = g.node("MatMul", attention, values)
-        back = g.node(
-            "Concat", g.integers(0, config.heads), g.node("Unsqueeze", sequence, g.integers(0)),
-            g.integers(config.head_dim), axis=0,
-        ) if index == 0 else back
+        if index == 0:
+            back = g.node(
+                "Concat", g.integers(0, config.heads), g.node("Unsqueeze", sequence, g.integers(0)),
+                g.integers(config.head_dim), axis=0,
+            )
         mixed = g.node("Transpose", g.node("Reshape", mixed, back), perm=[0, 2, 1, 3])
         mixed = g.node("Reshape", mixed, g.integers(0, 0, config.heads * config.head_dim))
         update = g.node("MatMul", mixed, weight(f"{prefix}.attention_output"))

@@ -98,7 +98,7 @@ class Reference:
         up = self.tensor(block + "ffn_up.weight") @ h
         if not self.gemma:
             return x + self.tensor(block + "ffn_down.weight") @ (gate / (1.0 + np.exp(-gate)) * up)
-        gate = gate / (1.0 + np.exp(-2.0 * np.sqrt(2.0 / np.pi) * (gate + 0.044715 * gate**3)))
+        gate = gate * 0.5 * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (gate + 0.044715 * gate**3)))
         change = self.tensor(block + "ffn_down.weight") @ (gate * up)
         return x + self.norm(change, block + "post_ffw_norm.weight")
 
