@@ -204,13 +204,22 @@ pub fn measure(
 
     for (number, log) in logs.iter().enumerate() {
         let sampled_at = sampled_temperature(log, settings, &mut left_out);
+        let rest_columns = rest_columns(log, settings)?;
         // Many tasks a thread, few results held at once.
         let spans = log.spans(SPAN);
         for batch in spans.chunks(rayon::current_num_threads().max(1) * 8) {
             let results: Vec<Result<Vec<Measured>, GapError>> = batch
                 .par_iter()
                 .map_init(Workspace::default, |workspace, span| {
-                    let result = measure_span(log, span, settings, &all, sampled_at, workspace);
+                    let result = measure_span(
+                        log,
+                        span,
+                        settings,
+                        &all,
+                        &rest_columns,
+                        sampled_at,
+                        workspace,
+                    );
                     progress(span.positions().len());
                     result
                 })
@@ -280,6 +289,7 @@ fn measure_span(
     span: &Span,
     settings: &Settings,
     all: &[Metric],
+    rest_columns: &[Option<usize>],
     sampled_at: Option<usize>,
     workspace: &mut Workspace,
 ) -> Result<Vec<Measured>, GapError> {
@@ -288,13 +298,45 @@ fn measure_span(
         .positions()
         .map(|number| {
             chunk.read(number, &mut workspace.row)?;
-            let values = evaluate(log, number, settings, all, sampled_at, workspace)?;
+            let values = evaluate(
+                log,
+                number,
+                settings,
+                all,
+                rest_columns,
+                sampled_at,
+                workspace,
+            )?;
             Ok(Measured {
                 cluster: workspace.row.prompt_id,
                 position: workspace.row.position,
                 token: workspace.row.token,
                 values,
                 log_ratio: workspace.log_ratio,
+            })
+        })
+        .collect()
+}
+
+/// For each temperature, the column of the log's rest mass at it, if the log
+/// gives any.
+fn rest_columns(log: &Log, settings: &Settings) -> Result<Vec<Option<usize>>, GapError> {
+    let known = &log.metadata().rest_temperatures;
+    settings
+        .temperatures
+        .iter()
+        .map(|&temperature| {
+            if known.is_empty() {
+                return Ok(None);
+            }
+            let column = known.iter().position(|&t| t == temperature);
+            column.map(Some).ok_or_else(|| {
+                GapError::Settings(format!(
+                    "{}: lists the top tokens alone, and the mass of the others at temperatures \
+                     {known:?}, not at {temperature}; ask for one of these, or capture with \
+                     --rest-temperatures {temperature}",
+                    log.path().display()
+                ))
             })
         })
         .collect()
@@ -682,9 +724,10 @@ fn definitions(settings: &Settings) -> BTreeMap<String, String> {
         ),
         (
             "top-heavy rows",
-            "rows list the most probable tokens of both models and are renormalised over them; the \
-             mass of the others is given. The optimum with replacement of n drafts is within \
-             target_rest + n draft_rest of the full rows'",
+            "rows list the most probable tokens of both models exactly; the mass of all others is \
+             known and spread evenly over 64 entries. The optimum with replacement is within the \
+             target's rest mass of the full rows'. Without rest masses, rows are renormalised over \
+             the listed tokens: those of a sampler that draws from them alone",
         ),
     ]
     .into_iter()

@@ -4,8 +4,8 @@ use super::metric::{Metric, Place, SCHEMES, fits};
 use super::{GapError, Settings};
 use crate::distribution::{Draft, Softmax, Target, compensated_sum};
 use crate::log::{Log, Row, RowKind};
+use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
-use crate::optimum::{bucket_scan, ratio_scan};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement};
 use crate::verifier::{Rate, RrsWo, RrsWoSettings, Verifier, VerifierName, verifier};
@@ -66,6 +66,7 @@ pub(super) fn evaluate(
     number: usize,
     settings: &Settings,
     metrics: &[Metric],
+    rest_columns: &[Option<usize>],
     sampled_at: Option<usize>,
     workspace: &mut Workspace,
 ) -> Result<Vec<Value>, GapError> {
@@ -105,6 +106,10 @@ pub(super) fn evaluate(
             .map_err(|error| refused(format!("target: {error}")))?;
         probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
             .map_err(|error| refused(format!("draft: {error}")))?;
+        if let Some(column) = rest_columns.get(temperature).copied().flatten() {
+            add_rest(target, row.target_rest.get(column).copied().unwrap_or(0.0));
+            add_rest(draft, row.draft_rest.get(column).copied().unwrap_or(0.0));
+        }
         if sampled_at == Some(temperature) {
             *log_ratio = sampled_ratio(row, target, draft);
         }
@@ -143,9 +148,13 @@ pub(super) fn evaluate(
                             .rate,
                     ),
                     SchemeName::WithoutReplacement => {
-                        let problem = problem(&p, WithoutReplacement::new(q.clone(), drafts))
-                            .map_err(&refused)?;
-                        sequential_optimum(&problem).map_err(&refused)?
+                        let rate = at
+                            .without_replacement(drafts)
+                            .map_err(|error| refused(error.to_string()))?
+                            .rate;
+                        // The value of the best prefix, and how well it is
+                        // known; the proven lower bound is far below.
+                        Value::between(rate.value, rate.value, rate.upper)
                     }
                     _ => fixed_tokens_optimum(target, draft, drafts - 1),
                 };
@@ -249,6 +258,26 @@ fn probabilities(
     rule.fill(logits, out)
 }
 
+/// Entries that stand for all tokens that a top-heavy row does not list.
+///
+/// They share the rest's mass evenly, in both rows. What lies in the rest is at
+/// most the target's rest mass, whatever is accepted of it; on listed tokens
+/// nothing changes. So alpha* with replacement is within that mass of the full
+/// rows': couplings of either pair carry over on the listed tokens. One entry
+/// would do for that; several keep two drafts from the rest from being one token.
+const REST_ENTRIES: usize = 64;
+
+/// Scales a row of listed tokens to their mass and adds the rest.
+fn add_rest(row: &mut Vec<f64>, rest: f64) {
+    for x in row.iter_mut() {
+        *x *= 1.0 - rest;
+    }
+    row.extend(std::iter::repeat_n(
+        rest / REST_ENTRIES as f64,
+        REST_ENTRIES,
+    ));
+}
+
 /// ln q/p at the sampled token; `None` if it is unknown or not listed.
 fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64]) -> Option<f64> {
     let token = u32::try_from(row.token?).ok()?;
@@ -259,15 +288,6 @@ fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64]) -> Option<f64> {
     };
     let (p, q) = (*target.get(place)?, *draft.get(place)?);
     (p > 0.0).then(|| q.ln() - p.ln())
-}
-
-/// The value of the best cut of sequential draws without replacement: an upper
-/// bound of alpha* by any prefix, and equal to it if the scan's conjecture holds.
-fn sequential_optimum(problem: &Problem) -> Result<Value, String> {
-    let rate = ratio_scan::solve(problem)
-        .ok_or("the ratio scan does not apply to these drafts")?
-        .rate;
-    Ok(Value::between(rate.upper, rate.upper, rate.upper))
 }
 
 /// alpha* where all drafts but the last are fixed tokens: the k most probable

@@ -25,12 +25,10 @@
 //! `token_ids` \[N, K\] (i32) has their ids, -1 in unused places at the end,
 //! rows are \[N, K\], and `target_rest` and `draft_rest` \[N, T\] (f64) the mass
 //! of all tokens that are not listed, at each of the metadata's
-//! `rest_temperatures`. Restricting a row to listed tokens commutes with
-//! changing its temperature, so that rows stay exact as rows of a sampler that
-//! draws from these tokens alone. Against the full rows, p is off by
-//! `target_rest` and q by `draft_rest` in total variation, so that the optimum
-//! of n drafts with replacement moves by at most `target_rest + n draft_rest`:
-//! a coupling for one pair, thinned by those masses, is one for the other.
+//! `rest_temperatures`. Whatever happens in the rest, at most the target's rest
+//! mass can be accepted there, so that the optimum of n drafts with replacement
+//! is known to within it. Without rest masses, a row is one of a sampler that
+//! draws from the listed tokens alone, which commutes with its temperature.
 //!
 //! # What is checked
 //!

@@ -3,8 +3,6 @@
 
 pub mod block;
 pub mod check;
-#[allow(missing_docs)]
-pub mod gap;
 mod number;
 pub mod plot;
 pub mod solve;
