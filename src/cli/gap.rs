@@ -154,7 +154,11 @@ pub(super) fn finish(
         }
         Format::Text => {
             if !common.quiet {
-                write!(stdout, "{}", report::gap::text(report, width()))?;
+                write!(
+                    stdout,
+                    "{}",
+                    report::gap::text(report, width(), common.verbose > 0)
+                )?;
             }
             if let Some(folder) = out {
                 writeln!(stdout, "report: {}", folder.join("report.html").display())?;

@@ -5,6 +5,7 @@ mod block;
 mod capture;
 mod certify;
 mod check;
+mod demo;
 mod gap;
 mod output;
 mod solve;
@@ -72,6 +73,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
     Gap(gap::GapArgs),
+    /// The report of the log that specgap ships: a real model pair, nothing to install.
+    Demo(demo::DemoArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -98,6 +101,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Block(args) => block::run(args, &cli.common),
         Command::Capture(args) => capture::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
+        Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

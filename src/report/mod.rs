@@ -3,8 +3,10 @@
 
 pub mod block;
 pub mod check;
+pub mod gap;
 mod number;
 pub mod plot;
+mod scene;
 pub mod solve;
 pub mod verify;
 

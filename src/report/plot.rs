@@ -1,14 +1,8 @@
 //! Plots, as SVG text. Pure functions from series to a picture.
 
+use super::scene::{FAMILY, register};
 use plotters::coord::Shift;
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
-use std::sync::Once;
-
-/// DejaVu Sans, shipped with the crate: plots must not depend on what fonts a
-/// machine has.
-const FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
-const FAMILY: &str = "sans-serif";
 
 /// Colours that keep apart for colour-blind readers (Okabe and Ito).
 const COLOURS: [RGBColor; 7] = [
@@ -26,7 +20,7 @@ const GRID: RGBColor = RGBColor(225, 225, 225);
 /// Why a plot could not be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("plot: {0}")]
-pub struct PlotError(String);
+pub struct PlotError(pub(super) String);
 
 /// One line of a plot.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,14 +44,6 @@ pub struct LinePlot {
     pub y_label: String,
     /// The lines.
     pub series: Vec<Series>,
-}
-
-fn register() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Fails only for bytes that are no font; these are one.
-        let _ = register_font(FAMILY, FontStyle::Normal, FONT);
-    });
 }
 
 impl LinePlot {

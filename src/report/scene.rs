@@ -1,0 +1,426 @@
+//! A picture as a list of marks, drawn alike as SVG and as PNG.
+
+use super::plot::PlotError;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontStyle, register_font};
+use std::sync::Once;
+
+/// DejaVu Sans, shipped with the crate: plots must not depend on what fonts a
+/// machine has.
+const FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
+pub(super) const FAMILY: &str = "sans-serif";
+
+pub(super) fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Fails only for bytes that are no font; these are one.
+        let _ = register_font(FAMILY, FontStyle::Normal, FONT);
+    });
+}
+
+/// A colour by what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ink {
+    Paper,
+    Text,
+    Quiet,
+    Grid,
+    /// One of [`Ink::HUES`] hues that keep apart for colour-blind readers.
+    Hue(usize),
+}
+
+const PALETTE: [Ink; 11] = [
+    Ink::Paper,
+    Ink::Text,
+    Ink::Quiet,
+    Ink::Grid,
+    Ink::Hue(0),
+    Ink::Hue(1),
+    Ink::Hue(2),
+    Ink::Hue(3),
+    Ink::Hue(4),
+    Ink::Hue(5),
+    Ink::Hue(6),
+];
+
+impl Ink {
+    pub(super) const HUES: usize = 7;
+
+    /// On light paper. No two are equal: the dark scheme tells them apart by it.
+    fn light(self) -> RGBColor {
+        match self {
+            Self::Paper => RGBColor(255, 255, 255),
+            Self::Text => RGBColor(34, 34, 34),
+            Self::Quiet => RGBColor(95, 95, 95),
+            Self::Grid => RGBColor(226, 226, 226),
+            Self::Hue(index) => match index % Self::HUES {
+                0 => RGBColor(0, 114, 178),
+                1 => RGBColor(200, 80, 0),
+                2 => RGBColor(0, 135, 100),
+                3 => RGBColor(170, 60, 140),
+                4 => RGBColor(140, 108, 0),
+                5 => RGBColor(60, 60, 150),
+                _ => RGBColor(110, 110, 110),
+            },
+        }
+    }
+
+    /// On dark paper.
+    fn dark(self) -> RGBColor {
+        match self {
+            Self::Paper => RGBColor(22, 24, 26),
+            Self::Text => RGBColor(230, 230, 227),
+            Self::Quiet => RGBColor(165, 165, 160),
+            Self::Grid => RGBColor(52, 55, 58),
+            Self::Hue(index) => match index % Self::HUES {
+                0 => RGBColor(86, 180, 233),
+                1 => RGBColor(255, 150, 80),
+                2 => RGBColor(60, 205, 160),
+                3 => RGBColor(230, 140, 205),
+                4 => RGBColor(225, 195, 70),
+                5 => RGBColor(160, 160, 245),
+                _ => RGBColor(175, 175, 175),
+            },
+        }
+    }
+}
+
+/// Where a text stands against its point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Align {
+    Left,
+    Centre,
+    Right,
+}
+
+#[derive(Clone, Debug)]
+enum Mark {
+    Line {
+        points: Vec<(f64, f64)>,
+        ink: Ink,
+        width: f64,
+    },
+    Block {
+        corners: [(f64, f64); 2],
+        ink: Ink,
+        opacity: f64,
+    },
+    Disc {
+        centre: (f64, f64),
+        radius: f64,
+        ink: Ink,
+    },
+    Words {
+        text: String,
+        at: (f64, f64),
+        size: f64,
+        align: Align,
+        ink: Ink,
+    },
+}
+
+/// A picture in the making. Coordinates are pixels from the upper left corner.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    width: u32,
+    height: u32,
+    marks: Vec<Mark>,
+}
+
+/// Pixels of an SVG are cut this fine.
+const FINE: u32 = 8;
+/// Pixels of a PNG for one of the scene.
+const DENSITY: u32 = 2;
+/// A PNG is drawn this much larger and averaged, which smooths its edges.
+const SMOOTH: u32 = 2;
+
+impl Scene {
+    pub(super) fn new(width: u32, height: u32) -> Self {
+        register();
+        Self {
+            width,
+            height,
+            marks: Vec::new(),
+        }
+    }
+
+    pub(super) fn line(&mut self, points: &[(f64, f64)], ink: Ink, width: f64) {
+        self.marks.push(Mark::Line {
+            points: points.to_vec(),
+            ink,
+            width,
+        });
+    }
+
+    /// A line in dashes: lengths drawn and left out in turn. Without lengths it
+    /// is solid.
+    pub(super) fn dashed(&mut self, points: &[(f64, f64)], ink: Ink, width: f64, lengths: &[f64]) {
+        if lengths.is_empty() || lengths.iter().any(|&length| length < 0.5) {
+            self.line(points, ink, width);
+            return;
+        }
+        let (mut index, mut left) = (0, lengths[0]);
+        for pair in points.windows(2) {
+            let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+            let length = (x1 - x0).hypot(y1 - y0);
+            let mut done = 0.0;
+            while done < length {
+                let step = left.min(length - done);
+                let place = |at: f64| (x0 + (x1 - x0) * at / length, y0 + (y1 - y0) * at / length);
+                if index % 2 == 0 {
+                    self.line(&[place(done), place(done + step)], ink, width);
+                }
+                done += step;
+                left -= step;
+                if left <= 0.0 {
+                    index = (index + 1) % lengths.len();
+                    left = lengths[index];
+                }
+            }
+        }
+    }
+
+    pub(super) fn block(&mut self, corners: [(f64, f64); 2], ink: Ink, opacity: f64) {
+        self.marks.push(Mark::Block {
+            corners,
+            ink,
+            opacity,
+        });
+    }
+
+    pub(super) fn disc(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
+        self.marks.push(Mark::Disc {
+            centre,
+            radius,
+            ink,
+        });
+    }
+
+    pub(super) fn ring(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
+        self.disc(centre, radius, ink);
+        self.disc(centre, radius - 1.5, Ink::Paper);
+    }
+
+    pub(super) fn words(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
+        let text = text.to_owned();
+        self.marks.push(Mark::Words {
+            text,
+            at,
+            size,
+            align,
+            ink,
+        });
+    }
+
+    /// How wide a text is.
+    pub(super) fn width_of(text: &str, size: f64) -> f64 {
+        register();
+        // Measured large, as widths come in whole pixels.
+        (FAMILY, size * 16.0).into_font().layout_box(text).map_or(
+            text.chars().count() as f64 * size * 0.6,
+            |((left, _), (right, _))| f64::from(right - left) / 16.0,
+        )
+    }
+
+    /// SVG text that follows the reader's colour scheme.
+    pub(super) fn svg(&self, title: &str, description: &str) -> Result<String, PlotError> {
+        let mut text = String::new();
+        let size = (self.width * FINE, self.height * FINE);
+        {
+            let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+            self.draw(&area, FINE)
+                .map_err(|error| PlotError(error.to_string()))?;
+            area.present()
+                .map_err(|error| PlotError(error.to_string()))?;
+        }
+        let drawn = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
+        let shown = format!(
+            "width=\"{}\" height=\"{}\" role=\"img\"",
+            self.width, self.height
+        );
+        let text = text.replacen(&drawn, &shown, 1);
+        let head = format!(
+            "<title>{}</title><desc>{}</desc>\n<style>{}</style>\n",
+            escape(title),
+            escape(description),
+            dark_style()
+        );
+        Ok(match text.find('>') {
+            Some(end) => format!("{}\n{head}{}", &text[..=end], text[end + 1..].trim_start()),
+            None => text,
+        })
+    }
+
+    /// PNG bytes, on light paper.
+    pub(super) fn png(&self) -> Result<Vec<u8>, PlotError> {
+        let failed = |error: &dyn std::error::Error| PlotError(error.to_string());
+        let scale = DENSITY * SMOOTH;
+        let (width, height) = (self.width * scale, self.height * scale);
+        let mut drawn = vec![255; width as usize * height as usize * 3];
+        {
+            let backend = BitMapBackend::with_buffer(&mut drawn, (width, height));
+            let area = backend.into_drawing_area();
+            self.draw(&area, scale)
+                .map_err(|error| PlotError(error.to_string()))?;
+            area.present().map_err(|error| failed(&error))?;
+        }
+        let (width, height) = (self.width * DENSITY, self.height * DENSITY);
+        let pixels = average(&drawn, width as usize, height as usize);
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_compression(png::Compression::Best);
+        let mut writer = encoder.write_header().map_err(|error| failed(&error))?;
+        writer
+            .write_image_data(&pixels)
+            .map_err(|error| failed(&error))?;
+        writer.finish().map_err(|error| failed(&error))?;
+        Ok(bytes)
+    }
+
+    fn draw<B: DrawingBackend>(
+        &self,
+        area: &DrawingArea<B, Shift>,
+        scale: u32,
+    ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+        let scale = f64::from(scale);
+        let point = |(x, y): (f64, f64)| ((x * scale).round() as i32, (y * scale).round() as i32);
+        area.fill(&Ink::Paper.light())?;
+        for mark in &self.marks {
+            match mark {
+                Mark::Line { points, ink, width } => {
+                    let style = ShapeStyle {
+                        color: ink.light().to_rgba(),
+                        filled: false,
+                        stroke_width: (width * scale).round().max(1.0) as u32,
+                    };
+                    let points: Vec<_> = points.iter().copied().map(point).collect();
+                    area.draw(&PathElement::new(points, style))?;
+                }
+                Mark::Block {
+                    corners,
+                    ink,
+                    opacity,
+                } => {
+                    let style = ink.light().mix(*opacity).filled();
+                    area.draw(&Rectangle::new(corners.map(point), style))?;
+                }
+                Mark::Disc {
+                    centre,
+                    radius,
+                    ink,
+                } => {
+                    let style = ink.light().filled();
+                    area.draw(&Circle::new(
+                        point(*centre),
+                        (radius * scale).round(),
+                        style,
+                    ))?;
+                }
+                Mark::Words {
+                    text,
+                    at,
+                    size,
+                    align,
+                    ink,
+                } => {
+                    let across = match align {
+                        Align::Left => HPos::Left,
+                        Align::Centre => HPos::Center,
+                        Align::Right => HPos::Right,
+                    };
+                    let style = (FAMILY, size * scale * TYPE)
+                        .into_font()
+                        .color(&ink.light())
+                        .pos(Pos::new(across, VPos::Center));
+                    area.draw(&Text::new(text.clone(), point(*at), style))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A size that plotters takes, for one pixel of an SVG's font size.
+const TYPE: f64 = 1.24;
+
+/// Means of squares of [`SMOOTH`] pixels.
+fn average(drawn: &[u8], width: usize, height: usize) -> Vec<u8> {
+    let smooth = SMOOTH as usize;
+    let mut pixels = Vec::with_capacity(width * height * 3);
+    for y in 0..height {
+        for x in 0..width {
+            for channel in 0..3 {
+                let mut sum = 0;
+                for row in 0..smooth {
+                    for column in 0..smooth {
+                        let place = (y * smooth + row) * width * smooth + x * smooth + column;
+                        sum += usize::from(drawn[place * 3 + channel]);
+                    }
+                }
+                pixels.push((sum / (smooth * smooth)) as u8);
+            }
+        }
+    }
+    pixels
+}
+
+/// Rules that exchange every colour for its dark one, where the reader's scheme
+/// is dark.
+fn dark_style() -> String {
+    let hex = |RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}");
+    let mut rules = String::new();
+    for ink in PALETTE {
+        let (light, dark) = (hex(ink.light()), hex(ink.dark()));
+        rules.push_str(&format!("[fill=\"{light}\"]{{fill:{dark}}}"));
+        rules.push_str(&format!("[stroke=\"{light}\"]{{stroke:{dark}}}"));
+    }
+    format!("@media screen and (prefers-color-scheme:dark){{{rules}}}")
+}
+
+/// Text inside XML or HTML, in an attribute too.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_of_a_scheme_are_told_apart() {
+        for (index, one) in PALETTE.iter().enumerate() {
+            for other in &PALETTE[..index] {
+                assert_ne!(one.light(), other.light());
+                assert_ne!(one.dark(), other.dark());
+            }
+        }
+    }
+
+    #[test]
+    fn a_scene_becomes_svg_and_png() {
+        let mut scene = Scene::new(60, 40);
+        scene.dashed(&[(5.0, 5.0), (55.0, 35.0)], Ink::Hue(0), 1.0, &[4.0, 3.0]);
+        scene.words("a<b", (30.0, 20.0), 10.0, Align::Centre, Ink::Text);
+        let svg = scene.svg("t", "d").unwrap();
+        assert!(svg.starts_with("<svg width=\"60\" height=\"40\" role=\"img\""));
+        assert!(svg.contains("a&lt;b"));
+        let png = scene.png().unwrap();
+        let decoded = png::Decoder::new(png.as_slice()).read_info().unwrap();
+        assert_eq!((decoded.info().width, decoded.info().height), (120, 80));
+    }
+}
