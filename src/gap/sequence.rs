@@ -135,7 +135,7 @@ mod tests {
     /// prefixes.
     #[test]
     fn the_estimate_is_the_sum_over_prefixes() {
-        let (p, q) = ([0.7, 0.3], [0.4, 0.6]);
+        let (p, q) = ([0.7f64, 0.3], [0.4f64, 0.6]);
         for k in [1, 2, 3] {
             let mut expectation = 0.0;
             let mut sum = 0.0;
