@@ -275,6 +275,50 @@ mod tests {
     }
 
     #[test]
+    fn filling_a_row_gives_the_same_probabilities() {
+        let logits: Vec<f64> = (0..1000u32)
+            .map(|i| match i % 97 {
+                5 => f64::NEG_INFINITY,
+                _ => f64::from(i * 7919 % 1000) * 0.05 - 20.0,
+            })
+            .collect();
+        let mut row = vec![7.0; 3];
+        for (temperature, top_k) in [(1.0, None), (0.1, None), (1e-5, None), (3.0, Some(10))] {
+            let rule = Softmax {
+                temperature,
+                top_k,
+                top_p: None,
+            };
+            let slow = rule.probabilities(&logits).unwrap();
+            rule.fill(&logits, &mut row).unwrap();
+            assert_eq!(row.len(), slow.len());
+            for (&fast, &slow) in row.iter().zip(&slow) {
+                // Exponents up to 690 carry half an ulp.
+                assert!(
+                    (fast - slow).abs() <= 2e-13 * slow + 1e-299,
+                    "{fast} {slow}"
+                );
+            }
+        }
+        let mut refused = |logits: &[f32]| Softmax::default().fill(logits, &mut row);
+        assert_eq!(refused(&[]), Err(DistributionError::Empty));
+        assert_eq!(
+            refused(&[f32::NEG_INFINITY; 20]),
+            Err(DistributionError::AllMasked)
+        );
+        for (place, bad) in [(3, f32::NAN), (17, f32::INFINITY)] {
+            let mut logits = [0.0; 20];
+            logits[place] = bad;
+            let error = refused(&logits).unwrap_err();
+            assert!(matches!(error, DistributionError::Logit { index, .. } if index == place));
+        }
+        let mut hot = [f32::MIN; 9];
+        hot[4] = f32::MAX;
+        refused(&hot).unwrap();
+        assert_eq!(row[4], 1.0);
+    }
+
+    #[test]
     fn refuses_rows_and_settings_that_mean_nothing() {
         let plain = Softmax::default();
         assert!(matches!(

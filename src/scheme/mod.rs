@@ -49,6 +49,7 @@ pub use without_replacement::WithoutReplacement;
 
 pub(crate) use combinations::choose;
 pub(crate) use mass::Mass;
+pub(crate) use race::log_time_step;
 
 use crate::distribution::{Draft, Rational};
 use std::fmt;

@@ -124,10 +124,10 @@ pub struct Rows<'a> {
 pub enum ScanError {
     /// The target's row is not a distribution.
     #[error("target: {0}")]
-    Target(#[source] DistributionError),
+    Target(DistributionError),
     /// The draft's row is not a distribution.
     #[error("draft: {0}")]
-    Draft(#[source] DistributionError),
+    Draft(DistributionError),
     /// Rows over different vocabularies.
     #[error("the target has {target} entries and the draft {draft}; they need one vocabulary")]
     Lengths {
@@ -284,17 +284,24 @@ impl Best {
         }
     }
 
-    fn rate(self, lower: f64, error: f64) -> ScannedRate {
+    /// The answer, given a bound on P - Q over what was not evaluated and the error.
+    fn rate(self, floor: f64, error: f64) -> ScannedRate {
+        // A subset whose P - Q may as well be positive proves less than none.
+        let shown = if self.difference < -error {
+            self
+        } else {
+            Self::EMPTY
+        };
         ScannedRate {
             rate: Enclosure::rate(
-                1.0 + self.difference,
-                1.0 + lower.min(self.difference) - error,
-                1.0 + self.difference + error,
+                1.0 + shown.difference,
+                1.0 + floor.min(self.difference) - error,
+                1.0 + shown.difference + error,
             ),
-            subset: self.cut,
-            target_mass: self.target,
-            draft_mass: self.draft,
-            inside: self.inside,
+            subset: shown.cut,
+            target_mass: shown.target,
+            draft_mass: shown.draft,
+            inside: shown.inside,
         }
     }
 }
@@ -578,7 +585,7 @@ fn classify(target: &[f64], draft: &[f64], buckets: &mut [u16]) -> (bool, usize)
             HIGHEST_RATIO
         };
         *bucket = (TOP_KEY - (ratio.to_bits() >> SHIFT)) as u16;
-        let legal = (p >= 0.0) & (p <= 2.0) & (q >= 0.0) & (q <= 2.0);
+        let legal = (0.0..=2.0).contains(&p) & (0.0..=2.0).contains(&q);
         illegal |= u64::from(!legal);
         support += u64::from(q > 0.0);
     }

@@ -13,21 +13,10 @@
 //! (for q of total mass 1; any other total only rescales t). n = 2 is a closed form.
 //! For k >= 2 the integral over x = log t is a trapezoidal sum of step h.
 //!
-//! # The error of the trapezoidal sum
-//! Let t = e^{x + ia}, |a| < pi/2, and tau = Re t, so that |t| = tau / cos a. For
-//! z = q t with real part y, v = Im z = y tan a, and because
-//! |sin(v/2)| / sinh(y/2) <= |v| / y,
-//!
-//! ```text
-//! |e^z - 1|^2 / (e^y - 1)^2 = 1 + sin^2(v/2) / sinh^2(y/2) <= 1 + tan^2 a = 1/cos^2 a.
-//! ```
-//!
-//! Hence |e^{-t} e_k(r(t))| <= e^{-tau} e_k(r(tau)) / cos^k a, and the integral of
-//! |t e^{-t} s sum_k e_k(r(t))| over the line Im x = a is at most the sum of s I_k
-//! over cos^n a, which is at most 1/cos^n a. A function that is analytic in the
-//! strip |Im x| < a with such integrals at most M is integrated by the trapezoidal
-//! sum within 2 M / (e^{2 pi a / h} - 1) (Trefethen and Weideman, SIAM Review 56
-//! (2014), Theorem 5.1). Here tan a = 2 pi / (n h), which is about the best a.
+//! # Error
+//! *Quadrature.* The integrands are those of `src/scheme/race.rs`, and so is the proof:
+//! with tan a = 2 pi / (n h) the error of all terms together is at most
+//! 2 cos^-n a / (e^{2 pi a / h} - 1). h is chosen to make that 1e-12.
 //!
 //! *Tails.* Left of t_L, P(N_t >= 2) <= t^2/2 bounds all terms together; right of
 //! t_R = 45/s the factor s t e^{-st} does.
@@ -39,12 +28,19 @@
 //! rest of the chain adds nothing.
 
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
+use crate::scheme::log_time_step;
 
 /// Power sums kept of a class.
 const POWERS: usize = 12;
 
-/// Classes of q within a bucket: above 2^-10, above 2^-15, the rest.
-const CLASS_LIMITS: [f64; 3] = [f64::INFINITY, 1.0 / 1024.0, 1.0 / 32_768.0];
+/// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
+const CLASS_LIMITS: [f64; 5] = [
+    f64::INFINITY,
+    1.0 / 512.0,
+    1.0 / 4096.0,
+    1.0 / 32_768.0,
+    1.0 / 262_144.0,
+];
 
 /// A class is expanded while its largest q t is at most this.
 const EXPANSION_LIMIT: f64 = 1.0 / 16.0;
@@ -107,15 +103,7 @@ pub(super) struct Rule {
 
 impl Rule {
     pub(super) fn new(draws: usize) -> Self {
-        let bound = |step: f64| {
-            let angle = (std::f64::consts::TAU / (draws as f64 * step)).atan();
-            2.0 * angle.cos().powi(-(draws as i32))
-                / (std::f64::consts::TAU * angle / step).exp_m1()
-        };
-        let mut step = 0.5;
-        while bound(step) > QUADRATURE_ERROR {
-            step *= 0.96;
-        }
+        let (step, quadrature) = log_time_step(draws, QUADRATURE_ERROR);
         let tails = FIRST_TIME.powi(3) + (-LAST_EXPONENT * (-step).exp()).exp();
         // (e^y - 1)^k loses terms from y^13 on; their coefficients are below 25, and
         // q t summed over what still matters is below 60.
@@ -127,7 +115,7 @@ impl Rule {
         Self {
             draws,
             step,
-            error: bound(step) + tails + truncation,
+            error: quadrature + tails + truncation,
         }
     }
 
@@ -206,12 +194,12 @@ impl Race {
             let smallest = smallest_positive(&self.outside);
             self.for_each_node(rule, smallest, |time| {
                 let mut counts = Counts::start(rule.draws);
-                for link in 0..links {
+                for (link, (integral, &s)) in integrals.iter_mut().zip(&self.outside).enumerate() {
                     self.ring(link, time, &mut counts);
                     if counts.is_over() {
                         break;
                     }
-                    integrals[link] += rule.step * counts.share(self.outside[link], time);
+                    *integral += rule.step * counts.share(s, time);
                 }
                 operations = operations.max(counts.operations);
             });
@@ -222,7 +210,7 @@ impl Race {
             let s = self.outside[link];
             inside.push(self.close(rule, s, self.odds[link], self.integrals[link]));
         }
-        rounding(rule, operations, links)
+        rounding(rule, operations, links, self.draft.len())
     }
 
     /// Q after each of the tokens `draft` that follow the links before `link`, into
@@ -272,7 +260,12 @@ impl Race {
         }
         self.token_outside = outsides;
         self.token_integrals = integrals;
-        rounding(rule, operations, self.outside.len() + count)
+        rounding(
+            rule,
+            operations,
+            self.outside.len() + count,
+            self.draft.len(),
+        )
     }
 
     /// 1 - s (I_0 + I_1 + the rest) for a total mass that may not be 1.
@@ -401,8 +394,10 @@ impl Counts {
             counts[k] = counts[k] * waits + counts[k - 1] * rings;
         }
         counts[0] *= waits;
-        // Three roundings, and 1 - waits above 1/17 loses four bits.
-        self.operations += 20.0;
+        // A product, a sum, and the two of `waits`. (Its exponent and the few bits
+        // that `rings` lost count once a path: exponents add up to what matters, and
+        // a path rings fewer than n times.)
+        self.operations += 4.0;
     }
 
     /// All clocks of a class: prod (1 + z r_i) = exp(sum (-1)^{k-1} R_k z^k / k) with
@@ -455,7 +450,9 @@ impl Counts {
             }
             counts[k] = waits * sum;
         }
-        self.operations += 2.0 * self.draws as f64 + POWERS as f64 + 6.0;
+        // The factor `waits`, its exponent, and the sum. Roundings in the symmetric
+        // functions count once for each of the fewer than n classes that ring on a path.
+        self.operations += self.draws as f64 + 6.0;
     }
 }
 
@@ -488,15 +485,24 @@ const fn expansion() -> [[f64; POWERS]; POWERS] {
     table
 }
 
-/// Rounding of the recurrences, of the sums behind them, and of the closed forms.
-fn rounding(rule: &Rule, operations: f64, lengths: usize) -> f64 {
-    let sums = 60.0 * (BLOCK as f64 / 4.0 + 1100.0) + lengths as f64 + 600.0;
+/// Rounding of the recurrences, of the sums behind them, and of the closed forms,
+/// for a chain of `links` prefixes over `tokens` tokens.
+fn rounding(rule: &Rule, operations: f64, links: usize, tokens: usize) -> f64 {
+    // Roundings in a sum over a class, or over odds.
+    let sum = (BLOCK + tokens / BLOCK + 4) as f64;
+    // s and the odds sum over classes, each is a relative error of a term below 1.
+    let closed = 2.0 * (sum + 3.0 * links as f64 + 20.0);
+    // Sums of q t enter exponents, which matter while they are below 60. On one path
+    // fewer than n clocks ring, alone or in classes: a lone clock's 1 - waits is above
+    // 1/17; a class's e_k takes k steps of at most 15 roundings, and a sum over n.
     let recurrences = if rule.draws > 2 {
-        rule.amplification() * operations + sums
+        let draws = rule.draws as f64;
+        let rings = draws * (40.0 + draws);
+        rule.amplification() * (operations + rings) + 60.0 * sum + links as f64 + 600.0
     } else {
         0.0
     };
-    2.0 * ROUNDING * (recurrences + lengths as f64 + 1500.0)
+    2.0 * ROUNDING * (recurrences + closed)
 }
 
 fn smallest_positive(values: &[f64]) -> f64 {
