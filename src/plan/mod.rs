@@ -10,6 +10,12 @@
 //!
 //! which is a coupling of p and D with the same acceptance (SpecHub, Theorem 1).
 
+mod slot_weights;
+
+pub use slot_weights::{
+    Emission, PlanLaw, SlotWeightPlan, SlotWeightSettings, SlotWeightStatus, VocabularyMismatch,
+};
+
 use crate::distribution::{Rational, ratio};
 use crate::problem::Problem;
 use crate::scheme::{Mass, SetFamily};

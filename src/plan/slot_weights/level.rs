@@ -1,0 +1,441 @@
+//! Slot weights of one level: a convex problem, by Newton's method.
+//!
+//! A level has groups of tokens with masses q_j and target ratios rho_j, a mass b
+//! of draft tokens that never emit at this level, and perhaps a slot of weight w_0
+//! that is always there and rejects. With `phi(s) = b + sum of q_j e^{-s w_j}` and
+//! `g(s) = n e^{-s w_0} phi(s)^{n-1}`, a token of weight w is emitted q F(w) of the
+//! time,
+//!
+//! ```text
+//! F(w) = w integral over s of e^{-sw} g(s) ds
+//!      = g(inf) + w integral over s of e^{-sw} (g(s) - g(inf)) ds,
+//! ```
+//!
+//! and F(w_j) = rho_j is solved for all groups at once. F grows from
+//! r_low = g(inf) to r_up = g(0).
+
+use super::nodes::Nodes;
+
+/// Steps in log w are cut to this.
+const LONGEST_STEP: f64 = 2.0;
+
+/// A ratio is kept this far (relative to r_up) from the ends of its range.
+const MARGIN: f64 = 1e-15;
+
+/// Weights below this times the largest are raised to it in a level without
+/// rejection: such tokens lie within [`MARGIN`] of the level below.
+const SMALLEST_WEIGHT: f64 = 1e-16;
+
+/// One level.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    /// Group masses under q.
+    pub(super) mass: Vec<f64>,
+    /// Wanted emission over mass, within the level's range.
+    pub(super) ratio: Vec<f64>,
+    /// Draft mass that never emits here.
+    pub(super) base: f64,
+    /// `base` plus all masses.
+    pub(super) inside: f64,
+    /// n.
+    pub(super) drafts: usize,
+    /// Probability that must be rejected; `None` if nothing may be.
+    pub(super) rejected: Option<f64>,
+}
+
+/// A level's state: weights, and all that follows from them.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) weights: Vec<f64>,
+    pub(super) field: Field,
+    value: Vec<f64>,
+    slope: Vec<f64>,
+    /// Sum of |wanted - emitted|.
+    pub(super) residual: f64,
+}
+
+/// phi at the nodes, and what gives F for any weight.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub(super) nodes: Nodes,
+    pub(super) phi: Vec<f64>,
+    coefficients: Vec<f64>,
+}
+
+/// How a level ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    pub(super) iterations: usize,
+    pub(super) residual: f64,
+}
+
+impl Level {
+    pub(super) fn reject_weight(&self) -> f64 {
+        if self.rejected.is_some() { 1.0 } else { 0.0 }
+    }
+
+    /// (r_low, r_up).
+    pub(super) fn range(&self) -> (f64, f64) {
+        let n = self.drafts as f64;
+        let power = |mass: f64| n * mass.powi(self.drafts as i32 - 1);
+        let low = if self.rejected.is_some() { 0.0 } else { power(self.base) };
+        (low, power(self.inside))
+    }
+
+    /// log((rho - r_low) / (r_up - rho)), nearly log w plus a constant.
+    pub(super) fn coordinate(&self, ratio: f64) -> f64 {
+        let (low, up) = self.range();
+        let margin = MARGIN * up;
+        let below = if self.rejected.is_some() { ratio } else { (ratio - low).max(margin) };
+        (below / (up - ratio).max(margin)).ln()
+    }
+
+    /// The ratio at a coordinate.
+    pub(super) fn ratio_at(&self, coordinate: f64) -> f64 {
+        let (low, up) = self.range();
+        if coordinate > 0.0 {
+            let rest = (-coordinate).exp();
+            up - (up - low) * rest / (1.0 + rest)
+        } else {
+            let odds = coordinate.exp();
+            low + (up - low) * odds / (1.0 + odds)
+        }
+    }
+
+    fn smallest_total(&self, smallest: f64) -> f64 {
+        if self.rejected.is_some() { 1.0 } else { smallest }
+    }
+
+    /// The field of given groups and weights.
+    pub(super) fn field(&self, mass: &[f64], weights: &[f64]) -> Field {
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0f64);
+        for &weight in weights {
+            smallest = smallest.min(weight);
+            largest = largest.max(weight);
+        }
+        let reject = self.reject_weight();
+        let nodes = Nodes::new(
+            self.smallest_total(smallest).max(f64::MIN_POSITIVE),
+            (self.drafts as f64 * largest + reject).max(f64::MIN_POSITIVE),
+        );
+        let mut phi = nodes.transform(mass, weights);
+        let (low, _) = self.range();
+        let (n, power) = (self.drafts as f64, self.drafts as i32 - 1);
+        let coefficients = phi
+            .iter_mut()
+            .zip(nodes.s.iter().zip(&nodes.weight))
+            .map(|(phi, (s, weight))| {
+                let emitting = *phi;
+                *phi += self.base;
+                let beyond = if self.rejected.is_some() {
+                    (-s * reject).exp() * n * phi.powi(power)
+                } else if low == 0.0 {
+                    n * phi.powi(power)
+                } else {
+                    // phi^(n-1) - b^(n-1) without cancellation.
+                    let mut sum = 0.0;
+                    let mut base = 1.0;
+                    for k in 0..power {
+                        sum += phi.powi(power - 1 - k) * base;
+                        base *= self.base;
+                    }
+                    n * emitting * sum
+                };
+                weight * beyond
+            })
+            .collect();
+        Field {
+            nodes,
+            phi,
+            coefficients,
+        }
+    }
+
+    /// F and dF/dlog w for weights within the range of the field.
+    pub(super) fn emission(&self, field: &Field, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let (low, _) = self.range();
+        let (mut value, slope) = field.nodes.back(weights, &field.coefficients);
+        if low > 0.0 {
+            for value in &mut value {
+                *value += low;
+            }
+        }
+        (value, slope)
+    }
+
+    fn state(&self, mut weights: Vec<f64>) -> State {
+        if self.rejected.is_none() {
+            // The scale is free: the largest weight is 1.
+            let largest = weights.iter().copied().fold(0.0, f64::max);
+            for weight in &mut weights {
+                *weight = (*weight / largest).max(SMALLEST_WEIGHT);
+            }
+        }
+        let field = self.field(&self.mass, &weights);
+        let (value, slope) = self.emission(&field, &weights);
+        let residual = value
+            .iter()
+            .zip(&self.ratio)
+            .zip(&self.mass)
+            .map(|((value, ratio), mass)| mass * (ratio - value).abs())
+            .sum();
+        State {
+            weights,
+            field,
+            value,
+            slope,
+            residual,
+        }
+    }
+
+    /// Weights from the coordinate alone, scaled so that the level rejects what
+    /// it must.
+    fn first_weights(&self) -> Vec<f64> {
+        let mut weights: Vec<f64> = self.ratio.iter().map(|&r| self.coordinate(r).exp()).collect();
+        let Some(rejected) = self.rejected else {
+            return weights;
+        };
+        // w_0 integral of e^{-s w_0} phi^n = rejected, increasing in w_0.
+        let largest = weights.iter().copied().fold(0.0, f64::max);
+        if largest <= 0.0 {
+            return weights;
+        }
+        let n = self.drafts as f64;
+        let (floor, ceiling) = (1e-15 * largest, 1e4 * n * largest);
+        let nodes = Nodes::new(floor, ceiling + n * largest);
+        let phi = nodes.transform(&self.mass, &weights);
+        let refuse = |weight: f64| -> f64 {
+            let terms = nodes.s.iter().zip(&nodes.weight).zip(&phi);
+            weight
+                * terms
+                    .map(|((s, c), phi)| {
+                        c * (-s * weight).exp() * (phi + self.base).powi(self.drafts as i32)
+                    })
+                    .sum::<f64>()
+        };
+        let (mut low, mut high) = (floor.ln(), ceiling.ln());
+        for _ in 0..30 {
+            let middle = 0.5 * (low + high);
+            if refuse(middle.exp()) < rejected {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let scale = (-0.5 * (low + high)).exp();
+        for weight in &mut weights {
+            *weight *= scale;
+        }
+        weights
+    }
+
+    /// Weights at which F, with phi held fixed, meets every ratio: the fixed
+    /// point map, which is monotone and never expands distances of log w.
+    fn fixed_point(&self, state: &State) -> Vec<f64> {
+        let mut weights = state.weights.clone();
+        let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = weights.iter().copied().fold(0.0, f64::max);
+        let (mut value, mut slope) = (state.value.clone(), state.slope.clone());
+        for _ in 0..4 {
+            let mut moved = 0.0f64;
+            for (index, weight) in weights.iter_mut().enumerate() {
+                let step = self.inverse_step(value[index], slope[index], self.ratio[index]);
+                // The field's nodes reach a little beyond its weights.
+                let next = (*weight * step.exp()).clamp(smallest / 16.0, largest * 1.5);
+                moved = moved.max((next / *weight).ln().abs());
+                *weight = next;
+            }
+            if moved < 1e-4 {
+                break;
+            }
+            (value, slope) = self.emission(&state.field, &weights);
+        }
+        weights
+    }
+
+    /// Newton step in log w for F(w) = ratio, in log((F - r_low)/(r_up - F)), which
+    /// is nearly linear.
+    pub(super) fn inverse_step(&self, value: f64, slope: f64, ratio: f64) -> f64 {
+        let (low, up) = self.range();
+        let margin = MARGIN * up;
+        let floor = if self.rejected.is_some() { 0.0 } else { margin };
+        let (below, above) = ((value - low).max(floor), (up - value).max(margin));
+        if below <= 0.0 || slope <= 0.0 {
+            return if value < ratio { LONGEST_STEP } else { -LONGEST_STEP };
+        }
+        let offset = self.coordinate(ratio) - (below / above).ln();
+        let rate = slope * (1.0 / below + 1.0 / above);
+        (offset / rate).clamp(-LONGEST_STEP, LONGEST_STEP)
+    }
+
+    /// Newton's method on all groups: the Hessian of the convex function is
+    /// diagonal minus a product of rank `nodes`, here on one node an octave.
+    fn newton(&self, state: &State) -> Option<Vec<f64>> {
+        let n = self.drafts as f64;
+        let nodes = &state.field.nodes;
+        let count = nodes.coarse_weight.len();
+        let decays = nodes.coarse_decays(&state.weights);
+        let reject = self.reject_weight();
+        let kernel: Vec<f64> = (0..count)
+            .map(|m| {
+                let fine = m * super::nodes::PER_OCTAVE;
+                let (s, phi) = (nodes.s[fine], state.field.phi[fine]);
+                let power = if self.drafts >= 2 {
+                    n * (n - 1.0) * phi.powi(self.drafts as i32 - 2)
+                } else {
+                    0.0
+                };
+                nodes.coarse_weight[m] * s * (-s * reject).exp() * power
+            })
+            .collect();
+        // Without rejection the scale is free: the heaviest group stands still.
+        let pinned = self.rejected.is_none().then(|| {
+            let share = |j: usize| self.mass[j] * self.ratio[j];
+            (0..self.mass.len()).fold(0, |best, j| if share(j) > share(best) { j } else { best })
+        });
+        let mut gram = vec![0.0; count * count];
+        let mut right = vec![0.0; count];
+        let mut diagonal = vec![0.0; self.mass.len()];
+        let mut scaled = vec![0.0; count];
+        for (j, row) in decays.chunks_exact(count).enumerate() {
+            if Some(j) == pinned {
+                continue;
+            }
+            let least = 1e-14 * state.value[j].max(f64::MIN_POSITIVE);
+            diagonal[j] = self.mass[j] * state.slope[j].max(least);
+            let outer = self.mass[j] * state.weights[j];
+            let factor = outer * (outer / diagonal[j]);
+            let wanted = outer * (self.mass[j] * (self.ratio[j] - state.value[j]) / diagonal[j]);
+            for m in 0..count {
+                scaled[m] = factor * row[m];
+                right[m] += wanted * row[m];
+            }
+            for (m, line) in gram.chunks_exact_mut(count).enumerate() {
+                let left = row[m];
+                if left == 0.0 {
+                    break;
+                }
+                for (sum, value) in line.iter_mut().zip(&scaled) {
+                    *sum += left * value;
+                }
+            }
+        }
+        for (m, line) in gram.chunks_exact_mut(count).enumerate() {
+            for (entry, kernel) in line.iter_mut().zip(&kernel) {
+                *entry *= -kernel;
+            }
+            line[m] += 1.0;
+        }
+        solve_dense(&mut gram, &mut right)?;
+        for (value, kernel) in right.iter_mut().zip(&kernel) {
+            *value *= kernel;
+        }
+        let mut weights = state.weights.clone();
+        for (j, row) in decays.chunks_exact(count).enumerate() {
+            if Some(j) == pinned {
+                continue;
+            }
+            let coupled: f64 = row.iter().zip(&right).map(|(a, b)| a * b).sum();
+            let outer = self.mass[j] * state.weights[j];
+            let gap = self.mass[j] * (self.ratio[j] - state.value[j]);
+            let step = (gap + outer * coupled) / diagonal[j];
+            if !step.is_finite() {
+                return None;
+            }
+            weights[j] *= step.clamp(-LONGEST_STEP, LONGEST_STEP).exp();
+        }
+        Some(weights)
+    }
+
+    /// Solves the level to `tolerance` in the sum of |wanted - emitted|, or until
+    /// nothing improves any more.
+    pub(super) fn solve(
+        &self,
+        start: Option<Vec<f64>>,
+        tolerance: f64,
+        limit: usize,
+    ) -> (State, Effort) {
+        let mut state = self.state(self.first_weights());
+        if let Some(start) = start {
+            let other = self.state(start);
+            if other.residual < state.residual {
+                state = other;
+            }
+        }
+        let mut iterations = 0;
+        let mut stalled = 0;
+        while state.residual > tolerance && iterations < limit && stalled < 3 {
+            iterations += 1;
+            let before = state.residual;
+            let newton = self.newton(&state).map(|weights| self.state(weights));
+            if let Some(next) = &newton
+                && next.residual <= 0.25 * before
+            {
+                state = next.clone();
+                continue;
+            }
+            let mut best = self.state(self.fixed_point(&state));
+            if let Some(next) = newton
+                && next.residual < best.residual
+            {
+                best = next;
+            }
+            if best.residual < 0.97 * before {
+                stalled = 0;
+            } else {
+                stalled += 1;
+            }
+            // The fixed point map never expands distances, so it may be followed
+            // although the residual, another norm, has grown.
+            if best.residual < 2.0 * before {
+                state = best;
+            }
+        }
+        let effort = Effort {
+            iterations,
+            residual: state.residual,
+        };
+        (state, effort)
+    }
+}
+
+/// Gaussian elimination with row pivots, in place; `None` if singular.
+fn solve_dense(matrix: &mut [f64], right: &mut [f64]) -> Option<()> {
+    let size = right.len();
+    for column in 0..size {
+        let pivot = (column..size).fold(column, |best, row| {
+            let entry = |row: usize| matrix[row * size + column].abs();
+            if entry(row) > entry(best) { row } else { best }
+        });
+        let value = matrix[pivot * size + column];
+        if !value.is_finite() || value == 0.0 {
+            return None;
+        }
+        if pivot != column {
+            for k in 0..size {
+                matrix.swap(pivot * size + k, column * size + k);
+            }
+            right.swap(pivot, column);
+        }
+        for row in column + 1..size {
+            let factor = matrix[row * size + column] / value;
+            if factor == 0.0 {
+                continue;
+            }
+            let (upper, lower) = matrix.split_at_mut(row * size);
+            let top = &upper[column * size + column..(column + 1) * size];
+            for (entry, above) in lower[column..size].iter_mut().zip(top) {
+                *entry -= factor * above;
+            }
+            right[row] -= factor * right[column];
+        }
+    }
+    for row in (0..size).rev() {
+        let mut sum = right[row];
+        for column in row + 1..size {
+            sum -= matrix[row * size + column] * right[column];
+        }
+        right[row] = sum / matrix[row * size + row];
+    }
+    Some(())
+}
