@@ -66,7 +66,6 @@ pub(super) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub(super) iterations: usize,
-    pub(super) residual: f64,
 }
 
 impl Level {
@@ -391,11 +390,7 @@ impl Level {
                 state = best;
             }
         }
-        let effort = Effort {
-            iterations,
-            residual: state.residual,
-        };
-        (state, effort)
+        (state, Effort { iterations })
     }
 }
 

@@ -43,6 +43,17 @@ const COARSE_ORDER: usize = 4;
 /// rounding of the sum apart.
 pub(super) const QUADRATURE_ERROR: f64 = 2e-15;
 
+/// 1 - 2^-53, at which doubling stops: e^{-x} is taken as this less E, or 0. That
+/// is off by 2^-53 while it lasts (x < 37) and exactly 0 after, where a sum over
+/// many octaves would multiply a stuck last bit by x^2.
+const FULL: f64 = 1.0 - 0.5 * f64::EPSILON;
+
+#[inline(always)]
+fn decay(state: f64) -> f64 {
+    let rest = FULL - state;
+    if rest > 0.0 { rest } else { 0.0 }
+}
+
 /// Tokens that are handled together.
 const BLOCK: usize = 32;
 
@@ -154,7 +165,7 @@ impl Nodes {
                     let mut lanes = [0.0; 4];
                     for (state, mass) in state.chunks_exact_mut(4).zip(mass.chunks_exact(4)) {
                         for lane in 0..4 {
-                            lanes[lane] += mass[lane] * (1.0 - state[lane]);
+                            lanes[lane] += mass[lane] * decay(state[lane]);
                             state[lane] *= 2.0 - state[lane];
                         }
                     }
@@ -181,9 +192,9 @@ impl Nodes {
                 for phase in 0..PER_OCTAVE {
                     let (c, d, state) = (c[phase], d[phase], &mut states[phase]);
                     for lane in 0..BLOCK {
-                        let decay = 1.0 - state[lane];
-                        value[lane] += c * decay;
-                        slope[lane] += d * decay;
+                        let rest = decay(state[lane]);
+                        value[lane] += c * rest;
+                        slope[lane] += d * rest;
                         state[lane] *= 2.0 - state[lane];
                     }
                 }
@@ -204,8 +215,8 @@ impl Nodes {
         let mut decays = vec![0.0; nodes * weights.len()];
         for (row, &weight) in decays.chunks_exact_mut(nodes).zip(weights) {
             let mut state = -(-self.s[0] * weight).exp_m1();
-            for decay in row {
-                *decay = 1.0 - state;
+            for entry in row {
+                *entry = decay(state);
                 state *= 2.0 - state;
             }
         }
@@ -252,5 +263,15 @@ mod tests {
             assert!((value - 0.5).abs() < 1e-13, "{weight} {value}");
         }
         assert!(slopes.iter().take(4).all(|slope| slope.abs() < 1e-12));
+        // A weight far above the others: no last bit may stay at large s.
+        let nodes = Nodes::new(1.0, 1e12);
+        let coefficients: Vec<f64> = (nodes.s.iter().zip(&nodes.weight))
+            .map(|(s, w)| w * (-s).exp())
+            .collect();
+        for weight in [1e12, 1e9, 1e6] {
+            let (values, slopes) = nodes.back(&[weight], &coefficients);
+            assert!((values[0] - weight / (1.0 + weight)).abs() < 1e-14);
+            assert!((slopes[0] - weight / (1.0 + weight).powi(2)).abs() < 1e-13);
+        }
     }
 }
