@@ -26,6 +26,14 @@ const MARGIN: f64 = 1e-15;
 /// rejection: such tokens lie within [`MARGIN`] of the level below.
 const SMALLEST_WEIGHT: f64 = 1e-16;
 
+/// Ratios below this times r_up are taken for it: their tokens hold nothing.
+const SMALLEST_RATIO: f64 = 1e-290;
+
+/// Groups up to which every Newton step uses the whole Hessian, and up to which
+/// it may when the steps of low rank no longer help.
+const ALWAYS_WHOLE: usize = 48;
+const LARGEST_WHOLE: usize = 1024;
+
 /// One level.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
@@ -85,7 +93,11 @@ impl Level {
     pub(super) fn coordinate(&self, ratio: f64) -> f64 {
         let (low, up) = self.range();
         let margin = MARGIN * up;
-        let below = if self.rejected.is_some() { ratio } else { (ratio - low).max(margin) };
+        let below = if self.rejected.is_some() {
+            ratio.max(SMALLEST_RATIO * up)
+        } else {
+            (ratio - low).max(margin)
+        };
         (below / (up - ratio).max(margin)).ln()
     }
 
@@ -267,31 +279,124 @@ impl Level {
         (offset / rate).clamp(-LONGEST_STEP, LONGEST_STEP)
     }
 
+    /// Without rejection the scale is free: the heaviest group stands still.
+    fn pinned(&self) -> Option<usize> {
+        let share = |j: usize| self.mass[j] * self.ratio[j];
+        let heaviest = |best: usize, j: usize| if share(j) > share(best) { j } else { best };
+        self.rejected.is_none().then(|| (0..self.mass.len()).fold(0, heaviest))
+    }
+
+    /// n (n-1) s e^{-s w_0} phi^{n-2}, the kernel of the Hessian.
+    fn kernel(&self, s: f64, phi: f64) -> f64 {
+        if self.drafts < 2 {
+            return 0.0;
+        }
+        let n = self.drafts as f64;
+        let reject = (-s * self.reject_weight()).exp();
+        n * (n - 1.0) * s * reject * phi.powi(self.drafts as i32 - 2)
+    }
+
+    /// A Newton step with the whole Hessian. It is the Laplacian of a graph whose
+    /// edges say how much emission two groups compete for, plus what each competes
+    /// for with the rejecting slot (or the pinned group). Edges are integrals of
+    /// positive functions, and elimination adds and never subtracts, so that the
+    /// step is right even where groups hardly compete.
+    fn whole_newton(&self, state: &State) -> Option<Vec<f64>> {
+        let nodes = &state.field.nodes;
+        let count = self.mass.len();
+        let reject = self.reject_weight();
+        let pinned = self.pinned();
+        let kernel: Vec<f64> = (0..nodes.len())
+            .map(|m| nodes.weight[m] * self.kernel(nodes.s[m], state.field.phi[m]))
+            .collect();
+        let rows: Vec<Vec<f64>> = (state.weights.iter().zip(&self.mass))
+            .map(|(w, q)| nodes.s.iter().map(|s| q * w * (-s * w).exp()).collect())
+            .collect();
+        let refusal: Vec<f64> = (0..nodes.len())
+            .map(|m| {
+                let s = nodes.s[m];
+                let power = state.field.phi[m].powi(self.drafts as i32 - 1);
+                nodes.weight[m] * s * (-s * reject).exp() * reject * self.drafts as f64 * power
+            })
+            .collect();
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let mut edges = vec![0.0; count * count];
+        let mut leaks = vec![0.0; count];
+        let mut right: Vec<f64> = (0..count)
+            .map(|j| self.mass[j] * (self.ratio[j] - state.value[j]))
+            .collect();
+        for i in 0..count {
+            let scaled: Vec<f64> = rows[i].iter().zip(&kernel).map(|(u, k)| u * k).collect();
+            if self.rejected.is_some() {
+                leaks[i] = dot(&rows[i], &refusal).max(0.0);
+            }
+            for j in 0..i {
+                let edge = dot(&scaled, &rows[j]).max(0.0);
+                edges[i * count + j] = edge;
+                edges[j * count + i] = edge;
+            }
+        }
+        if let Some(pin) = pinned {
+            for i in 0..count {
+                leaks[i] += edges[i * count + pin];
+                edges[i * count + pin] = 0.0;
+                edges[pin * count + i] = 0.0;
+            }
+            leaks[pin] = 1.0;
+            right[pin] = 0.0;
+        }
+        let mut diagonal = vec![0.0; count];
+        for k in (0..count).rev() {
+            let (upper, lower) = edges.split_at_mut(k * count);
+            let row = &lower[..k];
+            let total = row.iter().sum::<f64>() + leaks[k];
+            if !total.is_finite() {
+                return None;
+            }
+            // Competes with nothing: it stays where it is.
+            diagonal[k] = total;
+            if total <= 0.0 {
+                continue;
+            }
+            for i in 0..k {
+                let share = row[i] / total;
+                if share == 0.0 {
+                    continue;
+                }
+                for (edge, other) in upper[i * count..i * count + k].iter_mut().zip(row) {
+                    *edge += share * other;
+                }
+                upper[i * count + i] = 0.0;
+                leaks[i] += share * leaks[k];
+                right[i] += share * right[k];
+            }
+        }
+        let mut step = vec![0.0; count];
+        for k in 0..count {
+            if diagonal[k] > 0.0 {
+                let row = &edges[k * count..k * count + k];
+                step[k] = (right[k] + dot(row, &step[..k])) / diagonal[k];
+            }
+        }
+        let moved: Vec<f64> = (state.weights.iter().zip(&step))
+            .map(|(w, step)| w * step.clamp(-LONGEST_STEP, LONGEST_STEP).exp())
+            .collect();
+        moved.iter().all(|w| w.is_finite()).then_some(moved)
+    }
+
     /// Newton's method on all groups: the Hessian of the convex function is
     /// diagonal minus a product of rank `nodes`, here on one node an octave.
     fn newton(&self, state: &State) -> Option<Vec<f64>> {
-        let n = self.drafts as f64;
         let nodes = &state.field.nodes;
         let count = nodes.coarse_weight.len();
         let decays = nodes.coarse_decays(&state.weights);
-        let reject = self.reject_weight();
         let kernel: Vec<f64> = (0..count)
             .map(|m| {
                 let fine = m * super::nodes::PER_OCTAVE;
-                let (s, phi) = (nodes.s[fine], state.field.phi[fine]);
-                let power = if self.drafts >= 2 {
-                    n * (n - 1.0) * phi.powi(self.drafts as i32 - 2)
-                } else {
-                    0.0
-                };
-                nodes.coarse_weight[m] * s * (-s * reject).exp() * power
+                nodes.coarse_weight[m] * self.kernel(nodes.s[fine], state.field.phi[fine])
             })
             .collect();
-        // Without rejection the scale is free: the heaviest group stands still.
-        let pinned = self.rejected.is_none().then(|| {
-            let share = |j: usize| self.mass[j] * self.ratio[j];
-            (0..self.mass.len()).fold(0, |best, j| if share(j) > share(best) { j } else { best })
-        });
+        let pinned = self.pinned();
         let mut gram = vec![0.0; count * count];
         let mut right = vec![0.0; count];
         let mut diagonal = vec![0.0; self.mass.len()];
@@ -362,11 +467,14 @@ impl Level {
             }
         }
         let mut iterations = 0;
-        let mut stalled = 0;
+        let (mut stalled, mut struggling) = (0, false);
         while state.residual > tolerance && iterations < limit && stalled < 3 {
             iterations += 1;
             let before = state.residual;
-            let newton = self.newton(&state).map(|weights| self.state(weights));
+            let groups = self.mass.len();
+            let whole = groups <= ALWAYS_WHOLE || (struggling && groups <= LARGEST_WHOLE);
+            let step = if whole { self.whole_newton(&state) } else { self.newton(&state) };
+            let newton = step.map(|weights| self.state(weights));
             if let Some(next) = &newton
                 && next.residual <= 0.25 * before
             {
@@ -383,6 +491,7 @@ impl Level {
                 stalled = 0;
             } else {
                 stalled += 1;
+                struggling = true;
             }
             // The fixed point map never expands distances, so it may be followed
             // although the residual, another norm, has grown.
