@@ -27,7 +27,8 @@ fn main() {
             let (p, q) = rows(vocab, temperature, 1);
             for drafts in [2, 3, 4, 8] {
                 let started = Instant::now();
-                let plan = SlotWeightPlan::solve(&p, &q, drafts, &SlotWeightSettings::default()).unwrap();
+                let plan =
+                    SlotWeightPlan::solve(&p, &q, drafts, &SlotWeightSettings::default()).unwrap();
                 let seconds = started.elapsed().as_secs_f64();
                 let law = plan.law(&p, &q);
                 println!(
@@ -36,7 +37,10 @@ fn main() {
                     plan.optimal_acceptance_rate().value - plan.acceptance_rate().value,
                     law.acceptance_rate - plan.acceptance_rate().value,
                     law.l1_error,
-                    plan.iterations(), plan.groups(), plan.levels(), plan.status().as_str(),
+                    plan.iterations(),
+                    plan.groups(),
+                    plan.levels(),
+                    plan.status().as_str(),
                     1e3 * seconds
                 );
             }

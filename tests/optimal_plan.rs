@@ -17,16 +17,26 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     let plan = SlotWeightPlan::solve(p, q, drafts, &SlotWeightSettings::default()).unwrap();
     let best = plan.optimal_acceptance_rate();
     let got = plan.acceptance_rate();
-    assert_eq!(plan.status(), SlotWeightStatus::Optimal, "{what}: short by {:e}", plan.shortfall());
+    assert_eq!(
+        plan.status(),
+        SlotWeightStatus::Optimal,
+        "{what}: short by {:e}",
+        plan.shortfall()
+    );
     assert!(got.lower <= best.upper, "{what}: {got:?} {best:?}");
     let law = plan.law(p, q);
     assert!(law.l1_error < 1e-10, "{what}: L1 error {:e}", law.l1_error);
-    assert!((law.acceptance_rate - got.value).abs() < 1e-11, "{what}: {law:?} {got:?}");
+    assert!(
+        (law.acceptance_rate - got.value).abs() < 1e-11,
+        "{what}: {law:?} {got:?}"
+    );
 
-    let problem =
-        Problem::new(what, p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+    let problem = Problem::new(what, p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
     let scan = ratio_scan::solve(&problem).unwrap().rate;
-    assert!(best.lower <= scan.upper && scan.lower <= best.upper, "{what}: {best:?} {scan:?}");
+    assert!(
+        best.lower <= scan.upper && scan.lower <= best.upper,
+        "{what}: {best:?} {scan:?}"
+    );
     if problem.scheme().tuple_count() > 2e5 {
         return;
     }
@@ -34,10 +44,16 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     let law = output_law(&rule, problem.scheme());
     let distance = total_variation(&law, p);
     assert!(distance.value < 1e-12, "{what}: {distance:?}");
-    assert!((law.algorithmic - best.value).abs() < 1e-10, "{what}: {law:?} {best:?}");
+    assert!(
+        (law.algorithmic - best.value).abs() < 1e-10,
+        "{what}: {law:?} {best:?}"
+    );
     assert!(law.membership <= best.upper + 1e-12, "{what}");
     let exact = flow::solve(&problem).optimum().rate;
-    assert!((law.algorithmic - exact.value).abs() < 1e-10, "{what}: {law:?} {exact:?}");
+    assert!(
+        (law.algorithmic - exact.value).abs() < 1e-10,
+        "{what}: {law:?} {exact:?}"
+    );
 }
 
 fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
@@ -45,7 +61,10 @@ fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
         let total: f64 = row.iter().sum();
         row.iter().map(|x| x / total).collect()
     };
-    (Target::new(&scaled(p)).unwrap(), Draft::new(&scaled(q)).unwrap())
+    (
+        Target::new(&scaled(p)).unwrap(),
+        Draft::new(&scaled(q)).unwrap(),
+    )
 }
 
 #[test]
@@ -55,7 +74,11 @@ fn hand_made_rows() {
         ("one token", vec![1.0], vec![1.0]),
         ("equal", vec![0.5, 0.3, 0.2], vec![0.5, 0.3, 0.2]),
         ("uniform", vec![1.0; 6], vec![1.0; 6]),
-        ("disjoint", vec![1.0, 1.0, 0.0, 0.0], vec![0.0, 0.0, 1.0, 1.0]),
+        (
+            "disjoint",
+            vec![1.0, 1.0, 0.0, 0.0],
+            vec![0.0, 0.0, 1.0, 1.0],
+        ),
         ("one-hot target", vec![0.0, 1.0, 0.0], vec![0.5, 0.25, 0.25]),
         ("one-hot draft", vec![0.5, 0.25, 0.25], vec![0.0, 1.0, 0.0]),
         ("both one-hot, same", vec![0.0, 1.0], vec![0.0, 1.0]),
@@ -63,22 +86,58 @@ fn hand_made_rows() {
         ("bernoulli", vec![0.5, 0.5], vec![0.75, 0.25]),
         // P = Q on {0}: two minimisers at n = 2, 0.25 = 0.5^2.
         ("tie at n = 2", vec![0.25, 0.25, 0.5], vec![0.5, 0.25, 0.25]),
-        ("tie at n = 3", vec![0.125, 0.375, 0.5], vec![0.5, 0.25, 0.25]),
+        (
+            "tie at n = 3",
+            vec![0.125, 0.375, 0.5],
+            vec![0.5, 0.25, 0.25],
+        ),
         // Every prefix of the chain is a minimiser: p_k = Q_k - Q_(k-1), n = 2.
         ("ladder", vec![1.0, 3.0, 5.0, 7.0], vec![1.0; 4]),
         ("ladder at n = 3", vec![1.0, 7.0, 19.0, 37.0], vec![1.0; 4]),
         // Minimisers below alpha* = 1: the ladder with mass taken from the bottom.
         ("shifted ladder", vec![0.5, 3.0, 5.0, 7.5], vec![1.0; 4]),
-        ("nearly a ladder", vec![1.0 + 1e-9, 3.0 - 2e-9, 5.0 + 1e-9, 7.0], vec![1.0; 4]),
-        ("a ladder to 1e-12", vec![1.0 + 1e-12, 3.0 - 2e-12, 5.0 + 1e-12, 7.0], vec![1.0; 4]),
-        ("a ladder to 1e-6", vec![1.0 - 1e-6, 3.0 + 2e-6, 5.0 - 3e-6, 7.0 + 2e-6], vec![1.0; 4]),
-        ("tiny masses", vec![1.0, tiny, tiny, 0.5], vec![tiny, 1.0, tiny, 0.5]),
+        (
+            "nearly a ladder",
+            vec![1.0 + 1e-9, 3.0 - 2e-9, 5.0 + 1e-9, 7.0],
+            vec![1.0; 4],
+        ),
+        (
+            "a ladder to 1e-12",
+            vec![1.0 + 1e-12, 3.0 - 2e-12, 5.0 + 1e-12, 7.0],
+            vec![1.0; 4],
+        ),
+        (
+            "a ladder to 1e-6",
+            vec![1.0 - 1e-6, 3.0 + 2e-6, 5.0 - 3e-6, 7.0 + 2e-6],
+            vec![1.0; 4],
+        ),
+        (
+            "tiny masses",
+            vec![1.0, tiny, tiny, 0.5],
+            vec![tiny, 1.0, tiny, 0.5],
+        ),
         ("equal but tiny", vec![1.0, tiny], vec![1.0, tiny]),
-        ("tiny against zero", vec![1.0, tiny, 0.0], vec![1.0, 0.0, tiny]),
-        ("300 decades", vec![1.0, 1e-100, 1e-200, 1e-300], vec![1e-300, 1e-200, 1e-100, 1.0]),
+        (
+            "tiny against zero",
+            vec![1.0, tiny, 0.0],
+            vec![1.0, 0.0, tiny],
+        ),
+        (
+            "300 decades",
+            vec![1.0, 1e-100, 1e-200, 1e-300],
+            vec![1e-300, 1e-200, 1e-100, 1.0],
+        ),
         ("subnormal", vec![1.0, 5e-324, 0.5], vec![5e-324, 0.5, 1.0]),
-        ("p = q = one-hot and dust", vec![1.0, tiny, tiny], vec![1.0, 2.0 * tiny, tiny]),
-        ("no overlap but dust", vec![1.0, tiny, 0.0], vec![0.0, tiny, 1.0]),
+        (
+            "p = q = one-hot and dust",
+            vec![1.0, tiny, tiny],
+            vec![1.0, 2.0 * tiny, tiny],
+        ),
+        (
+            "no overlap but dust",
+            vec![1.0, tiny, 0.0],
+            vec![0.0, tiny, 1.0],
+        ),
     ];
     for (what, p, q) in &cases {
         let (p, q) = rows(p, q);
@@ -124,7 +183,12 @@ fn model_rows_from_peaked_to_flat() {
             for drafts in [1, 2, 3, 4, 8] {
                 seed += 1;
                 let (p, q) = model_rows(vocab, temperature, seed);
-                check(&p, &q, drafts, &format!("V = {vocab}, T = {temperature}, n = {drafts}"));
+                check(
+                    &p,
+                    &q,
+                    drafts,
+                    &format!("V = {vocab}, T = {temperature}, n = {drafts}"),
+                );
             }
         }
     }
@@ -144,16 +208,26 @@ fn pairs_at_full_vocabulary() {
         let mut sum = specgap::distribution::TwoFloat::ZERO;
         for other in 0..49_152u32 {
             let share: f64 = plan.accepted(&[token, other])[0];
-            let twice = if other == token { plan.accepted(&[token, other])[1] } else { share };
+            let twice = if other == token {
+                plan.accepted(&[token, other])[1]
+            } else {
+                share
+            };
             sum += q_row[other as usize] * (share + twice);
         }
         let emitted = q_row[token as usize] * sum.value();
         let wanted = p_row[token as usize];
         // Tokens below the cut are emitted exactly p often, the others less.
-        assert!(emitted <= wanted * (1.0 + 1e-12) + 1e-18, "{token}: {emitted:e} {wanted:e}");
+        assert!(
+            emitted <= wanted * (1.0 + 1e-12) + 1e-18,
+            "{token}: {emitted:e} {wanted:e}"
+        );
         let residual = plan.residual()[token as usize];
         if residual == 0.0 {
-            assert!((emitted - wanted).abs() <= 1e-10 * wanted, "{token}: {emitted:e} {wanted:e}");
+            assert!(
+                (emitted - wanted).abs() <= 1e-10 * wanted,
+                "{token}: {emitted:e} {wanted:e}"
+            );
         }
     }
 }
@@ -210,7 +284,10 @@ fn the_sampler_follows_the_law() {
 #[test]
 fn an_unfinished_plan_is_lossless_and_says_so() {
     let (p, q) = model_rows(40, 1.0, 9);
-    let settings = SlotWeightSettings { iterations: 0, ..SlotWeightSettings::default() };
+    let settings = SlotWeightSettings {
+        iterations: 0,
+        ..SlotWeightSettings::default()
+    };
     let plan = SlotWeightPlan::solve(&p, &q, 2, &settings).unwrap();
     let law = plan.law(&p, &q);
     assert!(law.l1_error < 1e-12, "{:e}", law.l1_error);

@@ -84,7 +84,11 @@ impl Chain {
         // token would be exact and slow, one for all is as good as the tie.
         if cuts.len() > 256 {
             let best = (0..=count).fold(0, |best, k| {
-                if difference[k] < difference[best] { k } else { best }
+                if difference[k] < difference[best] {
+                    k
+                } else {
+                    best
+                }
             });
             cuts = vec![best.max(nulls)];
         }
@@ -127,11 +131,18 @@ impl Chain {
             }
             start = end;
         }
-        let (order, ratio): (Vec<u32>, Vec<f64>) =
-            keyed.into_iter().map(|(ratio, token)| (token, ratio)).unzip();
+        let (order, ratio): (Vec<u32>, Vec<f64>) = keyed
+            .into_iter()
+            .map(|(ratio, token)| (token, ratio))
+            .unzip();
         for span in &mut spans {
             if span.rejected.is_none() {
-                span.cut = water_level(&order[span.positions.clone()], &ratio[span.positions.clone()], draft, span.touched);
+                span.cut = water_level(
+                    &order[span.positions.clone()],
+                    &ratio[span.positions.clone()],
+                    draft,
+                    span.touched,
+                );
             }
         }
         let error = (3.0 * drafts as f64 + 6.0) * f64::EPSILON + 2.0 * PROBABILITY_RELATIVE_ERROR;

@@ -71,7 +71,10 @@ impl Groups {
         }
         let moment = |power: i32, mean: f64| -> f64 {
             let terms = coordinate.iter().zip(mass);
-            terms.map(|(c, m)| m * (c - first - mean).powi(power)).sum::<f64>() / total
+            terms
+                .map(|(c, m)| m * (c - first - mean).powi(power))
+                .sum::<f64>()
+                / total
         };
         let mean = if width > 0.0 { moment(1, 0.0) } else { 0.0 };
         let variance = if width > 0.0 { moment(2, mean) } else { 0.0 };
@@ -80,7 +83,11 @@ impl Groups {
         if deviation.is_nan() || deviation <= 1e-9 {
             let centre = first + mean;
             let share: f64 = mass.iter().zip(ratio).map(|(m, r)| m * r).sum::<f64>() / total;
-            self.push(centre, if share.is_finite() { share } else { ratio[0] }, total);
+            self.push(
+                centre,
+                if share.is_finite() { share } else { ratio[0] },
+                total,
+            );
             return;
         }
         let skew = moment(3, mean) / (variance * deviation);

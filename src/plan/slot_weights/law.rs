@@ -36,7 +36,10 @@ fn gauss_legendre(points: usize) -> Vec<(f64, f64)> {
                 let (mut before, mut value) = (1.0, x);
                 for degree in 2..=points {
                     let d = degree as f64;
-                    (before, value) = (value, ((2.0 * d - 1.0) * x * value - (d - 1.0) * before) / d);
+                    (before, value) = (
+                        value,
+                        ((2.0 * d - 1.0) * x * value - (d - 1.0) * before) / d,
+                    );
                 }
                 derivative = points as f64 * (x * value - before) / (x * x - 1.0);
                 x -= value / derivative;
@@ -74,7 +77,11 @@ impl SlotWeightPlan {
         let rule = gauss_legendre(POINTS);
         let mut emitted = vec![0.0; self.vocab()];
         for (index, members) in members.iter().enumerate() {
-            let reject = if index == 0 && self.rejecting { 1.0 } else { 0.0 };
+            let reject = if index == 0 && self.rejecting {
+                1.0
+            } else {
+                0.0
+            };
             let b = base.value();
             let weights: Vec<f64> = members.iter().map(|&token| self.weight[token]).collect();
             let largest = weights.iter().copied().fold(0.0, f64::max);

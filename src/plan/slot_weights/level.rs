@@ -22,9 +22,13 @@ const LONGEST_STEP: f64 = 2.0;
 /// A ratio is kept this far (relative to r_up) from the ends of its range.
 const MARGIN: f64 = 1e-15;
 
-/// Weights below this times the largest are raised to it in a level without
-/// rejection: such tokens lie within [`MARGIN`] of the level below.
-const SMALLEST_WEIGHT: f64 = 1e-16;
+/// Range of weights: products of two of them and of two nodes stay normal.
+const SMALLEST_WEIGHT: f64 = 1e-140;
+const LARGEST_WEIGHT: f64 = 1e140;
+
+/// Contests won this seldom by the tokens of a prefix call for weights that are
+/// set apart from the start.
+const APART: f64 = 1e-3;
 
 /// Ratios below this times r_up are taken for it: their tokens hold nothing.
 const SMALLEST_RATIO: f64 = 1e-290;
@@ -32,7 +36,18 @@ const SMALLEST_RATIO: f64 = 1e-290;
 /// Groups up to which every Newton step uses the whole Hessian, and up to which
 /// it may when the steps of low rank no longer help.
 const ALWAYS_WHOLE: usize = 48;
-const LARGEST_WHOLE: usize = 1024;
+const LARGEST_WHOLE: usize = 256;
+
+/// Groups up to which weights are set apart by hand.
+const LARGEST_APART: usize = 64;
+
+/// Nodes of a Newton step of low rank: one an octave is good to 1e-5, which is
+/// enough unless groups hardly compete.
+#[derive(Clone, Copy)]
+enum Rule {
+    Coarse,
+    Fine,
+}
 
 /// One level.
 #[derive(Clone, Debug)]
@@ -85,7 +100,11 @@ impl Level {
     pub(super) fn range(&self) -> (f64, f64) {
         let n = self.drafts as f64;
         let power = |mass: f64| n * mass.powi(self.drafts as i32 - 1);
-        let low = if self.rejected.is_some() { 0.0 } else { power(self.base) };
+        let low = if self.rejected.is_some() {
+            0.0
+        } else {
+            power(self.base)
+        };
         (low, power(self.inside))
     }
 
@@ -114,7 +133,11 @@ impl Level {
     }
 
     fn smallest_total(&self, smallest: f64) -> f64 {
-        if self.rejected.is_some() { 1.0 } else { smallest }
+        if self.rejected.is_some() {
+            1.0
+        } else {
+            smallest
+        }
     }
 
     /// The field of given groups and weights.
@@ -181,6 +204,10 @@ impl Level {
             for weight in &mut weights {
                 *weight = (*weight / largest).max(SMALLEST_WEIGHT);
             }
+        } else {
+            for weight in &mut weights {
+                *weight = weight.min(LARGEST_WEIGHT);
+            }
         }
         let field = self.field(&self.mass, &weights);
         let (value, slope) = self.emission(&field, &weights);
@@ -202,7 +229,11 @@ impl Level {
     /// Weights from the coordinate alone, scaled so that the level rejects what
     /// it must.
     fn first_weights(&self) -> Vec<f64> {
-        let mut weights: Vec<f64> = self.ratio.iter().map(|&r| self.coordinate(r).exp()).collect();
+        let mut weights: Vec<f64> = self
+            .ratio
+            .iter()
+            .map(|&r| self.coordinate(r).exp())
+            .collect();
         let Some(rejected) = self.rejected else {
             return weights;
         };
@@ -240,6 +271,51 @@ impl Level {
         weights
     }
 
+    /// Weights for levels whose prefixes are nearly minimisers; `None` if none is.
+    ///
+    /// The tokens of a prefix must be emitted `delta = t(prefix) - P(all drafts in
+    /// it)` of the time against tokens above it, out of M, the probability that
+    /// both are drafted; so their weights stand to those above about as delta to
+    /// M - delta.
+    fn apart(&self) -> Option<Vec<f64>> {
+        let power = |mass: f64| mass.powi(self.drafts as i32);
+        let total = power(self.inside);
+        let refused = self.rejected.unwrap_or(0.0);
+        let (mut held, mut wanted) = (self.base, refused);
+        let below = if self.rejected.is_some() {
+            0.0
+        } else {
+            power(self.base)
+        };
+        let mut weights = Vec::with_capacity(self.mass.len());
+        let mut logarithm = 0.0f64;
+        let mut previous = None;
+        let mut found = false;
+        for (&mass, &ratio) in self.mass.iter().zip(&self.ratio) {
+            let delta = (wanted - (power(held) - below)).max(1e-16);
+            let both = if self.rejected.is_some() {
+                total - power(held)
+            } else {
+                total - power(held) - (power(self.inside - held + self.base) - power(self.base))
+            };
+            let odds = delta / (both - delta).max(1e-16);
+            let coordinate = self.coordinate(ratio);
+            let rise = previous.map_or(0.0, |before: f64| (coordinate - before).max(0.0));
+            let first = previous.is_none() && self.rejected.is_none();
+            if odds < APART && !first {
+                found = true;
+                logarithm += rise.max(-odds.ln());
+            } else {
+                logarithm += rise.min(2.0);
+            }
+            weights.push(logarithm.min(300.0).exp());
+            previous = Some(coordinate);
+            held += mass;
+            wanted += mass * ratio;
+        }
+        found.then_some(weights)
+    }
+
     /// Weights at which F, with phi held fixed, meets every ratio: the fixed
     /// point map, which is monotone and never expands distances of log w.
     fn fixed_point(&self, state: &State) -> Vec<f64> {
@@ -272,7 +348,11 @@ impl Level {
         let floor = if self.rejected.is_some() { 0.0 } else { margin };
         let (below, above) = ((value - low).max(floor), (up - value).max(margin));
         if below <= 0.0 || slope <= 0.0 {
-            return if value < ratio { LONGEST_STEP } else { -LONGEST_STEP };
+            return if value < ratio {
+                LONGEST_STEP
+            } else {
+                -LONGEST_STEP
+            };
         }
         let offset = self.coordinate(ratio) - (below / above).ln();
         let rate = slope * (1.0 / below + 1.0 / above);
@@ -283,7 +363,9 @@ impl Level {
     fn pinned(&self) -> Option<usize> {
         let share = |j: usize| self.mass[j] * self.ratio[j];
         let heaviest = |best: usize, j: usize| if share(j) > share(best) { j } else { best };
-        self.rejected.is_none().then(|| (0..self.mass.len()).fold(0, heaviest))
+        self.rejected
+            .is_none()
+            .then(|| (0..self.mass.len()).fold(0, heaviest))
     }
 
     /// n (n-1) s e^{-s w_0} phi^{n-2}, the kernel of the Hessian.
@@ -385,15 +467,19 @@ impl Level {
     }
 
     /// Newton's method on all groups: the Hessian of the convex function is
-    /// diagonal minus a product of rank `nodes`, here on one node an octave.
-    fn newton(&self, state: &State) -> Option<Vec<f64>> {
+    /// diagonal minus a product of rank `nodes`, on one node an octave or on all.
+    fn newton(&self, state: &State, rule: Rule) -> Option<Vec<f64>> {
         let nodes = &state.field.nodes;
-        let count = nodes.coarse_weight.len();
-        let decays = nodes.coarse_decays(&state.weights);
+        let (stride, weights) = match rule {
+            Rule::Coarse => (super::nodes::PER_OCTAVE, &nodes.coarse_weight),
+            Rule::Fine => (1, &nodes.weight),
+        };
+        let count = weights.len();
+        let decays = nodes.decays(&state.weights, stride);
         let kernel: Vec<f64> = (0..count)
             .map(|m| {
-                let fine = m * super::nodes::PER_OCTAVE;
-                nodes.coarse_weight[m] * self.kernel(nodes.s[fine], state.field.phi[fine])
+                let fine = m * stride;
+                weights[m] * self.kernel(nodes.s[fine], state.field.phi[fine])
             })
             .collect();
         let pinned = self.pinned();
@@ -453,53 +539,69 @@ impl Level {
 
     /// Solves the level to `tolerance` in the sum of |wanted - emitted|, or until
     /// nothing improves any more.
-    pub(super) fn solve(
-        &self,
-        start: Option<Vec<f64>>,
-        tolerance: f64,
-        limit: usize,
-    ) -> (State, Effort) {
+    pub(super) fn solve(&self, tolerance: f64, limit: usize) -> (State, Effort) {
         let mut state = self.state(self.first_weights());
-        if let Some(start) = start {
-            let other = self.state(start);
+        let mut iterations = self.descend(&mut state, tolerance, limit, false);
+        if state.residual > 10.0 * tolerance
+            && self.mass.len() <= LARGEST_APART
+            && let Some(apart) = self.apart()
+        {
+            let mut other = self.state(apart);
+            iterations += self.descend(&mut other, tolerance, limit, true);
             if other.residual < state.residual {
                 state = other;
             }
         }
+        (state, Effort { iterations })
+    }
+
+    /// Newton steps, with the fixed point map where they fail; the number done.
+    fn descend(&self, state: &mut State, tolerance: f64, limit: usize, patient: bool) -> usize {
+        let groups = self.mass.len();
         let mut iterations = 0;
-        let (mut stalled, mut struggling) = (0, false);
-        while state.residual > tolerance && iterations < limit && stalled < 3 {
+        let (mut stalled, mut struggling) = (0, patient);
+        // Where weights must move far apart, the residual is flat on the way.
+        let patience = if patient { 24 } else { 3 };
+        let mut best = state.clone();
+        while best.residual > tolerance && iterations < limit && stalled < patience {
             iterations += 1;
             let before = state.residual;
-            let groups = self.mass.len();
             let whole = groups <= ALWAYS_WHOLE || (struggling && groups <= LARGEST_WHOLE);
-            let step = if whole { self.whole_newton(&state) } else { self.newton(&state) };
+            let step = if whole {
+                self.whole_newton(state)
+            } else {
+                self.newton(state, if struggling { Rule::Fine } else { Rule::Coarse })
+            };
             let newton = step.map(|weights| self.state(weights));
-            if let Some(next) = &newton
-                && next.residual <= 0.25 * before
-            {
-                state = next.clone();
-                continue;
+            match newton {
+                Some(next) if next.residual <= 0.25 * before => *state = next,
+                Some(next) if patient && next.residual <= 2.0 * before => *state = next,
+                newton => {
+                    // The fixed point map never expands distances, so it may be
+                    // followed although the residual, another norm, has grown.
+                    let mut next = self.state(self.fixed_point(state));
+                    if let Some(other) = newton
+                        && other.residual < next.residual
+                    {
+                        next = other;
+                    }
+                    if next.residual < 2.0 * before {
+                        *state = next;
+                    }
+                }
             }
-            let mut best = self.state(self.fixed_point(&state));
-            if let Some(next) = newton
-                && next.residual < best.residual
-            {
-                best = next;
-            }
-            if best.residual < 0.97 * before {
+            if state.residual < 0.97 * best.residual {
                 stalled = 0;
             } else {
                 stalled += 1;
                 struggling = true;
             }
-            // The fixed point map never expands distances, so it may be followed
-            // although the residual, another norm, has grown.
-            if best.residual < 2.0 * before {
-                state = best;
+            if state.residual < best.residual {
+                best = state.clone();
             }
         }
-        (state, Effort { iterations })
+        *state = best;
+        iterations
     }
 }
 

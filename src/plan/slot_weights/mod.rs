@@ -144,7 +144,10 @@ impl SlotWeightPlan {
             weight: vec![0.0; p.len()],
             level: vec![NO_LEVEL; p.len()],
             keep: vec![1.0; p.len()],
-            rejecting: chain.spans.first().is_some_and(|span| span.rejected.is_some()),
+            rejecting: chain
+                .spans
+                .first()
+                .is_some_and(|span| span.rejected.is_some()),
             residual: Vec::new().into(),
             cumulative: Vec::new(),
             optimum: chain.optimum.clone(),
@@ -273,8 +276,15 @@ impl SlotWeightPlan {
 
     /// Highest level that the tuple touches, and the weight there.
     fn totals(&self, tuple: &[u32]) -> Option<(u32, f64)> {
-        let level = tuple.iter().filter_map(|&token| self.level_of(token)).max()?;
-        let reject = if level == 0 && self.rejecting { 1.0 } else { 0.0 };
+        let level = tuple
+            .iter()
+            .filter_map(|&token| self.level_of(token))
+            .max()?;
+        let reject = if level == 0 && self.rejecting {
+            1.0
+        } else {
+            0.0
+        };
         let total = tuple
             .iter()
             .filter(|&&token| self.level_of(token) == Some(level))
@@ -370,12 +380,11 @@ fn solve_span(
     let mut solved = nothing;
     let mut best = f64::INFINITY;
     let mut grouping = settings.grouping;
-    let mut start = None;
     for _ in 0..3 {
         let groups = Groups::new(&level, &mass, &wanted, grouping);
         level.mass = groups.mass.clone();
         level.ratio = groups.ratio.clone();
-        let (state, effort) = level.solve(start.take(), settings.level_tolerance, settings.iterations);
+        let (state, effort) = level.solve(settings.level_tolerance, settings.iterations);
         solved.iterations += effort.iterations;
         solved.groups = groups.mass.len();
         // Weights of all tokens: along the curve of the groups, then one Newton
@@ -422,7 +431,9 @@ fn improve(level: &Level, field: &Field, wanted: &[f64], weights: &mut [f64]) {
     let (value, slope) = level.emission(field, weights);
     for (index, weight) in weights.iter_mut().enumerate() {
         if slope[index] > 0.0 {
-            *weight *= level.inverse_step(value[index], slope[index], wanted[index]).exp();
+            *weight *= level
+                .inverse_step(value[index], slope[index], wanted[index])
+                .exp();
         }
     }
 }
@@ -447,7 +458,11 @@ impl Curve {
                 .zip(slope)
                 .map(|(ratio, slope)| {
                     let rate = slope * (1.0 / (ratio - low) + 1.0 / (up - ratio));
-                    if rate.is_finite() && rate > 0.0 { (1.0 / rate).min(10.0) } else { 1.0 }
+                    if rate.is_finite() && rate > 0.0 {
+                        (1.0 / rate).min(10.0)
+                    } else {
+                        1.0
+                    }
                 })
                 .collect(),
         }

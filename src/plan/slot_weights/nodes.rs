@@ -87,7 +87,11 @@ fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
                     continue;
                 }
                 for degree in (0..order).rev() {
-                    let lower = if degree > 0 { coefficients[degree - 1] } else { 0.0 };
+                    let lower = if degree > 0 {
+                        coefficients[degree - 1]
+                    } else {
+                        0.0
+                    };
                     coefficients[degree] = lower - point * coefficients[degree];
                 }
                 scale *= points[k] - point;
@@ -107,7 +111,9 @@ impl Nodes {
     pub(super) fn new(smallest: f64, largest: f64) -> Self {
         let per = PER_OCTAVE as f64;
         let start = ((START / largest).log2() * per).floor();
-        let octaves = ((CUT / smallest).log2() - start / per).ceil().clamp(6.0, 400.0);
+        let octaves = ((CUT / smallest).log2() - start / per)
+            .ceil()
+            .clamp(6.0, 1000.0);
         let count = PER_OCTAVE * octaves as usize;
         let s: Vec<f64> = (0..count)
             .map(|k| ((start + k as f64) / per).exp2())
@@ -179,7 +185,11 @@ impl Nodes {
     /// For every token `w sum over m of c_m e^{-s_m w}` and its derivative in
     /// log w.
     pub(super) fn back(&self, weights: &[f64], coefficients: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let slopes: Vec<f64> = coefficients.iter().zip(&self.s).map(|(c, s)| c * s).collect();
+        let slopes: Vec<f64> = coefficients
+            .iter()
+            .zip(&self.s)
+            .map(|(c, s)| c * s)
+            .collect();
         let mut values = Vec::with_capacity(weights.len() + BLOCK);
         let mut derivatives = Vec::with_capacity(weights.len() + BLOCK);
         for weights in Self::blocks(weights) {
@@ -209,16 +219,12 @@ impl Nodes {
         (values, derivatives)
     }
 
-    /// e^{-s w_j} at the coarse nodes, one row a token.
-    pub(super) fn coarse_decays(&self, weights: &[f64]) -> Vec<f64> {
-        let nodes = self.coarse_weight.len();
-        let mut decays = vec![0.0; nodes * weights.len()];
-        for (row, &weight) in decays.chunks_exact_mut(nodes).zip(weights) {
-            let mut state = -(-self.s[0] * weight).exp_m1();
-            for entry in row {
-                *entry = decay(state);
-                state *= 2.0 - state;
-            }
+    /// e^{-s w_j} at every `stride`-th node, one row a token.
+    pub(super) fn decays(&self, weights: &[f64], stride: usize) -> Vec<f64> {
+        let nodes: Vec<f64> = self.s.iter().copied().step_by(stride).collect();
+        let mut decays = Vec::with_capacity(nodes.len() * weights.len());
+        for &weight in weights {
+            decays.extend(nodes.iter().map(|s| (-s * weight).exp()));
         }
         decays
     }
@@ -253,8 +259,15 @@ mod tests {
         let nodes = Nodes::new(1e-9, 1.0);
         let sums = nodes.transform(&mass, &weights);
         for (s, sum) in nodes.s.iter().zip(sums) {
-            let direct: f64 = mass.iter().zip(&weights).map(|(m, w)| m * (-s * w).exp()).sum();
-            assert!((sum - direct).abs() < 1e-14 * direct, "s = {s}: {sum} {direct}");
+            let direct: f64 = mass
+                .iter()
+                .zip(&weights)
+                .map(|(m, w)| m * (-s * w).exp())
+                .sum();
+            assert!(
+                (sum - direct).abs() < 1e-14 * direct,
+                "s = {s}: {sum} {direct}"
+            );
         }
         let coefficients: Vec<f64> = nodes.weight.iter().map(|w| w * 0.5).collect();
         let (values, slopes) = nodes.back(&weights, &coefficients);
