@@ -1,7 +1,18 @@
-//! Optimal plans at full vocabulary, by slot weights.
+//! Optimal plans for i.i.d. drafts at full vocabulary, by slot weights.
 //!
-//! See `docs/optimal-plan.md` for the derivation, the error analysis and
-//! measurements.
+//! Let H be a minimiser of P - Q. By complementary slackness an optimal plan
+//! accepts a token of H only when all drafts lie in H, and accepts a token outside
+//! H whenever one was drafted. Within each of the two cases a plan exists of the
+//! form
+//!
+//! ```text
+//! P(emit draft k | X) = w(x_k) / (w_0 + sum over j of w(x_j)),
+//! ```
+//!
+//! with w_0 = 0 outside H. The weights are the stationary point of a convex
+//! function of log w, a token's weight depends on its p/q alone, and all sums over
+//! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation, the
+//! error analysis and measurements.
 
 mod chain;
 mod groups;
@@ -88,10 +99,100 @@ pub struct Emission {
     pub accepted: Option<usize>,
 }
 
+/// One position, solved and audited: a row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanMeasurement {
+    /// alpha*, enclosed, by the ratio scan.
+    pub optimum: Enclosure,
+    /// Acceptance of the plan, by the second integral; in [0, 1].
+    pub acceptance_rate: f64,
+    /// Sum over tokens of |output - p|, by the second integral.
+    pub law_l1_error: f64,
+    /// Steps of the solve.
+    pub iterations: usize,
+    /// How the solve ended.
+    pub status: SlotWeightStatus,
+    /// Wall-clock seconds of the solve, without the audit.
+    pub seconds: f64,
+}
+
+/// Solves the plan of one position and measures its law by the second integral.
+///
+/// # Errors
+/// Rows of different length.
+///
+/// # Complexity
+/// That of the solve, and for the audit O(V) exponentials at some 400 nodes.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::plan::{SlotWeightSettings, measure};
+/// let (p, q) = (Target::new(&[0.5, 0.3, 0.2])?, Draft::new(&[0.2, 0.3, 0.5])?);
+/// let measured = measure(&p, &q, 3, &SlotWeightSettings::default())?;
+/// assert!((measured.acceptance_rate - measured.optimum.value).abs() < 1e-10);
+/// assert!(measured.law_l1_error < 1e-10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn measure(
+    target: &Target,
+    draft: &Draft,
+    drafts: usize,
+    settings: &SlotWeightSettings,
+) -> Result<PlanMeasurement, VocabularyMismatch> {
+    let started = std::time::Instant::now();
+    let plan = SlotWeightPlan::solve(target, draft, drafts, settings)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let law = plan.law(target, draft);
+    Ok(PlanMeasurement {
+        optimum: plan.optimum.clone(),
+        acceptance_rate: law.acceptance_rate,
+        law_l1_error: law.l1_error,
+        iterations: plan.iterations,
+        status: plan.status,
+        seconds,
+    })
+}
+
 /// No level: the token is never emitted as a draft.
 const NO_LEVEL: u32 = u32::MAX;
 
-/// An optimal plan for n i.i.d. drafts.
+/// An optimal plan for n i.i.d. drafts from q, at any V and n.
+///
+/// Given drafts X, the highest level that X touches decides. Draft k of that level
+/// is picked with probability w(x_k) over the sum of the weights there (plus
+/// w_0 = 1 at the lowest level, if alpha* < 1), and then kept with a probability of
+/// 1 or, where rounding made the token too frequent, a hair less. Everything else
+/// draws from the residual `(p - a)/sum`, a_i being how often token i is emitted.
+///
+/// # Exactness
+/// Lossless by construction: a_i is cut to p_i and the residual is what is left, so
+/// that the output law is off only by how far the computed a is from the true one,
+/// about 1e-14 in total; [`SlotWeightPlan::law`] measures it by another integral.
+/// Whether the solve converged decides acceptance alone, and
+/// [`SlotWeightPlan::status`] says so.
+///
+/// # Complexity
+/// O(V log V) to sort, then O(V M) with M about 100 nodes; 16 ms of one core at
+/// V = 49,152 on rows of a language model. [`SlotWeightPlan::emit`] is O(n).
+///
+/// # Source
+/// The split by H is complementary slackness of Hu et al., eq. 8. The weights and
+/// all of the method are specgap's.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
+/// let (p, q) = (Target::new(&[0.5, 0.5])?, Draft::new(&[0.75, 0.25])?);
+/// let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default())?;
+/// assert_eq!(plan.status(), SlotWeightStatus::Optimal);
+/// assert!((plan.acceptance_rate().value - 15.0 / 16.0).abs() < 1e-12);
+/// // Token 1 is short, so a pair that has it always emits it.
+/// assert_eq!(plan.accepted(&[0, 1]), [0.0, 1.0]);
+/// assert!(plan.law(&p, &q).l1_error < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SlotWeightPlan {
     drafts: usize,
@@ -358,7 +459,7 @@ fn solve_span(
         groups: 0,
     };
     // Less than rounding: such tuples are rejected.
-    if !(span.touched > 1e-18) {
+    if span.touched.is_nan() || span.touched <= 1e-18 {
         return nothing;
     }
     if span.rejected.is_none() && mass.len() == 1 {
