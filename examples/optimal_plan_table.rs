@@ -74,17 +74,25 @@ fn seconds() -> f64 {
         .unwrap_or_else(|| START.get_or_init(Instant::now).elapsed().as_secs_f64())
 }
 
-/// Shortest of three solves, in milliseconds.
+/// What one call takes, in milliseconds: the mean of at least three calls and 60
+/// ms, since the system counts processor time in ticks.
+fn repeated<T>(mut call: impl FnMut() -> T) -> (T, f64) {
+    let started = seconds();
+    let mut count = 0.0;
+    loop {
+        let result = call();
+        count += 1.0;
+        let total = seconds() - started;
+        if (count >= 3.0 && total >= 0.06) || total >= 5.0 {
+            return (result, 1e3 * total / count);
+        }
+    }
+}
+
 fn timed(p: &Target, q: &Draft, n: usize) -> Result<(SlotWeightPlan, f64), Box<dyn Error>> {
     let settings = SlotWeightSettings::default();
-    let mut best = f64::INFINITY;
-    let mut plan = None;
-    for _ in 0..3 {
-        let started = seconds();
-        plan = Some(SlotWeightPlan::solve(p, q, n, &settings)?);
-        best = best.min(1e3 * (seconds() - started));
-    }
-    Ok((plan.ok_or("no solve")?, best))
+    let (plan, ms) = repeated(|| SlotWeightPlan::solve(p, q, n, &settings));
+    Ok((plan?, ms))
 }
 
 fn full_vocabulary(positions: &[Rows]) -> Result<(), Box<dyn Error>> {
@@ -133,9 +141,7 @@ fn against_flow() -> Result<(), Box<dyn Error>> {
         let (plan, ms) = timed(&p, &q, drafts)?;
         let law = plan.law(&p, &q);
         let problem = Problem::new("small", p, WithReplacement::new(q, drafts))?;
-        let started = seconds();
-        let exact = flow::solve(&problem).optimum().rate;
-        let flow_ms = 1e3 * (seconds() - started);
+        let (exact, flow_ms) = repeated(|| flow::solve(&problem).optimum().rate);
         println!(
             "| {vocab} | {drafts} | {:.12} | {:.1e} | {:.1e} | {} | {ms:.2} | {flow_ms:.1} |",
             exact.value,
@@ -183,9 +189,7 @@ fn truncations(rows: &Rows) -> Result<(), Box<dyn Error>> {
                 p,
                 WithReplacement::new(q, drafts),
             )?;
-            let started = seconds();
-            let best = flow::solve(&problem).optimum().rate;
-            let flow_ms = 1e3 * (seconds() - started);
+            let (best, flow_ms) = repeated(|| flow::solve(&problem).optimum().rate);
             println!(
                 "| {drafts} | {k} | {:.9} (plan: {:+.0e}) | {:.2e} | {flow_ms:.1} | {ms:.2} |",
                 best.value,
@@ -270,9 +274,8 @@ fn growth() -> Result<(), Box<dyn Error>> {
             grouping: (10.0 * goal).min(1e-7),
             ..SlotWeightSettings::default()
         };
-        let started = seconds();
-        let plan = SlotWeightPlan::solve(&p, &q, 3, &settings)?;
-        let ms = 1e3 * (seconds() - started);
+        let (plan, ms) = repeated(|| SlotWeightPlan::solve(&p, &q, 3, &settings));
+        let plan = plan?;
         println!(
             "| {goal:.0e} | {} | {:.1e} | {ms:.1} |",
             plan.iterations(),

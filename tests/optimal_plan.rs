@@ -8,8 +8,8 @@ use specgap::distribution::{Draft, Softmax, Target};
 use specgap::optimum::{flow, ratio_scan};
 use specgap::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
 use specgap::problem::Problem;
-use specgap::scheme::{DraftScheme, WithReplacement};
-use specgap::verifier::{Optimal, Verifier, output_law, total_variation};
+use specgap::scheme::WithReplacement;
+use specgap::verifier::{Optimal, output_law, total_variation};
 
 /// Whatever the rows: acceptance within 1e-10 of alpha*, output law within 1e-10 of
 /// p, by enumeration where tuples are few and by the second integral always.

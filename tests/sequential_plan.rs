@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Target};
 use specgap::optimum::flow;
 use specgap::problem::Problem;
-use specgap::scheme::{DraftScheme, WithoutReplacement};
+use specgap::scheme::WithoutReplacement;
 
 /// Sets by their members in one side of the split, with probabilities.
 type Sets = Vec<(Vec<usize>, f64)>;
@@ -27,7 +27,7 @@ fn emission(sets: &Sets, theta: &[f64], reject: f64) -> Vec<f64> {
 /// Coordinate-wise solution of emitted = wanted by bisection, swept until nothing
 /// moves; where `capped`, theta <= 0 and emission may stay below wanted there.
 fn solve(sets: &Sets, wanted: &[f64], reject: f64, capped: bool) -> Vec<f64> {
-    let mut theta = vec![0.0; wanted.len()];
+    let mut theta: Vec<f64> = vec![0.0; wanted.len()];
     for _ in 0..4000 {
         let mut moved = 0.0f64;
         for i in 0..wanted.len() {
