@@ -9,6 +9,16 @@
 //! ```
 //!
 //! which is a coupling of p and D with the same acceptance (SpecHub, Theorem 1).
+//!
+//! A plan that lists sets ends near V = 2000. [`SlotWeightPlan`] is an optimal plan
+//! for i.i.d. drafts with one number a token, at any V and n.
+
+mod slot_weights;
+
+pub use slot_weights::{
+    Emission, PlanLaw, PlanMeasurement, SlotWeightPlan, SlotWeightSettings, SlotWeightStatus,
+    VocabularyMismatch, measure,
+};
 
 use crate::distribution::{Rational, ratio};
 use crate::problem::Problem;

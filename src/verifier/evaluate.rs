@@ -264,6 +264,9 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
         (scheme.tuple_count(), "tuples")
     };
     if count > LARGEST_ENUMERATION {
+        if let Some(law) = verifier.integrated() {
+            return Summed::Float(law);
+        }
         return Summed::Not(format!(
             "{count:.3e} {what} are too many to sum; at most {LARGEST_ENUMERATION:.0e} are"
         ));
@@ -286,6 +289,9 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
         return Summed::Exact(law);
     }
     if count * width > LARGEST_FLOAT_WORK {
+        if let Some(law) = verifier.integrated() {
+            return Summed::Float(law);
+        }
         return Summed::Not(format!(
             "{count:.3e} {what} over {} tokens are too many to sum",
             problem.vocab()

@@ -12,7 +12,7 @@
 //! | [`k-seq`](KSeq) | `with-replacement` | keep x with min(1, p/(rho q)) | 1 - (1-b)^n |
 //! | [`spechub`](SpecHub) | `hub` | fill the others first, the hub from what is left | p(a) + sum of min(p, q/(1-q(a))) |
 //! | [`greedy`](GreedyVerifier) | `greedy` | maximal coupling of p with the last draft | p(top) + sum of min(p, q_last) |
-//! | [`optimal`](Optimal) | any | the plan of a maximum flow | alpha* |
+//! | [`optimal`](Optimal) | any; large V: `with-replacement` | the plan of a maximum flow, or slot weights | alpha* |
 //! | [`naive`](Naive) | any | draw from p without looking | sum of p_i P(i in A(X)) |
 //!
 //! # Two acceptances
@@ -125,7 +125,7 @@ impl VerifierName {
             Self::KSeq => "keep each draft with min(1, p/(rho q)), rho the same for all",
             Self::SpecHub => "fill every other token from its pairs first, then the hub",
             Self::Greedy => "maximal coupling of p with the law of the last draft",
-            Self::Optimal => "a plan that attains alpha*, from a maximum flow",
+            Self::Optimal => "a plan that attains alpha*, from a flow or by slot weights",
             Self::Naive => "draw from p without looking at the drafts",
         }
     }
@@ -413,6 +413,13 @@ pub trait Verifier: fmt::Debug + Send + Sync {
     /// enumerating sets is enough.
     fn depends_on_set_only(&self) -> bool {
         false
+    }
+
+    /// The output law by an integral of the rule's own, where there is one that
+    /// shares nothing with how the rule was made. Used where tuples are too many to
+    /// sum; algorithmic and membership acceptance may be taken as equal.
+    fn integrated(&self) -> Option<OutputLaw<f64>> {
+        None
     }
 }
 

@@ -2,18 +2,21 @@
 
 use super::arithmetic::{Arithmetic, normalised};
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, OutputLaw, Rate, Verdict, Verifier, VerifierError, VerifierName,
+    draw_from,
 };
 use crate::distribution::{Rational, ratio, round_nearest};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance, Rounding};
+use crate::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
 use crate::problem::Problem;
+use crate::scheme::SchemeName;
 use num_bigint::BigUint;
 use rand::RngCore;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// The most (set, token) pairs for which a plan is solved.
+/// The most (set, token) pairs for which a plan is solved by flow.
 pub const LARGEST_PLAN: f64 = 2.0e6;
 
 /// Operations on the law of the sets that count as one pair of
@@ -39,6 +42,11 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 ///
 /// Lossless for every scheme: what the sets reject in total equals the total of
 /// p_res.
+///
+/// A flow lists sets. Where they are too many ([`LARGEST_PLAN`]) and the drafts are
+/// i.i.d., the rule is that of a [`SlotWeightPlan`]: it emits draft k with
+/// probability w(x_k) over the sum of the weights, and is lossless and within a
+/// stated distance of alpha*.
 ///
 /// # Acceptance
 /// alpha*. Algorithmic and membership acceptance are equal: a set that rejects
@@ -69,11 +77,30 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 /// ```
 #[derive(Debug)]
 pub struct Optimal {
+    rule: Rule,
+}
+
+#[derive(Debug)]
+enum Rule {
+    Flow(Box<FlowRule>),
+    SlotWeights(Box<SlotWeightRule>),
+}
+
+/// The plan of a flow, set by set.
+#[derive(Debug)]
+struct FlowRule {
     solved: SolvedFlow,
     /// Set by its tokens, ascending.
     index: HashMap<Vec<u32>, usize>,
     float: Plan<f64>,
     exact: OnceLock<Plan<Rational>>,
+}
+
+/// The plan of a convex dual, token by token.
+#[derive(Debug)]
+struct SlotWeightRule {
+    plan: SlotWeightPlan,
+    problem: Problem,
 }
 
 #[derive(Debug)]
@@ -169,19 +196,60 @@ fn plan_of<M: Quotient>(solved: &SolvedFlow) -> Plan<M> {
 
 impl Optimal {
     /// Solves the flow of a problem with at most [`LARGEST_PLAN`] (set, token)
-    /// pairs.
+    /// pairs, and beyond that the slot weights of i.i.d. drafts.
     ///
     /// # Errors
-    /// More pairs than that.
+    /// More pairs than that, and drafts that are not i.i.d.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let entries = plan_size(problem);
-        if entries > LARGEST_PLAN {
-            return Err(VerifierError::Size {
-                verifier: VerifierName::Optimal,
-                entries,
-                limit: LARGEST_PLAN,
+        if entries <= LARGEST_PLAN {
+            return Ok(Self {
+                rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
+        Self::by_slot_weights(problem, &SlotWeightSettings::default()).ok_or(VerifierError::Size {
+            verifier: VerifierName::Optimal,
+            entries,
+            limit: LARGEST_PLAN,
+        })
+    }
+
+    /// The rule by slot weights, whatever the size; `None` if the drafts are not
+    /// `with-replacement`.
+    pub fn by_slot_weights(problem: &Problem, settings: &SlotWeightSettings) -> Option<Self> {
+        let scheme = problem.scheme();
+        if scheme.name() != SchemeName::WithReplacement {
+            return None;
+        }
+        let (target, drafts) = (problem.target(), problem.drafts());
+        let plan = SlotWeightPlan::solve(target, scheme.draft()?, drafts, settings).ok()?;
+        Some(Self {
+            rule: Rule::SlotWeights(Box::new(SlotWeightRule {
+                plan,
+                problem: problem.clone(),
+            })),
+        })
+    }
+
+    /// The flow behind the rule, if it is one of a flow.
+    pub fn flow(&self) -> Option<&SolvedFlow> {
+        match &self.rule {
+            Rule::Flow(rule) => Some(&rule.solved),
+            Rule::SlotWeights(_) => None,
+        }
+    }
+
+    /// The slot weights behind the rule, if it is one of slot weights.
+    pub fn slot_weights(&self) -> Option<&SlotWeightPlan> {
+        match &self.rule {
+            Rule::Flow(_) => None,
+            Rule::SlotWeights(rule) => Some(&rule.plan),
+        }
+    }
+}
+
+impl FlowRule {
+    fn new(problem: &Problem) -> Self {
         let solved = flow::solve(problem);
         let sets = match &solved {
             SolvedFlow::Native(instance, _) => &instance.sets,
@@ -192,12 +260,12 @@ impl Optimal {
             .enumerate()
             .map(|(index, set)| (set.to_vec(), index))
             .collect();
-        Ok(Self {
+        Self {
             float: plan_of(&solved),
             index,
             solved,
             exact: OnceLock::new(),
-        })
+        }
     }
 
     fn is_exact(&self) -> bool {
@@ -206,11 +274,6 @@ impl Optimal {
             SolvedFlow::Big(instance, _) => instance.rounding,
         };
         rounding == Rounding::None
-    }
-
-    /// The flow behind the plan.
-    pub fn flow(&self) -> &SolvedFlow {
-        &self.solved
     }
 
     fn law<M: Arithmetic>(&self, plan: &Plan<M>, tuple: &[u32]) -> ConditionalLaw<M> {
@@ -244,29 +307,84 @@ impl Optimal {
     }
 }
 
+impl SlotWeightRule {
+    fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
+        let accepted = self.plan.accepted(tuple);
+        let rejected = (1.0 - f64::total(&accepted)).max(0.0);
+        ConditionalLaw {
+            accepted,
+            rejected,
+            residual: self.plan.residual().clone(),
+        }
+    }
+
+    fn acceptance(&self) -> Acceptance {
+        let plan = &self.plan;
+        let (rate, best) = (plan.acceptance_rate(), plan.optimal_acceptance_rate());
+        let note = match plan.status() {
+            SlotWeightStatus::Optimal => format!(
+                "slot weights: {} groups, {} iterations, within {:.0e} of alpha*",
+                plan.groups(),
+                plan.iterations(),
+                plan.shortfall()
+            ),
+            SlotWeightStatus::Short => format!(
+                "slot weights did not reach their tolerance: lossless, but up to {:.1e} below \
+                 alpha*",
+                plan.shortfall()
+            ),
+        };
+        Acceptance {
+            algorithmic: Rate::between(rate.value, rate.lower, rate.upper),
+            // A residual draw may equal a draft only by what rounding left there.
+            membership: Rate::between(rate.value, rate.lower, rate.upper.max(best.upper)),
+            note: Some(note),
+        }
+    }
+}
+
 impl Verifier for Optimal {
     fn name(&self) -> VerifierName {
         VerifierName::Optimal
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        self.law(&self.float, tuple)
+        match &self.rule {
+            Rule::Flow(rule) => rule.law(&rule.float, tuple),
+            Rule::SlotWeights(rule) => rule.conditional(tuple),
+        }
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
-        if !self.is_exact() {
+        let Rule::Flow(rule) = &self.rule else {
+            return None;
+        };
+        if !rule.is_exact() {
             return None;
         }
-        let plan = self.exact.get_or_init(|| plan_of(&self.solved));
-        Some(self.law(plan, tuple))
+        let plan = rule.exact.get_or_init(|| plan_of(&rule.solved));
+        Some(rule.law(plan, tuple))
     }
 
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
-        draw_from(&self.conditional(tuple), tuple, rng)
+        match &self.rule {
+            Rule::Flow(_) => draw_from(&self.conditional(tuple), tuple, rng),
+            Rule::SlotWeights(rule) => {
+                let emission = rule.plan.emit(tuple, rng);
+                Verdict {
+                    token: emission.token,
+                    accepted: emission.accepted,
+                }
+            }
+        }
     }
 
     fn acceptance(&self) -> Acceptance {
-        let rate = self.solved.optimum().rate;
+        let rule = match &self.rule {
+            Rule::Flow(rule) => rule,
+            Rule::SlotWeights(rule) => return rule.acceptance(),
+        };
+        let rate = rule.solved.optimum().rate;
         Acceptance::same(match rate.exact {
             Some(exact) => Rate::Exact(exact),
             None => Rate::between(rate.value, rate.lower, rate.upper),
@@ -274,6 +392,19 @@ impl Verifier for Optimal {
     }
 
     fn depends_on_set_only(&self) -> bool {
-        true
+        matches!(self.rule, Rule::Flow(_))
+    }
+
+    fn integrated(&self) -> Option<OutputLaw<f64>> {
+        let Rule::SlotWeights(rule) = &self.rule else {
+            return None;
+        };
+        let draft = rule.problem.scheme().draft()?;
+        let law = rule.plan.law(rule.problem.target(), draft);
+        Some(OutputLaw {
+            output: law.output,
+            algorithmic: law.acceptance_rate,
+            membership: law.acceptance_rate,
+        })
     }
 }

@@ -1,0 +1,588 @@
+//! Optimal plans for i.i.d. drafts at full vocabulary, by slot weights.
+//!
+//! Let H be a minimiser of P - Q. By complementary slackness an optimal plan
+//! accepts a token of H only when all drafts lie in H, and accepts a token outside
+//! H whenever one was drafted. Within each of the two cases a plan exists of the
+//! form
+//!
+//! ```text
+//! P(emit draft k | X) = w(x_k) / (w_0 + sum over j of w(x_j)),
+//! ```
+//!
+//! with w_0 = 0 outside H. The weights are the stationary point of a convex
+//! function of log w, a token's weight depends on its p/q alone, and all sums over
+//! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation, the
+//! error analysis and measurements.
+
+mod chain;
+mod groups;
+mod law;
+mod level;
+mod nodes;
+
+pub use law::PlanLaw;
+
+use crate::distribution::{Draft, Target, TwoFloat};
+use crate::enclosure::Enclosure;
+use chain::{Chain, Span};
+use groups::Groups;
+use level::{Field, Level};
+use nodes::QUADRATURE_ERROR;
+use rand::{Rng, RngCore};
+
+/// What [`SlotWeightPlan::solve`] aims for, and what it may spend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotWeightSettings {
+    /// Largest shortfall of acceptance from alpha* that counts as optimal.
+    pub tolerance: f64,
+    /// Sum of |wanted - emitted| at which a level is solved.
+    pub level_tolerance: f64,
+    /// Most Newton or fixed-point steps a level and grouping.
+    pub iterations: usize,
+    /// Prefixes of the chain whose P - Q is this close to the least are minimisers
+    /// too, and separate levels.
+    pub tie: f64,
+    /// Bins of tokens have mass times (width of log odds of the ratio)^4 at most
+    /// this.
+    pub grouping: f64,
+}
+
+impl Default for SlotWeightSettings {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-10,
+            level_tolerance: 1e-12,
+            iterations: 60,
+            tie: 1e-14,
+            grouping: 1e-11,
+        }
+    }
+}
+
+/// What is known about a plan's acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotWeightStatus {
+    /// Within [`SlotWeightSettings::tolerance`] of alpha*, rounding and quadrature
+    /// accounted for.
+    Optimal,
+    /// Lossless, but [`SlotWeightPlan::shortfall`] is above the tolerance.
+    Short,
+}
+
+impl SlotWeightStatus {
+    /// `optimal` or `short`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Optimal => "optimal",
+            Self::Short => "short",
+        }
+    }
+}
+
+/// Rows of p and q of different lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the target has {target} tokens and the draft {draft}; both rows must have one vocabulary")]
+pub struct VocabularyMismatch {
+    /// V of the target.
+    pub target: usize,
+    /// V of the draft.
+    pub draft: usize,
+}
+
+/// Which token came out, and through which draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emission {
+    /// The output token.
+    pub token: u32,
+    /// The draft that was accepted, from 0; `None` if the token is from the
+    /// residual.
+    pub accepted: Option<usize>,
+}
+
+/// One position, solved and audited: a row of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanMeasurement {
+    /// alpha*, enclosed, by the ratio scan.
+    pub optimum: Enclosure,
+    /// Acceptance of the plan, by the second integral; in [0, 1].
+    pub acceptance_rate: f64,
+    /// Sum over tokens of |output - p|, by the second integral.
+    pub law_l1_error: f64,
+    /// Steps of the solve.
+    pub iterations: usize,
+    /// How the solve ended.
+    pub status: SlotWeightStatus,
+    /// Wall-clock seconds of the solve, without the audit.
+    pub seconds: f64,
+}
+
+/// Solves the plan of one position and measures its law by the second integral.
+///
+/// # Errors
+/// Rows of different length.
+///
+/// # Complexity
+/// That of the solve, and for the audit O(V) exponentials at some 400 nodes.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::plan::{SlotWeightSettings, measure};
+/// let (p, q) = (Target::new(&[0.5, 0.3, 0.2])?, Draft::new(&[0.2, 0.3, 0.5])?);
+/// let measured = measure(&p, &q, 3, &SlotWeightSettings::default())?;
+/// assert!((measured.acceptance_rate - measured.optimum.value).abs() < 1e-10);
+/// assert!(measured.law_l1_error < 1e-10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn measure(
+    target: &Target,
+    draft: &Draft,
+    drafts: usize,
+    settings: &SlotWeightSettings,
+) -> Result<PlanMeasurement, VocabularyMismatch> {
+    let started = std::time::Instant::now();
+    let plan = SlotWeightPlan::solve(target, draft, drafts, settings)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let law = plan.law(target, draft);
+    Ok(PlanMeasurement {
+        optimum: plan.optimum.clone(),
+        acceptance_rate: law.acceptance_rate,
+        law_l1_error: law.l1_error,
+        iterations: plan.iterations,
+        status: plan.status,
+        seconds,
+    })
+}
+
+/// No level: the token is never emitted as a draft.
+const NO_LEVEL: u32 = u32::MAX;
+
+/// An optimal plan for n i.i.d. drafts from q, at any V and n.
+///
+/// Given drafts X, the highest level that X touches decides. Draft k of that level
+/// is picked with probability w(x_k) over the sum of the weights there (plus
+/// w_0 = 1 at the lowest level, if alpha* < 1), and then kept with a probability of
+/// 1 or, where rounding made the token too frequent, a hair less. Everything else
+/// draws from the residual `(p - a)/sum`, a_i being how often token i is emitted.
+///
+/// # Exactness
+/// Lossless by construction: a_i is cut to p_i and the residual is what is left, so
+/// that the output law is off only by how far the computed a is from the true one,
+/// about 1e-14 in total; [`SlotWeightPlan::law`] measures it by another integral.
+/// Whether the solve converged decides acceptance alone, and
+/// [`SlotWeightPlan::status`] says so.
+///
+/// # Complexity
+/// O(V log V) to sort, then O(V M) with M about 100 nodes; 16 ms of one core at
+/// V = 49,152 on rows of a language model. [`SlotWeightPlan::emit`] is O(n).
+///
+/// # Source
+/// The split by H is complementary slackness of Hu et al., eq. 8. The weights and
+/// all of the method are specgap's.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
+/// let (p, q) = (Target::new(&[0.5, 0.5])?, Draft::new(&[0.75, 0.25])?);
+/// let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default())?;
+/// assert_eq!(plan.status(), SlotWeightStatus::Optimal);
+/// assert!((plan.acceptance_rate().value - 15.0 / 16.0).abs() < 1e-12);
+/// // Token 1 is short, so a pair that has it always emits it.
+/// assert_eq!(plan.accepted(&[0, 1]), [0.0, 1.0]);
+/// assert!(plan.law(&p, &q).l1_error < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SlotWeightPlan {
+    drafts: usize,
+    weight: Vec<f64>,
+    level: Vec<u32>,
+    keep: Vec<f64>,
+    /// Whether level 0 has a slot that rejects.
+    rejecting: bool,
+    residual: std::sync::Arc<[f64]>,
+    cumulative: Vec<f64>,
+    optimum: Enclosure,
+    acceptance: Enclosure,
+    shortfall: f64,
+    iterations: usize,
+    groups: usize,
+    levels: usize,
+    status: SlotWeightStatus,
+}
+
+/// One level, solved for every token.
+struct Solved {
+    weights: Vec<f64>,
+    emitted: Vec<f64>,
+    iterations: usize,
+    groups: usize,
+}
+
+impl SlotWeightPlan {
+    /// Solves the plan of `drafts` i.i.d. drafts.
+    ///
+    /// # Errors
+    /// Rows of different length.
+    pub fn solve(
+        target: &Target,
+        draft: &Draft,
+        drafts: usize,
+        settings: &SlotWeightSettings,
+    ) -> Result<Self, VocabularyMismatch> {
+        let (p, q) = (target.probabilities(), draft.probabilities());
+        if p.len() != q.len() {
+            return Err(VocabularyMismatch {
+                target: p.len(),
+                draft: q.len(),
+            });
+        }
+        let drafts = drafts.max(1);
+        let chain = Chain::new(p, q, drafts, settings.tie);
+        let mut plan = Self {
+            drafts,
+            weight: vec![0.0; p.len()],
+            level: vec![NO_LEVEL; p.len()],
+            keep: vec![1.0; p.len()],
+            rejecting: chain
+                .spans
+                .first()
+                .is_some_and(|span| span.rejected.is_some()),
+            residual: Vec::new().into(),
+            cumulative: Vec::new(),
+            optimum: chain.optimum.clone(),
+            acceptance: Enclosure::rate(0.0, 0.0, 0.0),
+            shortfall: 0.0,
+            iterations: 0,
+            groups: 0,
+            levels: chain.spans.len(),
+            status: SlotWeightStatus::Optimal,
+        };
+        let mut emitted = vec![0.0; p.len()];
+        for (index, span) in (0u32..).zip(&chain.spans) {
+            let tokens = &chain.order[span.positions.clone()];
+            let solved = solve_span(span, tokens, &chain.ratio, q, drafts, settings);
+            for (slot, &token) in tokens.iter().enumerate() {
+                plan.weight[token as usize] = solved.weights[slot];
+                plan.level[token as usize] = index;
+                emitted[token as usize] = solved.emitted[slot];
+            }
+            plan.iterations += solved.iterations;
+            plan.groups += solved.groups;
+        }
+        plan.finish(p, &emitted, settings);
+        Ok(plan)
+    }
+
+    /// Thins what is emitted too often, and leaves the rest to the residual.
+    fn finish(&mut self, target: &[f64], emitted: &[f64], settings: &SlotWeightSettings) {
+        let mut accepted = TwoFloat::ZERO;
+        let mut residual = vec![0.0; target.len()];
+        let mut cumulative = Vec::with_capacity(target.len());
+        let mut rest = TwoFloat::ZERO;
+        for (token, (&p, &a)) in target.iter().zip(emitted).enumerate() {
+            let kept = if a > p {
+                self.keep[token] = p / a;
+                p
+            } else {
+                a
+            };
+            accepted += kept;
+            residual[token] = (p - kept).max(0.0);
+            rest += residual[token];
+            cumulative.push(rest.value());
+        }
+        let total = rest.value();
+        if total > 0.0 {
+            for share in &mut residual {
+                *share /= total;
+            }
+        } else {
+            // Nothing is ever rejected; any law will do.
+            residual.copy_from_slice(target);
+            let mut sum = TwoFloat::ZERO;
+            for (sum_to, &p) in cumulative.iter_mut().zip(target) {
+                sum += p;
+                *sum_to = sum.value();
+            }
+        }
+        let value = accepted.value();
+        let error = value * (QUADRATURE_ERROR + 256.0 * f64::EPSILON) + 4.0 * f64::EPSILON;
+        self.acceptance = Enclosure::rate(value, value - error, value + error);
+        self.shortfall = (self.optimum.upper - self.acceptance.lower).max(0.0);
+        self.status = if self.shortfall <= settings.tolerance {
+            SlotWeightStatus::Optimal
+        } else {
+            SlotWeightStatus::Short
+        };
+        self.residual = residual.into();
+        self.cumulative = cumulative;
+    }
+
+    /// n.
+    pub fn drafts(&self) -> usize {
+        self.drafts
+    }
+
+    /// V.
+    pub fn vocab(&self) -> usize {
+        self.weight.len()
+    }
+
+    /// alpha*, by the ratio scan.
+    pub fn optimal_acceptance_rate(&self) -> &Enclosure {
+        &self.optimum
+    }
+
+    /// Acceptance of the plan, with quadrature and rounding in the enclosure.
+    pub fn acceptance_rate(&self) -> &Enclosure {
+        &self.acceptance
+    }
+
+    /// Most that acceptance can be below alpha*, all error bounds included.
+    pub fn shortfall(&self) -> f64 {
+        self.shortfall
+    }
+
+    /// Newton and fixed-point steps, summed over the levels.
+    pub fn iterations(&self) -> usize {
+        self.iterations
+    }
+
+    /// Groups of tokens that the steps ran on.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Levels: 2 in general, 1 if alpha* = 1, more where P - Q has ties.
+    pub fn levels(&self) -> usize {
+        self.levels
+    }
+
+    /// How the solve ended.
+    pub fn status(&self) -> SlotWeightStatus {
+        self.status
+    }
+
+    /// Law of the output after a rejection, V entries.
+    pub fn residual(&self) -> &std::sync::Arc<[f64]> {
+        &self.residual
+    }
+
+    fn level_of(&self, token: u32) -> Option<u32> {
+        let level = self.level.get(token as usize).copied()?;
+        (level != NO_LEVEL && self.weight[token as usize] > 0.0).then_some(level)
+    }
+
+    /// Highest level that the tuple touches, and the weight there.
+    fn totals(&self, tuple: &[u32]) -> Option<(u32, f64)> {
+        let level = tuple
+            .iter()
+            .filter_map(|&token| self.level_of(token))
+            .max()?;
+        let reject = if level == 0 && self.rejecting {
+            1.0
+        } else {
+            0.0
+        };
+        let total = tuple
+            .iter()
+            .filter(|&&token| self.level_of(token) == Some(level))
+            .map(|&token| self.weight[token as usize])
+            .sum::<f64>();
+        Some((level, reject + total))
+    }
+
+    /// Probability that each draft of the tuple is emitted; the rest of 1 goes to
+    /// the residual. O(n).
+    pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
+        let mut accepted = vec![0.0; tuple.len()];
+        if let Some((level, total)) = self.totals(tuple) {
+            for (share, &token) in accepted.iter_mut().zip(tuple) {
+                if self.level_of(token) == Some(level) {
+                    *share = self.keep[token as usize] * (self.weight[token as usize] / total);
+                }
+            }
+        }
+        accepted
+    }
+
+    /// Runs the plan once: O(n), plus O(log V) after a rejection.
+    pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Emission {
+        if let Some((level, total)) = self.totals(tuple) {
+            let mut left = rng.random::<f64>() * total;
+            for (slot, &token) in tuple.iter().enumerate() {
+                if self.level_of(token) != Some(level) {
+                    continue;
+                }
+                let weight = self.weight[token as usize];
+                if left < weight {
+                    if rng.random::<f64>() < self.keep[token as usize] {
+                        return Emission {
+                            token,
+                            accepted: Some(slot),
+                        };
+                    }
+                    break;
+                }
+                left -= weight;
+            }
+        }
+        let rest = self.cumulative.last().copied().unwrap_or(0.0);
+        let point = rng.random::<f64>() * rest;
+        let index = self.cumulative.partition_point(|&sum| sum <= point);
+        Emission {
+            token: crate::scheme::token_id(index.min(self.vocab() - 1)),
+            accepted: None,
+        }
+    }
+}
+
+fn solve_span(
+    span: &Span,
+    tokens: &[u32],
+    ratios: &[f64],
+    draft: &[f64],
+    drafts: usize,
+    settings: &SlotWeightSettings,
+) -> Solved {
+    let mass: Vec<f64> = tokens.iter().map(|&token| draft[token as usize]).collect();
+    let wanted: Vec<f64> = ratios[span.positions.clone()]
+        .iter()
+        .map(|ratio| ratio.min(span.cut))
+        .collect();
+    let nothing = Solved {
+        weights: vec![0.0; mass.len()],
+        emitted: vec![0.0; mass.len()],
+        iterations: 0,
+        groups: 0,
+    };
+    // Less than rounding: such tuples are rejected.
+    if span.touched.is_nan() || span.touched <= 1e-18 {
+        return nothing;
+    }
+    if span.rejected.is_none() && mass.len() == 1 {
+        return Solved {
+            weights: vec![1.0],
+            emitted: vec![span.touched],
+            iterations: 0,
+            groups: 1,
+        };
+    }
+    let mut level = Level {
+        mass: Vec::new(),
+        ratio: Vec::new(),
+        base: span.base,
+        inside: span.inside,
+        drafts,
+        rejected: span.rejected,
+    };
+    let mut solved = nothing;
+    let mut best = f64::INFINITY;
+    let mut grouping = settings.grouping;
+    for _ in 0..3 {
+        let groups = Groups::new(&level, &mass, &wanted, grouping);
+        level.mass = groups.mass.clone();
+        level.ratio = groups.ratio.clone();
+        let (state, effort) = level.solve(settings.level_tolerance, settings.iterations);
+        solved.iterations += effort.iterations;
+        solved.groups = groups.mass.len();
+        // Weights of all tokens: along the curve of the groups, then one Newton
+        // step each.
+        let (_, slope) = level.emission(&state.field, &state.weights);
+        let curve = Curve::new(&level, &groups, &state, &slope);
+        let mut weights: Vec<f64> = wanted
+            .iter()
+            .map(|&ratio| curve.at(level.coordinate(ratio)).exp())
+            .collect();
+        let mut field: Field = state.field.clone();
+        let mut residual = f64::INFINITY;
+        for _ in 0..3 {
+            improve(&level, &field, &wanted, &mut weights);
+            field = level.field(&mass, &weights);
+            let (value, _) = level.emission(&field, &weights);
+            let emitted: Vec<f64> = mass.iter().zip(&value).map(|(q, f)| q * f).collect();
+            let now: f64 = emitted
+                .iter()
+                .zip(&mass)
+                .zip(&wanted)
+                .map(|((a, q), r)| (q * r - a).abs())
+                .sum();
+            if now < best {
+                best = now;
+                solved.weights.copy_from_slice(&weights);
+                solved.emitted.copy_from_slice(&emitted);
+            }
+            if now <= 4.0 * settings.level_tolerance || now > 0.2 * residual {
+                break;
+            }
+            residual = now;
+        }
+        if best <= 4.0 * settings.level_tolerance || groups.mass.len() >= mass.len() {
+            break;
+        }
+        grouping *= 1e-3;
+    }
+    solved
+}
+
+/// One Newton step for every token in a given field.
+fn improve(level: &Level, field: &Field, wanted: &[f64], weights: &mut [f64]) {
+    let (value, slope) = level.emission(field, weights);
+    for (index, weight) in weights.iter_mut().enumerate() {
+        if slope[index] > 0.0 {
+            *weight *= level
+                .inverse_step(value[index], slope[index], wanted[index])
+                .exp();
+        }
+    }
+}
+
+/// log w as a function of the coordinate: cubic between groups, a straight line of
+/// slope 1 beyond them.
+struct Curve {
+    at: Vec<f64>,
+    value: Vec<f64>,
+    slope: Vec<f64>,
+}
+
+impl Curve {
+    fn new(level: &Level, groups: &Groups, state: &level::State, slope: &[f64]) -> Self {
+        let (low, up) = level.range();
+        Self {
+            at: groups.coordinate.clone(),
+            value: state.weights.iter().map(|weight| weight.ln()).collect(),
+            slope: groups
+                .ratio
+                .iter()
+                .zip(slope)
+                .map(|(ratio, slope)| {
+                    let rate = slope * (1.0 / (ratio - low) + 1.0 / (up - ratio));
+                    if rate.is_finite() && rate > 0.0 {
+                        (1.0 / rate).min(10.0)
+                    } else {
+                        1.0
+                    }
+                })
+                .collect(),
+        }
+    }
+
+    fn at(&self, x: f64) -> f64 {
+        let next = self.at.partition_point(|&at| at <= x);
+        if next == 0 {
+            return self.value[0] + (x - self.at[0]);
+        }
+        let k = next - 1;
+        if next == self.at.len() {
+            return self.value[k] + (x - self.at[k]);
+        }
+        let width = self.at[next] - self.at[k];
+        let t = (x - self.at[k]) / width;
+        let (a, b) = (self.value[k], self.value[next]);
+        let (da, db) = (self.slope[k] * width, self.slope[next] * width);
+        let u = 1.0 - t;
+        u * u * ((1.0 + 2.0 * t) * a + t * da) + t * t * ((3.0 - 2.0 * t) * b - u * db)
+    }
+}

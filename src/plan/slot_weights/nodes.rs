@@ -1,0 +1,290 @@
+//! The quadrature: integrals over s of Laplace transforms, on a geometric grid.
+//!
+//! Every integral of this module is a positive mixture of `integral over s in
+//! (0, inf) of e^{-sW} ds = 1/W`. In y = log s that is the integral of
+//! `e^{y - W e^y}`, for which the trapezoidal rule with step h has the relative
+//! error
+//!
+//! ```text
+//! |sum over k != 0 of Gamma(1 + 2 pi i k / h) W^{-2 pi i k / h}|
+//!     <= 2 sum over k >= 1 of sqrt(2 pi z e^{-pi z} / (1 - e^{-2 pi z})),  z = 2 pi k / h,
+//! ```
+//!
+//! the same for every W (Poisson summation, and |Gamma(1+iz)|^2 = pi z / sinh(pi z)).
+//! At three nodes an octave, h = ln(2)/3, it is below 2e-17. The grid is infinite
+//! to the left; there the integrand is a smooth function of s, and the sum over
+//! the missing nodes is replaced by what is exact for polynomials of degree below
+//! [`ORDER`], as extra weight on the first nodes. To the right it is cut where
+//! `e^{-sW}` is below e^{-[`CUT`]}.
+//!
+//! Three nodes an octave have one more use: `e^{-2sw}` is the square of `e^{-sw}`,
+//! so that a token costs three polynomials and then two multiplications a node,
+//! and no exponential at all. Doubled is `E = 1 - e^{-sw}`, by E (2 - E), which
+//! keeps its relative accuracy: every doubling adds at most two roundings.
+
+/// Nodes an octave of s.
+pub(super) const PER_OCTAVE: usize = 3;
+
+/// First node times the largest total weight.
+const START: f64 = 0.02;
+
+/// The last node is where `e^{-sW}` falls below e^-CUT for the smallest W.
+const CUT: f64 = 42.0;
+
+/// Degree below which the left end is exact, for the fine grid.
+const ORDER: usize = 8;
+
+/// The same for the grid of one node an octave, which only steers Newton steps.
+const COARSE_ORDER: usize = 4;
+
+/// Relative error of the rule on `e^{-sW}` with W in the range of the grid: grid
+/// 2e-17, right end e^-42 = 6e-19, left end 1e-15 (measured over the range of W;
+/// the remainder of the interpolation is `START^9` times a number near 1e3),
+/// rounding of the sum apart.
+pub(super) const QUADRATURE_ERROR: f64 = 2e-15;
+
+/// 1 - 2^-53, at which doubling stops: e^{-x} is taken as this less E, or 0. That
+/// is off by 2^-53 while it lasts (x < 37) and exactly 0 after, where a sum over
+/// many octaves would multiply a stuck last bit by x^2.
+const FULL: f64 = 1.0 - 0.5 * f64::EPSILON;
+
+#[inline(always)]
+fn decay(state: f64) -> f64 {
+    let rest = FULL - state;
+    if rest > 0.0 { rest } else { 0.0 }
+}
+
+/// Tokens that are handled together.
+const BLOCK: usize = 32;
+
+/// A geometric grid in s with the weights of the rule, ds included.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes {
+    pub(super) s: Vec<f64>,
+    pub(super) weight: Vec<f64>,
+    /// Weights of the rule on every third node.
+    pub(super) coarse_weight: Vec<f64>,
+}
+
+/// Extra weights of the first `order` nodes: sum over k of `extra_k f(s_k)` is
+/// `sum over m >= 1 of h s_{-m} f(s_{-m})` for polynomials f of degree < order.
+fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
+    // In units of the first node: nodes x_k = ratio^k, moments
+    // mu_j = ln(ratio) sum over m >= 1 of ratio^{-m (j+1)}.
+    let points: Vec<f64> = (0..order).map(|k| ratio.powi(k as i32)).collect();
+    let moment = |degree: usize| {
+        let back = ratio.powi(-(degree as i32) - 1);
+        ratio.ln() * back / (1.0 - back)
+    };
+    // Lagrange polynomials, expanded.
+    (0..order)
+        .map(|k| {
+            let mut coefficients = vec![0.0; order];
+            coefficients[0] = 1.0;
+            let mut scale = 1.0;
+            for (l, &point) in points.iter().enumerate() {
+                if l == k {
+                    continue;
+                }
+                for degree in (0..order).rev() {
+                    let lower = if degree > 0 {
+                        coefficients[degree - 1]
+                    } else {
+                        0.0
+                    };
+                    coefficients[degree] = lower - point * coefficients[degree];
+                }
+                scale *= points[k] - point;
+            }
+            let sum: f64 = coefficients
+                .iter()
+                .enumerate()
+                .map(|(degree, c)| c * moment(degree))
+                .sum();
+            first * sum / scale
+        })
+        .collect()
+}
+
+impl Nodes {
+    /// A grid for total weights from `smallest` to `largest`, both above 0.
+    pub(super) fn new(smallest: f64, largest: f64) -> Self {
+        let per = PER_OCTAVE as f64;
+        let start = ((START / largest).log2() * per).floor();
+        let octaves = ((CUT / smallest).log2() - start / per)
+            .ceil()
+            .clamp(6.0, 1000.0);
+        let count = PER_OCTAVE * octaves as usize;
+        let s: Vec<f64> = (0..count)
+            .map(|k| ((start + k as f64) / per).exp2())
+            .collect();
+        let rule = |nodes: &[f64], per_octave: f64, order: usize| {
+            let step = std::f64::consts::LN_2 / per_octave;
+            let mut weight: Vec<f64> = nodes.iter().map(|s| step * s).collect();
+            let ends = left_end(nodes[0], (1.0 / per_octave).exp2(), order);
+            for (weight, extra) in weight.iter_mut().zip(ends) {
+                *weight += extra;
+            }
+            weight
+        };
+        let coarse: Vec<f64> = s.iter().copied().step_by(PER_OCTAVE).collect();
+        Self {
+            weight: rule(&s, per, ORDER),
+            coarse_weight: rule(&coarse, 1.0, COARSE_ORDER),
+            s,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.s.len()
+    }
+
+    /// 1 - e^{-sw} at the first nodes, where sw is at most about 0.03.
+    fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
+        let mut seeds = [[0.0; BLOCK]; PER_OCTAVE];
+        for (phase, row) in seeds.iter_mut().enumerate() {
+            let s = self.s[phase];
+            for (seed, &weight) in row.iter_mut().zip(weights) {
+                let x = s * weight;
+                let high = 1.0 / 120.0 - x * (1.0 / 720.0 - x * (1.0 / 5040.0 - x / 40320.0));
+                *seed = x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x * (1.0 / 24.0 - x * high))));
+            }
+        }
+        seeds
+    }
+
+    fn blocks<'a>(values: &'a [f64]) -> impl Iterator<Item = [f64; BLOCK]> + 'a {
+        values.chunks(BLOCK).map(|chunk| {
+            let mut block = [0.0; BLOCK];
+            block[..chunk.len()].copy_from_slice(chunk);
+            block
+        })
+    }
+
+    /// `sum over j of mass_j e^{-s w_j}` at every node.
+    pub(super) fn transform(&self, mass: &[f64], weights: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.len()];
+        for (mass, weights) in Self::blocks(mass).zip(Self::blocks(weights)) {
+            let mut states = self.seeds(&weights);
+            for octave in sums.chunks_exact_mut(PER_OCTAVE) {
+                for (sum, state) in octave.iter_mut().zip(&mut states) {
+                    let mut lanes = [0.0; 4];
+                    for (state, mass) in state.chunks_exact_mut(4).zip(mass.chunks_exact(4)) {
+                        for lane in 0..4 {
+                            lanes[lane] += mass[lane] * decay(state[lane]);
+                            state[lane] *= 2.0 - state[lane];
+                        }
+                    }
+                    *sum += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+                }
+            }
+        }
+        sums
+    }
+
+    /// For every token `w sum over m of c_m e^{-s_m w}` and its derivative in
+    /// log w.
+    pub(super) fn back(&self, weights: &[f64], coefficients: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        let slopes: Vec<f64> = coefficients
+            .iter()
+            .zip(&self.s)
+            .map(|(c, s)| c * s)
+            .collect();
+        let mut values = Vec::with_capacity(weights.len() + BLOCK);
+        let mut derivatives = Vec::with_capacity(weights.len() + BLOCK);
+        for weights in Self::blocks(weights) {
+            let mut states = self.seeds(&weights);
+            let (mut value, mut slope) = ([0.0; BLOCK], [0.0; BLOCK]);
+            for (c, d) in coefficients
+                .chunks_exact(PER_OCTAVE)
+                .zip(slopes.chunks_exact(PER_OCTAVE))
+            {
+                for phase in 0..PER_OCTAVE {
+                    let (c, d, state) = (c[phase], d[phase], &mut states[phase]);
+                    for lane in 0..BLOCK {
+                        let rest = decay(state[lane]);
+                        value[lane] += c * rest;
+                        slope[lane] += d * rest;
+                        state[lane] *= 2.0 - state[lane];
+                    }
+                }
+            }
+            for lane in 0..BLOCK {
+                values.push(weights[lane] * value[lane]);
+                derivatives.push(weights[lane] * (value[lane] - weights[lane] * slope[lane]));
+            }
+        }
+        values.truncate(weights.len());
+        derivatives.truncate(weights.len());
+        (values, derivatives)
+    }
+
+    /// e^{-s w_j} at every `stride`-th node, one row a token.
+    pub(super) fn decays(&self, weights: &[f64], stride: usize) -> Vec<f64> {
+        let nodes: Vec<f64> = self.s.iter().copied().step_by(stride).collect();
+        let mut decays = Vec::with_capacity(nodes.len() * weights.len());
+        for &weight in weights {
+            decays.extend(nodes.iter().map(|s| (-s * weight).exp()));
+        }
+        decays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule against 1/W over the whole range that a grid is made for.
+    #[test]
+    fn integrates_exponentials_to_the_stated_error() {
+        let nodes = Nodes::new(1e-6, 1e4);
+        for step in 0..=200 {
+            let total = 1e-6 * 1e10f64.powf(f64::from(step) / 200.0);
+            let sum: f64 = nodes
+                .s
+                .iter()
+                .zip(&nodes.weight)
+                .map(|(s, weight)| weight * (-s * total).exp())
+                .sum();
+            let error = (sum * total - 1.0).abs();
+            assert!(error < QUADRATURE_ERROR + 2e-15, "W = {total}: {error}");
+        }
+    }
+
+    /// The doubled exponentials against the library's.
+    #[test]
+    fn doubling_keeps_its_accuracy() {
+        let weights = [1.0, 0.3, 1e-3, 1e-9, 0.0, 1e-300, 0.777];
+        let mass = [0.25, 0.125, 0.125, 0.25, 0.125, 0.0625, 0.0625];
+        let nodes = Nodes::new(1e-9, 1.0);
+        let sums = nodes.transform(&mass, &weights);
+        for (s, sum) in nodes.s.iter().zip(sums) {
+            let direct: f64 = mass
+                .iter()
+                .zip(&weights)
+                .map(|(m, w)| m * (-s * w).exp())
+                .sum();
+            assert!(
+                (sum - direct).abs() < 1e-14 * direct,
+                "s = {s}: {sum} {direct}"
+            );
+        }
+        let coefficients: Vec<f64> = nodes.weight.iter().map(|w| w * 0.5).collect();
+        let (values, slopes) = nodes.back(&weights, &coefficients);
+        for (weight, value) in weights.iter().zip(&values).take(4) {
+            // w times the integral of e^{-sw} / 2.
+            assert!((value - 0.5).abs() < 1e-13, "{weight} {value}");
+        }
+        assert!(slopes.iter().take(4).all(|slope| slope.abs() < 1e-12));
+        // A weight far above the others: no last bit may stay at large s.
+        let nodes = Nodes::new(1.0, 1e12);
+        let coefficients: Vec<f64> = (nodes.s.iter().zip(&nodes.weight))
+            .map(|(s, w)| w * (-s).exp())
+            .collect();
+        for weight in [1e12, 1e9, 1e6] {
+            let (values, slopes) = nodes.back(&[weight], &coefficients);
+            assert!((values[0] - weight / (1.0 + weight)).abs() < 1e-14);
+            assert!((slopes[0] - weight / (1.0 + weight).powi(2)).abs() < 1e-13);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Slot-weight plans against the flow, against enumeration, against a second
+//! integral, and against rows that are meant to break them.
+
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap::distribution::{Draft, Softmax, Target};
+use specgap::optimum::{flow, ratio_scan};
+use specgap::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
+use specgap::problem::Problem;
+use specgap::scheme::WithReplacement;
+use specgap::verifier::{Optimal, output_law, total_variation};
+
+/// Whatever the rows: acceptance within 1e-10 of alpha*, output law within 1e-10 of
+/// p, by enumeration where tuples are few and by the second integral always.
+fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
+    let plan = SlotWeightPlan::solve(p, q, drafts, &SlotWeightSettings::default()).unwrap();
+    let best = plan.optimal_acceptance_rate();
+    let got = plan.acceptance_rate();
+    assert_eq!(
+        plan.status(),
+        SlotWeightStatus::Optimal,
+        "{what}: short by {:e}",
+        plan.shortfall()
+    );
+    assert!(got.lower <= best.upper, "{what}: {got:?} {best:?}");
+    let law = plan.law(p, q);
+    assert!(law.l1_error < 1e-10, "{what}: L1 error {:e}", law.l1_error);
+    assert!(
+        (law.acceptance_rate - got.value).abs() < 1e-11,
+        "{what}: {law:?} {got:?}"
+    );
+
+    let problem = Problem::new(what, p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+    let scan = ratio_scan::solve(&problem).unwrap().rate;
+    assert!(
+        best.lower <= scan.upper && scan.lower <= best.upper,
+        "{what}: {best:?} {scan:?}"
+    );
+    if problem.scheme().tuple_count() > 2e5 {
+        return;
+    }
+    let rule = Optimal::by_slot_weights(&problem, &SlotWeightSettings::default()).unwrap();
+    let law = output_law(&rule, problem.scheme());
+    let distance = total_variation(&law, p);
+    assert!(distance.value < 1e-12, "{what}: {distance:?}");
+    assert!(
+        (law.algorithmic - best.value).abs() < 1e-10,
+        "{what}: {law:?} {best:?}"
+    );
+    assert!(law.membership <= best.upper + 1e-12, "{what}");
+    let exact = flow::solve(&problem).optimum().rate;
+    assert!(
+        (law.algorithmic - exact.value).abs() < 1e-10,
+        "{what}: {law:?} {exact:?}"
+    );
+}
+
+fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
+    let scaled = |row: &[f64]| -> Vec<f64> {
+        let total: f64 = row.iter().sum();
+        row.iter().map(|x| x / total).collect()
+    };
+    (
+        Target::new(&scaled(p)).unwrap(),
+        Draft::new(&scaled(q)).unwrap(),
+    )
+}
+
+#[test]
+fn hand_made_rows() {
+    let tiny = 1e-15;
+    let cases: Vec<(&str, Vec<f64>, Vec<f64>)> = vec![
+        ("one token", vec![1.0], vec![1.0]),
+        ("equal", vec![0.5, 0.3, 0.2], vec![0.5, 0.3, 0.2]),
+        ("uniform", vec![1.0; 6], vec![1.0; 6]),
+        (
+            "disjoint",
+            vec![1.0, 1.0, 0.0, 0.0],
+            vec![0.0, 0.0, 1.0, 1.0],
+        ),
+        ("one-hot target", vec![0.0, 1.0, 0.0], vec![0.5, 0.25, 0.25]),
+        ("one-hot draft", vec![0.5, 0.25, 0.25], vec![0.0, 1.0, 0.0]),
+        ("both one-hot, same", vec![0.0, 1.0], vec![0.0, 1.0]),
+        ("both one-hot, different", vec![0.0, 1.0], vec![1.0, 0.0]),
+        ("bernoulli", vec![0.5, 0.5], vec![0.75, 0.25]),
+        // P = Q on {0}: two minimisers at n = 2, 0.25 = 0.5^2.
+        ("tie at n = 2", vec![0.25, 0.25, 0.5], vec![0.5, 0.25, 0.25]),
+        (
+            "tie at n = 3",
+            vec![0.125, 0.375, 0.5],
+            vec![0.5, 0.25, 0.25],
+        ),
+        // Every prefix of the chain is a minimiser: p_k = Q_k - Q_(k-1), n = 2.
+        ("ladder", vec![1.0, 3.0, 5.0, 7.0], vec![1.0; 4]),
+        ("ladder at n = 3", vec![1.0, 7.0, 19.0, 37.0], vec![1.0; 4]),
+        // Minimisers below alpha* = 1: the ladder with mass taken from the bottom.
+        ("shifted ladder", vec![0.5, 3.0, 5.0, 7.5], vec![1.0; 4]),
+        (
+            "nearly a ladder",
+            vec![1.0 + 1e-9, 3.0 - 2e-9, 5.0 + 1e-9, 7.0],
+            vec![1.0; 4],
+        ),
+        (
+            "a ladder to 1e-12",
+            vec![1.0 + 1e-12, 3.0 - 2e-12, 5.0 + 1e-12, 7.0],
+            vec![1.0; 4],
+        ),
+        (
+            "a ladder to 1e-6",
+            vec![1.0 - 1e-6, 3.0 + 2e-6, 5.0 - 3e-6, 7.0 + 2e-6],
+            vec![1.0; 4],
+        ),
+        (
+            "tiny masses",
+            vec![1.0, tiny, tiny, 0.5],
+            vec![tiny, 1.0, tiny, 0.5],
+        ),
+        ("equal but tiny", vec![1.0, tiny], vec![1.0, tiny]),
+        (
+            "tiny against zero",
+            vec![1.0, tiny, 0.0],
+            vec![1.0, 0.0, tiny],
+        ),
+        (
+            "300 decades",
+            vec![1.0, 1e-100, 1e-200, 1e-300],
+            vec![1e-300, 1e-200, 1e-100, 1.0],
+        ),
+        ("subnormal", vec![1.0, 5e-324, 0.5], vec![5e-324, 0.5, 1.0]),
+        (
+            "p = q = one-hot and dust",
+            vec![1.0, tiny, tiny],
+            vec![1.0, 2.0 * tiny, tiny],
+        ),
+        (
+            "no overlap but dust",
+            vec![1.0, tiny, 0.0],
+            vec![0.0, tiny, 1.0],
+        ),
+    ];
+    for (what, p, q) in &cases {
+        let (p, q) = rows(p, q);
+        for drafts in [1, 2, 3, 4, 8, 33] {
+            check(&p, &q, drafts, &format!("{what}, n = {drafts}"));
+        }
+    }
+}
+
+#[test]
+fn ties_separate_levels() {
+    let (p, q) = rows(&[1.0, 3.0, 5.0, 7.0], &[1.0; 4]);
+    let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap();
+    assert_eq!(plan.levels(), 4);
+    assert!(plan.acceptance_rate().upper >= 1.0 - 1e-14);
+    // The highest token drafted is always the output.
+    assert_eq!(plan.accepted(&[0, 2]), [0.0, 1.0]);
+    assert_eq!(plan.accepted(&[3, 3]), [0.5, 0.5]);
+}
+
+/// Rows shaped like those of a language model at temperatures from 0.1 to 1.5.
+fn model_rows(vocab: usize, temperature: f64, seed: u64) -> (Target, Draft) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+    let (mut target, mut draft) = (Vec::new(), Vec::new());
+    for rank in 1..=vocab {
+        let shared = -1.6 * (rank as f64).ln() + noise();
+        target.push((shared + 0.4 * noise()) / temperature);
+        draft.push((shared + 0.6 * noise()) / temperature);
+    }
+    let rule = Softmax::default();
+    (
+        Target::from_logits(&target, &rule).unwrap(),
+        Draft::from_logits(&draft, &rule).unwrap(),
+    )
+}
+
+#[test]
+fn model_rows_from_peaked_to_flat() {
+    let mut seed = 0;
+    for vocab in [7, 60, 1000, 12_000] {
+        for temperature in [0.1, 0.3, 0.6, 1.0, 1.5] {
+            for drafts in [1, 2, 3, 4, 8] {
+                seed += 1;
+                let (p, q) = model_rows(vocab, temperature, seed);
+                check(
+                    &p,
+                    &q,
+                    drafts,
+                    &format!("V = {vocab}, T = {temperature}, n = {drafts}"),
+                );
+            }
+        }
+    }
+}
+
+/// Two drafts need no integral: a_i = 2 q_i sum over j of q_j w_i/(w_0 + w_i + w_j),
+/// which `accepted` gives pair by pair. Spot checks at V = 49,152.
+#[test]
+fn pairs_at_full_vocabulary() {
+    let (p, q) = model_rows(49_152, 1.0, 77);
+    let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap();
+    assert_eq!(plan.status(), SlotWeightStatus::Optimal);
+    let (p_row, q_row) = (p.probabilities(), q.probabilities());
+    let mut heavy: Vec<u32> = (0..49_152).collect();
+    heavy.sort_by(|&a, &b| q_row[b as usize].total_cmp(&q_row[a as usize]));
+    for &token in heavy.iter().take(6).chain(heavy.iter().step_by(7000)) {
+        let mut sum = specgap::distribution::TwoFloat::ZERO;
+        for other in 0..49_152u32 {
+            let share: f64 = plan.accepted(&[token, other])[0];
+            let twice = if other == token {
+                plan.accepted(&[token, other])[1]
+            } else {
+                share
+            };
+            sum += q_row[other as usize] * (share + twice);
+        }
+        let emitted = q_row[token as usize] * sum.value();
+        let wanted = p_row[token as usize];
+        // Tokens below the cut are emitted exactly p often, the others less.
+        assert!(
+            emitted <= wanted * (1.0 + 1e-12) + 1e-18,
+            "{token}: {emitted:e} {wanted:e}"
+        );
+        let residual = plan.residual()[token as usize];
+        if residual == 0.0 {
+            assert!(
+                (emitted - wanted).abs() <= 1e-10 * wanted,
+                "{token}: {emitted:e} {wanted:e}"
+            );
+        }
+    }
+}
+
+/// The sampler against the law: 8 bins of tokens, 400,000 runs, Pearson's
+/// statistic below the 1 - 1e-6 quantile of chi-squared with 7 degrees of freedom
+/// (41.3), and the acceptance within 5 standard deviations. Fixed seed.
+#[test]
+fn the_sampler_follows_the_law() {
+    let (p, q) = model_rows(49_152, 1.0, 5);
+    let drafts = 3;
+    let plan = SlotWeightPlan::solve(&p, &q, drafts, &SlotWeightSettings::default()).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let mut sums = Vec::new();
+    let mut total = 0.0;
+    for mass in q.probabilities() {
+        total += mass;
+        sums.push(total);
+    }
+    let bin = |token: usize| (token as f64).ln_1p().floor().clamp(0.0, 7.0) as usize;
+    let mut expected = [0.0; 8];
+    for (token, mass) in p.probabilities().iter().enumerate() {
+        expected[bin(token)] += mass;
+    }
+    let runs = 400_000;
+    let (mut counts, mut accepted) = ([0.0; 8], 0.0);
+    for _ in 0..runs {
+        let tuple: Vec<u32> = (0..drafts)
+            .map(|_| {
+                let point = rng.random::<f64>() * total;
+                sums.partition_point(|&sum| sum <= point) as u32
+            })
+            .collect();
+        let emission = plan.emit(&tuple, &mut rng);
+        counts[bin(emission.token as usize)] += 1.0;
+        if let Some(slot) = emission.accepted {
+            assert_eq!(tuple[slot], emission.token);
+            accepted += 1.0;
+        }
+    }
+    let runs = f64::from(runs);
+    let statistic: f64 = counts
+        .iter()
+        .zip(&expected)
+        .map(|(count, share)| (count - runs * share).powi(2) / (runs * share))
+        .sum();
+    assert!(statistic < 41.3, "{statistic}: {counts:?} {expected:?}");
+    let rate = plan.acceptance_rate().value;
+    let deviation = (rate * (1.0 - rate) / runs).sqrt();
+    assert!((accepted / runs - rate).abs() < 5.0 * deviation);
+}
+
+/// A plan that stops early is still lossless, and says that it is short.
+#[test]
+fn an_unfinished_plan_is_lossless_and_says_so() {
+    let (p, q) = model_rows(40, 1.0, 9);
+    let settings = SlotWeightSettings {
+        iterations: 0,
+        ..SlotWeightSettings::default()
+    };
+    let plan = SlotWeightPlan::solve(&p, &q, 2, &settings).unwrap();
+    let law = plan.law(&p, &q);
+    assert!(law.l1_error < 1e-12, "{:e}", law.l1_error);
+    if plan.status() == SlotWeightStatus::Short {
+        assert!(plan.shortfall() > 1e-10);
+    }
+    assert!(plan.acceptance_rate().lower <= plan.optimal_acceptance_rate().upper);
+}
+
+#[test]
+fn rows_of_two_vocabularies_are_refused() {
+    let p = Target::new(&[0.5, 0.5]).unwrap();
+    let q = Draft::new(&[1.0]).unwrap();
+    let error = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the target has 2 tokens and the draft 1; both rows must have one vocabulary"
+    );
+}
+
+/// Integer weights make ties common; powers of ten make ranges wide.
+fn row(vocab: usize) -> impl Strategy<Value = Vec<f64>> {
+    let entry = prop_oneof![
+        3 => (0u32..5).prop_map(f64::from),
+        2 => (0.0f64..1.0).prop_map(|x| x),
+        1 => (-16i32..1).prop_map(|e| 10f64.powi(e)),
+    ];
+    prop::collection::vec(entry, vocab)
+        .prop_filter("some mass", |row| row.iter().sum::<f64>() > 1e-3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_rows(
+        (p, q) in (1usize..9).prop_flat_map(|vocab| (row(vocab), row(vocab))),
+        drafts in 1usize..6,
+    ) {
+        let (p, q) = rows(&p, &q);
+        check(&p, &q, drafts, "generated");
+    }
+}
