@@ -67,7 +67,7 @@ fn check_without(p: &[f64], q: &[f64], n: usize, found: &ScannedRate) {
         target: p,
         draft: q,
     });
-    if scheme.exact_bits() < 2e5 {
+    if scheme.exact_bits() < 2e4 {
         let one = Rational::from_integer(1.into());
         let bound = one + target.exact().mass(&cut) - scheme.inside_exact(&cut);
         // `upper` is cut at 1, so its distance says nothing about the other side.
@@ -171,7 +171,7 @@ fn adversarial_rows() {
     ];
     for p in &rows {
         for q in &rows {
-            check_all(&normalised(p), &normalised(q), 1..=8);
+            check_all(&normalised(p), &normalised(q), [1, 2, 3, 5, 8]);
         }
     }
     check_all(&[1.0], &[1.0], [1, 2, 64]);
