@@ -51,6 +51,10 @@ pub struct MeasureArgs {
     /// Length L of the blocks whose bounds are estimated from sampled text.
     #[arg(long, value_name = "L", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=64))]
     block_length: u16,
+    /// Put the time of the optimal plans' solves into the report, which then
+    /// differs from run to run.
+    #[arg(long)]
+    timing: bool,
 }
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
@@ -97,6 +101,7 @@ pub(super) fn measure(
 ) -> Result<GapReport, CliError> {
     let mut settings = Settings::new(&args.temperature, &args.drafts, common.seed)?;
     settings.block_length = usize::from(args.block_length);
+    settings.timing = args.timing;
     let list = |values: Vec<String>| values.join(",");
     let command = format!(
         "{command} --drafts {} --temperature {}{}{}{}",

@@ -37,6 +37,9 @@ pub struct GapReport {
     pub comparisons: Vec<Comparison>,
     /// How far the published formula for drafts without replacement is off.
     pub published_formula: Vec<FormulaError>,
+    /// How well the optimal plans that were solved at every position do.
+    #[serde(default)]
+    pub plans: Vec<PlanRow>,
     /// Bounds on blocks, from the tokens that were sampled.
     pub blocks: Vec<BlockEstimate>,
     /// Where in the text the gap lies.
@@ -209,6 +212,30 @@ pub struct FormulaError {
     pub max: f64,
     /// The smallest at any position.
     pub min: f64,
+}
+
+/// The optimal plans of a cell, solved at every position and measured by a
+/// second integral.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanRow {
+    /// Applied to target and draft alike.
+    pub temperature: f64,
+    /// n.
+    pub drafts: usize,
+    /// How the drafts are drawn.
+    pub scheme: String,
+    /// The most that a plan's acceptance is below alpha*.
+    pub shortfall_max: f64,
+    /// The largest sum over tokens of |output law - p|.
+    pub law_l1_max: f64,
+    /// Steps of the solve, mean over positions.
+    pub iterations_mean: f64,
+    /// The most steps.
+    pub iterations_max: f64,
+    /// Wall-clock seconds of one solve, mean over positions; only where times
+    /// were asked for, since they differ from run to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_mean: Option<f64>,
 }
 
 /// Bounds on a block of draft tokens, estimated along sampled text.

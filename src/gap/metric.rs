@@ -5,9 +5,10 @@ use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 
 /// A scheme and a verifier that is lossless under it.
-pub(super) const VERIFIERS: [(SchemeName, VerifierName); 7] = [
+pub(super) const VERIFIERS: [(SchemeName, VerifierName); 8] = [
     (SchemeName::WithReplacement, VerifierName::Rrs),
     (SchemeName::WithReplacement, VerifierName::KSeq),
+    (SchemeName::WithReplacement, VerifierName::Optimal),
     (SchemeName::WithReplacement, VerifierName::Naive),
     (SchemeName::WithoutReplacement, VerifierName::RrsWo),
     (SchemeName::WithoutReplacement, VerifierName::Naive),
@@ -67,6 +68,12 @@ pub(super) enum Metric {
     },
     /// The published optimum without replacement minus the sequential law's.
     FormulaError { place: Place },
+    /// Sum of |output law - p| of the optimal plan.
+    PlanError { place: Place },
+    /// Steps of its solve.
+    PlanSteps { place: Place },
+    /// Seconds of its solve.
+    PlanSeconds { place: Place },
     /// Target mass of tokens that the row does not list.
     TargetRest { column: usize },
     /// Draft mass of them.
@@ -112,6 +119,11 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
                 }
             }
             all.push(Metric::FormulaError { place });
+            all.push(Metric::PlanError { place });
+            all.push(Metric::PlanSteps { place });
+            if settings.timing {
+                all.push(Metric::PlanSeconds { place });
+            }
         }
     }
     all

@@ -30,7 +30,8 @@ mod statistics;
 
 pub use data::{
     BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
-    LogSummary, Optimum, OverlapRow, RestMass, SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    LogSummary, Optimum, OverlapRow, PlanRow, RestMass, SCHEMA, Strip, StripText, StripToken,
+    VerifierRow,
 };
 
 use crate::distribution::DistributionError;
@@ -53,9 +54,9 @@ const SPAN: usize = 8;
 /// Texts of the strip, and tokens of each.
 const STRIP_TEXTS: usize = 6;
 const STRIP_TOKENS: usize = 64;
-/// Listed tokens above which `naive` is left out for three or more drafts
-/// without replacement: its integral takes 0.3 s at V = 49,152.
-const LARGEST_NAIVE: usize = 8192;
+/// Drafts without replacement up to which `naive` is run: in closed form. For
+/// more, its integral takes 0.3 s a position, more than all the rest together.
+const MOST_NAIVE: usize = 2;
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +69,8 @@ pub struct Settings {
     pub block_length: usize,
     /// Seed of whatever is random.
     pub seed: u64,
-    naive_without_replacement: bool,
+    /// Whether times go into the report, which then differs from run to run.
+    pub timing: bool,
 }
 
 impl Settings {
@@ -112,7 +114,7 @@ impl Settings {
             drafts,
             block_length: 5,
             seed,
-            naive_without_replacement: true,
+            timing: false,
         })
     }
 
@@ -121,8 +123,7 @@ impl Settings {
         VERIFIERS.into_iter().filter(move |&(scheme, verifier)| {
             let slow = verifier == VerifierName::Naive
                 && scheme == SchemeName::WithoutReplacement
-                && drafts > 2
-                && !self.naive_without_replacement;
+                && drafts > MOST_NAIVE;
             fits(scheme, drafts) && !slow
         })
     }
@@ -177,16 +178,11 @@ pub fn measure(
     if logs.is_empty() {
         return Err(GapError::Settings("name at least one log".to_owned()));
     }
-    let mut settings = settings.clone();
-    let listed = logs.iter().map(Log::listed).max().unwrap_or(0);
-    settings.naive_without_replacement = listed <= LARGEST_NAIVE;
-    let settings = &settings;
-
     let mut left_out = Vec::new();
-    if !settings.naive_without_replacement && settings.drafts.iter().any(|&n| n > 2) {
+    if settings.drafts.iter().any(|&n| n > MOST_NAIVE) {
         left_out.push(format!(
-            "without-replacement/naive for 3 or more drafts: rows list {listed} tokens, above \
-             {LARGEST_NAIVE} its integral takes longer than everything else together"
+            "without-replacement/naive for more than {MOST_NAIVE} drafts: its integral takes longer \
+             than everything else together"
         ));
     }
     let columns = logs[0].metadata().rest_temperatures.len();
@@ -278,6 +274,7 @@ pub fn measure(
         cells: summary.cells(),
         comparisons: summary.comparisons(),
         published_formula: summary.published_formula(),
+        plans: summary.plans(),
         blocks,
         strip: strip.finish(),
         left_out,
@@ -512,6 +509,28 @@ impl Summary<'_> {
         rows
     }
 
+    fn plans(&self) -> Vec<PlanRow> {
+        self.places()
+            .filter_map(|place| {
+                let rule = (SchemeName::WithReplacement, VerifierName::Optimal);
+                let (gap, _) = self.find(Metric::Gap { place, rule })?;
+                let (error, _) = self.find(Metric::PlanError { place })?;
+                let (steps, _) = self.find(Metric::PlanSteps { place })?;
+                let seconds = self.find(Metric::PlanSeconds { place });
+                Some(PlanRow {
+                    temperature: self.settings.temperatures[place.temperature],
+                    drafts: place.drafts,
+                    scheme: rule.0.as_str().to_owned(),
+                    shortfall_max: gap.highest().max(0.0),
+                    law_l1_max: error.highest(),
+                    iterations_mean: steps.estimate().mean,
+                    iterations_max: steps.highest(),
+                    seconds_mean: seconds.map(|(tally, _)| tally.estimate().mean),
+                })
+            })
+            .collect()
+    }
+
     fn published_formula(&self) -> Vec<FormulaError> {
         self.places()
             .filter(|place| place.drafts > 1)
@@ -716,6 +735,11 @@ fn definitions(settings: &Settings) -> BTreeMap<String, String> {
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
              is given. Intervals are about positions that were not logged, not about rounding",
+        ),
+        (
+            "optimal plan",
+            "a coupling by slot weights that attains alpha* and whose output law is p, solved at every \
+             position; its acceptance and its law are measured by a second integral",
         ),
         (
             "published formula",

@@ -165,11 +165,7 @@ impl KSeq {
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let draft = Self::draft_of(problem)?;
         let drafts = problem.drafts();
-        let (p, q) = (
-            problem.target().probabilities(),
-            draft.probabilities().to_vec(),
-        );
-        let mut factor = bisect(drafts, |factor| is_lossless(p, &q, &factor, drafts));
+        let mut factor = Self::float_root(problem, &draft);
         if Self::exact_bits(problem, &draft) <= EXACT_FORMULA_BITS {
             let (p, q) = (Rational::row(problem.target()), Rational::row(&draft));
             let test = |factor: f64| {
@@ -185,6 +181,21 @@ impl KSeq {
         }
         let exact = exact_value(factor).unwrap_or_else(Rational::one);
         Ok(Self::build(problem, draft, exact))
+    }
+
+    /// The same with the root that `f64` finds, whatever the size: for rates of
+    /// many rows, where the exact test takes longer than all else.
+    pub(super) fn in_float(problem: &Problem) -> Result<Self, VerifierError> {
+        let draft = Self::draft_of(problem)?;
+        let factor = Self::float_root(problem, &draft);
+        let exact = exact_value(factor).unwrap_or_else(Rational::one);
+        Ok(Self::build(problem, draft, exact))
+    }
+
+    fn float_root(problem: &Problem, draft: &Draft) -> f64 {
+        let (p, q) = (problem.target().probabilities(), draft.probabilities());
+        let drafts = problem.drafts();
+        bisect(drafts, |factor| is_lossless(p, q, &factor, drafts))
     }
 
     /// With a factor of one's own.

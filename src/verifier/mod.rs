@@ -423,6 +423,42 @@ pub trait Verifier: fmt::Debug + Send + Sync {
     }
 }
 
+/// The acceptance of a verifier in `f64`, enclosed, whatever the size of the
+/// problem: what [`Verifier::acceptance`] gives where exact arithmetic takes too
+/// long, and some hundred times faster where it would not. For many rows.
+///
+/// # Errors
+/// As [`verifier()`]. `rrs-wo` takes its budget and seed from `settings`.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::{Draft, Target};
+/// use specgap::problem::Problem;
+/// use specgap::scheme::WithReplacement;
+/// use specgap::verifier::{RrsWoSettings, VerifierName, enclosed_acceptance};
+/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
+/// let settings = RrsWoSettings::default();
+/// let rate = enclosed_acceptance(VerifierName::Rrs, &problem, &settings)?.membership;
+/// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn enclosed_acceptance(
+    name: VerifierName,
+    problem: &Problem,
+    settings: &RrsWoSettings,
+) -> Result<Acceptance, VerifierError> {
+    Ok(match name {
+        VerifierName::Single => Acceptance::same(Single::new(problem)?.enclosed()),
+        VerifierName::Rrs => Acceptance::same(Rrs::new(problem)?.enclosed()),
+        VerifierName::KSeq => KSeq::in_float(problem)?.enclosed(),
+        VerifierName::SpecHub => Acceptance::same(SpecHub::new(problem)?.enclosed()),
+        VerifierName::Greedy => Acceptance::same(GreedyVerifier::new(problem)?.enclosed()),
+        VerifierName::RrsWo => RrsWo::with_settings(problem, *settings)?.acceptance(),
+        VerifierName::Optimal | VerifierName::Naive => verifier(name, problem)?.acceptance(),
+    })
+}
+
 /// The verifier of that name for a problem.
 ///
 /// # Errors

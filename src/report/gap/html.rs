@@ -28,6 +28,7 @@ pub fn html(report: &GapReport, pictures: &[Picture]) -> String {
         "The published formula without replacement",
         formula,
     );
+    page.part("plans", "Optimal plans", tables::plans(report));
     page.part("blocks", "Blocks", tables::blocks(report));
     let overlap = tables::overlap(report);
     if overlap.is_some() {

@@ -34,6 +34,7 @@ pub fn markdown(report: &GapReport, pictures: &[Picture]) -> String {
             "The published formula without replacement",
             tables::formula(report),
         ),
+        ("Optimal plans", tables::plans(report)),
         ("Blocks", tables::blocks(report)),
         ("Overlap", tables::overlap(report)),
     ] {

@@ -475,6 +475,55 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
     })
 }
 
+/// How well the optimal plans do.
+pub(super) fn plans(report: &GapReport) -> Option<Table> {
+    let timed = report.plans.iter().any(|one| one.seconds_mean.is_some());
+    let rows: Vec<Row> = report
+        .plans
+        .iter()
+        .map(|one| {
+            let mut entries = vec![
+                Entry::plain(place(one.temperature, one.drafts)),
+                Entry::plain(format!("{:.1e}", one.shortfall_max)),
+                Entry::plain(format!("{:.1e}", one.law_l1_max)),
+                Entry::plain(format!("{:.1}", one.iterations_mean)),
+                Entry::plain(format!("{:.0}", one.iterations_max)),
+            ];
+            if timed {
+                entries.push(Entry::plain(one.seconds_mean.map_or_else(
+                    || "–".to_owned(),
+                    |seconds| format!("{:.2}", seconds * 1e3),
+                )));
+            }
+            Row {
+                optimum: false,
+                entries,
+            }
+        })
+        .collect();
+    let mut columns = vec![
+        words("cell"),
+        number("below α*, at most"),
+        number("law off p (L1), at most"),
+        number("steps, mean"),
+        number("steps, most"),
+    ];
+    if timed {
+        columns.push(number("ms a solve, mean"));
+    }
+    (!rows.is_empty()).then(|| Table {
+        id: "plans".to_owned(),
+        caption: "Optimal plans, solved at every position, drafts with replacement".to_owned(),
+        columns,
+        groups: vec![Group { title: None, rows }],
+        notes: vec![
+            "Acceptance and output law are measured by a second integral that shares only the \
+             plan's weights with the solve."
+                .to_owned(),
+        ],
+    })
+}
+
 /// Blocks.
 pub(super) fn blocks(report: &GapReport) -> Option<Table> {
     let rows: Vec<Row> = report

@@ -349,5 +349,5 @@ fn scheme_sentence(cell: &Cell) -> String {
 
 /// What the rest mass of top-heavy rows means.
 pub(super) const REST_MEANING: &str = "Rows list only their top tokens; the rest of the mass lies \
-    on tokens that are not listed. The optimum with replacement of n drafts moves by at most \
-    (target rest) + n (draft rest) against full rows.";
+    outside and is spread evenly over 64 entries. The optimum with replacement is within (target \
+    rest) of the full rows'.";
