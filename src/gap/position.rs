@@ -63,6 +63,9 @@ pub(super) struct Workspace {
 
 /// Differences up to this are those of rounding.
 const ROUNDING: f64 = 4e-12;
+/// Width of the enclosure of `rrs-wo` that is worth its time in a mean over
+/// positions: each further digit takes several times as long.
+const RRS_WO_WIDTH: f64 = 1e-5;
 /// Rounding of the integral that measures a plan's acceptance.
 const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 
@@ -201,6 +204,7 @@ pub(super) fn evaluate(
                 }
                 .map_err(&refused)?;
                 let budget = RrsWoSettings {
+                    width: RRS_WO_WIDTH,
                     seed: settings.seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
                     ..RrsWoSettings::default()
                 };

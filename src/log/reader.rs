@@ -1055,12 +1055,13 @@ fn check(
     };
     let tolerance = window.tensor.dtype.sum_tolerance();
     // Listed tokens of a top-heavy row have at most all of the mass.
-    let refused = if full {
-        !((sum - 1.0).abs() <= tolerance)
+    // A sum that overflowed to infinity or NaN is no sum.
+    let fine = if full {
+        (sum - 1.0).abs() <= tolerance
     } else {
-        !(sum > 0.0 && sum <= 1.0 + tolerance)
+        sum > 0.0 && sum <= 1.0 + tolerance
     };
-    if refused {
+    if !fine {
         return Err(LogError::row(
             &shard.path,
             name,

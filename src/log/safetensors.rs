@@ -28,11 +28,13 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
             ),
         )
     })?;
-    let mut contents = Contents::default();
-    contents.metadata = metadata
-        .metadata()
-        .as_ref()
-        .and_then(|map| map.get(METADATA_KEY).cloned());
+    let mut contents = Contents {
+        metadata: metadata
+            .metadata()
+            .as_ref()
+            .and_then(|map| map.get(METADATA_KEY).cloned()),
+        ..Contents::default()
+    };
     for (name, info) in metadata.tensors() {
         let dtype = match info.dtype {
             safetensors::Dtype::F16 => Dtype::F16,

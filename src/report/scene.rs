@@ -218,10 +218,13 @@ impl Scene {
     pub(super) fn width_of(text: &str, size: f64) -> f64 {
         register();
         // Measured large, as widths come in whole pixels.
-        (FAMILY, size * 16.0).into_font().layout_box(text).map_or(
-            text.chars().count() as f64 * size * 0.6,
-            |((left, _), (right, _))| f64::from(right - left) / 16.0,
-        )
+        (FAMILY, size * TYPE * 16.0)
+            .into_font()
+            .layout_box(text)
+            .map_or(
+                text.chars().count() as f64 * size * 0.6,
+                |((left, _), (right, _))| f64::from(right - left) / 16.0,
+            )
     }
 
     /// SVG text that follows the reader's colour scheme.
@@ -230,7 +233,7 @@ impl Scene {
         let size = (self.width * FINE, self.height * FINE);
         {
             let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
-            self.draw(&area, FINE)
+            self.draw(&area, FINE, 0.0)
                 .map_err(|error| PlotError(error.to_string()))?;
             area.present()
                 .map_err(|error| PlotError(error.to_string()))?;
@@ -262,7 +265,7 @@ impl Scene {
         {
             let backend = BitMapBackend::with_buffer(&mut drawn, (width, height));
             let area = backend.into_drawing_area();
-            self.draw(&area, scale)
+            self.draw(&area, scale, DROP)
                 .map_err(|error| PlotError(error.to_string()))?;
             area.present().map_err(|error| failed(&error))?;
         }
@@ -285,6 +288,7 @@ impl Scene {
         &self,
         area: &DrawingArea<B, Shift>,
         scale: u32,
+        drop: f64,
     ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
         let scale = f64::from(scale);
         let point = |(x, y): (f64, f64)| ((x * scale).round() as i32, (y * scale).round() as i32);
@@ -336,13 +340,18 @@ impl Scene {
                         .into_font()
                         .color(&ink.light())
                         .pos(Pos::new(across, VPos::Center));
-                    area.draw(&Text::new(text.clone(), point(*at), style))?;
+                    let at = point((at.0, at.1 + drop * size));
+                    area.draw(&Text::new(text.clone(), at, style))?;
                 }
             }
         }
         Ok(())
     }
 }
+
+/// Texts of a bitmap are centred by a box that reaches below their line; this
+/// share of their size brings them down to where those of an SVG are.
+const DROP: f64 = 0.14;
 
 /// A size that plotters takes, for one pixel of an SVG's font size.
 const TYPE: f64 = 1.24;

@@ -66,7 +66,7 @@ pub fn html(report: &GapReport, pictures: &[Picture]) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n\
          <p class=\"sub\">{}</p>\n</header>\n<main>\n<p>{}</p>\n",
         escape(&subtitle(report)),
-        escape(&summary(report).join(" ")),
+        unbroken(&escape(&summary(report).join(" "))),
     );
     out.push_str("<nav aria-label=\"Sections\">\n<ul>\n");
     for (id, name) in &page.sections {
@@ -76,6 +76,11 @@ pub fn html(report: &GapReport, pictures: &[Picture]) -> String {
     out.push_str(&page.body);
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+/// Keeps a number and its interval on one line.
+fn unbroken(text: &str) -> String {
+    text.replace(" ± ", "\u{a0}±\u{a0}")
 }
 
 fn subtitle(report: &GapReport) -> String {
@@ -245,7 +250,7 @@ fn acceptance(page: &mut Page, report: &GapReport, pictures: &[Picture]) {
     page.table(&tables::acceptance(report));
     page.pictures(pictures, |name| name.starts_with("acceptance-"));
     page.section("gap", "Gap to the optimum");
-    page.table(&tables::gaps(report, None));
+    page.table(&tables::gaps(report));
     page.pictures(pictures, |name| name.starts_with("gap-"));
 }
 
@@ -258,7 +263,7 @@ fn text_strip(page: &mut Page, strip: &Strip) {
     let _ = writeln!(
         out,
         "<p>Each token is marked by the gap of {} at its position ({} drafts, T = {}, n = {}): \
-         the darker and the thicker the line, the larger. Its numbers are shown on hover, and \
+         the stronger the colour and the thicker the line, the larger. Its numbers are shown on hover, and \
          listed below each text. Sampled tokens; ␣, ⏎ and ⇥ are blanks, line ends and tabs.</p>",
         escape(&strip.verifier),
         escape(&strip.scheme),
@@ -294,12 +299,16 @@ fn text_strip(page: &mut Page, strip: &Strip) {
                 rate(token.acceptance),
                 rate(gap)
             );
+            let shown = visible(&token.text);
+            // Blanks before a word stand outside its mark, which keeps marks apart.
+            let word = shown.trim_start_matches(' ');
             let _ = write!(
                 page.body,
-                "<span class=\"t g{}\" title=\"{}\">{}</span>",
+                "{}<span class=\"t g{}\" title=\"{}\">{}</span>",
+                &shown[..shown.len() - word.len()],
                 class(gap),
                 escape(&title),
-                escape(&visible(&token.text))
+                escape(word)
             );
             if token.text.ends_with('\n') {
                 page.body.push('\n');
@@ -337,7 +346,7 @@ fn definitions(page: &mut Page, report: &GapReport) {
     }
     out.push_str(
         "<dt>exact</dt><dd>A rational number, computed without rounding.</dd>\n\
-         <dt>enclosed within w</dt><dd>Rounding, and all that the computation left out, moves the \
+         <dt>enclosed, w</dt><dd>Rounding, and all that the computation left out, moves the \
          value by no more than an interval of width w, the widest of any position.</dd>\n\
          <dt>Monte Carlo</dt><dd>A frequency among simulated runs, with the width of its \
          interval.</dd>\n",

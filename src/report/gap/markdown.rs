@@ -23,7 +23,7 @@ pub fn markdown(report: &GapReport, pictures: &[Picture]) -> String {
             picture(&mut out, one);
         }
         heading(&mut out, 2, "Gap to the optimum");
-        table(&mut out, &tables::gaps(report, None));
+        table(&mut out, &tables::gaps(report));
         while let Some(one) = shown.next_if(|one| one.name.starts_with("gap-")) {
             picture(&mut out, one);
         }

@@ -169,6 +169,7 @@ fn by_drafts(report: &GapReport, at: f64) -> Result<Option<Picture>, PlotError> 
         format!("acceptance-by-drafts-t{t}"),
         format!("Acceptance rate by drafts, T = {t}"),
         "drafts n",
+        |n| n.to_string(),
     )
 }
 
@@ -192,6 +193,7 @@ fn by_temperature(report: &GapReport, n: usize) -> Result<Option<Picture>, PlotE
         format!("acceptance-by-temperature-n{n}"),
         format!("Acceptance rate by temperature, n = {n}"),
         "temperature T",
+        temperature,
     )
 }
 
@@ -202,6 +204,7 @@ fn curves(
     name: String,
     title: String,
     x_label: &str,
+    name_stop: impl Fn(f64) -> String,
 ) -> Result<Option<Picture>, PlotError> {
     let mut stops: Vec<f64> = lines
         .iter()
@@ -219,6 +222,8 @@ fn curves(
     };
     let low = values().fold(f64::INFINITY, |low, v| low.min(v.ci95[0]).min(v.mean));
     let high = values().fold(f64::NEG_INFINITY, |high, v| high.max(v.ci95[1]).max(v.mean));
+    // Intervals reach out of [0, 1]; rates do not.
+    let (low, high) = (low.max(0.0), high.min(1.0));
     let ticks = ticks(low, high, 6);
     let bottom = low.min(ticks.values.first().copied().unwrap_or(low));
     let top = high.max(ticks.values.last().copied().unwrap_or(high));
@@ -244,7 +249,10 @@ fn curves(
             (left + right) / 2.0
         }
     };
-    let y_of = |y: f64| lower - (y - bottom) / (top - bottom).max(1e-12) * plot_height;
+    let y_of = |y: f64| {
+        let y = y.clamp(bottom, top.max(bottom));
+        lower - (y - bottom) / (top - bottom).max(1e-12) * plot_height
+    };
 
     scene.words(&title, (left - 40.0, 20.0), TITLE, Align::Left, Ink::Text);
     scene.words(
@@ -270,7 +278,7 @@ fn curves(
         let x = x_of(stop);
         scene.line(&[(x, lower), (x, lower + 5.0)], Ink::Quiet, 1.0);
         scene.words(
-            &stop.to_string(),
+            &name_stop(stop),
             (x, lower + 17.0),
             LABEL,
             Align::Centre,
@@ -351,7 +359,12 @@ fn curves(
         .iter()
         .filter_map(|line| {
             let (x, value) = line.points.last()?;
-            Some(format!("{} {} at {x}", line.label, rate(value.mean)))
+            Some(format!(
+                "{} {} at {}",
+                line.label,
+                rate(value.mean),
+                name_stop(*x)
+            ))
         })
         .collect();
     let alt = format!("{title}. {}.", said.join("; "));
@@ -518,7 +531,7 @@ fn gap_distribution(report: &GapReport, at: f64, n: usize) -> Result<Option<Pict
         .fold(110.0, f64::max)
         + 34.0;
     let right = WIDTH - 22.0;
-    let (upper, row_height, tall) = (66.0, 78.0, 58.0);
+    let (upper, row_height, tall) = (54.0, 88.0, 58.0);
     let spread_end = upper + spread.len() as f64 * row_height;
     let axis_room = if spread.is_empty() { 0.0 } else { 56.0 };
     let height = spread_end + axis_room + none.len() as f64 * 20.0 + 14.0;
@@ -569,6 +582,10 @@ fn gap_distribution(report: &GapReport, at: f64, n: usize) -> Result<Option<Pict
         for (index, edge) in HISTOGRAM_EDGES.iter().enumerate().skip(1) {
             let x = left + index as f64 * bin_width;
             scene.line(&[(x, spread_end), (x, spread_end + 4.0)], Ink::Quiet, 1.0);
+            if index == 1 {
+                // The first bin has a name instead.
+                continue;
+            }
             let text = if *edge < 1e-3 {
                 format!("{edge:e}")
             } else {
@@ -587,7 +604,7 @@ fn gap_distribution(report: &GapReport, at: f64, n: usize) -> Result<Option<Pict
             };
             scene.words(&text, place, LABEL - 1.5, align, Ink::Quiet);
         }
-        let place = (left + bin_width / 2.0 - 6.0, spread_end + 15.0);
+        let place = (left + bin_width / 2.0, spread_end + 15.0);
         scene.words("none", place, LABEL - 1.5, Align::Centre, Ink::Quiet);
         let place = ((left + right) / 2.0, spread_end + 36.0);
         scene.words(
@@ -599,7 +616,10 @@ fn gap_distribution(report: &GapReport, at: f64, n: usize) -> Result<Option<Pict
         );
     }
     for (index, (scheme, verifier, _)) in none.iter().enumerate() {
-        let text = format!("{}, {scheme}: no gap at any position", verifier.name);
+        let text = format!(
+            "{} ({scheme} drafts): no gap at any position",
+            verifier.name
+        );
         let place = (14.0, spread_end + axis_room + 6.0 + index as f64 * 20.0);
         scene.words(&text, place, LABEL, Align::Left, Ink::Quiet);
     }
@@ -615,7 +635,10 @@ fn gap_distribution(report: &GapReport, at: f64, n: usize) -> Result<Option<Pict
             )
         })
         .chain(none.iter().map(|(scheme, verifier, _)| {
-            format!("{}, {scheme}: no gap at any position", verifier.name)
+            format!(
+                "{} ({scheme} drafts): no gap at any position",
+                verifier.name
+            )
         }))
         .collect();
     let alt = format!("{title}. {}.", said.join("; "));
@@ -660,7 +683,7 @@ fn overlap(report: &GapReport) -> Result<Option<Picture>, PlotError> {
         return Ok(None);
     }
     let title = "Overlap of target and draft, sum of min(p, q)".to_owned();
-    let (left, right, upper, row_height) = (90.0, WIDTH - 90.0, 48.0, 34.0);
+    let (left, right, upper, row_height) = (90.0, WIDTH - 112.0, 48.0, 34.0);
     let base = upper + rows.len() as f64 * row_height;
     let mut scene = Scene::new(WIDTH as u32, (base + 56.0).ceil() as u32);
     scene.words(&title, (14.0, 20.0), TITLE, Align::Left, Ink::Text);

@@ -5,7 +5,7 @@ use super::words::{
     is_conjectured, p_value, percent, plus_minus, quantile, rate, schemes, signed_plus_minus,
     temperature, temperatures, verifiers,
 };
-use crate::gap::{Cell, GapReport, HISTOGRAM_EDGES, LogSummary, StripToken, VerifierRow};
+use crate::gap::{Cell, GapReport, HISTOGRAM_EDGES, LogSummary, Optimum, StripToken, VerifierRow};
 use std::collections::BTreeMap;
 
 /// The level that a difference must reach after Holm's correction.
@@ -275,9 +275,9 @@ fn each_place(report: &GapReport) -> Vec<(f64, usize)> {
 }
 
 /// How far every verifier is from its optimum.
-pub(super) fn gaps(report: &GapReport, places: Option<(f64, usize)>) -> Table {
+pub(super) fn gaps(report: &GapReport) -> Table {
     let mut groups = Vec::new();
-    for (at, n) in places.map_or_else(|| each_place(report), |place| vec![place]) {
+    for (at, n) in each_place(report) {
         let mut rows = Vec::new();
         for scheme in schemes(report) {
             let Some(cell) = cell(report, at, n, scheme) else {
@@ -307,7 +307,7 @@ pub(super) fn gaps(report: &GapReport, places: Option<(f64, usize)>) -> Table {
     ];
     let mut notes = vec![
         "Gap: α* minus acceptance at the same position. Share of α*: mean acceptance over mean \
-         α*. None: positions with a gap below 1e-6. p: two-sided, that the gap is 0 on average."
+         α*. None: positions with a gap below 1e-6. p: two-sided, that the gap is 0 on average. Enclosures are the sum of those of α* and of the acceptance."
             .to_owned(),
     ];
     if report
@@ -322,15 +322,30 @@ pub(super) fn gaps(report: &GapReport, places: Option<(f64, usize)>) -> Table {
     }
     Table {
         id: "gaps".to_owned(),
-        caption: "Gap to the optimum".to_owned(),
+        caption: "Gap of every verifier over the positions".to_owned(),
         columns,
         groups,
         notes,
     }
 }
 
+/// How a gap came about, with the widest enclosure: that of its two terms.
+fn gap_kind(optimum: &Optimum, row: &VerifierRow) -> (&'static str, f64) {
+    let kind = if row.kind == "monte-carlo" || optimum.kind == "monte-carlo" {
+        "monte-carlo"
+    } else if is_conjectured(optimum) {
+        "upper-bound"
+    } else if row.kind == "exact" && optimum.kind == "exact" {
+        "exact"
+    } else {
+        "enclosed"
+    };
+    (kind, optimum.width_max + row.width_max)
+}
+
 fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
     let optimum = &cell.optimal_acceptance_rate;
+    let (kind, width) = gap_kind(optimum, row);
     let bound = if is_conjectured(optimum) { "≤ " } else { "" };
     let share = row.acceptance.mean / optimum.estimate.mean;
     let total: u64 = row.gap.histogram.iter().sum();
@@ -367,11 +382,80 @@ fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
             },
             row.p_value.to_string(),
         ),
-        Entry::plain(exactness(&row.kind, row.width_max)),
+        Entry::plain(exactness(kind, width)),
     ];
     Row {
         optimum: false,
         entries,
+    }
+}
+
+/// The gaps at one place, or at all, in few columns.
+pub(super) fn gaps_short(report: &GapReport, only: Option<(f64, usize)>) -> Table {
+    let mut groups = Vec::new();
+    let mut kinds: Vec<(&str, f64)> = Vec::new();
+    for (at, n) in only.map_or_else(|| each_place(report), |place| vec![place]) {
+        let mut rows = Vec::new();
+        for cell in schemes(report)
+            .into_iter()
+            .filter_map(|scheme| cell(report, at, n, scheme))
+        {
+            let optimum = &cell.optimal_acceptance_rate;
+            let bound = if is_conjectured(optimum) { "≤ " } else { "" };
+            for row in &cell.verifiers {
+                kinds.push(gap_kind(optimum, row));
+                let share = row.acceptance.mean / optimum.estimate.mean;
+                let share = if share.is_finite() {
+                    percent(share)
+                } else {
+                    "–".to_owned()
+                };
+                let p = if attains(row) {
+                    "–".to_owned()
+                } else {
+                    p_value(row.p_value)
+                };
+                rows.push(Row {
+                    optimum: false,
+                    entries: vec![
+                        Entry::plain(&row.name),
+                        Entry::plain(&cell.scheme),
+                        Entry::plain(format!("{bound}{}", plus_minus(&row.gap.estimate))),
+                        Entry::plain(share),
+                        Entry::maybe(quantile(&row.gap.quantiles, 0.5)),
+                        Entry::maybe(quantile(&row.gap.quantiles, 0.95)),
+                        Entry::number(row.gap.max),
+                        Entry::plain(p),
+                    ],
+                });
+            }
+        }
+        if !rows.is_empty() {
+            groups.push(Group {
+                title: only.is_none().then(|| place(at, n)),
+                rows,
+            });
+        }
+    }
+    let caption = match only {
+        Some((at, n)) => format!("Gap to the optimum, {}", place(at, n)),
+        None => "Gap to the optimum".to_owned(),
+    };
+    Table {
+        id: "gaps-short".to_owned(),
+        caption,
+        columns: vec![
+            words("verifier"),
+            words("drafts"),
+            number("mean gap"),
+            number("of α*"),
+            number("median"),
+            number("95%"),
+            number("max"),
+            number("p"),
+        ],
+        groups,
+        notes: vec![format!("Gaps are {}.", exactness_of(kinds.into_iter()))],
     }
 }
 

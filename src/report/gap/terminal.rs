@@ -17,15 +17,11 @@ pub fn text(report: &GapReport, width: u16, verbose: bool) -> String {
         let _ = wrap(&mut out, &sentence, width);
     }
     for at in temperatures(report) {
-        table(
-            &mut out,
-            &narrow(tables::acceptance_at(report, &[at]), verbose),
-            width,
-        );
+        table(&mut out, &tables::acceptance_at(report, &[at]), width);
     }
     if verbose {
         if !report.cells.is_empty() {
-            table(&mut out, &tables::gaps(report, None), width);
+            table(&mut out, &tables::gaps_short(report, None), width);
         }
         let parts = [
             tables::comparisons(report),
@@ -41,29 +37,12 @@ pub fn text(report: &GapReport, width: u16, verbose: bool) -> String {
             let _ = wrap(&mut out, &format!("{name}: {meaning}"), width);
         }
     } else if let Some(place) = headline(report) {
-        let gaps = narrow(tables::gaps(report, Some(place)), verbose);
-        table(&mut out, &gaps, width);
+        table(&mut out, &tables::gaps_short(report, Some(place)), width);
     }
     for line in &report.left_out {
         let _ = wrap(&mut out, &format!("left out: {line}"), width);
     }
     out
-}
-
-/// Without the columns that a terminal has no room for, unless all is wanted.
-fn narrow(mut table: Table, verbose: bool) -> Table {
-    if verbose {
-        return table;
-    }
-    let wide = |name: &str| ["computed", "median", "95% quantile", "max", "none"].contains(&name);
-    let keep: Vec<bool> = table.columns.iter().map(|c| !wide(&c.name)).collect();
-    let mut kept = keep.iter();
-    table.columns.retain(|_| *kept.next().unwrap_or(&true));
-    for row in table.groups.iter_mut().flat_map(|group| &mut group.rows) {
-        let mut kept = keep.iter();
-        row.entries.retain(|_| *kept.next().unwrap_or(&true));
-    }
-    table
 }
 
 fn table(out: &mut String, table: &Table, width: u16) {

@@ -119,13 +119,23 @@ pub(super) fn counted(value: usize, noun: &str) -> String {
     format!("{} {noun}{plural}", count(value))
 }
 
+/// A width with two digits, rounded up.
+fn at_most(width: f64) -> String {
+    let text = format!("{width:.1e}");
+    if text.parse::<f64>().is_ok_and(|shown| shown < width) {
+        format!("{:.1e}", width * 1.05)
+    } else {
+        text
+    }
+}
+
 /// How a number of this kind came about, with the widest enclosure.
 pub(super) fn exactness(kind: &str, width: f64) -> String {
     match kind {
         "exact" => "exact".to_owned(),
-        "enclosed" => format!("enclosed within {width:.1e}"),
-        "upper-bound" => format!("upper bound, within {width:.1e}"),
-        "monte-carlo" => format!("Monte Carlo, within {width:.1e}"),
+        "enclosed" => format!("enclosed, {}", at_most(width)),
+        "upper-bound" => format!("upper bound, {}", at_most(width)),
+        "monte-carlo" => format!("Monte Carlo, {}", at_most(width)),
         other => other.to_owned(),
     }
 }
@@ -275,12 +285,14 @@ pub(super) fn summary(report: &GapReport) -> Vec<String> {
         temperature(at),
         counted(n, "draft"),
     ));
-    for scheme in schemes(report) {
-        let Some(cell) = cell(report, at, n, scheme) else {
-            continue;
-        };
-        sentences.push(scheme_sentence(cell));
-    }
+    let cells = schemes(report)
+        .into_iter()
+        .filter_map(|scheme| cell(report, at, n, scheme));
+    sentences.extend(
+        cells
+            .enumerate()
+            .map(|(index, cell)| scheme_sentence(cell, index == 0)),
+    );
     if let Some(row) = report.overlap.iter().find(|row| row.temperature == at) {
         sentences.push(format!(
             "A single draft would be accepted at {} of the positions.",
@@ -301,18 +313,24 @@ pub(super) fn summary(report: &GapReport) -> Vec<String> {
     sentences
 }
 
-fn scheme_sentence(cell: &Cell) -> String {
+/// What a scheme allows, and how far from it its verifiers stay.
+fn scheme_sentence(cell: &Cell, first: bool) -> String {
     let optimum = &cell.optimal_acceptance_rate;
-    let mut out = format!(
-        "{} drafts allow {}{}",
-        cell.scheme,
-        if is_conjectured(optimum) {
-            "at most "
-        } else {
-            ""
-        },
-        plus_minus(&optimum.estimate)
-    );
+    let limit = plus_minus(&optimum.estimate);
+    let mut out = if first {
+        format!(
+            "from {} drafts, no lossless verifier can accept more than {limit}",
+            cell.scheme
+        )
+    } else {
+        format!(
+            "From {} drafts, none can accept more than {limit}",
+            cell.scheme
+        )
+    };
+    if is_conjectured(optimum) {
+        out.push_str(" (an upper bound)");
+    }
     if cell.verifiers.is_empty() {
         out.push_str("; no verifier of them was run.");
         return out;
@@ -321,30 +339,32 @@ fn scheme_sentence(cell: &Cell) -> String {
     rows.sort_by(|a, b| a.gap.estimate.mean.total_cmp(&b.gap.estimate.mean));
     let (attaining, below): (Vec<&VerifierRow>, Vec<&VerifierRow>) =
         rows.into_iter().partition(|verifier| attains(verifier));
-    let mut parts = Vec::new();
     if !attaining.is_empty() {
-        let names: Vec<&str> = attaining.iter().map(|v| v.name.as_str()).collect();
-        parts.push(format!(
-            "{} attain{} it",
-            names.join(" and "),
-            if names.len() == 1 { "s" } else { "" }
-        ));
+        let names: Vec<&str> = attaining.iter().map(|row| row.name.as_str()).collect();
+        let ending = if names.len() == 1 { "s" } else { "" };
+        out.push_str(&format!(", which {} attain{ending}", names.join(" and ")));
     }
-    for verifier in below {
-        let gap = &verifier.gap.estimate;
+    for (index, verifier) in below.into_iter().enumerate() {
         let share = verifier.acceptance.mean / optimum.estimate.mean;
         let share = if share.is_finite() {
             format!(" ({} of it)", percent(share))
         } else {
             String::new()
         };
-        parts.push(format!(
-            "{} stays {} below{share}",
+        let verb = if index == 0 { "; " } else { ", " };
+        let short = if index == 0 {
+            " falls short of this"
+        } else {
+            ""
+        };
+        out.push_str(&format!(
+            "{verb}{}{short} by {}{share}",
             verifier.name,
-            plus_minus(gap)
+            plus_minus(&verifier.gap.estimate)
         ));
     }
-    format!("{out}: {}.", parts.join(", "))
+    out.push('.');
+    out
 }
 
 /// What the rest mass of top-heavy rows means.
