@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 
 const V: usize = 6;
 
+/// Target and draft logits of one position.
+type Pair = (Vec<f32>, Vec<f32>);
+
 /// Logits that f32 holds; every third target token is masked once.
-fn rows(count: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
+fn rows(count: usize) -> Vec<Pair> {
     let value = |i: usize| ((i * 7919 + 13) % 1009) as f32 / 256.0 - 2.0;
     (0..count)
         .map(|n| {
@@ -27,7 +30,7 @@ fn rows(count: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
         .collect()
 }
 
-fn write(path: &Path, rows: &[(Vec<f32>, Vec<f32>)], tokens: KeptTokens) {
+fn write(path: &Path, rows: &[Pair], tokens: KeptTokens) {
     let metadata = Metadata {
         sampling: Some(Sampling {
             temperature: 1.0,
@@ -58,7 +61,7 @@ fn write(path: &Path, rows: &[(Vec<f32>, Vec<f32>)], tokens: KeptTokens) {
     writer.commit().unwrap();
 }
 
-fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<(Vec<f32>, Vec<f32>)>) {
+fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");
     let rows = rows(count);
     write(&path, &rows, KeptTokens::All);
@@ -198,7 +201,7 @@ fn intervals_are_over_prompts_and_sizes_count() {
 
 /// The rows that a top-heavy log of the two models' top two stands for: listed
 /// tokens as they are, the rest's mass on 64 entries.
-fn restricted(target: &[f32], draft: &[f32], rest: usize) -> (Vec<f32>, Vec<f32>) {
+fn restricted(target: &[f32], draft: &[f32], rest: usize) -> Pair {
     let top = |row: &[f32]| {
         let mut order: Vec<usize> = (0..V).collect();
         order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
