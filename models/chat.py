@@ -54,3 +54,19 @@ def held_out_prompts() -> list[tuple[str, str]]:
     """(id, user message) of prompts/capture.jsonl."""
     lines = (PROMPTS / "capture.jsonl").read_text(encoding="utf-8").splitlines()
     return [(entry["id"], entry["prompt"]) for entry in map(json.loads, lines)]
+
+
+def main() -> None:
+    """Prints the held-out prompts in the chat format, for `specgap capture`."""
+    import argparse
+
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--every", type=int, default=1, metavar="N",
+                        help="only every N-th prompt, from the first")
+    arguments = parser.parse_args()
+    for name, prompt in held_out_prompts()[:: max(1, arguments.every)]:
+        print(json.dumps({"id": name, "prompt": chat(prompt)}, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
