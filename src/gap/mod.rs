@@ -185,16 +185,17 @@ pub fn measure(
              than everything else together"
         ));
     }
-    let columns = logs[0].metadata().rest_temperatures.len();
+    let rest = &logs[0].metadata().rest_temperatures;
     let same_rest = logs
         .iter()
-        .all(|log| log.metadata().rest_temperatures.len() == columns);
-    let all = metrics(settings, if same_rest { columns } else { 0 });
+        .all(|log| log.metadata().rest_temperatures == *rest);
+    let all = metrics(settings, if same_rest { rest.len() } else { 0 });
     let mut tallies: Vec<Tally> = all.iter().map(|_| Tally::new()).collect();
     let mut monte_carlo = vec![false; all.len()];
     let mut clusters: HashMap<(usize, i64), usize> = HashMap::new();
     let by_prompt = logs.iter().all(Log::has_prompts);
-    let mut sequences = Sequences::default();
+    // Text that was sampled at each of the temperatures.
+    let mut sequences = vec![Sequences::default(); settings.temperatures.len()];
     let mut strip = StripBuilder::new(settings, &all);
     let mut positions = 0;
 
@@ -231,8 +232,8 @@ pub fn measure(
                         tallies[index].add(cluster, value.value, value.width);
                         monte_carlo[index] |= value.monte_carlo;
                     }
-                    if sampled_at.is_some() {
-                        sequences.add(cluster, measured.position, measured.log_ratio);
+                    if let Some(temperature) = sampled_at {
+                        sequences[temperature].add(cluster, measured.position, measured.log_ratio);
                     }
                     strip.add(log, &measured);
                 }
@@ -247,16 +248,14 @@ pub fn measure(
         tallies: &tallies,
         monte_carlo: &monte_carlo,
     };
-    let sampled = logs
+    let blocks = settings
+        .temperatures
         .iter()
-        .find_map(|log| sampled_temperature(log, settings, &mut Vec::new()));
-    let blocks = sampled.map_or_else(Vec::new, |temperature| {
-        sequences.estimates(
-            settings.temperatures[temperature],
-            settings.block_length,
-            &settings.drafts,
-        )
-    });
+        .zip(&sequences)
+        .flat_map(|(&temperature, sequences)| {
+            sequences.estimates(temperature, settings.block_length, &settings.drafts)
+        })
+        .collect();
     Ok(GapReport {
         schema: SCHEMA,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),

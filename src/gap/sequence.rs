@@ -4,7 +4,7 @@ use super::data::BlockEstimate;
 use super::statistics::Clustered;
 
 /// ln of q/p at each sampled token, by text.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sequences {
     /// For each cluster, (index in the text, ln q/p if known).
     texts: Vec<Vec<(i64, Option<f64>)>>,
