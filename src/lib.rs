@@ -87,6 +87,7 @@ pub mod claims;
 pub mod cli;
 pub mod distribution;
 pub mod enclosure;
+mod files;
 pub mod gap;
 pub mod log;
 pub mod lp;

@@ -84,28 +84,13 @@ pub(super) fn read_problems(
 /// Writes a file whole or not at all: to a temporary name beside it, then
 /// renamed.
 pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> {
-    let failed = |source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be written",
-        source,
-    };
-    let folder = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Like any file that a program creates; the umask still applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).map_err(failed)?;
-    file.write_all(contents)
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    crate::files::replace(path, ".tmp", |file| file.write_all(contents)).map_err(|source| {
+        CliError::File {
+            path: path.to_owned(),
+            action: "cannot be written",
+            source,
+        }
+    })
 }
 
 /// A progress bar on standard error, if that is a terminal and people read.

@@ -558,22 +558,7 @@ fn write_replacing(
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<(), LogError> {
     let failed = |source| LogError::writing(path, bytes, source);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY_PREFIX);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Like any file that a program creates; the umask still applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(directory).map_err(failed)?;
-    let mut buffered = BufWriter::with_capacity(1 << 20, file.as_file());
-    write(&mut buffered)
-        .and_then(|()| buffered.flush())
-        .map_err(failed)?;
-    drop(buffered);
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
+    crate::files::replace(path, TEMPORARY_PREFIX, write).map_err(failed)?;
     #[cfg(unix)]
     File::open(directory)
         .and_then(|directory| directory.sync_all())
