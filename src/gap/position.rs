@@ -9,7 +9,7 @@ use crate::optimum::bucket_scan::BucketScan;
 use crate::plan::{self, SlotWeightSettings};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement};
-use crate::verifier::{Rate, RrsWoSettings, VerifierName, enclosed_acceptance};
+use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName, verifier};
 use std::collections::HashMap;
 
 /// A number with the width of its enclosure.
@@ -63,9 +63,28 @@ pub(super) struct Workspace {
 
 /// Differences up to this are those of rounding.
 const ROUNDING: f64 = 4e-12;
-/// Width of the enclosure of `rrs-wo` that is worth its time in a mean over
-/// positions: each further digit takes several times as long.
-const RRS_WO_WIDTH: f64 = 1e-5;
+/// Seeds of neighbouring positions are this far apart.
+const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What the rate of `rrs-wo` may cost at one position, in a mean over many: each further
+/// digit of the enclosure takes several times as long, and so does each further draft;
+/// above four drafts its rate is a mean over rejected paths.
+fn rrs_wo_budget(drafts: usize, seed: u64) -> RrsWoSettings {
+    let plain = RrsWoSettings::default();
+    let (width, work_limit) = match drafts {
+        ..=3 => (1e-5, plain.work_limit),
+        4 => (5e-4, plain.work_limit),
+        _ => (plain.width, 0),
+    };
+    RrsWoSettings {
+        width,
+        work_limit,
+        samples: 5_000,
+        seed,
+        ..plain
+    }
+}
+
 /// Rounding of the integral that measures a plan's acceptance.
 const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 
@@ -132,6 +151,7 @@ pub(super) fn evaluate(
         );
         let p = Target::new(target).map_err(|error| refused(format!("target: {error}")))?;
         let q = Draft::new(draft).map_err(|error| refused(format!("draft: {error}")))?;
+        let row_rates = RowRates::new(&p, &q).map_err(|error| refused(error.to_string()))?;
         let most = settings.drafts.iter().copied().max().unwrap_or(1);
         let mut at = scan
             .load(bucket_scan::Rows { target, draft }, most)
@@ -192,31 +212,34 @@ pub(super) fn evaluate(
                     ]);
                     continue;
                 }
-                let problem = match scheme {
-                    SchemeName::WithReplacement => {
-                        problem(&p, WithReplacement::new(q.clone(), drafts))
+                let rate = match (scheme, name) {
+                    (SchemeName::WithReplacement, VerifierName::Rrs) => row_rates.rrs(drafts),
+                    (SchemeName::WithReplacement, VerifierName::KSeq) => row_rates.k_seq(drafts),
+                    (SchemeName::WithoutReplacement, VerifierName::RrsWo) => {
+                        let seed = settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
+                        row_rates.rrs_wo(drafts, &rrs_wo_budget(drafts, seed))
                     }
-                    SchemeName::WithoutReplacement => {
-                        problem(&p, WithoutReplacement::new(q.clone(), drafts))
+                    (SchemeName::Greedy, VerifierName::Greedy) => row_rates.greedy(drafts),
+                    (SchemeName::Hub, VerifierName::SpecHub) => row_rates.spechub(),
+                    _ => {
+                        let problem = match scheme {
+                            SchemeName::WithReplacement => {
+                                problem(&p, WithReplacement::new(q.clone(), drafts))
+                            }
+                            SchemeName::WithoutReplacement => {
+                                problem(&p, WithoutReplacement::new(q.clone(), drafts))
+                            }
+                            SchemeName::Greedy => problem(&p, Greedy::new(q.clone(), drafts)),
+                            _ => problem(&p, Hub::new(q.clone())),
+                        }
+                        .map_err(&refused)?;
+                        let rule = verifier(name, &problem)
+                            .map_err(|error| refused(error.to_string()))?;
+                        rule.acceptance().membership
                     }
-                    SchemeName::Greedy => problem(&p, Greedy::new(q.clone(), drafts)),
-                    _ => problem(&p, Hub::new(q.clone())),
-                }
-                .map_err(&refused)?;
-                let budget = RrsWoSettings {
-                    width: RRS_WO_WIDTH,
-                    seed: settings.seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
-                    ..RrsWoSettings::default()
                 };
-                let rate = enclosed_acceptance(name, &problem, &budget)
-                    .map_err(|error| refused(error.to_string()))?;
-                rates.insert(
-                    Metric::Acceptance {
-                        place,
-                        rule: (scheme, name),
-                    },
-                    rate.membership.into(),
-                );
+                let rule = (scheme, name);
+                rates.insert(Metric::Acceptance { place, rule }, rate.into());
             }
         }
     }

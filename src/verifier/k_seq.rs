@@ -183,15 +183,6 @@ impl KSeq {
         Ok(Self::build(problem, draft, exact))
     }
 
-    /// The same with the root that `f64` finds, whatever the size: for rates of
-    /// many rows, where the exact test takes longer than all else.
-    pub(super) fn in_float(problem: &Problem) -> Result<Self, VerifierError> {
-        let draft = Self::draft_of(problem)?;
-        let factor = Self::float_root(problem, &draft);
-        let exact = exact_value(factor).unwrap_or_else(Rational::one);
-        Ok(Self::build(problem, draft, exact))
-    }
-
     fn float_root(problem: &Problem, draft: &Draft) -> f64 {
         let (p, q) = (problem.target().probabilities(), draft.probabilities());
         let drafts = problem.drafts();

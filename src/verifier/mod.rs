@@ -29,6 +29,7 @@
 //! proves, or refutes, losslessness with tolerance 0.
 
 mod arithmetic;
+mod curve;
 mod evaluate;
 mod greedy;
 mod k_seq;
@@ -36,6 +37,7 @@ mod law;
 mod naive;
 mod optimal;
 mod residual;
+mod row_rates;
 mod rrs;
 mod rrs_wo;
 mod single;
@@ -52,6 +54,7 @@ pub use law::{
 };
 pub use naive::Naive;
 pub use optimal::{LARGEST_PLAN, Optimal};
+pub use row_rates::RowRates;
 pub use rrs::Rrs;
 pub use rrs_wo::{RrsWo, RrsWoSettings};
 pub use single::Single;
@@ -273,9 +276,9 @@ pub enum Rate {
         /// Upper bound.
         upper: f64,
     },
-    /// A relative frequency with a confidence interval.
+    /// A mean over simulated runs with a confidence interval.
     MonteCarlo {
-        /// The frequency.
+        /// The mean.
         value: f64,
         /// Lower end of the interval.
         lower: f64,
@@ -421,42 +424,6 @@ pub trait Verifier: fmt::Debug + Send + Sync {
     fn integrated(&self) -> Option<OutputLaw<f64>> {
         None
     }
-}
-
-/// The acceptance of a verifier in `f64`, enclosed, whatever the size of the
-/// problem: what [`Verifier::acceptance`] gives where exact arithmetic takes too
-/// long, and some hundred times faster where it would not. For many rows.
-///
-/// # Errors
-/// As [`verifier()`]. `rrs-wo` takes its budget and seed from `settings`.
-///
-/// # Example
-/// ```
-/// use specgap::distribution::{Draft, Target};
-/// use specgap::problem::Problem;
-/// use specgap::scheme::WithReplacement;
-/// use specgap::verifier::{RrsWoSettings, VerifierName, enclosed_acceptance};
-/// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
-/// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
-/// let settings = RrsWoSettings::default();
-/// let rate = enclosed_acceptance(VerifierName::Rrs, &problem, &settings)?.membership;
-/// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn enclosed_acceptance(
-    name: VerifierName,
-    problem: &Problem,
-    settings: &RrsWoSettings,
-) -> Result<Acceptance, VerifierError> {
-    Ok(match name {
-        VerifierName::Single => Acceptance::same(Single::new(problem)?.enclosed()),
-        VerifierName::Rrs => Acceptance::same(Rrs::new(problem)?.enclosed()),
-        VerifierName::KSeq => KSeq::in_float(problem)?.enclosed(),
-        VerifierName::SpecHub => Acceptance::same(SpecHub::new(problem)?.enclosed()),
-        VerifierName::Greedy => Acceptance::same(GreedyVerifier::new(problem)?.enclosed()),
-        VerifierName::RrsWo => RrsWo::with_settings(problem, *settings)?.acceptance(),
-        VerifierName::Optimal | VerifierName::Naive => verifier(name, problem)?.acceptance(),
-    })
 }
 
 /// The verifier of that name for a problem.

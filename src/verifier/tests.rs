@@ -637,6 +637,30 @@ proptest! {
             // Rates are cut to [0, 1], and bounds are `f64` around a rational.
             rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
         };
+        // The rates of a row without its problems, against the verifiers one by one.
+        let rates = RowRates::new(&p, &q).unwrap();
+        let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+        let exact = |rule: &dyn Verifier| rule.acceptance().membership.exact().cloned().unwrap();
+        prop_assert!(holds(&rates.rrs(drafts), &exact(&Rrs::new(&iid).unwrap())));
+        prop_assert!(holds(&rates.k_seq(drafts), &exact(&KSeq::new(&iid).unwrap())));
+        prop_assert!(rates.k_seq(drafts).width() < 1e-12);
+        if drafts <= p.vocab() {
+            let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
+            let rule = GreedyVerifier::new(&fixed).unwrap();
+            prop_assert!(holds(&rates.greedy(drafts), &exact(&rule)));
+            let scheme = WithoutReplacement::new(q.clone(), drafts);
+            let drawn = Problem::new("", p.clone(), scheme).unwrap();
+            let rule = RrsWo::new(&drawn).unwrap();
+            let summed = output_law_exact(&rule, drawn.scheme()).unwrap().membership;
+            let settings = RrsWoSettings { width: 1e-9, ..RrsWoSettings::default() };
+            let rate = rates.rrs_wo(drafts, &settings);
+            prop_assert!(holds(&rate, &summed), "{rate:?}");
+            prop_assert!(rate.width() <= 1e-9, "{rate:?}");
+        }
+        if p.vocab() > 1 {
+            let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+            prop_assert!(holds(&rates.spechub(), &exact(&SpecHub::new(&star).unwrap())));
+        }
         for problem in all_problems(&p, &q, &other, drafts) {
             let naive = Naive::new(&problem);
             let (value, error, _) = naive.formula();

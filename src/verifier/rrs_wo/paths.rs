@@ -14,6 +14,8 @@
 //! bounds for everything that follows from it.
 
 use crate::distribution::TwoFloat;
+use crate::verifier::curve::Curve;
+use std::sync::OnceLock;
 
 /// Allowance for rounding in either direction. Values are in [0, 1], every M is
 /// within a few epsilon of its value, errors of M are never amplified (M has slope
@@ -21,70 +23,11 @@ use crate::distribution::TwoFloat;
 /// run pairwise down a tree of at most 24 levels.
 const ROUNDING: f64 = 1e-12;
 
-/// M(L) = sum of (p - L q)+ for any L: tokens by falling p/q with prefix sums.
-#[derive(Debug)]
-struct Curve {
-    ratios: Vec<f64>,
-    /// Entry k: sums over the k tokens of the largest ratio.
-    target: Vec<f64>,
-    draft: Vec<f64>,
-    /// Mass of p where q = 0.
-    unreachable: f64,
-}
-
-impl Curve {
-    fn new(target: &[f64], draft: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
-        let ratio = |i: usize| target[i] / draft[i];
-        order.sort_by(|&a, &b| ratio(b).total_cmp(&ratio(a)));
-        let mut unreachable = TwoFloat::ZERO;
-        for (p, q) in target.iter().zip(draft) {
-            if *q <= 0.0 {
-                unreachable += *p;
-            }
-        }
-        let (mut p_sum, mut q_sum) = (unreachable, TwoFloat::ZERO);
-        let mut curve = Self {
-            ratios: Vec::with_capacity(order.len()),
-            target: vec![p_sum.value()],
-            draft: vec![0.0],
-            unreachable: unreachable.value(),
-        };
-        for i in order {
-            p_sum += target[i];
-            q_sum += draft[i];
-            curve.ratios.push(ratio(i));
-            curve.target.push(p_sum.value());
-            curve.draft.push(q_sum.value());
-        }
-        curve
-    }
-
-    fn at(&self, factor: f64) -> f64 {
-        if !factor.is_finite() {
-            return self.unreachable;
-        }
-        let count = self.ratios.partition_point(|&ratio| ratio > factor);
-        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
-    }
-}
-
-impl Curve {
-    /// The line that touches M at `touch`, at `factor`: M is convex, so this is
-    /// a lower bound.
-    fn tangent(&self, touch: f64, factor: f64) -> f64 {
-        if !touch.is_finite() || !factor.is_finite() {
-            return self.unreachable;
-        }
-        let count = self.ratios.partition_point(|&ratio| ratio > touch);
-        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
-    }
-}
-
-/// One level of the tree: nodes of 2^height tokens, each sorted by rising p/q,
-/// with prefix sums that start anew at each node.
+/// A group of tokens, sorted by rising p/q, with prefix sums.
 #[derive(Debug, Default)]
-struct Level {
+struct Node {
+    /// Places by falling q.
+    order: Vec<u32>,
     ratios: Vec<f64>,
     /// Sums of p, q, p q and q^2.
     target: Vec<f64>,
@@ -93,14 +36,43 @@ struct Level {
     square: Vec<f64>,
 }
 
-/// The tree and the curve of one (p, q).
+impl Node {
+    fn new(order: Vec<u32>, target: &[f64], draft: &[f64]) -> Self {
+        let room = || Vec::with_capacity(order.len());
+        let mut node = Self {
+            ratios: room(),
+            target: room(),
+            draft: room(),
+            mixed: room(),
+            square: room(),
+            order: Vec::new(),
+        };
+        let mut sums = [TwoFloat::ZERO; 4];
+        for &i in &order {
+            let (p, q) = (target[i as usize], draft[i as usize]);
+            for (sum, term) in sums.iter_mut().zip([p, q, p * q, q * q]) {
+                *sum += term;
+            }
+            node.ratios.push(p / q);
+            node.target.push(sums[0].value());
+            node.draft.push(sums[1].value());
+            node.mixed.push(sums[2].value());
+            node.square.push(sums[3].value());
+        }
+        node.order = order;
+        node
+    }
+}
+
+/// The tree of one (p, q). A node is built when it is first asked for: groups of light
+/// tokens are hardly ever divided, and most of the tree is never seen.
 #[derive(Debug)]
 pub(super) struct RejectedPaths {
-    curve: Curve,
     /// p and q of the support by falling q.
     target: Vec<f64>,
     draft: Vec<f64>,
-    levels: Vec<Level>,
+    /// By height, from the leaves' parents up.
+    levels: Vec<Vec<OnceLock<Box<Node>>>>,
 }
 
 /// Bounds.
@@ -145,6 +117,7 @@ struct Removed {
 
 struct Search<'a> {
     paths: &'a RejectedPaths,
+    curve: &'a Curve,
     threshold: f64,
     work: u64,
     work_limit: u64,
@@ -171,54 +144,43 @@ struct Step {
 impl RejectedPaths {
     pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
-        order.sort_by(|&a, &b| draft[b].total_cmp(&draft[a]).then(a.cmp(&b)));
-        let curve = Curve::new(target, draft);
-        let target: Vec<f64> = order.iter().map(|&i| target[i]).collect();
-        let draft: Vec<f64> = order.iter().map(|&i| draft[i]).collect();
-        let mut paths = Self {
-            curve,
-            target,
-            draft,
-            levels: Vec::new(),
-        };
-        paths.grow();
-        paths
-    }
-
-    /// Builds the levels by merging pairs of nodes.
-    fn grow(&mut self) {
-        let size = self.draft.len();
-        let ratio = |i: u32| self.target[i as usize] / self.draft[i as usize];
-        let mut order: Vec<u32> = (0..size).map(crate::scheme::token_id).collect();
-        let mut width = 1;
-        loop {
-            let mut level = Level::default();
-            for node in order.chunks_mut(width) {
-                node.sort_by(|&a, &b| ratio(a).total_cmp(&ratio(b)));
-                let mut sums = [TwoFloat::ZERO; 4];
-                for &i in node.iter() {
-                    let (p, q) = (self.target[i as usize], self.draft[i as usize]);
-                    for (sum, term) in sums.iter_mut().zip([p, q, p * q, q * q]) {
-                        *sum += term;
-                    }
-                    level.ratios.push(ratio(i));
-                    level.target.push(sums[0].value());
-                    level.draft.push(sums[1].value());
-                    level.mixed.push(sums[2].value());
-                    level.square.push(sums[3].value());
-                }
-            }
-            self.levels.push(level);
-            if width >= size {
-                return;
-            }
-            width *= 2;
+        order.sort_unstable_by(|&a, &b| draft[b].total_cmp(&draft[a]).then(a.cmp(&b)));
+        let mut levels = Vec::new();
+        let mut nodes = order.len();
+        while nodes > 1 {
+            nodes = nodes.div_ceil(2);
+            levels.push(std::iter::repeat_with(OnceLock::new).take(nodes).collect());
+        }
+        Self {
+            target: order.iter().map(|&i| target[i]).collect(),
+            draft: order.iter().map(|&i| draft[i]).collect(),
+            levels,
         }
     }
 
-    /// M(L).
-    pub(super) fn residual_mass(&self, factor: f64) -> f64 {
-        self.curve.at(factor)
+    /// Height of the root.
+    fn top(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// A node of height 1 or more. O(tokens of its parent) the first time, O(V log V) for
+    /// the root.
+    fn tree_node(&self, height: usize, index: usize) -> &Node {
+        self.levels[height - 1][index].get_or_init(|| {
+            let start = index << height;
+            let end = ((index + 1) << height).min(self.draft.len());
+            let order: Vec<u32> = if height == self.top() {
+                let ratio = |i: u32| self.target[i as usize] / self.draft[i as usize];
+                let mut order: Vec<u32> = (start..end).map(crate::scheme::token_id).collect();
+                order.sort_by(|&a, &b| ratio(a).total_cmp(&ratio(b)));
+                order
+            } else {
+                let parent = self.tree_node(height + 1, index / 2);
+                let held = |i: &u32| (start..end).contains(&(*i as usize));
+                parent.order.iter().copied().filter(held).collect()
+            };
+            Box::new(Node::new(order, &self.target, &self.draft))
+        })
     }
 
     /// Bounds on the probability that `draws` drafts are all rejected, at most
@@ -226,7 +188,13 @@ impl RejectedPaths {
     ///
     /// The threshold is the largest uncertainty that a single group of paths may
     /// contribute; it is lowered until the sum of them is narrow enough.
-    pub(super) fn all_rejected(&self, draws: usize, width: f64, work_limit: u64) -> (f64, f64) {
+    pub(super) fn all_rejected(
+        &self,
+        curve: &Curve,
+        draws: usize,
+        width: f64,
+        work_limit: u64,
+    ) -> (f64, f64) {
         let mut best = (0.0f64, 1.0f64);
         let mut threshold = if draws <= 2 {
             // Every token by itself is affordable.
@@ -238,16 +206,14 @@ impl RejectedPaths {
         loop {
             let mut search = Search {
                 paths: self,
+                curve,
                 threshold,
                 work: 0,
                 work_limit: left,
                 removed: Vec::with_capacity(draws),
             };
-            let mass = self.curve.at(0.0);
-            let mut all = TwoFloat::ZERO;
-            for &q in &self.draft {
-                all += q;
-            }
+            let mass = curve.at(0.0);
+            let all = curve.total;
             let start = State {
                 factor: Interval::NOTHING,
                 rest_low: all,
@@ -273,7 +239,7 @@ impl RejectedPaths {
     }
 
     /// Sums of g_i and of g_i q_i over a node in one state, nothing excluded.
-    fn weight(&self, height: usize, start: usize, end: usize, factor: f64, offer: f64) -> Weight {
+    fn weight(&self, height: usize, index: usize, factor: f64, offer: f64) -> Weight {
         if offer <= 0.0 {
             return Weight::default();
         }
@@ -285,28 +251,28 @@ impl RejectedPaths {
         }
         let next = factor + offer;
         if height == 0 {
-            let (p, q) = (self.target[start], self.draft[start]);
+            let (p, q) = (self.target[index], self.draft[index]);
             let mass = (offer * q - (p - factor * q).max(0.0)).max(0.0);
             return Weight {
                 mass,
                 moment: mass * q,
             };
         }
-        let level = &self.levels[height];
-        let ratios = &level.ratios[start..end];
+        let node = self.tree_node(height, index);
+        let ratios = &node.ratios;
         let below = ratios.partition_point(|&ratio| ratio <= factor);
         let between = below + ratios[below..].partition_point(|&ratio| ratio <= next);
         let split = |sums: &[f64]| {
             let up_to = |count: usize| match count {
                 0 => 0.0,
-                _ => sums[start + count - 1],
+                _ => sums[count - 1],
             };
             (up_to(below), up_to(between) - up_to(below))
         };
-        let (q_below, q_between) = split(&level.draft);
-        let (_, p_between) = split(&level.target);
-        let (square_below, square_between) = split(&level.square);
-        let (_, mixed_between) = split(&level.mixed);
+        let (q_below, q_between) = split(&node.draft);
+        let (_, p_between) = split(&node.target);
+        let (square_below, square_between) = split(&node.square);
+        let (_, mixed_between) = split(&node.mixed);
         Weight {
             mass: offer * q_below + (next * q_between - p_between).max(0.0),
             moment: offer * square_below + (next * square_between - mixed_between).max(0.0),
@@ -347,8 +313,8 @@ impl Search<'_> {
         };
         let factor = state.factor.plus(offer);
         let mass = Interval {
-            low: self.paths.curve.at(factor.high),
-            high: self.paths.curve.at(factor.low),
+            low: self.curve.at(factor.high),
+            high: self.curve.at(factor.low),
         };
         let first = quotient(mass, state.mass);
         if draws == 1 {
@@ -369,7 +335,7 @@ impl Search<'_> {
             weight,
             centre: self.centre(factor.low, mass.high, rest_high, draws - 1),
         };
-        let top = self.paths.levels.len() - 1;
+        let top = self.paths.top();
         // The weights g_i sum to M(L'), so sum of g_i P_i is
         // centre M(L') + sum of g_i (P_i - centre): uncertain weights then count
         // with what P_i differs from the centre, and not with all of P_i.
@@ -390,7 +356,7 @@ impl Search<'_> {
         let (mut at, mut left) = (factor, mass);
         for _ in 0..draws {
             at += left / rest;
-            left = self.paths.curve.at(at);
+            left = self.curve.at(at);
         }
         if mass > 0.0 && left.is_finite() {
             (left / mass).clamp(0.0, 1.0)
@@ -410,7 +376,7 @@ impl Search<'_> {
         smallest: f64,
         largest: f64,
     ) -> Interval {
-        let curve = &self.paths.curve;
+        let curve = self.curve;
         let (low_weight, high_weight) = held;
         let mean = |moment: f64, mass: f64, otherwise: f64| {
             let mean = moment / mass;
@@ -469,8 +435,8 @@ impl Search<'_> {
         self.work += 1;
         let (largest, smallest) = (paths.draft[start], paths.draft[end - 1]);
         let state = &step.state;
-        let mut low = paths.weight(height, start, end, state.factor.low, step.offer.low);
-        let mut high = paths.weight(height, start, end, state.factor.high, step.offer.high);
+        let mut low = paths.weight(height, index, state.factor.low, step.offer.low);
+        let mut high = paths.weight(height, index, state.factor.high, step.offer.high);
         let mut indivisible = height == 0;
         for removed in &self.removed {
             if removed.end <= start || end <= removed.start {

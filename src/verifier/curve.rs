@@ -1,0 +1,145 @@
+//! Mass of the residual as a function of how much of q was taken: what rejection
+//! sampling and k-seq need of a (p, q), in O(log V) a question.
+
+use crate::distribution::TwoFloat;
+use crate::scheme::token_id;
+
+/// M(L) = sum of (p - L q)+ for any L: tokens by falling p/q with prefix sums.
+///
+/// Prefix sums are rounded once, so M(L) is within 2 epsilon (1 + L).
+#[derive(Debug)]
+pub(super) struct Curve {
+    pub(super) ratios: Vec<f64>,
+    /// Entry k: sums over the k tokens of the largest ratio.
+    pub(super) target: Vec<f64>,
+    pub(super) draft: Vec<f64>,
+    /// Mass of p where q = 0.
+    pub(super) unreachable: f64,
+    /// The tokens in that order, and their q.
+    pub(super) tokens: Vec<u32>,
+    pub(super) masses: Vec<f64>,
+    /// Sum of q, in two words.
+    pub(super) total: TwoFloat,
+}
+
+impl Curve {
+    pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
+        let mut order: Vec<(f64, usize)> = (0..draft.len())
+            .filter(|&i| draft[i] > 0.0)
+            .map(|i| (target[i] / draft[i], i))
+            .collect();
+        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut unreachable = TwoFloat::ZERO;
+        for (p, q) in target.iter().zip(draft) {
+            if *q <= 0.0 {
+                unreachable += *p;
+            }
+        }
+        let (mut p_sum, mut q_sum) = (unreachable, TwoFloat::ZERO);
+        let mut curve = Self {
+            ratios: Vec::with_capacity(order.len()),
+            target: vec![p_sum.value()],
+            draft: vec![0.0],
+            unreachable: unreachable.value(),
+            tokens: Vec::with_capacity(order.len()),
+            masses: Vec::with_capacity(order.len()),
+            total: TwoFloat::ZERO,
+        };
+        for (ratio, i) in order {
+            p_sum += target[i];
+            q_sum += draft[i];
+            curve.ratios.push(ratio);
+            curve.tokens.push(token_id(i));
+            curve.target.push(p_sum.value());
+            curve.draft.push(q_sum.value());
+            curve.masses.push(draft[i]);
+        }
+        curve.total = q_sum;
+        curve
+    }
+
+    pub(super) fn at(&self, factor: f64) -> f64 {
+        if !factor.is_finite() {
+            return self.unreachable;
+        }
+        let count = self.ratios.partition_point(|&ratio| ratio > factor);
+        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
+    }
+
+    /// The line that touches M at `touch`, at `factor`: M is convex, so this is
+    /// a lower bound.
+    pub(super) fn tangent(&self, touch: f64, factor: f64) -> f64 {
+        if !touch.is_finite() || !factor.is_finite() {
+            return self.unreachable;
+        }
+        let count = self.ratios.partition_point(|&ratio| ratio > touch);
+        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
+    }
+
+    /// The probability that `draws` i.i.d. drafts are all rejected by recursive
+    /// rejection sampling: L_(k+1) = L_k + M(L_k), from L_0 = 0.
+    pub(super) fn all_rejected(&self, draws: usize) -> f64 {
+        let (mut factor, mut left) = (0.0, 1.0);
+        for _ in 0..draws {
+            factor += left;
+            left = self.at(factor);
+        }
+        left
+    }
+
+    /// The same of two sequential draws without replacement, rejected by recursive
+    /// rejection sampling without replacement: with s = 1 in total and L = 1 after the
+    /// first, the sum over tokens of (q - p)+ M(1 + M(1)/(1-q))/M(1). O(V log V).
+    pub(super) fn two_sequential_rejected(&self, target: &[f64], draft: &[f64]) -> f64 {
+        let total = self.total.value();
+        let first = self.at(0.0) / total;
+        let mass = self.at(first);
+        if mass <= 0.0 {
+            return 0.0;
+        }
+        let below = self.ratios.partition_point(|&ratio| ratio > first);
+        let mut sum = TwoFloat::ZERO;
+        for &token in &self.tokens[below..] {
+            let (p, q) = (target[token as usize], draft[token as usize]);
+            let rest = (self.total - TwoFloat::from(q)).value();
+            let left = if rest > 0.0 {
+                self.at(first + mass / rest)
+            } else {
+                self.unreachable
+            };
+            sum += (first * q - p).max(0.0) * left;
+        }
+        (sum.value() / mass).clamp(0.0, mass)
+    }
+
+    /// The root rho* of k-seq for `drafts` drafts, and what k-seq accepts there: the
+    /// crossing of C(rho) = sum of min(p, rho q), which rises, and of
+    /// 1 - (1 - C/rho)^n, which falls.
+    pub(super) fn k_seq(&self, drafts: usize) -> (f64, f64) {
+        let covered = |factor: f64| (self.target_total() - self.at(factor)).clamp(0.0, 1.0);
+        let accepted = |factor: f64| {
+            let one_draft = (covered(factor) / factor).min(1.0);
+            -(drafts as f64 * (-one_draft).ln_1p()).exp_m1()
+        };
+        let (mut low, mut high) = (1.0, drafts as f64);
+        while low < high {
+            let middle = low.midpoint(high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            if covered(middle) >= accepted(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        // At the least factor both may pass already.
+        let root = if covered(low) >= accepted(low) { low } else { high };
+        (root, accepted(root))
+    }
+
+    /// Sum of p.
+    fn target_total(&self) -> f64 {
+        self.target.last().copied().unwrap_or(self.unreachable)
+    }
+}
