@@ -5,9 +5,12 @@ use super::{Common, Format, Verdict};
 use crate::gap::{self, GapError, GapReport, Settings};
 use crate::log::Log;
 use crate::report;
+use crate::scheme::SchemeName;
+use crate::verifier::VerifierName;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Arguments of `specgap gap`.
@@ -48,6 +51,12 @@ pub struct MeasureArgs {
         default_value = "0.7,1.0"
     )]
     temperature: Vec<f64>,
+    /// Draft schemes whose optima and verifiers are measured; all if not given.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = scheme)]
+    schemes: Vec<SchemeName>,
+    /// Verifiers that are measured; all if not given.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = VerifierName::from_str)]
+    verifiers: Vec<VerifierName>,
     /// Length L of the blocks whose bounds are estimated from sampled text.
     #[arg(long, value_name = "L", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=64))]
     block_length: u16,
@@ -55,6 +64,16 @@ pub struct MeasureArgs {
     /// differs from run to run.
     #[arg(long)]
     timing: bool,
+}
+
+fn scheme(name: &str) -> Result<SchemeName, String> {
+    Settings::SCHEMES
+        .into_iter()
+        .find(|scheme| scheme.as_str() == name)
+        .ok_or_else(|| {
+            let known: Vec<&str> = Settings::SCHEMES.iter().map(|s| s.as_str()).collect();
+            format!("unknown scheme; one of {}", known.join(", "))
+        })
 }
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
@@ -91,6 +110,15 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     Ok(verdict)
 }
 
+/// ` --name a,b`, or nothing.
+fn option<'a>(name: &str, values: impl Iterator<Item = &'a str>) -> String {
+    let values: Vec<&str> = values.collect();
+    if values.is_empty() {
+        return String::new();
+    }
+    format!(" --{name} {}", values.join(","))
+}
+
 /// Measures logs, with a progress bar and a line on how long it took.
 pub(super) fn measure(
     logs: &[Log],
@@ -102,9 +130,15 @@ pub(super) fn measure(
     let mut settings = Settings::new(&args.temperature, &args.drafts, common.seed)?;
     settings.block_length = usize::from(args.block_length);
     settings.timing = args.timing;
+    if !args.schemes.is_empty() {
+        settings.schemes.clone_from(&args.schemes);
+    }
+    if !args.verifiers.is_empty() {
+        settings.verifiers.clone_from(&args.verifiers);
+    }
     let list = |values: Vec<String>| values.join(",");
     let command = format!(
-        "{command} --drafts {} --temperature {}{}{}{}",
+        "{command} --drafts {} --temperature {}{}{}{}{}{}",
         list(settings.drafts.iter().map(ToString::to_string).collect()),
         list(
             settings
@@ -113,6 +147,8 @@ pub(super) fn measure(
                 .map(|t| format!("{t:?}"))
                 .collect()
         ),
+        option("schemes", args.schemes.iter().map(|s| s.as_str())),
+        option("verifiers", args.verifiers.iter().map(|v| v.as_str())),
         if settings.block_length == 5 {
             String::new()
         } else {

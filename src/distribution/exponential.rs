@@ -22,7 +22,7 @@ const ROUNDER: f64 = 6_755_399_441_055_744.0;
 ///
 /// No branch and no table: a loop over it runs in vector registers.
 #[inline(always)]
-pub(super) fn exp_nonpositive(x: f64) -> f64 {
+pub(crate) fn exp_nonpositive(x: f64) -> f64 {
     // Not f64::max, whose care for NaN costs a comparison.
     let bounded = if x > LOWEST { x } else { LOWEST };
     let shifted = bounded * LOG2_E + ROUNDER;

@@ -12,6 +12,7 @@ mod logits;
 mod rational;
 mod sum;
 
+pub(crate) use exponential::exp_nonpositive;
 pub use logits::Softmax;
 pub(crate) use rational::integer_weights;
 pub use rational::{

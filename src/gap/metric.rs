@@ -40,6 +40,7 @@ const RRS: Rule = (SchemeName::WithReplacement, VerifierName::Rrs);
 const K_SEQ: Rule = (SchemeName::WithReplacement, VerifierName::KSeq);
 const RRS_WO: Rule = (SchemeName::WithoutReplacement, VerifierName::RrsWo);
 const GREEDY: Rule = (SchemeName::Greedy, VerifierName::Greedy);
+const OPTIMAL: Rule = (SchemeName::WithReplacement, VerifierName::Optimal);
 const SPECHUB: Rule = (SchemeName::Hub, VerifierName::SpecHub);
 
 /// A place in the list of settings' temperatures, and n.
@@ -99,7 +100,7 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
                 temperature,
                 drafts,
             };
-            for scheme in SCHEMES.into_iter().filter(|&s| fits(s, drafts)) {
+            for scheme in settings.optima(drafts) {
                 all.push(Metric::Optimum { place, scheme });
             }
             for rule in settings.rules(drafts) {
@@ -107,10 +108,7 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
                 all.push(Metric::Gap { place, rule });
             }
             for (first, second) in PAIRS {
-                if [first, second]
-                    .iter()
-                    .all(|rule| settings.rules(drafts).any(|r| r == *rule))
-                {
+                if settings.has(drafts, first) && settings.has(drafts, second) {
                     all.push(Metric::Difference {
                         place,
                         first,
@@ -118,11 +116,16 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
                     });
                 }
             }
-            all.push(Metric::FormulaError { place });
-            all.push(Metric::PlanError { place });
-            all.push(Metric::PlanSteps { place });
-            if settings.timing {
-                all.push(Metric::PlanSeconds { place });
+            let known = |scheme| settings.schemes.contains(&scheme);
+            if known(SchemeName::DistinctConditioned) && known(SchemeName::WithoutReplacement) {
+                all.push(Metric::FormulaError { place });
+            }
+            if settings.has(drafts, OPTIMAL) {
+                all.push(Metric::PlanError { place });
+                all.push(Metric::PlanSteps { place });
+                if settings.timing {
+                    all.push(Metric::PlanSeconds { place });
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! All rates of one position.
 
-use super::metric::{Metric, Place, SCHEMES, fits};
+use super::metric::{Metric, Place};
 use super::{GapError, Settings};
 use crate::distribution::{Draft, Softmax, Target, compensated_sum};
 use crate::log::{Log, Row, RowKind};
@@ -161,7 +161,7 @@ pub(super) fn evaluate(
                 temperature,
                 drafts,
             };
-            for scheme in SCHEMES.into_iter().filter(|&s| fits(s, drafts)) {
+            for scheme in settings.optima(drafts) {
                 let scanned = |rate: crate::enclosure::Enclosure| {
                     Value::between(rate.value, rate.lower, rate.upper)
                 };
@@ -233,8 +233,8 @@ pub(super) fn evaluate(
                             _ => problem(&p, Hub::new(q.clone())),
                         }
                         .map_err(&refused)?;
-                        let rule = verifier(name, &problem)
-                            .map_err(|error| refused(error.to_string()))?;
+                        let rule =
+                            verifier(name, &problem).map_err(|error| refused(error.to_string()))?;
                         rule.acceptance().membership
                     }
                 };

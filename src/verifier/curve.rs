@@ -134,7 +134,11 @@ impl Curve {
             }
         }
         // At the least factor both may pass already.
-        let root = if covered(low) >= accepted(low) { low } else { high };
+        let root = if covered(low) >= accepted(low) {
+            low
+        } else {
+            high
+        };
         (root, accepted(root))
     }
 

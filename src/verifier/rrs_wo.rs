@@ -219,8 +219,7 @@ impl RrsWo {
     /// Lower and upper bound on the rate, as narrow as `settings.width` if the
     /// work limit permits.
     pub fn enclosure(&self, settings: &RrsWoSettings) -> (f64, f64) {
-        self.rejections()
-            .enclosure(self.problem.drafts(), settings)
+        self.rejections().enclosure(self.problem.drafts(), settings)
     }
 
     /// The rate by simulation of rejected paths, with an empirical Bernstein

@@ -28,6 +28,7 @@
 //! rest of the chain adds nothing.
 
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
+use crate::distribution::exp_nonpositive;
 use crate::scheme::log_time_step;
 
 /// Power sums kept of a class.
@@ -383,7 +384,7 @@ impl Counts {
     #[inline(always)]
     fn token(&mut self, exponent: f64) {
         let (waits, rings) = if exponent > EXPANSION_LIMIT {
-            let waits = (-exponent).exp();
+            let waits = exp_nonpositive(-exponent);
             (waits, 1.0 - waits)
         } else {
             let rings = -(-exponent).exp_m1();
@@ -394,10 +395,10 @@ impl Counts {
             counts[k] = counts[k] * waits + counts[k - 1] * rings;
         }
         counts[0] *= waits;
-        // A product, a sum, and the two of `waits`. (Its exponent and the few bits
+        // A product, a sum, and the three of `waits`. (Its exponent and the few bits
         // that `rings` lost count once a path: exponents add up to what matters, and
         // a path rings fewer than n times.)
-        self.operations += 4.0;
+        self.operations += 5.0;
     }
 
     /// All clocks of a class: prod (1 + z r_i) = exp(sum (-1)^{k-1} R_k z^k / k) with
@@ -405,11 +406,9 @@ impl Counts {
     fn class(&mut self, class: &Class, time: f64) {
         let z = class.largest * time;
         // Terms beyond this are below 1e-18 of the first.
-        let terms = if z < 1e-18 {
-            1
-        } else {
-            ((-41.5 / z.ln()).ceil() as usize + 1).clamp(1, POWERS)
-        };
+        // z < 2^-octaves, and 2^-60 < 1e-18.
+        let octaves = 1022usize.saturating_sub((z.to_bits() >> 52) as usize);
+        let terms = (60 / octaves.max(1) + 2).min(POWERS);
         let mut powers = [0.0; POWERS];
         let mut power = 1.0;
         for (slot, &sum) in powers.iter_mut().zip(&class.sums).take(terms) {

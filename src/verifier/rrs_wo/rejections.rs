@@ -144,7 +144,9 @@ impl Rejections {
         }
         let reliable = self.reliable_draws(drafts);
         let (lower, upper) = if reliable == 2 {
-            let rejected = self.curve.two_sequential_rejected(&self.target, &self.draft);
+            let rejected = self
+                .curve
+                .two_sequential_rejected(&self.target, &self.draft);
             (rejected - PAIR_ROUNDING, rejected + PAIR_ROUNDING)
         } else {
             let (width, limit) = (settings.width, settings.work_limit);

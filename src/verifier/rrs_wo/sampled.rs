@@ -183,7 +183,12 @@ mod tests {
         let mut order: Vec<usize> = (0..5).collect();
         order.sort_by(|&a, &b| (target[b] / draft[b]).total_cmp(&(target[a] / draft[a])));
         let mut rng = ChaCha8Rng::seed_from_u64(5);
-        for (holes, factor) in [(vec![], 0.0), (vec![4], 1.0), (vec![], 1.05), (vec![3, 4], 1.3)] {
+        for (holes, factor) in [
+            (vec![], 0.0),
+            (vec![4], 1.0),
+            (vec![], 1.05),
+            (vec![3, 4], 1.3),
+        ] {
             let rest: f64 = 1.0 - holes.iter().map(|&k: &usize| draft[order[k]]).sum::<f64>();
             let offer = curve.at(factor) / rest;
             let weights: Vec<f64> = (0..5)
@@ -195,7 +200,10 @@ mod tests {
                 .collect();
             let total: f64 = weights.iter().sum();
             // They sum to what the residual is left with.
-            assert!((total - curve.at(factor + offer)).abs() < 1e-15, "{holes:?}");
+            assert!(
+                (total - curve.at(factor + offer)).abs() < 1e-15,
+                "{holes:?}"
+            );
             let mut sampler = PathSampler::new(&curve);
             sampler.holes.clone_from(&holes);
             let runs = 40_000;

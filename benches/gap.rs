@@ -1,0 +1,192 @@
+//! Throughput of `specgap gap` against the least that any report must do: read the
+//! rows, and turn them into p and q by one softmax each.
+//!
+//!     cargo bench --bench gap                         a generated log of full f16 rows
+//!     cargo bench --bench gap -- LOG...               logs of one's own
+//!     cargo bench --bench gap -- --threads 1 LOG
+//!
+//! Every line is one run over all positions on the same threads: positions a second,
+//! and the limit's time as a share of the run's. The limit comes first, so that peak
+//! memory, which only grows, can be told apart.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+use specgap::distribution::Softmax;
+use specgap::gap::{Settings, measure};
+use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
+use specgap::scheme::SchemeName;
+use specgap::verifier::VerifierName;
+use std::error::Error;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const VOCAB: usize = 49_152;
+const GENERATED: usize = 128;
+const DRAFTS: [usize; 3] = [2, 3, 4];
+
+/// Peak resident memory in MiB; Linux says it.
+fn peak() -> String {
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+            let kibibytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+            Some(format!("{:.0} MiB", kibibytes / 1024.0))
+        })
+        .unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Full rows, Zipf-like with noise that p and q share and noise that they do not.
+fn generate(path: &Path) -> Result<(), Box<dyn Error>> {
+    let mut random = ChaCha8Rng::seed_from_u64(4);
+    let mut noise = || (0..12).map(|_| random.random::<f32>()).sum::<f32>() - 6.0;
+    let mut writer = LogWriter::create(path, Metadata::default(), Layout::new(VOCAB))?;
+    let (mut target, mut draft) = (vec![0.0f32; VOCAB], vec![0.0f32; VOCAB]);
+    for n in 0..GENERATED {
+        for (rank, (p, q)) in target.iter_mut().zip(&mut draft).enumerate() {
+            let shared = -1.6 * ((rank + 1) as f32).ln() + noise();
+            (*p, *q) = (shared + 0.4 * noise(), shared + 0.6 * noise());
+        }
+        writer.append(&Position {
+            prompt_id: (n / 16) as i64,
+            position: (n % 16) as i64,
+            token: 0,
+            target: &target,
+            draft: &draft,
+        })?;
+    }
+    Ok(writer.commit()?)
+}
+
+/// Reads every row and takes its softmax once, for target and draft.
+fn limit(logs: &[Log], temperature: f64) -> Result<(), Box<dyn Error>> {
+    let rule = Softmax {
+        temperature,
+        ..Softmax::default()
+    };
+    for log in logs {
+        let spans = log.spans(8);
+        spans
+            .par_iter()
+            .map_init(
+                || (Row::default(), Vec::new()),
+                |(row, out), span| {
+                    let chunk = log.chunk(span).map_err(|error| error.to_string())?;
+                    for position in chunk.positions() {
+                        chunk
+                            .read(position, row)
+                            .map_err(|error| error.to_string())?;
+                        for logits in [&row.target, &row.draft] {
+                            rule.fill(logits, out).map_err(|error| error.to_string())?;
+                            black_box(&out);
+                        }
+                    }
+                    Ok::<(), String>(())
+                },
+            )
+            .collect::<Result<(), String>>()?;
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (mut threads, mut paths) = (0, Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // Cargo adds it.
+            "--bench" => {}
+            "--threads" => threads = arguments.next().ok_or("--threads N")?.parse()?,
+            _ => paths.push(PathBuf::from(argument)),
+        }
+    }
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()?;
+    let scratch = std::env::temp_dir().join(format!("specgap-bench-gap-{}", std::process::id()));
+    if paths.is_empty() {
+        generate(&scratch)?;
+        paths.push(scratch.clone());
+    }
+    let logs = paths
+        .iter()
+        .map(|path| Log::open(path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let positions: usize = logs.iter().map(Log::positions).sum();
+    println!(
+        "{positions} positions, V = {}, {} tokens a row, T = 1, n = {DRAFTS:?}, {} threads",
+        logs[0].vocabulary(),
+        logs[0].listed(),
+        rayon::current_num_threads()
+    );
+    println!(
+        "| what | s | positions/s | share of the limit | ms a position and thread | peak memory so far |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- |");
+    let mut least = f64::INFINITY;
+    let mut line = |what: &str, run: &mut dyn FnMut() -> Result<(), Box<dyn Error>>| {
+        let start = Instant::now();
+        run()?;
+        let seconds = start.elapsed().as_secs_f64();
+        least = least.min(seconds);
+        println!(
+            "| {what} | {seconds:.3} | {:.1} | {:.1}% | {:.2} | {} |",
+            positions as f64 / seconds,
+            100.0 * least / seconds,
+            1e3 * seconds * rayon::current_num_threads() as f64 / positions as f64,
+            peak()
+        );
+        Ok::<(), Box<dyn Error>>(())
+    };
+    // The first pass also warms the page cache.
+    limit(&logs, 1.0)?;
+    line("reading and one softmax each", &mut || limit(&logs, 1.0))?;
+    let iid = [SchemeName::WithReplacement];
+    let closed = [
+        SchemeName::WithReplacement,
+        SchemeName::DistinctConditioned,
+        SchemeName::Greedy,
+        SchemeName::Hub,
+    ];
+    let rules = [
+        VerifierName::Rrs,
+        VerifierName::KSeq,
+        VerifierName::Greedy,
+        VerifierName::SpecHub,
+    ];
+    let all = VerifierName::ALL;
+    let optimal = [VerifierName::Optimal];
+    let sequential = [SchemeName::WithoutReplacement];
+    let parts: [(&str, &[SchemeName], &[VerifierName]); 6] = [
+        ("alpha* with replacement", &iid, &[]),
+        ("alpha* of all schemes but sequential draws", &closed, &[]),
+        ("the same with rrs, k-seq, greedy, spechub", &closed, &rules),
+        (
+            "sequential draws: alpha* and rrs-wo",
+            &sequential,
+            &[VerifierName::RrsWo],
+        ),
+        (
+            "with replacement: alpha* and the optimal plan",
+            &iid,
+            &optimal,
+        ),
+        ("everything", &Settings::SCHEMES, &all),
+    ];
+    for (what, schemes, verifiers) in parts {
+        let mut settings = Settings::new(&[1.0], &DRAFTS, 0)?;
+        settings.schemes = schemes.to_vec();
+        settings.verifiers = verifiers.to_vec();
+        line(what, &mut || {
+            measure(&logs, &settings, "", &|_| {})?;
+            Ok(())
+        })?;
+    }
+    drop(logs);
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    Ok(())
+}
