@@ -257,11 +257,17 @@ impl From<f64> for Wide {
 /// assert_eq!(compensated_sum([0.1; 10]), 1.0);
 /// ```
 pub fn compensated_sum(terms: impl IntoIterator<Item = f64>) -> f64 {
-    let mut sum = TwoFloat::ZERO;
-    for term in terms {
-        sum += term;
+    // Several sums at a time: an addition need not wait for the one before.
+    let mut lanes = [TwoFloat::ZERO; 4];
+    let mut terms = terms.into_iter().fuse();
+    while let Some(first) = terms.next() {
+        lanes[0] += first;
+        for lane in &mut lanes[1..] {
+            *lane += terms.next().unwrap_or(0.0);
+        }
     }
-    sum.value()
+    let [a, b, c, d] = lanes;
+    ((a + b) + (c + d)).value()
 }
 
 #[cfg(test)]
