@@ -268,7 +268,7 @@ pub fn measure(
         positions,
         clusters: clusters.len(),
         cluster_unit: if by_prompt { "prompt" } else { "position" }.to_owned(),
-        definitions: definitions(settings),
+        definitions: definitions(settings.block_length),
         overlap: summary.overlap(),
         cells: summary.cells(),
         comparisons: summary.comparisons(),
@@ -683,7 +683,8 @@ impl StripBuilder {
 }
 
 /// What the report's words mean.
-fn definitions(settings: &Settings) -> BTreeMap<String, String> {
+/// What the words of a report mean, for blocks of some length.
+pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = [
         (
             "position",
@@ -771,10 +772,9 @@ fn definitions(settings: &Settings) -> BTreeMap<String, String> {
     all.insert(
         "block-optimum".to_owned(),
         format!(
-            "expected number of the {} tokens of one drafted block that the best block verifier \
-             accepts, the corrected or bonus token not counted: sum over t of E min(1, q/p of the \
-             first t tokens) over text sampled from the target",
-            settings.block_length
+            "expected number of the {block_length} tokens of one drafted block that the best block \
+             verifier accepts, the corrected or bonus token not counted: sum over t of E min(1, q/p \
+             of the first t tokens) over text sampled from the target"
         ),
     );
     all.insert(
