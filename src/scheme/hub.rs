@@ -2,9 +2,10 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Greedy, Mass, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Greedy, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, ratio};
+use crate::number::Number;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
 /// id), the pair (x, a) has probability q(x) for x != a, and the pair (a, x)
@@ -104,7 +105,7 @@ impl DraftScheme for Hub {
             .filter(|&token| token != self.hub)
             .collect();
         if others.is_empty() {
-            visit(&[hub], &Rational::one_mass());
+            visit(&[hub], &Rational::one());
         }
         for token in others {
             let q = exact.probability(token);
@@ -160,19 +161,19 @@ impl DraftScheme for Hub {
 impl Hub {
     /// Sums the two pairs of one set straight from their definition: q(x) and
     /// `q(a) q(x)/(1 - q(a))`; `masses` gives q(x) and q(x)/(1 - q(a)).
-    fn pair_sum<M: Mass>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
+    fn pair_sum<M: Number>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
         let mut others = set
             .iter()
             .map(|&token| token as usize)
             .filter(|&token| token != self.hub);
         match (others.next(), others.next(), set.len()) {
-            (None, None, 1) if self.alone => M::one_mass(),
+            (None, None, 1) if self.alone => M::one(),
             (Some(token), None, 2) if !self.alone => {
                 let (mut sum, last) = masses(token);
-                sum.add(&hub.times(&last));
+                sum.gain(&hub.times(&last));
                 sum
             }
-            _ => M::zero_mass(),
+            _ => M::zero(),
         }
     }
 }
