@@ -76,12 +76,7 @@ impl DraftScheme for Hub {
 
     fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
         let (row, hub) = (self.draft.probabilities(), token_id(self.hub));
-        let others: Vec<usize> = self
-            .draft
-            .support()
-            .into_iter()
-            .filter(|&token| token != self.hub)
-            .collect();
+        let others = self.others();
         if others.is_empty() {
             visit(&[hub], 1.0);
         }
@@ -98,12 +93,7 @@ impl DraftScheme for Hub {
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
         let (exact, hub) = (self.draft.exact(), token_id(self.hub));
         let rest = &exact.total - &exact.weights[self.hub];
-        let others: Vec<usize> = self
-            .draft
-            .support()
-            .into_iter()
-            .filter(|&token| token != self.hub)
-            .collect();
+        let others = self.others();
         if others.is_empty() {
             visit(&[hub], &Rational::one());
         }
@@ -159,6 +149,13 @@ impl DraftScheme for Hub {
 }
 
 impl Hub {
+    /// The support without the hub.
+    fn others(&self) -> Vec<usize> {
+        let mut others = self.draft.support();
+        others.retain(|&token| token != self.hub);
+        others
+    }
+
     /// Sums the two pairs of one set straight from their definition: q(x) and
     /// `q(a) q(x)/(1 - q(a))`; `masses` gives q(x) and q(x)/(1 - q(a)).
     fn pair_sum<M: Number>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
