@@ -334,6 +334,39 @@ fn a_folder_that_cannot_be_written_is_refused_before_the_work() {
     assert_eq!(contents(&made), before);
 }
 
+/// A file system that takes the first files and not all, by a limit on the size
+/// of a file.
+#[cfg(unix)]
+#[test]
+fn a_report_that_cannot_be_written_to_its_end_leaves_the_one_before() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    assert_eq!(
+        gap(path, &format!("log {QUICK} --out made -q")).code,
+        Some(0)
+    );
+    let before = contents(path);
+    for out in ["made", "new"] {
+        // Blocks of 512 bytes, or of 1024 in some shells.
+        let limited = format!(
+            "trap '' XFSZ; ulimit -f 40; exec \"$0\" gap log --drafts 1 --temperature 1.0 -q --out {out}"
+        );
+        let output = std::process::Command::new("sh")
+            .current_dir(path)
+            .args(["-c", &limited])
+            .arg(assert_cmd::cargo::cargo_bin("specgap"))
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(
+            error.contains(&format!("error: {out}/")) && error.contains("cannot be written"),
+            "{error}"
+        );
+        assert!(contents(path) == before, "{out}: {error}");
+    }
+}
+
 #[test]
 fn a_report_is_its_own_baseline_until_a_number_leaves() {
     let folder = folder_with_log();

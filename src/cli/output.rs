@@ -92,6 +92,16 @@ pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> 
 /// Writes several files into a folder that is made for them: all of them, or if
 /// one cannot be written, none, and what was there stays.
 pub(super) fn write_together(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
+    let made = !folder.exists();
+    write_into(folder, files).inspect_err(|_| {
+        if made {
+            // Only if it is empty.
+            let _ = std::fs::remove_dir(folder);
+        }
+    })
+}
+
+fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
     std::fs::create_dir_all(folder).map_err(|source| CliError::File {
         path: folder.to_owned(),
         action: "cannot be made",
