@@ -763,7 +763,8 @@ fn what_is_too_large_is_skipped_with_the_reason() {
             panic!("{method:?}")
         };
         assert!(
-            reason.contains("pairs of target block and draft set"),
+            reason.contains("pairs of target block and draft set")
+                || reason.contains("this build has no highs"),
             "{reason}"
         );
     }
