@@ -401,6 +401,8 @@ impl Summary<'_> {
                 Some(OverlapRow {
                     temperature,
                     estimate: tally.estimate().estimate(),
+                    kind: "enclosed".to_owned(),
+                    width_max: tally.widest(),
                     quantiles: tally.quantiles(),
                 })
             })
@@ -459,12 +461,7 @@ impl Summary<'_> {
         Some(VerifierRow {
             name: rule.1.as_str().to_owned(),
             acceptance: acceptance.estimate().estimate(),
-            kind: if monte_carlo {
-                "monte-carlo"
-            } else {
-                "enclosed"
-            }
-            .to_owned(),
+            kind: measured_kind(monte_carlo),
             width_max: acceptance.widest(),
             p_value: gap.estimate().p_value(),
             gap: Gap {
@@ -483,8 +480,8 @@ impl Summary<'_> {
         let mut rows: Vec<Comparison> = self
             .all
             .iter()
-            .zip(self.tallies)
-            .filter_map(|(metric, tally)| match *metric {
+            .zip(self.tallies.iter().zip(self.monte_carlo))
+            .filter_map(|(metric, (tally, &monte_carlo))| match *metric {
                 Metric::Difference {
                     place,
                     first,
@@ -495,6 +492,8 @@ impl Summary<'_> {
                     first: name(first),
                     second: name(second),
                     difference: tally.estimate().estimate(),
+                    kind: measured_kind(monte_carlo),
+                    width_max: tally.widest(),
                     p_value: tally.estimate().p_value(),
                     p_holm: 1.0,
                 }),
@@ -539,12 +538,23 @@ impl Summary<'_> {
                     temperature: self.settings.temperatures[place.temperature],
                     drafts: place.drafts,
                     difference: tally.estimate().estimate(),
+                    kind: "lower-bound".to_owned(),
+                    width_max: tally.widest(),
                     max: tally.highest(),
                     min: tally.lowest(),
                 })
             })
             .collect()
     }
+}
+
+fn measured_kind(monte_carlo: bool) -> String {
+    if monte_carlo {
+        "monte-carlo"
+    } else {
+        "enclosed"
+    }
+    .to_owned()
 }
 
 fn log_summary(log: &Log, summary: &Summary<'_>, rest: bool) -> LogSummary {
@@ -735,6 +745,10 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
              is given. Intervals are about positions that were not logged, not about rounding",
+        ),
+        (
+            "estimate",
+            "an average over what was sampled; its error is the interval's",
         ),
         (
             "optimal plan",
