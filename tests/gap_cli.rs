@@ -308,7 +308,11 @@ fn a_folder_that_cannot_be_written_is_refused_before_the_work() {
     );
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        symlink("nowhere", path.join("link")).unwrap();
+        let run = gap(path, &format!("log {QUICK} --out link"));
+        run.refused(&["link: ", "--out names a folder"]);
+        std::fs::remove_file(path.join("link")).unwrap();
         let closed = path.join("closed");
         std::fs::create_dir(&closed).unwrap();
         std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
@@ -360,7 +364,7 @@ fn a_report_that_cannot_be_written_to_its_end_leaves_the_one_before() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{error}");
         assert!(
-            error.contains(&format!("error: {out}/")) && error.contains("cannot be written"),
+            error.contains(&format!("error: {out}/")) && error.contains("free some space"),
             "{error}"
         );
         assert!(contents(path) == before, "{out}: {error}");

@@ -133,10 +133,11 @@ fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError
 /// Refuses a folder that [`write_together`] could not write to, before the work
 /// whose results go there.
 pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
-    if folder.exists() && !folder.is_dir() {
+    // A link that leads nowhere is something too.
+    if folder.symlink_metadata().is_ok() && !folder.is_dir() {
         return Err(CliError::Input {
             path: folder.to_owned(),
-            message: "is a file; --out names a folder".to_owned(),
+            message: "is not a folder; --out names a folder".to_owned(),
         });
     }
     check_writable(folder).map_err(|source| unwritten(folder, source))
@@ -145,10 +146,18 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
 const TEMPORARY_PREFIX: &str = ".tmp";
 
 fn unwritten(path: &Path, source: io::Error) -> CliError {
-    CliError::File {
-        path: path.to_owned(),
-        action: "cannot be written",
-        source,
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let path = path.to_owned();
+    match source.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => CliError::Input {
+            path,
+            message: format!("cannot be written: {source}; free some space, or name another place"),
+        },
+        _ => CliError::File {
+            path,
+            action: "cannot be written",
+            source,
+        },
     }
 }
 
