@@ -12,6 +12,8 @@
 //! time to build our model from the two rows, and the whole exact solution in
 //! unbounded integers (build and solve) where that is what `specgap solve` runs.
 
+mod python;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::certify;
@@ -20,8 +22,6 @@ use specgap::optimum::{ScaledInstance, flow};
 use specgap::problem::Problem;
 use specgap::scheme::WithReplacement;
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const INSTANCES: [(usize, usize); 5] = [(100, 2), (200, 2), (500, 2), (100, 3), (2000, 2)];
@@ -106,7 +106,6 @@ type Baseline = BTreeMap<(String, String), (String, Option<f64>, Option<f64>)>;
 
 /// Runs the Python baselines on the same instances. `None` if there is no Python.
 fn baselines(problems: &[(Problem, Ours)], arguments: &[String]) -> Option<(String, Baseline)> {
-    let python = std::env::var("SPECGAP_PYTHON").ok()?;
     let input: Vec<serde_json::Value> = problems
         .iter()
         .map(|(problem, ours)| {
@@ -120,23 +119,7 @@ fn baselines(problems: &[(Problem, Ours)], arguments: &[String]) -> Option<(Stri
             })
         })
         .collect();
-    let mut child = Command::new(&python)
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/benches/flow_baseline.py"
-        ))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| eprintln!("{python}: {error}"))
-        .ok()?;
-    let mut pipe = child.stdin.take()?;
-    let text = serde_json::to_vec(&input).ok()?;
-    let writer = std::thread::spawn(move || pipe.write_all(&text));
-    let output = child.wait_with_output().ok()?;
-    writer.join().ok()?.ok()?;
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let report = python::run("flow_baseline.py", arguments, &input)?;
     let versions = format!("Python {}, {}", report["python"], report["packages"]).replace('"', "");
     let mut table = Baseline::new();
     for problem in report["problems"].as_array()? {

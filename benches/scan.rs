@@ -11,14 +11,14 @@
 //! softmax. Rows are softmax of normal logits, the draft's those of the target plus
 //! noise, fixed seed.
 
+mod python;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::Softmax;
 use specgap::optimum::bucket_scan::{BucketScan, Rows, ScannedRate};
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const VOCABS: [usize; 3] = [49_152, 151_936, 262_144];
@@ -168,7 +168,6 @@ struct Baseline {
 }
 
 fn baselines(instances: &[Instance]) -> Option<(String, BTreeMap<String, Baseline>)> {
-    let python = std::env::var("SPECGAP_PYTHON").ok()?;
     let input: Vec<serde_json::Value> = instances
         .iter()
         .map(|instance| {
@@ -180,22 +179,7 @@ fn baselines(instances: &[Instance]) -> Option<(String, BTreeMap<String, Baselin
             })
         })
         .collect();
-    let mut child = Command::new(&python)
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/benches/scan_baseline.py"
-        ))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| eprintln!("{python}: {error}"))
-        .ok()?;
-    let mut pipe = child.stdin.take()?;
-    let text = serde_json::to_vec(&input).ok()?;
-    let writer = std::thread::spawn(move || pipe.write_all(&text));
-    let output = child.wait_with_output().ok()?;
-    writer.join().ok()?.ok()?;
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let report = python::run("scan_baseline.py", &[], &input)?;
     let versions = format!("Python {}, NumPy {}", report["python"], report["numpy"]);
     let numbers = |value: &serde_json::Value| -> Option<Vec<f64>> {
         value

@@ -11,6 +11,9 @@
 //! SciPy's HiGHS solves the membership program of the same truncations in the same
 //! run, through `benches/flow_baseline.py`.
 
+#[path = "../benches/python/mod.rs"]
+mod python;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
@@ -20,7 +23,6 @@ use specgap::problem::Problem;
 use specgap::scheme::WithReplacement;
 use std::error::Error;
 use std::io::Write;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const VOCAB: usize = 49_152;
@@ -208,10 +210,6 @@ fn truncations(rows: &Rows) -> Result<(), Box<dyn Error>> {
 }
 
 fn linear_programs(instances: &[(Problem, f64)]) -> Result<(), Box<dyn Error>> {
-    let Ok(python) = std::env::var("SPECGAP_PYTHON") else {
-        println!("\nNo linear programs: set SPECGAP_PYTHON to a Python with SciPy.");
-        return Ok(());
-    };
     let input: Vec<serde_json::Value> = instances
         .iter()
         .map(|(problem, value)| {
@@ -225,21 +223,11 @@ fn linear_programs(instances: &[(Problem, f64)]) -> Result<(), Box<dyn Error>> {
             })
         })
         .collect();
-    let mut child = Command::new(python)
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/benches/flow_baseline.py"
-        ))
-        .args(["--budget-seconds", "60"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let text = serde_json::to_vec(&input)?;
-    let mut pipe = child.stdin.take().ok_or("no pipe")?;
-    let writer = std::thread::spawn(move || pipe.write_all(&text));
-    let output = child.wait_with_output()?;
-    let _ = writer.join();
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let arguments = ["--budget-seconds", "60"].map(str::to_owned);
+    let Some(report) = python::run("flow_baseline.py", &arguments, &input) else {
+        println!("\nNo linear programs: set SPECGAP_PYTHON to a Python with SciPy.");
+        return Ok(());
+    };
     println!("\n| instance | baseline | status | solve, s | value - flow |");
     println!("| --- | --- | --- | --- | --- |");
     for problem in report["problems"].as_array().into_iter().flatten() {

@@ -2,7 +2,55 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// A file that is complete under a temporary name, which goes with it if it is
+/// dropped.
+pub(crate) struct Staged {
+    file: NamedTempFile,
+    path: PathBuf,
+}
+
+impl Staged {
+    /// Writes and syncs a file under a name that begins with `prefix`, beside
+    /// where it will be.
+    pub(crate) fn write(
+        path: &Path,
+        prefix: &str,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(prefix);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Like any file that a program creates; the umask still applies.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder(path))?;
+        let mut buffered = BufWriter::with_capacity(1 << 20, file.as_file());
+        write(&mut buffered)?;
+        buffered.flush()?;
+        drop(buffered);
+        file.as_file().sync_all()?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where the file will be.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives the file its name, in place of whatever file has it.
+    pub(crate) fn rename(self) -> io::Result<()> {
+        self.file.persist(&self.path).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
 
 /// Writes a file under a temporary name that begins with `prefix`, beside where
 /// it will be, syncs it, and renames it.
@@ -11,24 +59,25 @@ pub(crate) fn replace(
     prefix: &str,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(prefix);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // Like any file that a program creates; the umask still applies.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    Staged::write(path, prefix, write)?.rename()
+}
+
+/// Whether files can be made in a folder, or in the nearest that is there of
+/// those it would be made in. Leaves nothing behind.
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
+    let mut here = path;
+    while !here.exists() {
+        here = folder(here);
     }
-    let file = builder.tempfile_in(folder)?;
-    let mut buffered = BufWriter::with_capacity(1 << 20, file.as_file());
-    write(&mut buffered)?;
-    buffered.flush()?;
-    drop(buffered);
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    if !here.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    tempfile::tempfile_in(here).map(drop)
+}
+
+/// The folder that a path lies in.
+fn folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }

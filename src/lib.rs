@@ -91,6 +91,7 @@ mod files;
 pub mod gap;
 pub mod log;
 pub mod lp;
+pub mod number;
 pub mod optimum;
 mod panics;
 pub mod plan;

@@ -15,10 +15,11 @@ use specgap::block::{
 };
 use specgap::distribution::{Draft, Rational, Target, parse_rational, round_nearest};
 use specgap::lp::{Backend, LinearProgram, LpAnswer, MiniLp};
+use specgap::number::Number;
 use specgap::optimum::flow;
 use specgap::problem::{AnyProblem, BlockProblem, Problem, read};
 use specgap::scheme::WithReplacement;
-use specgap::tree::{Node, Probability, TokenTree};
+use specgap::tree::{Node, TokenTree};
 use specgap::verifier::{VerifierName, verifier};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -456,7 +457,7 @@ fn relabelling_tokens_changes_no_value() {
                 .join(" ")
         };
         let turned = |row: &specgap::distribution::Distribution| {
-            let mut row = <Rational as Probability>::row(row);
+            let mut row = <Rational as Number>::row(row);
             row.reverse();
             row
         };
@@ -487,7 +488,7 @@ fn relabelling_tokens_changes_no_value() {
 /// Greedy block verification that forgets to modify the target afterwards.
 struct Forgetful;
 
-impl<T: Probability> BlockVerifier<T> for Forgetful {
+impl<T: Number> BlockVerifier<T> for Forgetful {
     fn drafts(&self) -> usize {
         1
     }
@@ -762,7 +763,8 @@ fn what_is_too_large_is_skipped_with_the_reason() {
             panic!("{method:?}")
         };
         assert!(
-            reason.contains("pairs of target block and draft set"),
+            reason.contains("pairs of target block and draft set")
+                || reason.contains("this build has no highs"),
             "{reason}"
         );
     }

@@ -1,6 +1,7 @@
 //! Bounds on `E[tau]` that need no coupling.
 
-use crate::tree::{Probability, RunningSum, TokenTree};
+use crate::number::{Number, RunningSum};
+use crate::tree::TokenTree;
 use std::cmp::Ordering;
 
 /// The value in Lemma 5.1 of SpecTr-GBV:
@@ -38,7 +39,7 @@ use std::cmp::Ordering;
 /// assert_eq!(lemma_5_1(&tree, 2), 0.875);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn lemma_5_1<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
+pub fn lemma_5_1<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
     let mut sum = T::Sum::default();
     for depth in 1..=tree.length() {
         for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
@@ -50,7 +51,7 @@ pub fn lemma_5_1<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
 
 /// p (1 - (1 - min(q/p, 1))^K), without the difference: with r = q/p < 1 it is
 /// q (1 + (1-r) + ... + (1-r)^(K-1)).
-pub(super) fn covered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
+pub(super) fn covered<T: Number>(p: &T, q: &T, drafts: usize) -> T {
     if q >= p {
         return p.clone();
     }
@@ -61,7 +62,7 @@ pub(super) fn covered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
 /// the sum of min(p(x^t), q(x^t)) over t = 1..L and x^t.
 ///
 /// Source: Sun et al., block verification; [`lemma_5_1`] at K = 1.
-pub fn single_draft_optimum<T: Probability>(tree: &TokenTree<T>) -> T {
+pub fn single_draft_optimum<T: Number>(tree: &TokenTree<T>) -> T {
     let mut sum = T::Sum::default();
     for depth in 1..=tree.length() {
         for (p, q) in tree.target_layer(depth).iter().zip(tree.draft_layer(depth)) {
@@ -78,7 +79,7 @@ pub fn single_draft_optimum<T: Probability>(tree: &TokenTree<T>) -> T {
 /// 1 + min over k >= 0 of P(H_k) - Q(H_k)^K over the chain of prefixes
 /// sorted by falling q/p (Hu et al., Theorems 3 and 6: proven for i.i.d.
 /// drafts). Exact in rationals, to a few units of the last place in `f64`. O(N log N) for N = V^depth.
-pub fn depth_optimum<T: Probability>(tree: &TokenTree<T>, depth: usize, drafts: usize) -> T {
+pub fn depth_optimum<T: Number>(tree: &TokenTree<T>, depth: usize, drafts: usize) -> T {
     // (q/p, p, q); none where p = 0, which comes first of all.
     let mut tokens: Vec<(Option<T>, &T, &T)> = tree
         .target_layer(depth)
@@ -119,7 +120,7 @@ pub fn depth_optimum<T: Probability>(tree: &TokenTree<T>, depth: usize, drafts: 
 /// The sum over t = 1..L of [`depth_optimum`]: an upper bound on `E[tau]` of
 /// every coupling, hence on the block optimum, as `E[tau]` is the sum of
 /// P(tau >= t) and each term is at most its own optimum.
-pub fn per_depth_bound<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> T {
+pub fn per_depth_bound<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
     let optima: Vec<T> = (1..=tree.length())
         .map(|depth| depth_optimum(tree, depth, drafts))
         .collect();

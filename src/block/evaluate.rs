@@ -8,8 +8,9 @@ use super::{
 };
 use crate::distribution::{Distribution, Rational, round_nearest};
 use crate::lp::BackendName;
+use crate::number::Number;
 use crate::problem::{BlockExpected, BlockProblem};
-use crate::tree::{Probability, TokenTree};
+use crate::tree::TokenTree;
 use std::fmt;
 use std::str::FromStr;
 
@@ -113,7 +114,7 @@ impl BlockVerifierName {
 
     /// The verifier, in `f64` or exactly; `None` for `block-optimal` where the
     /// exact optimum is out of reach.
-    pub fn verifier<T: Probability>(
+    pub fn verifier<T: Number>(
         self,
         problem: &BlockProblem,
         drafts: usize,

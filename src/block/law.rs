@@ -1,13 +1,14 @@
 //! The exact law of what a block verifier outputs.
 
-use crate::tree::{Node, Probability, RunningSum, TokenTree};
+use crate::number::{Number, RunningSum};
+use crate::tree::{Node, TokenTree};
 
 /// A rule that turns K independent draft blocks into accepted tokens and one
 /// more token.
 ///
 /// A verifier is given as the exact law of its outcome *given the drafts*; no
 /// random number is drawn. [`output_law`] sums over all drafts.
-pub trait BlockVerifier<T: Probability> {
+pub trait BlockVerifier<T: Number> {
     /// How many draft blocks it looks at.
     fn drafts(&self) -> usize;
 
@@ -28,21 +29,21 @@ pub trait BlockVerifier<T: Probability> {
 
 /// Where a verifier reports what it does.
 #[derive(Debug)]
-pub struct Outcomes<'a, T: Probability> {
+pub struct Outcomes<'a, T: Number> {
     weight: T,
     tree: &'a TokenTree<T>,
     sums: &'a mut Sums<T>,
 }
 
 #[derive(Debug)]
-struct Sums<T: Probability> {
+struct Sums<T: Number> {
     accepted_length: Vec<T::Sum>,
     accepted: Vec<T::Sum>,
     emitted: Vec<Vec<T::Sum>>,
     undefined: T::Sum,
 }
 
-impl<T: Probability> Outcomes<'_, T> {
+impl<T: Number> Outcomes<'_, T> {
     /// With `probability`, `prefix` is accepted and the token after it is drawn
     /// from `next` (V probabilities); `None` if that law is 0/0.
     ///
@@ -98,7 +99,7 @@ pub struct OutputLaw<T> {
 
 /// Number of K-tuples of blocks of positive probability: what [`output_law`]
 /// enumerates.
-pub fn tuple_count<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> f64 {
+pub fn tuple_count<T: Number>(tree: &TokenTree<T>, drafts: usize) -> f64 {
     (tree.draft_support().len() as f64).powi(i32::try_from(drafts).unwrap_or(i32::MAX))
 }
 
@@ -127,10 +128,7 @@ pub fn tuple_count<T: Probability>(tree: &TokenTree<T>, drafts: usize) -> f64 {
 /// assert_eq!(law.strings, [0.25, 0.75]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn output_law<T: Probability>(
-    tree: &TokenTree<T>,
-    verifier: &dyn BlockVerifier<T>,
-) -> OutputLaw<T> {
+pub fn output_law<T: Number>(tree: &TokenTree<T>, verifier: &dyn BlockVerifier<T>) -> OutputLaw<T> {
     let (length, horizon) = (tree.length(), tree.horizon());
     let layer = |depth| vec![T::Sum::default(); tree.width(depth)];
     let mut sums = Sums::<T> {
@@ -196,7 +194,7 @@ pub fn output_law<T: Probability>(
 
 /// Sum of (p - law)+: the law may sum to less than 1, and what is missing is
 /// on an outcome that p never has.
-fn total_variation<T: Probability>(law: &[T], target: &[T]) -> T {
+fn total_variation<T: Number>(law: &[T], target: &[T]) -> T {
     let mut sum = T::Sum::default();
     for (p, made) in target.iter().zip(law) {
         sum.add(&p.excess_over(made));
@@ -204,7 +202,7 @@ fn total_variation<T: Probability>(law: &[T], target: &[T]) -> T {
     sum.value()
 }
 
-fn enumerate<T: Probability>(
+fn enumerate<T: Number>(
     tree: &TokenTree<T>,
     verifier: &dyn BlockVerifier<T>,
     support: &[usize],
@@ -230,13 +228,4 @@ fn enumerate<T: Probability>(
         enumerate(tree, verifier, support, &weight, blocks, sums);
         blocks.pop();
     }
-}
-
-/// weights / sum of weights; `None` if they sum to 0.
-pub(crate) fn normalised<T: Probability>(weights: Vec<T>) -> Option<Vec<T>> {
-    let total = T::total(&weights);
-    if total.is_nil() {
-        return None;
-    }
-    Some(weights.iter().map(|weight| weight.over(&total)).collect())
 }

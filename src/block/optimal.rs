@@ -1,9 +1,10 @@
 //! A verifier that attains the block optimum.
 
-use super::law::{BlockVerifier, Outcomes, normalised};
+use super::law::{BlockVerifier, Outcomes};
 use super::transport::BlockTransport;
 use crate::distribution::Rational;
-use crate::tree::{Node, Probability, TokenTree};
+use crate::number::{Number, normalised};
+use crate::tree::{Node, TokenTree};
 use num_bigint::BigUint;
 use num_traits::Zero;
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ struct Choice<T> {
     probability: T,
 }
 
-impl<T: Probability> BlockOptimal<T> {
+impl<T: Number> BlockOptimal<T> {
     /// For `drafts` blocks; `None` if the exact optimum is out of reach
     /// ([`super::transport::MAX_EXACT_PAIRS`]).
     pub fn new(tree: &TokenTree<Rational>, drafts: usize) -> Option<Self> {
@@ -86,7 +87,7 @@ impl<T: Probability> BlockOptimal<T> {
     }
 }
 
-impl<T: Probability> BlockVerifier<T> for BlockOptimal<T> {
+impl<T: Number> BlockVerifier<T> for BlockOptimal<T> {
     fn drafts(&self) -> usize {
         self.drafts
     }
@@ -114,6 +115,6 @@ impl<T: Probability> BlockVerifier<T> for BlockOptimal<T> {
     fn next_target(&self, tree: &TokenTree<T>, prefix: Node) -> Option<Vec<T>> {
         let layer = self.stopped.get(prefix.depth + 1)?;
         let children = prefix.index * tree.vocab()..(prefix.index + 1) * tree.vocab();
-        normalised(layer.get(children)?.to_vec())
+        normalised(layer.get(children)?)
     }
 }

@@ -1,7 +1,8 @@
 //! Verifiers of a single draft block: token by token, and as a block.
 
-use super::law::{BlockVerifier, Outcomes, normalised};
-use crate::tree::{Node, Probability, TokenTree};
+use super::law::{BlockVerifier, Outcomes};
+use crate::number::{Number, normalised};
+use crate::tree::{Node, TokenTree};
 
 /// Speculative decoding position by position: token x is accepted with
 /// probability min(1, p(x)/q(x)), the first rejected one is replaced by a draw
@@ -47,7 +48,7 @@ pub struct Block;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GreedyBlock;
 
-impl<T: Probability> BlockVerifier<T> for Token {
+impl<T: Number> BlockVerifier<T> for Token {
     fn drafts(&self) -> usize {
         1
     }
@@ -64,7 +65,7 @@ impl<T: Probability> BlockVerifier<T> for Token {
             if p[token] < q[token] {
                 let keep = p[token].over(&q[token]);
                 let reject = q[token].minus(&p[token]).over(&q[token]);
-                let next = normalised(residual(&T::one(), p, q));
+                let next = normalised(&residual(&T::one(), p, q));
                 outcomes.stop(node, &reached.times(&reject), next.as_deref());
                 reached = reached.times(&keep);
             }
@@ -73,7 +74,7 @@ impl<T: Probability> BlockVerifier<T> for Token {
     }
 }
 
-impl<T: Probability> BlockVerifier<T> for Block {
+impl<T: Number> BlockVerifier<T> for Block {
     fn drafts(&self) -> usize {
         1
     }
@@ -110,13 +111,13 @@ impl<T: Probability> BlockVerifier<T> for Block {
             } else {
                 (mass.over(&spent), T::one().minus(ratio).over(&spent))
             };
-            outcomes.stop(node, &left.times(&accept), normalised(rest).as_deref());
+            outcomes.stop(node, &left.times(&accept), normalised(&rest).as_deref());
             left = left.times(&refuse);
         }
     }
 }
 
-impl<T: Probability> BlockVerifier<T> for GreedyBlock {
+impl<T: Number> BlockVerifier<T> for GreedyBlock {
     fn drafts(&self) -> usize {
         1
     }
@@ -143,7 +144,7 @@ impl<T: Probability> BlockVerifier<T> for GreedyBlock {
                 } else {
                     mass.over(&refused)
                 };
-                (accept, normalised(rest))
+                (accept, normalised(&rest))
             };
             outcomes.stop(node, &left.times(&accept), next.as_deref());
             left = left.times(&T::one().minus(&accept));
@@ -151,11 +152,11 @@ impl<T: Probability> BlockVerifier<T> for GreedyBlock {
     }
 
     fn next_target(&self, tree: &TokenTree<T>, prefix: Node) -> Option<Vec<T>> {
-        normalised(joint_residual(tree, prefix))
+        normalised(&joint_residual(tree, prefix))
     }
 }
 
-pub(super) fn leaf<T: Probability>(tree: &TokenTree<T>, blocks: &[usize]) -> Node {
+pub(super) fn leaf<T: Number>(tree: &TokenTree<T>, blocks: &[usize]) -> Node {
     Node {
         depth: tree.length(),
         index: blocks.first().copied().unwrap_or(0),
@@ -163,7 +164,7 @@ pub(super) fn leaf<T: Probability>(tree: &TokenTree<T>, blocks: &[usize]) -> Nod
 }
 
 /// (ratio * p - q)+.
-pub(super) fn residual<T: Probability>(ratio: &T, p: &[T], q: &[T]) -> Vec<T> {
+pub(super) fn residual<T: Number>(ratio: &T, p: &[T], q: &[T]) -> Vec<T> {
     p.iter()
         .zip(q)
         .map(|(p, q)| ratio.times(p).excess_over(q))
@@ -171,7 +172,7 @@ pub(super) fn residual<T: Probability>(ratio: &T, p: &[T], q: &[T]) -> Vec<T> {
 }
 
 /// (p(prefix, x) - q(prefix, x))+ for every x.
-fn joint_residual<T: Probability>(tree: &TokenTree<T>, prefix: Node) -> Vec<T> {
+fn joint_residual<T: Number>(tree: &TokenTree<T>, prefix: Node) -> Vec<T> {
     (0..tree.vocab())
         .map(|token| {
             let child = tree.child(prefix, token);

@@ -1,12 +1,13 @@
 //! SpecTr: several drafts, verified one position at a time.
 
-use super::law::{BlockVerifier, Outcomes, normalised};
+use super::law::{BlockVerifier, Outcomes};
 use crate::distribution::{Draft, Target};
+use crate::number::{Number, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::problem::{BlockProblem, Conditionals, Problem};
 use crate::scheme::WithReplacement;
-use crate::tree::{Node, Probability, TokenTree};
+use crate::tree::{Node, TokenTree};
 use num_bigint::BigUint;
 use num_traits::Zero;
 use std::cell::RefCell;
@@ -72,7 +73,7 @@ struct Choice<T> {
     none: T,
 }
 
-impl<T: Probability> SpecTr<T> {
+impl<T: Number> SpecTr<T> {
     /// For `drafts` blocks of a problem.
     pub fn new(problem: &BlockProblem, selection: Selection, drafts: usize) -> Self {
         Self {
@@ -172,7 +173,7 @@ impl<T: Probability> SpecTr<T> {
     }
 }
 
-impl<T: Probability> BlockVerifier<T> for SpecTr<T> {
+impl<T: Number> BlockVerifier<T> for SpecTr<T> {
     fn drafts(&self) -> usize {
         self.drafts
     }
@@ -185,7 +186,7 @@ impl<T: Probability> BlockVerifier<T> for SpecTr<T> {
 /// k-seq with n drafts: beta = sum of min(q, p/rho); the residual is
 /// p - min(q, p/rho) (1 - (1-beta)^n)/beta, which is non-negative exactly if
 /// 1 - (1-beta)^n <= rho beta.
-fn sequential<T: Probability>(tree: &TokenTree<T>, node: Node, drafts: usize) -> Step<T> {
+fn sequential<T: Number>(tree: &TokenTree<T>, node: Node, drafts: usize) -> Step<T> {
     let (p, q) = (
         tree.target_next(node).unwrap_or_default(),
         tree.draft_next(node),
@@ -197,7 +198,7 @@ fn sequential<T: Probability>(tree: &TokenTree<T>, node: Node, drafts: usize) ->
         .map(|(p, q)| p.over(&scale).smaller(q))
         .collect();
     let factor = heard_factor(&T::total(&heard), drafts);
-    let residual = p
+    let residual: Vec<T> = p
         .iter()
         .zip(&heard)
         .map(|(p, heard)| p.excess_over(&factor.times(heard)))
@@ -215,19 +216,19 @@ fn sequential<T: Probability>(tree: &TokenTree<T>, node: Node, drafts: usize) ->
         .collect();
     Step {
         rule: Rule::Sequential(rates),
-        residual: normalised(residual),
+        residual: normalised(&residual),
     }
 }
 
 /// (1 - (1-beta)^n)/beta: the expected number of draws that are looked at.
-fn heard_factor<T: Probability>(beta: &T, drafts: usize) -> T {
+fn heard_factor<T: Number>(beta: &T, drafts: usize) -> T {
     T::one().excess_over(beta).geometric_sum(drafts)
 }
 
 /// The smallest rho in [1, n] with heard_factor(beta(rho)) <= rho, from above:
 /// to one unit in the last place in `f64`, on a grid of 2^-20 in rationals
 /// (where any larger rho is lossless too, but a little less greedy).
-fn smallest_lossless_scale<T: Probability>(p: &[T], q: &[T], drafts: usize) -> T {
+fn smallest_lossless_scale<T: Number>(p: &[T], q: &[T], drafts: usize) -> T {
     let lossless = |scale: &T| {
         let heard: Vec<T> = p
             .iter()
@@ -261,7 +262,7 @@ fn smallest_lossless_scale<T: Probability>(p: &[T], q: &[T], drafts: usize) -> T
 
 /// A flow hands out every set's mass; what a token holds beyond p is taken back
 /// from its sets in proportion.
-fn plan_of<T: Probability, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Step<T> {
+fn plan_of<T: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Step<T> {
     let load: Vec<BigUint> = flow.load.iter().map(Capacity::to_big).collect();
     let demand: Vec<BigUint> = instance.demand.iter().map(Capacity::to_big).collect();
     let mut plan = BTreeMap::new();
@@ -288,7 +289,7 @@ fn plan_of<T: Probability, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) 
         };
         plan.insert(tokens.to_vec(), choice);
     }
-    let residual = demand
+    let residual: Vec<T> = demand
         .iter()
         .zip(&load)
         .map(|(demand, load)| {
@@ -301,6 +302,6 @@ fn plan_of<T: Probability, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) 
         .collect();
     Step {
         rule: Rule::Plan(plan),
-        residual: normalised(residual),
+        residual: normalised(&residual),
     }
 }

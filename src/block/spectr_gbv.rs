@@ -1,8 +1,9 @@
 //! SpecTr-GBV as printed, for audit.
 
 use super::bounds::covered;
-use super::law::{BlockVerifier, Outcomes, normalised};
-use crate::tree::{Node, Probability, TokenTree};
+use super::law::{BlockVerifier, Outcomes};
+use crate::number::{Number, normalised};
+use crate::tree::{Node, TokenTree};
 use std::collections::BTreeSet;
 
 /// SpecTr-GBV, Algorithms 1 and 2 exactly as printed. **Not lossless for
@@ -47,7 +48,7 @@ impl SpecTrGbv {
         Self { drafts }
     }
 
-    fn acceptance<T: Probability>(&self, tree: &TokenTree<T>, node: Node) -> T {
+    fn acceptance<T: Number>(&self, tree: &TokenTree<T>, node: Node) -> T {
         let (p, q) = (tree.target(node), tree.draft(node));
         // 1 - (1 - q)^K
         let tried = q.times(&T::one().excess_over(q).geometric_sum(self.drafts));
@@ -68,7 +69,7 @@ impl SpecTrGbv {
     }
 
     /// f(prefix, x) for every x.
-    fn rest<T: Probability>(&self, tree: &TokenTree<T>, prefix: Node) -> Vec<T> {
+    fn rest<T: Number>(&self, tree: &TokenTree<T>, prefix: Node) -> Vec<T> {
         (0..tree.vocab())
             .map(|token| {
                 let child = tree.child(prefix, token);
@@ -79,21 +80,21 @@ impl SpecTrGbv {
 }
 
 /// p (1 - min(q/p, 1))^K.
-fn uncovered<T: Probability>(p: &T, q: &T, drafts: usize) -> T {
+fn uncovered<T: Number>(p: &T, q: &T, drafts: usize) -> T {
     if q >= p {
         return T::zero();
     }
     p.times(&p.minus(q).over(p).power(drafts))
 }
 
-struct Run<'a, 'b, T: Probability> {
+struct Run<'a, 'b, T: Number> {
     rule: SpecTrGbv,
     tree: &'a TokenTree<T>,
     blocks: &'a [usize],
     outcomes: &'a mut Outcomes<'b, T>,
 }
 
-impl<T: Probability> Run<'_, '_, T> {
+impl<T: Number> Run<'_, '_, T> {
     /// The state before draft `turn` looks at its prefix of `depth` tokens.
     fn go(
         &mut self,
@@ -108,7 +109,7 @@ impl<T: Probability> Run<'_, '_, T> {
         }
         let length = self.tree.length();
         let Some(&block) = self.blocks.get(turn) else {
-            let next = normalised(self.rule.rest(self.tree, accepted));
+            let next = normalised(&self.rule.rest(self.tree, accepted));
             self.outcomes.stop(accepted, reached, next.as_deref());
             return;
         };
@@ -143,7 +144,7 @@ impl<T: Probability> Run<'_, '_, T> {
     }
 }
 
-impl<T: Probability> BlockVerifier<T> for SpecTrGbv {
+impl<T: Number> BlockVerifier<T> for SpecTrGbv {
     fn drafts(&self) -> usize {
         self.drafts
     }
@@ -159,6 +160,6 @@ impl<T: Probability> BlockVerifier<T> for SpecTrGbv {
     }
 
     fn next_target(&self, tree: &TokenTree<T>, prefix: Node) -> Option<Vec<T>> {
-        normalised(self.rest(tree, prefix))
+        normalised(&self.rest(tree, prefix))
     }
 }

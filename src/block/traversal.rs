@@ -1,8 +1,9 @@
 //! Verification of a tree of drafts from the leaves to the root.
 
-use super::law::{BlockVerifier, Outcomes, normalised};
+use super::law::{BlockVerifier, Outcomes};
 use super::single_draft::residual;
-use crate::tree::{Node, Probability, TokenTree};
+use crate::number::{Number, normalised};
+use crate::tree::{Node, TokenTree};
 
 /// Traversal verification of the tree that K i.i.d. blocks make, leaves first.
 ///
@@ -53,7 +54,7 @@ impl Traversal {
 
 /// Visits a node with the drafts that pass it; returns the probability that the
 /// node is refused, given that it was reached.
-fn visit<T: Probability>(
+fn visit<T: Number>(
     tree: &TokenTree<T>,
     node: Node,
     drafts: &[usize],
@@ -102,7 +103,7 @@ fn visit<T: Probability>(
         } else {
             mass.over(&spent)
         };
-        match normalised(rest) {
+        match normalised(&rest) {
             Some(next) => p = next,
             // Nothing is owed: the node is refused, whatever else was drafted.
             None => {
@@ -117,7 +118,7 @@ fn visit<T: Probability>(
     left.minus(&keep)
 }
 
-impl<T: Probability> BlockVerifier<T> for Traversal {
+impl<T: Number> BlockVerifier<T> for Traversal {
     fn drafts(&self) -> usize {
         self.drafts
     }

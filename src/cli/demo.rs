@@ -1,7 +1,7 @@
 //! `specgap demo`: the main job on the log that specgap ships.
 
-use super::gap::{MeasureArgs, finish, measure};
-use super::output::CliError;
+use super::gap::{MeasureArgs, definitions, finish, measure};
+use super::output::{CliError, check_folder};
 use super::{Common, Verdict};
 use crate::gap::GapError;
 use crate::log::Log;
@@ -16,6 +16,7 @@ const SHARDS: [&[u8]; 1] = [include_bytes!(
 
 /// Arguments of `specgap demo`.
 #[derive(Args, Debug)]
+#[command(after_long_help = definitions())]
 pub struct DemoArgs {
     #[command(flatten)]
     measure: MeasureArgs,
@@ -25,6 +26,7 @@ pub struct DemoArgs {
 }
 
 pub(super) fn run(args: &DemoArgs, common: &Common) -> Result<Verdict, CliError> {
+    check_folder(&args.out)?;
     let log = Log::embedded("smollm2-demo".as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
     let report = measure(&[log], &args.measure, "specgap demo", None, common)?;
     finish(&report, Some(&args.out), common)?;

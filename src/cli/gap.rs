@@ -1,6 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::output::{CliError, progress, width, write_whole};
+use super::output::{CliError, check_folder, progress, width, write_together};
 use super::{Common, Format, Verdict};
 use crate::gap::{self, GapError, GapReport, Settings};
 use crate::log::Log;
@@ -15,6 +15,7 @@ use std::time::Instant;
 
 /// Arguments of `specgap gap`.
 #[derive(Args, Debug)]
+#[command(after_long_help = definitions())]
 pub struct GapArgs {
     /// Logs: .safetensors or .npz files, or directories with a log.json.
     #[arg(required = true, value_name = "LOG")]
@@ -32,6 +33,8 @@ pub struct GapArgs {
     baseline: Option<PathBuf>,
 }
 
+const BLOCK_LENGTH: u16 = 5;
+
 /// What to measure; shared with `specgap demo`.
 #[derive(Args, Debug)]
 pub struct MeasureArgs {
@@ -48,6 +51,7 @@ pub struct MeasureArgs {
         long,
         value_name = "T,...",
         value_delimiter = ',',
+        allow_negative_numbers = true,
         default_value = "0.7,1.0"
     )]
     temperature: Vec<f64>,
@@ -58,7 +62,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = VerifierName::from_str)]
     verifiers: Vec<VerifierName>,
     /// Length L of the blocks whose bounds are estimated from sampled text.
-    #[arg(long, value_name = "L", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "L", default_value_t = BLOCK_LENGTH, value_parser = clap::value_parser!(u16).range(1..=64))]
     block_length: u16,
     /// Put the time of the optimal plans' solves into the report, which then
     /// differs from run to run.
@@ -79,12 +83,16 @@ fn scheme(name: &str) -> Result<SchemeName, String> {
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    refuse_repetition(&args.logs)?;
     let logs = args
         .logs
         .iter()
         .map(|path| Log::open_with(path, args.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
+    if let Some(folder) = &args.out {
+        check_folder(folder)?;
+    }
     let names: Vec<String> = args
         .logs
         .iter()
@@ -149,7 +157,7 @@ pub(super) fn measure(
         ),
         option("schemes", args.schemes.iter().map(|s| s.as_str())),
         option("verifiers", args.verifiers.iter().map(|v| v.as_str())),
-        if settings.block_length == 5 {
+        if args.block_length == BLOCK_LENGTH {
             String::new()
         } else {
             format!(" --block-length {}", settings.block_length)
@@ -210,33 +218,51 @@ pub(super) fn finish(
 }
 
 fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
-    std::fs::create_dir_all(folder).map_err(|source| CliError::File {
-        path: folder.to_owned(),
-        action: "cannot be made",
-        source,
-    })?;
     let pictures = report::gap::pictures(report).map_err(|error| CliError::Internal {
         message: error.to_string(),
     })?;
-    for picture in &pictures {
-        write_whole(
-            &folder.join(format!("{}.svg", picture.name)),
-            picture.svg.as_bytes(),
-        )?;
-        write_whole(&folder.join(format!("{}.png", picture.name)), &picture.png)?;
-    }
     let mut json = serde_json::to_vec_pretty(report)?;
     json.push(b'\n');
-    write_whole(&folder.join("report.json"), &json)?;
-    write_whole(
-        &folder.join("report.md"),
-        report::gap::markdown(report, &pictures).as_bytes(),
-    )?;
+    let markdown = report::gap::markdown(report, &pictures);
+    let html = report::gap::html(report, &pictures);
+    let mut files = Vec::new();
+    for picture in pictures {
+        files.push((format!("{}.svg", picture.name), picture.svg.into_bytes()));
+        files.push((format!("{}.png", picture.name), picture.png));
+    }
+    files.push(("report.json".to_owned(), json));
+    files.push(("report.md".to_owned(), markdown.into_bytes()));
     // Last, so that a report.html has everything beside it.
-    write_whole(
-        &folder.join("report.html"),
-        report::gap::html(report, &pictures).as_bytes(),
-    )
+    files.push(("report.html".to_owned(), html.into_bytes()));
+    write_together(folder, &files)
+}
+
+/// A log that is named twice would count twice, and narrow every interval.
+fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
+    let mut seen = Vec::new();
+    for path in logs {
+        // What cannot be found is refused when it is opened.
+        let Ok(place) = path.canonicalize() else {
+            continue;
+        };
+        if seen.contains(&place) {
+            return Err(CliError::Input {
+                path: path.clone(),
+                message: "is named twice; its positions would count twice".to_owned(),
+            });
+        }
+        seen.push(place);
+    }
+    Ok(())
+}
+
+/// What the report's words mean, for `--help`.
+pub(super) fn definitions() -> String {
+    let mut text = "Definitions:\n".to_owned();
+    for (name, meaning) in gap::definitions(usize::from(BLOCK_LENGTH)) {
+        text.push_str(&format!("  {name}: {meaning}\n"));
+    }
+    text
 }
 
 fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
@@ -249,21 +275,34 @@ fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
         path: path.to_owned(),
         message,
     };
-    let mut deserializer = serde_json::Deserializer::from_str(&text);
-    let report: GapReport =
-        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            refused(format!(
-                "is no report.json of specgap gap: {}: {}",
-                error.path(),
-                error.inner()
-            ))
-        })?;
-    if report.schema != gap::SCHEMA {
-        return Err(refused(format!(
-            "schema is {}; this version of specgap compares with {}",
-            report.schema,
-            gap::SCHEMA
-        )));
+    // Before the fields, which another version may have named otherwise.
+    let document: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| refused(format!("is no report.json of specgap gap: {error}")))?;
+    match document.get("schema").map(serde_json::Value::as_u64) {
+        Some(Some(schema)) if schema == u64::from(gap::SCHEMA) => {}
+        Some(Some(schema)) => {
+            return Err(refused(format!(
+                "schema is {schema}; this version of specgap compares with {}",
+                gap::SCHEMA
+            )));
+        }
+        _ => {
+            return Err(refused(
+                "is no report.json of specgap gap: schema is not a number".to_owned(),
+            ));
+        }
+    }
+    let report: GapReport = serde_path_to_error::deserialize(document).map_err(|error| {
+        refused(format!(
+            "is no report.json of specgap gap: {}: {}",
+            error.path(),
+            error.inner()
+        ))
+    })?;
+    if report.cells.is_empty() {
+        return Err(refused(
+            "cells is empty: there is nothing to compare with".to_owned(),
+        ));
     }
     Ok(report)
 }

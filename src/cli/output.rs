@@ -1,5 +1,6 @@
 //! Printing, writing files whole, and errors with their exit codes.
 
+use crate::files::{Staged, check_writable, replace};
 use crate::problem::{AnyProblem, ProblemFileError};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
@@ -84,13 +85,80 @@ pub(super) fn read_problems(
 /// Writes a file whole or not at all: to a temporary name beside it, then
 /// renamed.
 pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> {
-    crate::files::replace(path, ".tmp", |file| file.write_all(contents)).map_err(|source| {
-        CliError::File {
-            path: path.to_owned(),
-            action: "cannot be written",
-            source,
+    replace(path, TEMPORARY_PREFIX, |file| file.write_all(contents))
+        .map_err(|source| unwritten(path, source))
+}
+
+/// Writes several files into a folder that is made for them: all of them, or if
+/// one cannot be written, none, and what was there stays.
+pub(super) fn write_together(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
+    let made = !folder.exists();
+    write_into(folder, files).inspect_err(|_| {
+        if made {
+            // Only if it is empty.
+            let _ = std::fs::remove_dir(folder);
         }
     })
+}
+
+fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
+    std::fs::create_dir_all(folder).map_err(|source| CliError::File {
+        path: folder.to_owned(),
+        action: "cannot be made",
+        source,
+    })?;
+    let mut staged = Vec::with_capacity(files.len());
+    for (name, contents) in files {
+        let path = folder.join(name);
+        if path.is_dir() {
+            return Err(CliError::Input {
+                path,
+                message: "is a folder, and a file is to be written there; remove it or name \
+                          another folder"
+                    .to_owned(),
+            });
+        }
+        staged.push(
+            Staged::write(&path, TEMPORARY_PREFIX, |file| file.write_all(contents))
+                .map_err(|source| unwritten(&path, source))?,
+        );
+    }
+    for file in staged {
+        let path = file.path().to_owned();
+        file.rename().map_err(|source| unwritten(&path, source))?;
+    }
+    Ok(())
+}
+
+/// Refuses a folder that [`write_together`] could not write to, before the work
+/// whose results go there.
+pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
+    // A link that leads nowhere is something too.
+    if folder.symlink_metadata().is_ok() && !folder.is_dir() {
+        return Err(CliError::Input {
+            path: folder.to_owned(),
+            message: "is not a folder; --out names a folder".to_owned(),
+        });
+    }
+    check_writable(folder).map_err(|source| unwritten(folder, source))
+}
+
+const TEMPORARY_PREFIX: &str = ".tmp";
+
+fn unwritten(path: &Path, source: io::Error) -> CliError {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let path = path.to_owned();
+    match source.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => CliError::Input {
+            path,
+            message: format!("cannot be written: {source}; free some space, or name another place"),
+        },
+        _ => CliError::File {
+            path,
+            action: "cannot be written",
+            source,
+        },
+    }
 }
 
 /// A progress bar on standard error, if that is a terminal and people read.

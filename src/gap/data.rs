@@ -107,6 +107,12 @@ pub struct OverlapRow {
     /// The mean.
     #[serde(flatten)]
     pub estimate: Estimate,
+    /// `enclosed`; empty in reports that did not say.
+    #[serde(default)]
+    pub kind: String,
+    /// The widest enclosure of any position.
+    #[serde(default)]
+    pub width_max: f64,
     /// Values at fixed shares of the positions.
     pub quantiles: BTreeMap<String, f64>,
 }
@@ -193,6 +199,12 @@ pub struct Comparison {
     pub second: String,
     /// Mean difference.
     pub difference: Estimate,
+    /// `enclosed` or `monte-carlo`; empty in reports that did not say.
+    #[serde(default)]
+    pub kind: String,
+    /// The widest enclosure of any position.
+    #[serde(default)]
+    pub width_max: f64,
     /// Two-sided p-value (Student's t over clusters).
     pub p_value: f64,
     /// The same after Holm's correction for all comparisons of the report.
@@ -208,6 +220,13 @@ pub struct FormulaError {
     pub drafts: usize,
     /// Published value minus the value for the sequential law, mean.
     pub difference: Estimate,
+    /// `lower-bound`, as what is subtracted is an upper bound on the
+    /// optimum, conjectured to be it; empty in reports that did not say.
+    #[serde(default)]
+    pub kind: String,
+    /// The widest enclosure of any position.
+    #[serde(default)]
+    pub width_max: f64,
     /// The largest at any position.
     pub max: f64,
     /// The smallest at any position.
@@ -251,6 +270,10 @@ pub struct BlockEstimate {
     pub metric: String,
     /// Expected accepted tokens, bonus excluded.
     pub expected_accepted_length: Estimate,
+    /// `estimate`: an average over sampled blocks, whose error is the interval's;
+    /// empty in reports that did not say.
+    #[serde(default)]
+    pub kind: String,
     /// Blocks that the mean is over.
     pub blocks: usize,
 }

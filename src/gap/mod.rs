@@ -293,7 +293,7 @@ pub fn measure(
         positions,
         clusters: clusters.len(),
         cluster_unit: if by_prompt { "prompt" } else { "position" }.to_owned(),
-        definitions: definitions(settings),
+        definitions: definitions(settings.block_length),
         overlap: summary.overlap(),
         cells: summary.cells(),
         comparisons: summary.comparisons(),
@@ -426,6 +426,8 @@ impl Summary<'_> {
                 Some(OverlapRow {
                     temperature,
                     estimate: tally.estimate().estimate(),
+                    kind: "enclosed".to_owned(),
+                    width_max: tally.widest(),
                     quantiles: tally.quantiles(),
                 })
             })
@@ -484,12 +486,7 @@ impl Summary<'_> {
         Some(VerifierRow {
             name: rule.1.as_str().to_owned(),
             acceptance: acceptance.estimate().estimate(),
-            kind: if monte_carlo {
-                "monte-carlo"
-            } else {
-                "enclosed"
-            }
-            .to_owned(),
+            kind: measured_kind(monte_carlo),
             width_max: acceptance.widest(),
             p_value: gap.estimate().p_value(),
             gap: Gap {
@@ -508,8 +505,8 @@ impl Summary<'_> {
         let mut rows: Vec<Comparison> = self
             .all
             .iter()
-            .zip(self.tallies)
-            .filter_map(|(metric, tally)| match *metric {
+            .zip(self.tallies.iter().zip(self.monte_carlo))
+            .filter_map(|(metric, (tally, &monte_carlo))| match *metric {
                 Metric::Difference {
                     place,
                     first,
@@ -520,6 +517,8 @@ impl Summary<'_> {
                     first: name(first),
                     second: name(second),
                     difference: tally.estimate().estimate(),
+                    kind: measured_kind(monte_carlo),
+                    width_max: tally.widest(),
                     p_value: tally.estimate().p_value(),
                     p_holm: 1.0,
                 }),
@@ -564,12 +563,23 @@ impl Summary<'_> {
                     temperature: self.settings.temperatures[place.temperature],
                     drafts: place.drafts,
                     difference: tally.estimate().estimate(),
+                    kind: "lower-bound".to_owned(),
+                    width_max: tally.widest(),
                     max: tally.highest(),
                     min: tally.lowest(),
                 })
             })
             .collect()
     }
+}
+
+fn measured_kind(monte_carlo: bool) -> String {
+    if monte_carlo {
+        "monte-carlo"
+    } else {
+        "enclosed"
+    }
+    .to_owned()
 }
 
 fn log_summary(log: &Log, summary: &Summary<'_>, rest: bool) -> LogSummary {
@@ -708,7 +718,8 @@ impl StripBuilder {
 }
 
 /// What the report's words mean.
-fn definitions(settings: &Settings) -> BTreeMap<String, String> {
+/// What the words of a report mean, for blocks of some length.
+pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = [
         (
             "position",
@@ -761,6 +772,10 @@ fn definitions(settings: &Settings) -> BTreeMap<String, String> {
              is given. Intervals are about positions that were not logged, not about rounding",
         ),
         (
+            "estimate",
+            "an average over what was sampled; its error is the interval's",
+        ),
+        (
             "optimal plan",
             "a coupling by slot weights that attains alpha* and whose output law is p, solved at every \
              position; its acceptance and its law are measured by a second integral",
@@ -796,10 +811,9 @@ fn definitions(settings: &Settings) -> BTreeMap<String, String> {
     all.insert(
         "block-optimum".to_owned(),
         format!(
-            "expected number of the {} tokens of one drafted block that the best block verifier \
-             accepts, the corrected or bonus token not counted: sum over t of E min(1, q/p of the \
-             first t tokens) over text sampled from the target",
-            settings.block_length
+            "expected number of the {block_length} tokens of one drafted block that the best block \
+             verifier accepts, the corrected or bonus token not counted: sum over t of E min(1, q/p \
+             of the first t tokens) over text sampled from the target"
         ),
     );
     all.insert(

@@ -61,6 +61,7 @@ impl Sequences {
                 drafts: k,
                 metric: if k == 1 { "block-optimum" } else { "lemma-5.1" }.to_owned(),
                 expected_accepted_length: Clustered::new(clusters.iter().copied()).estimate(),
+                kind: "estimate".to_owned(),
                 blocks,
             });
         }

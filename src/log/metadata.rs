@@ -123,6 +123,12 @@ impl Default for Metadata {
     }
 }
 
+/// What every version of `log.json` has.
+#[derive(Deserialize)]
+pub(crate) struct Version {
+    pub schema: u64,
+}
+
 /// `log.json` of a sharded log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

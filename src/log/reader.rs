@@ -1,7 +1,7 @@
 //! Opening a log and reading its rows.
 
 use super::error::LogError;
-use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA};
+use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
 use super::source::Source;
 use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors};
@@ -312,7 +312,7 @@ impl Log {
         if wanted == Some(0) {
             return Err(LogError::format(
                 path,
-                "a vocabulary has at least one token",
+                "--vocab 0 keeps no token; give at least 1",
             ));
         }
         let mut vocabulary = None;
@@ -527,18 +527,16 @@ pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
 }
 
 fn parse_index(path: &Path, text: &str) -> Result<Index, LogError> {
-    let index: Index = serde_json::from_str(text)
-        .map_err(|error| LogError::format(path, format!("cannot be read: {error}")))?;
-    if index.schema != SCHEMA {
+    let unreadable = |error| LogError::format(path, format!("cannot be read: {error}"));
+    // Before the fields, which another version may have named otherwise.
+    let Version { schema } = serde_json::from_str(text).map_err(unreadable)?;
+    if schema != u64::from(SCHEMA) {
         return Err(LogError::format(
             path,
-            format!(
-                "schema is {}; this version of specgap reads {SCHEMA}",
-                index.schema
-            ),
+            format!("schema is {schema}; this version of specgap reads {SCHEMA}"),
         ));
     }
-    Ok(index)
+    serde_json::from_str(text).map_err(unreadable)
 }
 
 /// A shard's name, if it is one: no folders, so that a log cannot point outside.

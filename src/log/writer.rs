@@ -183,21 +183,12 @@ impl LogWriter {
                 rest_temperatures, ..
             } => rest_temperatures.clone(),
         };
-        let mut writer = Self {
-            directory: directory.to_owned(),
-            layout,
-            index: Index {
-                schema: SCHEMA,
-                metadata,
-                shards: Vec::new(),
-            },
-            next_shard: 0,
-            buffer: Buffer::default(),
-            pending: Vec::new(),
-            top: Vec::new(),
-            listed: Vec::new(),
-            _lock: lock,
+        let index = Index {
+            schema: SCHEMA,
+            metadata,
+            shards: Vec::new(),
         };
+        let mut writer = Self::after(index, directory, layout, lock);
         writer.remove_strays()?;
         writer.write_index()?;
         Ok(writer)
@@ -233,7 +224,14 @@ impl LogWriter {
             // Opens every shard and checks its header.
             Log::open(directory)?;
         }
-        let writer = Self {
+        let writer = Self::after(index, directory, layout, lock);
+        writer.remove_strays()?;
+        Ok(writer)
+    }
+
+    /// Goes on after what an index lists.
+    fn after(index: Index, directory: &Path, layout: Layout, lock: File) -> Self {
+        Self {
             directory: directory.to_owned(),
             layout,
             next_shard: index.shards.len(),
@@ -243,9 +241,7 @@ impl LogWriter {
             top: Vec::new(),
             listed: Vec::new(),
             _lock: lock,
-        };
-        writer.remove_strays()?;
-        Ok(writer)
+        }
     }
 
     /// Whether a directory holds a log that [`LogWriter::resume`] could go on

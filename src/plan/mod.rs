@@ -21,8 +21,9 @@ pub use slot_weights::{
 };
 
 use crate::distribution::{Rational, ratio};
+use crate::number::Number;
 use crate::problem::Problem;
-use crate::scheme::{Mass, SetFamily};
+use crate::scheme::SetFamily;
 use ndarray::Array2;
 use num_bigint::BigUint;
 use std::collections::HashMap;
@@ -148,7 +149,7 @@ impl Coupling<Rational> {
             .enumerate()
             .map(|(index, set)| (set, index))
             .collect();
-        let mut of_set = vec![Rational::zero_mass(); plan.sets.len()];
+        let mut of_set = vec![Rational::zero(); plan.sets.len()];
         let set_of: Vec<Option<usize>> = tuples
             .iter()
             .zip(&law)
@@ -192,39 +193,36 @@ impl Coupling<f64> {
     }
 }
 
-fn join<T: Mass>(
+fn join<T: Number>(
     target: &[T],
     law: &[T],
     accepted: impl Iterator<Item = (usize, usize, T)>,
 ) -> Array2<T> {
-    let mut mass = Array2::from_elem((target.len(), law.len()), T::zero_mass());
-    let (mut kept, mut used) = (
-        vec![T::zero_mass(); target.len()],
-        vec![T::zero_mass(); law.len()],
-    );
+    let mut mass = Array2::from_elem((target.len(), law.len()), T::zero());
+    let (mut kept, mut used) = (vec![T::zero(); target.len()], vec![T::zero(); law.len()]);
     for (column, token, part) in accepted {
-        mass[[token, column]].add(&part);
-        kept[token].add(&part);
-        used[column].add(&part);
+        mass[[token, column]].gain(&part);
+        kept[token].gain(&part);
+        used[column].gain(&part);
     }
     let token_rest: Vec<T> = target
         .iter()
         .zip(&kept)
-        .map(|(p, kept)| p.left_after(kept))
+        .map(|(p, kept)| p.excess_over(kept))
         .collect();
     let tuple_rest: Vec<T> = law
         .iter()
         .zip(&used)
-        .map(|(d, used)| d.left_after(used))
+        .map(|(d, used)| d.excess_over(used))
         .collect();
-    let mut total = T::zero_mass();
+    let mut total = T::zero();
     for rest in &tuple_rest {
-        total.add(rest);
+        total.gain(rest);
     }
-    if total.differs(&T::zero_mass()) {
+    if !total.is_nil() {
         for (token, rest) in token_rest.iter().enumerate() {
             for (column, other) in tuple_rest.iter().enumerate() {
-                mass[[token, column]].add(&rest.times(other).over(&total));
+                mass[[token, column]].gain(&rest.times(other).over(&total));
             }
         }
     }

@@ -1,12 +1,13 @@
 //! Independent draws conditioned on being different.
 
 use super::combinations::{choose, falling_factorial, for_each_combination};
-use super::mass::Weight;
+use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, Wide, ratio};
+use crate::number::Number;
 use num_bigint::BigUint;
 use std::sync::OnceLock;
 
@@ -100,7 +101,7 @@ impl DistinctConditioned {
         product.over(self.normaliser)
     }
 
-    fn tuples<M: Mass>(&self, orders: &M, visit: &mut dyn FnMut(&[u32], &M), masses: Vec<M>) {
+    fn tuples<M: Number>(&self, orders: &M, visit: &mut dyn FnMut(&[u32], &M), masses: Vec<M>) {
         let mut index = 0;
         for_each_combination(self.by_mass.len(), self.draws, |subset| {
             let share = masses[index].over(orders);
@@ -181,8 +182,8 @@ impl DraftScheme for DistinctConditioned {
         );
     }
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
-        let orders = (1..=self.draws as u64).fold(Rational::one_mass(), |product, k| {
-            product * Rational::from_count(k)
+        let orders = (1..=self.draws as u64).fold(Rational::one(), |product, k| {
+            product * Rational::from_integer(k.into())
         });
         let law = self.exact_set_law();
         let masses = law
@@ -266,7 +267,7 @@ impl DraftScheme for DistinctConditioned {
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
         if set.len() != self.draws {
-            return Rational::zero_mass();
+            return Rational::zero();
         }
         let exact = self.draft.exact();
         let weight = set

@@ -1,9 +1,8 @@
 //! A list of tuples.
 
-use super::{
-    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw,
-};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw};
 use crate::distribution::{Draft, Rational, TupleProbabilities, TwoFloat, ratio};
+use crate::number::Number;
 use num_bigint::BigUint;
 use std::collections::BTreeMap;
 
@@ -269,7 +268,7 @@ impl DraftScheme for Explicit {
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
-        let mut sum = Rational::zero_mass();
+        let mut sum = Rational::zero();
         for (index, tuple) in self.tuples.iter().enumerate() {
             if Self::set_of(tuple) == set {
                 sum += self.law.exact().probability(index);

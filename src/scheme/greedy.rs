@@ -2,9 +2,10 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::number::Number;
 use num_bigint::BigUint;
 
 /// The n-1 most probable tokens of q, deterministically and in that order (ties:
@@ -147,7 +148,7 @@ impl DraftScheme for Greedy {
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
         let (weights, total) = self.last_exact();
         if weights.is_empty() {
-            visit(&self.tuple(None), &Rational::one_mass());
+            visit(&self.tuple(None), &Rational::one());
         }
         for (token, weight) in &weights {
             visit(&self.tuple(Some(*token)), &ratio(weight, &total));
@@ -237,9 +238,9 @@ impl DraftScheme for Greedy {
                 missing -= usize::from(self.top.contains(&token));
                 held += &weight_of[token];
                 match (missing, used_up) {
-                    (0, true) => Rational::one_mass(),
+                    (0, true) => Rational::one(),
                     (0, false) => ratio(&held, &total),
-                    _ => Rational::zero_mass(),
+                    _ => Rational::zero(),
                 }
             })
             .collect()
@@ -263,13 +264,13 @@ impl DraftScheme for Greedy {
                 let top: BigUint = self.top.iter().map(|&token| &exact.weights[token]).sum();
                 let rest = &exact.total - top;
                 if rest == BigUint::default() {
-                    Rational::zero_mass()
+                    Rational::zero()
                 } else {
                     ratio(&exact.weights[last], &rest)
                 }
             }
-            None if self.is_whole_support(set) => Rational::one_mass(),
-            None => Rational::zero_mass(),
+            None if self.is_whole_support(set) => Rational::one(),
+            None => Rational::zero(),
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Greedy, Mass, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Greedy, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, ratio};
+use crate::number::Number;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
 /// id), the pair (x, a) has probability q(x) for x != a, and the pair (a, x)
@@ -75,12 +76,7 @@ impl DraftScheme for Hub {
 
     fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
         let (row, hub) = (self.draft.probabilities(), token_id(self.hub));
-        let others: Vec<usize> = self
-            .draft
-            .support()
-            .into_iter()
-            .filter(|&token| token != self.hub)
-            .collect();
+        let others = self.others();
         if others.is_empty() {
             visit(&[hub], 1.0);
         }
@@ -97,14 +93,9 @@ impl DraftScheme for Hub {
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
         let (exact, hub) = (self.draft.exact(), token_id(self.hub));
         let rest = &exact.total - &exact.weights[self.hub];
-        let others: Vec<usize> = self
-            .draft
-            .support()
-            .into_iter()
-            .filter(|&token| token != self.hub)
-            .collect();
+        let others = self.others();
         if others.is_empty() {
-            visit(&[hub], &Rational::one_mass());
+            visit(&[hub], &Rational::one());
         }
         for token in others {
             let q = exact.probability(token);
@@ -158,21 +149,28 @@ impl DraftScheme for Hub {
 }
 
 impl Hub {
+    /// The support without the hub.
+    fn others(&self) -> Vec<usize> {
+        let mut others = self.draft.support();
+        others.retain(|&token| token != self.hub);
+        others
+    }
+
     /// Sums the two pairs of one set straight from their definition: q(x) and
     /// `q(a) q(x)/(1 - q(a))`; `masses` gives q(x) and q(x)/(1 - q(a)).
-    fn pair_sum<M: Mass>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
+    fn pair_sum<M: Number>(&self, set: &[u32], hub: M, masses: impl Fn(usize) -> (M, M)) -> M {
         let mut others = set
             .iter()
             .map(|&token| token as usize)
             .filter(|&token| token != self.hub);
         match (others.next(), others.next(), set.len()) {
-            (None, None, 1) if self.alone => M::one_mass(),
+            (None, None, 1) if self.alone => M::one(),
             (Some(token), None, 2) if !self.alone => {
                 let (mut sum, last) = masses(token);
-                sum.add(&hub.times(&last));
+                sum.gain(&hub.times(&last));
                 sum
             }
-            _ => M::zero_mass(),
+            _ => M::zero(),
         }
     }
 }

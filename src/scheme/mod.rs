@@ -31,10 +31,10 @@ mod distinct_conditioned;
 mod explicit;
 mod greedy;
 mod hub;
-mod mass;
 mod product;
 mod race;
 mod set_law;
+mod surjection;
 mod with_replacement;
 mod without_replacement;
 
@@ -48,10 +48,10 @@ pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
 pub(crate) use combinations::choose;
-pub(crate) use mass::Mass;
 pub(crate) use race::log_time_step;
 
 use crate::distribution::{Draft, Rational};
+use crate::number::Number;
 use std::fmt;
 use std::str::FromStr;
 
@@ -298,7 +298,7 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     fn inside_exact(&self, subset: &[usize]) -> Rational {
         self.prefix_scan_exact(subset)
             .pop()
-            .unwrap_or_else(Rational::zero_mass)
+            .unwrap_or_else(Rational::zero)
     }
 }
 

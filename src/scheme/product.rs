@@ -1,12 +1,13 @@
 //! Independent draws from different distributions.
 
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
-use super::mass::{Weight, surjections};
+use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
 use super::{
-    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::number::Number;
 use num_bigint::BigUint;
 
 /// One draw from each of n draft distributions, independent of one another;
@@ -46,7 +47,7 @@ impl Product {
         &self.rows
     }
 
-    fn tuples<M: Mass>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
+    fn tuples<M: Number>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
         let rows: Vec<Vec<M>> = self.rows.iter().map(|row| M::row(row)).collect();
         independent_tuples(&rows, visit);
     }

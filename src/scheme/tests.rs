@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::distribution::{TupleProbabilities, exact_value, round_nearest};
-use num_traits::{One, Signed, Zero};
+use num_traits::Signed;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn check(scheme: &dyn DraftScheme) {
     let name = scheme.name();
     let merged = merged_tuples(scheme);
     assert!(
-        merged.values().cloned().sum::<Rational>().is_one(),
+        merged.values().cloned().sum::<Rational>() == Rational::one(),
         "{name}: tuples sum to one"
     );
 

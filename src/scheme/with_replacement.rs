@@ -1,11 +1,12 @@
 //! Independent draws from one distribution.
 
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
-use super::mass::{Weight, surjections};
+use super::surjection::{Weight, surjections};
 use super::{
-    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::number::Number;
 use num_bigint::BigUint;
 use num_traits::Pow;
 
@@ -39,7 +40,7 @@ impl WithReplacement {
         }
     }
 
-    fn tuples<M: Mass>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
+    fn tuples<M: Number>(&self, visit: &mut dyn FnMut(&[u32], &M)) {
         let row = M::row(&self.draft);
         let rows = vec![row; self.drafts];
         independent_tuples(&rows, visit);
@@ -47,8 +48,8 @@ impl WithReplacement {
 }
 
 /// All tuples of independent draws, one row of masses a draw.
-pub(super) fn independent_tuples<M: Mass>(rows: &[Vec<M>], visit: &mut dyn FnMut(&[u32], &M)) {
-    fn descend<M: Mass>(
+pub(super) fn independent_tuples<M: Number>(rows: &[Vec<M>], visit: &mut dyn FnMut(&[u32], &M)) {
+    fn descend<M: Number>(
         rows: &[Vec<M>],
         supports: &[Vec<usize>],
         tuple: &mut Vec<u32>,
@@ -72,12 +73,11 @@ pub(super) fn independent_tuples<M: Mass>(rows: &[Vec<M>], visit: &mut dyn FnMut
             tuple.pop();
         }
     }
-    let zero = M::zero_mass();
     let supports: Vec<Vec<usize>> = rows
         .iter()
         .map(|row| {
             (0..row.len())
-                .filter(|&token| row[token].differs(&zero))
+                .filter(|&token| !row[token].is_nil())
                 .collect()
         })
         .collect();
@@ -85,7 +85,7 @@ pub(super) fn independent_tuples<M: Mass>(rows: &[Vec<M>], visit: &mut dyn FnMut
         rows,
         &supports,
         &mut Vec::with_capacity(rows.len()),
-        &M::one_mass(),
+        &M::one(),
         visit,
     );
 }

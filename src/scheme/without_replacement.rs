@@ -3,9 +3,10 @@
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
 use super::race;
 use super::{
-    DraftScheme, ExactSetLaw, Mass, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::number::{Number, RunningSum};
 use num_bigint::BigUint;
 use std::sync::OnceLock;
 
@@ -80,14 +81,14 @@ impl WithoutReplacement {
             .get_or_init(|| Remaining::of(&self.draft, &self.by_mass))
     }
 
-    fn tuples<M: Mass>(&self, left: &Remaining<M>, visit: &mut dyn FnMut(&[u32], &M)) {
-        struct Walk<'a, M: Mass> {
+    fn tuples<M: Number>(&self, left: &Remaining<M>, visit: &mut dyn FnMut(&[u32], &M)) {
+        struct Walk<'a, M: Number> {
             scheme: &'a WithoutReplacement,
             left: &'a Remaining<M>,
             tuple: Vec<u32>,
             drawn: Vec<usize>,
         }
-        fn descend<M: Mass>(walk: &mut Walk<'_, M>, mass: &M, visit: &mut dyn FnMut(&[u32], &M)) {
+        fn descend<M: Number>(walk: &mut Walk<'_, M>, mass: &M, visit: &mut dyn FnMut(&[u32], &M)) {
             if walk.tuple.len() == walk.scheme.draws {
                 visit(&walk.tuple, mass);
                 return;
@@ -113,12 +114,12 @@ impl WithoutReplacement {
             tuple: Vec::new(),
             drawn: Vec::new(),
         };
-        descend(&mut walk, &M::one_mass(), visit);
+        descend(&mut walk, &M::one(), visit);
     }
 
     /// Probabilities of all sets of `draws` tokens among `ranks` (positions in
     /// `by_mass`), by growing subsets: f(A) sums f(A - x) q_x/(1 - q(A - x)).
-    fn subset_masses<M: Mass>(
+    fn subset_masses<M: Number>(
         &self,
         left: &Remaining<M>,
         ranks: &[usize],
@@ -126,11 +127,11 @@ impl WithoutReplacement {
     ) {
         if ranks.len() == self.draws && self.is_whole_support() {
             let all: Vec<usize> = (0..ranks.len()).collect();
-            visit(&all, M::one_mass());
+            visit(&all, M::one());
             return;
         }
         let ranking = Ranking::new(ranks.len(), self.draws);
-        let mut level = vec![M::one_mass()];
+        let mut level = vec![M::one()];
         for size in 1..=self.draws {
             // Each smaller subset's mass over what it leaves to draw from.
             let mut share = Vec::with_capacity(level.len());
@@ -147,7 +148,7 @@ impl WithoutReplacement {
                 ranking.choose(ranks.len(), size)
             });
             for_each_combination(ranks.len(), size, |subset| {
-                let mut mass = M::zero_mass();
+                let mut mass = M::zero();
                 for (position, &member) in subset.iter().enumerate() {
                     let before = subset
                         .iter()
@@ -155,7 +156,7 @@ impl WithoutReplacement {
                         .filter(|(i, _)| *i != position)
                         .map(|(_, &m)| m);
                     let factor = &share[ranking.rank(before)];
-                    mass.add(&left.masses[ranks[member]].times(factor));
+                    mass.gain(&left.masses[ranks[member]].times(factor));
                 }
                 if last {
                     visit(subset, mass);
@@ -167,7 +168,7 @@ impl WithoutReplacement {
         }
     }
 
-    fn set_masses<M: Mass>(&self, left: &Remaining<M>) -> (SetFamily, Vec<M>) {
+    fn set_masses<M: Number>(&self, left: &Remaining<M>) -> (SetFamily, Vec<M>) {
         let ranks: Vec<usize> = (0..self.by_mass.len()).collect();
         let (mut sets, mut masses) = (SetFamily::new(), Vec::new());
         let mut tokens: Vec<u32> = Vec::with_capacity(self.draws);
@@ -181,14 +182,14 @@ impl WithoutReplacement {
         (sets, masses)
     }
 
-    fn scan_by_sets<M: Mass>(&self, left: &Remaining<M>, order: &[usize]) -> Vec<M> {
+    fn scan_by_sets<M: Number>(&self, left: &Remaining<M>, order: &[usize]) -> Vec<M> {
         let placed: Vec<(usize, usize)> = order
             .iter()
             .map(|&token| self.rank_of[token])
             .enumerate()
             .filter_map(|(position, rank)| Some((rank?, position)))
             .collect();
-        let mut gained = vec![M::zero_mass(); order.len()];
+        let mut gained = vec![M::zero(); order.len()];
         if placed.len() >= self.draws {
             // `Remaining` wants ascending ranks.
             let mut placed = placed;
@@ -196,14 +197,14 @@ impl WithoutReplacement {
             let ranks: Vec<usize> = placed.iter().map(|&(rank, _)| rank).collect();
             self.subset_masses(left, &ranks, |subset, mass: M| {
                 let complete = subset.iter().map(|&i| placed[i].1).max().unwrap_or(0);
-                gained[complete].add(&mass);
+                gained[complete].gain(&mass);
             });
         }
-        let mut held = M::zero_mass();
+        let mut held = M::zero();
         gained
             .iter()
             .map(|gain| {
-                held.add(gain);
+                held.gain(gain);
                 held.clone()
             })
             .collect()
@@ -252,16 +253,20 @@ pub(super) fn by_falling_mass(draft: &Draft) -> Vec<usize> {
 /// everything below the longest drawn run of heaviest tokens, less the few
 /// drawn tokens in it, each of which is lighter than a token that is left.
 #[derive(Clone, Debug)]
-struct Remaining<M: Mass> {
+struct Remaining<M: Number> {
     masses: Vec<M>,
     suffix: Vec<M::Sum>,
 }
 
-impl<M: Mass> Remaining<M> {
+impl<M: Number> Remaining<M> {
     fn of(draft: &Draft, by_mass: &[usize]) -> Self {
         let row = M::row(draft);
         let masses: Vec<M> = by_mass.iter().map(|&token| row[token].clone()).collect();
-        let suffix = M::suffix_sums(&masses);
+        let mut suffix = vec![M::Sum::default(); masses.len() + 1];
+        for rank in (0..masses.len()).rev() {
+            suffix[rank] = suffix[rank + 1].clone();
+            suffix[rank].add(&masses[rank]);
+        }
         Self { masses, suffix }
     }
 
@@ -272,11 +277,11 @@ impl<M: Mass> Remaining<M> {
             .enumerate()
             .take_while(|&(i, &rank)| i == rank)
             .count();
-        let others: Vec<M> = drawn[run..]
-            .iter()
-            .map(|&rank| self.masses[rank].clone())
-            .collect();
-        M::rest(&self.suffix[run], &others)
+        let mut rest = self.suffix[run].clone();
+        for &rank in &drawn[run..] {
+            rest.subtract(&self.masses[rank]);
+        }
+        rest.value()
     }
 }
 
@@ -391,11 +396,8 @@ impl DraftScheme for WithoutReplacement {
         }
         // The same closed form as in f64; a(x) = w_x / (S - w_x).
         let exact = self.draft.exact();
-        let (mut held, mut a_held, mut inside) = (
-            BigUint::default(),
-            Rational::zero_mass(),
-            Rational::zero_mass(),
-        );
+        let (mut held, mut a_held, mut inside) =
+            (BigUint::default(), Rational::zero(), Rational::zero());
         order
             .iter()
             .map(|&token| {
@@ -430,18 +432,18 @@ impl DraftScheme for WithoutReplacement {
 impl WithoutReplacement {
     /// Sums the sequential law over all orders of the set, sharing prefixes
     /// between orders only through the recursion on the set's own subsets.
-    fn by_orders<M: Mass>(&self, left: &Remaining<M>, set: &[u32]) -> M {
+    fn by_orders<M: Number>(&self, left: &Remaining<M>, set: &[u32]) -> M {
         let ranks = set.iter().map(|&token| self.rank_of[token as usize]);
         let mut ranks: Vec<usize> = match ranks.collect::<Option<Vec<usize>>>() {
             Some(ranks) if ranks.len() == self.draws => ranks,
-            _ => return M::zero_mass(),
+            _ => return M::zero(),
         };
         if self.is_whole_support() {
-            return M::one_mass();
+            return M::one();
         }
         ranks.sort_unstable();
-        let mut reached = vec![M::zero_mass(); 1 << ranks.len()];
-        reached[0] = M::one_mass();
+        let mut reached = vec![M::zero(); 1 << ranks.len()];
+        reached[0] = M::one();
         for mask in 0..reached.len() - 1 {
             let members = |bit: usize| mask >> bit & 1 == 1;
             let drawn: Vec<usize> = (0..ranks.len())
@@ -451,9 +453,9 @@ impl WithoutReplacement {
             let share = reached[mask].over(&left.without(&drawn));
             for bit in (0..ranks.len()).filter(|&bit| !members(bit)) {
                 let gain = left.masses[ranks[bit]].times(&share);
-                reached[mask | 1 << bit].add(&gain);
+                reached[mask | 1 << bit].gain(&gain);
             }
         }
-        reached.pop().unwrap_or_else(M::zero_mass)
+        reached.pop().unwrap_or_else(M::zero)
     }
 }

@@ -1,15 +1,14 @@
 //! Token trees: joint probabilities of all prefixes of a block problem, and
 //! draft tree topologies.
 
-mod probability;
 mod sequoia;
 mod topology;
 
-pub use probability::{Probability, RunningSum};
 pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
 pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, TopologyError};
 
 use crate::distribution::Distribution;
+use crate::number::Number;
 use crate::problem::{BlockProblem, Conditionals};
 use std::ops::Deref;
 
@@ -64,7 +63,7 @@ pub struct TokenTree<T> {
     draft_rows: Vec<Vec<T>>,
 }
 
-impl<T: Probability> TokenTree<T> {
+impl<T: Number> TokenTree<T> {
     /// Multiplies the conditionals out. O(V^L) numbers.
     pub fn new(problem: &BlockProblem) -> Self {
         let (vocab, length) = (problem.vocab(), problem.length());
@@ -175,7 +174,7 @@ impl<T: Probability> TokenTree<T> {
 }
 
 /// The rows of every layer that is complete, at most `layers` of them.
-fn rows<T: Probability, D: Deref<Target = Distribution>>(
+fn rows<T: Number, D: Deref<Target = Distribution>>(
     conditionals: &Conditionals<D>,
     vocab: usize,
     layers: usize,
@@ -197,7 +196,7 @@ fn rows<T: Probability, D: Deref<Target = Distribution>>(
     result
 }
 
-fn joints<T: Probability>(rows: &[Vec<T>], vocab: usize) -> Vec<Vec<T>> {
+fn joints<T: Number>(rows: &[Vec<T>], vocab: usize) -> Vec<Vec<T>> {
     let mut layers = vec![vec![T::one()]];
     for (depth, row) in rows.iter().enumerate() {
         let layer = row

@@ -1,16 +1,16 @@
 //! Every verifier on one problem.
 
-use super::arithmetic::Arithmetic;
 use super::{
     Optimal, OutputLaw, Rate, RrsWo, RrsWoSettings, TotalVariation, Verifier, VerifierError,
     VerifierName, output_law, output_law_exact, total_variation, total_variation_exact, verifier,
 };
 use crate::distribution::{Rational, exact_value, round_nearest};
 use crate::enclosure::Enclosure;
+use crate::number::Number;
 use crate::optimum::{closed_form, flow, ratio_scan, submodular};
 use crate::problem::{ExpectedValue, Problem};
 use crate::scheme::SchemeName;
-use num_traits::{Signed, Zero};
+use num_traits::Signed;
 
 /// Largest total variation at which a rule summed in `f64` counts as lossless:
 /// above the rounding of the largest sums that are done
@@ -310,7 +310,7 @@ fn measure(
     let (algorithmic, membership, variation, lossless) = match sum(verifier, problem) {
         Summed::Exact(law) => {
             let variation = total_variation_exact(&law, target);
-            let lossless = variation.exact.as_ref().is_some_and(Zero::is_zero);
+            let lossless = variation.exact.as_ref().is_some_and(Number::is_nil);
             (
                 Rate::Exact(law.algorithmic),
                 Rate::Exact(law.membership),
@@ -373,7 +373,7 @@ fn unplanned(problem: &Problem, best: &Enclosure, reason: String) -> Measured {
     Measured {
         algorithmic: rate.clone(),
         membership: rate.clone(),
-        gap: Some(Enclosure::exact(Rational::running())),
+        gap: Some(Enclosure::exact(Rational::zero())),
         total_variation: Err(reason),
         lossless: None,
         formula: (rate.clone(), rate.clone()),
@@ -423,7 +423,7 @@ fn compare(
     if let (Some(found), true) = (found.exact(), name != VerifierName::KSeq) {
         let limit = match tolerance {
             Some(tolerance) => tolerance.exact.clone(),
-            None => exact_value(allowed).unwrap_or_else(Rational::running),
+            None => exact_value(allowed).unwrap_or_else(Rational::zero),
         };
         let difference = (found - &expected.exact).abs();
         return ExpectedCheck {

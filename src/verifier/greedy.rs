@@ -1,14 +1,14 @@
 //! Greedy verification.
 
-use super::arithmetic::{Arithmetic, keep, normalised, shortfall};
+use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
-    exact_complement,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::number::{Number, normalised};
 use crate::problem::Problem;
-use crate::scheme::{Greedy, Mass, SchemeName, token_id};
+use crate::scheme::{Greedy, SchemeName, token_id};
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
 
@@ -67,7 +67,7 @@ struct Rule<M> {
     left: M,
 }
 
-fn rule<M: Arithmetic>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
+fn rule<M: Number>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
     let mut is_top = vec![false; target.len()];
     for &token in top {
         is_top[token] = true;
@@ -75,13 +75,13 @@ fn rule<M: Arithmetic>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
     let short = shortfall(&target, &last);
     let mut off = short.clone();
     for &token in top {
-        off[token] = M::zero_mass();
+        off[token] = M::zero();
     }
     // Nothing lacking means that nothing is ever rejected, up to rounding.
     let residual = normalised(&short).unwrap_or_else(|| target.clone());
     let mut outside = residual.clone();
     for &token in top {
-        outside[token] = M::zero_mass();
+        outside[token] = M::zero();
     }
     let outside_mass = M::total(&outside);
     let law = normalised(&outside).unwrap_or_else(|| target.clone());
@@ -96,11 +96,11 @@ fn rule<M: Arithmetic>(target: Vec<M>, last: Vec<M>, top: &[usize]) -> Rule<M> {
     }
 }
 
-impl<M: Arithmetic> Rule<M> {
+impl<M: Number> Rule<M> {
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
-        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let mut accepted = vec![M::zero(); tuple.len()];
         let last = tuple.iter().position(|&token| !self.is_top[token as usize]);
-        let mut rejected = M::one_mass();
+        let mut rejected = M::one();
         if let Some(position) = last {
             let token = tuple[position] as usize;
             let kept = keep(&self.wanted[token], &self.offered[token]);
@@ -154,7 +154,7 @@ impl GreedyVerifier {
         self.exact.get_or_init(|| {
             let mut last = Rational::row(&self.draft);
             for &token in self.scheme.top() {
-                last[token] = Rational::zero_mass();
+                last[token] = Rational::zero();
             }
             let last = normalised(&last).unwrap_or(last);
             rule(
@@ -191,7 +191,7 @@ impl Verifier for GreedyVerifier {
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
+            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

@@ -1,15 +1,15 @@
 //! SpecTr's k-SEQ.
 
-use super::arithmetic::{Arithmetic, keep, normalised};
+use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
     happens, sequential,
 };
 use crate::distribution::{Draft, Rational, exact_value, round_nearest};
+use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
-use crate::scheme::{Mass, SchemeName};
-use num_traits::{One, Zero};
+use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
 
@@ -82,19 +82,19 @@ struct Rule<M> {
 }
 
 /// min(p/rho, q) = min(p, rho q)/rho.
-fn rule<M: Arithmetic>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> Rule<M> {
+fn rule<M: Number>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> Rule<M> {
     let offered: Vec<M> = draft.iter().map(|q| factor.times(q)).collect();
     let taken: Vec<M> = target
         .iter()
         .zip(&offered)
-        .map(|(p, offer)| p.least(offer).over(factor))
+        .map(|(p, offer)| p.smaller(offer).over(factor))
         .collect();
     let one_draft = M::total(&taken);
     let share = repeats(&one_draft, drafts);
     let left: Vec<M> = target
         .iter()
         .zip(&taken)
-        .map(|(p, taken)| p.beyond(&share.times(taken)))
+        .map(|(p, taken)| p.excess_over(&share.times(taken)))
         .collect();
     // Nothing left means that nothing is ever rejected, up to rounding.
     let residual = normalised(&left).unwrap_or_else(|| target.to_vec()).into();
@@ -107,30 +107,30 @@ fn rule<M: Arithmetic>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> 
 }
 
 /// c = sum over k < n of (1-b)^k.
-fn repeats<M: Arithmetic>(one_draft: &M, drafts: usize) -> M {
+fn repeats<M: Number>(one_draft: &M, drafts: usize) -> M {
     let miss = one_draft.complement();
-    let mut power = M::one_mass();
-    let mut sum = M::running();
+    let mut power = M::one();
+    let mut sum = M::Sum::default();
     for _ in 0..drafts {
-        M::include(&mut sum, &power);
+        sum.add(&power);
         power = power.times(&miss);
     }
-    M::settle(&sum)
+    sum.value()
 }
 
 /// Sum of min(p, rho q).
-fn covered<M: Arithmetic>(target: &[M], draft: &[M], factor: &M) -> M {
-    let mut sum = M::running();
+fn covered<M: Number>(target: &[M], draft: &[M], factor: &M) -> M {
+    let mut sum = M::Sum::default();
     for (p, q) in target.iter().zip(draft) {
-        M::include(&mut sum, &p.least(&factor.times(q)));
+        sum.add(&p.smaller(&factor.times(q)));
     }
-    M::settle(&sum)
+    sum.value()
 }
 
 /// Whether the residual is non-negative: c <= rho, or nothing is accepted.
-fn is_lossless<M: Arithmetic>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> bool {
+fn is_lossless<M: Number>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> bool {
     let covered = covered(target, draft, factor);
-    covered.is_none() || &repeats(&covered.over(factor), drafts) <= factor
+    covered.is_nil() || &repeats(&covered.over(factor), drafts) <= factor
 }
 
 /// The smallest `f64` in [1, n] that passes, by bisection between neighbours.
@@ -281,7 +281,7 @@ impl KSeq {
     }
 }
 
-impl<M: Arithmetic> Rule<M> {
+impl<M: Number> Rule<M> {
     fn keeps(&self, token: u32) -> M {
         keep(&self.wanted[token as usize], &self.offered[token as usize])
     }
@@ -295,23 +295,23 @@ impl<M: Arithmetic> Rule<M> {
     /// = sum over y of p_res(y) [(1-b)^n - (1 - b - (1-b) r(y))^n].
     fn residual_hits(&self, factor: &M, drafts: usize) -> M {
         let miss = self.one_draft.complement();
-        let power = |base: &M| (0..drafts).fold(M::one_mass(), |power, _| power.times(base));
+        let power = |base: &M| (0..drafts).fold(M::one(), |power, _| power.times(base));
         let none = power(&miss);
-        let mut sum = M::running();
+        let mut sum = M::Sum::default();
         for ((p, offer), residual) in self
             .wanted
             .iter()
             .zip(&self.offered)
             .zip(self.residual.iter())
         {
-            if residual.is_none() || p >= offer {
+            if residual.is_nil() || p >= offer {
                 continue;
             }
-            let refused = offer.beyond(p).over(factor);
-            let elsewhere = power(&miss.beyond(&refused));
-            M::include(&mut sum, &residual.times(&none.beyond(&elsewhere)));
+            let refused = offer.excess_over(p).over(factor);
+            let elsewhere = power(&miss.excess_over(&refused));
+            sum.add(&residual.times(&none.excess_over(&elsewhere)));
         }
-        M::settle(&sum)
+        sum.value()
     }
 }
 

@@ -1,10 +1,10 @@
 //! The law of a verifier's output, by summing its rule over all tuples.
 
-use super::arithmetic::Arithmetic;
 use super::{ConditionalLaw, Verifier};
-use crate::distribution::{Rational, Target, round_nearest};
-use crate::scheme::{DraftScheme, Mass};
-use num_traits::{Signed, Zero};
+use crate::distribution::{Rational, Target, TwoFloat, round_nearest};
+use crate::number::{Number, RunningSum};
+use crate::scheme::DraftScheme;
+use num_traits::Signed;
 use std::sync::Arc;
 
 /// What a verifier does on average over X ~ D.
@@ -32,19 +32,19 @@ pub struct TotalVariation {
 }
 
 /// Sums of one subtree of tuples: those that share a prefix.
-struct Level<M: Arithmetic> {
-    output: Vec<M::Running>,
-    algorithmic: M::Running,
-    membership: M::Running,
+struct Level<M: Number> {
+    output: Vec<M::Sum>,
+    algorithmic: M::Sum,
+    membership: M::Sum,
     used: bool,
 }
 
-impl<M: Arithmetic> Level<M> {
+impl<M: Number> Level<M> {
     fn new(vocab: usize) -> Self {
         Self {
-            output: vec![M::running(); vocab],
-            algorithmic: M::running(),
-            membership: M::running(),
+            output: vec![M::Sum::default(); vocab],
+            algorithmic: M::Sum::default(),
+            membership: M::Sum::default(),
             used: false,
         }
     }
@@ -53,15 +53,15 @@ impl<M: Arithmetic> Level<M> {
 /// Adds up tuples. Tuples that share a prefix are summed before they meet others:
 /// for a rule that is lossless step by step these partial sums are simple
 /// fractions, while a flat sum would pile up every denominator on the way.
-struct Accumulator<M: Arithmetic> {
+struct Accumulator<M: Number> {
     vocab: usize,
     levels: Vec<Level<M>>,
     previous: Vec<u32>,
     /// Rejected mass that waits for one residual, and the level it belongs to.
-    pending: Option<(Arc<[M]>, M::Running, usize)>,
+    pending: Option<(Arc<[M]>, M::Sum, usize)>,
 }
 
-impl<M: Arithmetic> Accumulator<M> {
+impl<M: Number> Accumulator<M> {
     fn new(vocab: usize) -> Self {
         Self {
             vocab,
@@ -97,39 +97,39 @@ impl<M: Arithmetic> Accumulator<M> {
         let level = &mut self.levels[depth];
         level.used = true;
         for (&token, accepted) in tuple.iter().zip(&law.accepted) {
-            if accepted.is_none() {
+            if accepted.is_nil() {
                 continue;
             }
             let share = mass.times(accepted);
-            M::include(&mut level.output[token as usize], &share);
-            M::include(&mut level.algorithmic, &share);
-            M::include(&mut level.membership, &share);
+            level.output[token as usize].add(&share);
+            level.algorithmic.add(&share);
+            level.membership.add(&share);
         }
-        if law.rejected.is_none() {
+        if law.rejected.is_nil() {
             return;
         }
         let share = mass.times(&law.rejected);
         for (position, &token) in tuple.iter().enumerate() {
             let hit = &law.residual[token as usize];
-            if !hit.is_none() && !tuple[..position].contains(&token) {
-                M::include(&mut level.membership, &share.times(hit));
+            if !hit.is_nil() && !tuple[..position].contains(&token) {
+                level.membership.add(&share.times(hit));
             }
         }
         let (_, waiting, _) = self
             .pending
-            .get_or_insert_with(|| (law.residual.clone(), M::running(), depth));
-        M::include(waiting, &share);
+            .get_or_insert_with(|| (law.residual.clone(), M::Sum::default(), depth));
+        waiting.add(&share);
     }
 
     /// Spreads the waiting mass over its residual.
     fn flush(&mut self) {
         if let Some((residual, mass, depth)) = self.pending.take() {
-            let mass = M::settle(&mass);
+            let mass = mass.value();
             let level = &mut self.levels[depth];
             level.used = true;
             for (sum, share) in level.output.iter_mut().zip(residual.iter()) {
-                if !share.is_none() {
-                    M::include(sum, &mass.times(share));
+                if !share.is_nil() {
+                    sum.add(&mass.times(share));
                 }
             }
         }
@@ -147,13 +147,13 @@ impl<M: Arithmetic> Accumulator<M> {
             }
             parent.used = true;
             for (sum, part) in parent.output.iter_mut().zip(&mut child.output) {
-                M::merge(sum, part);
-                *part = M::running();
+                sum.merge(part);
+                *part = M::Sum::default();
             }
-            M::merge(&mut parent.algorithmic, &child.algorithmic);
-            M::merge(&mut parent.membership, &child.membership);
-            child.algorithmic = M::running();
-            child.membership = M::running();
+            parent.algorithmic.merge(&child.algorithmic);
+            parent.membership.merge(&child.membership);
+            child.algorithmic = M::Sum::default();
+            child.membership = M::Sum::default();
         }
     }
 
@@ -162,9 +162,9 @@ impl<M: Arithmetic> Accumulator<M> {
         self.fold(0);
         let level = &self.levels[0];
         OutputLaw {
-            output: level.output.iter().map(M::settle).collect(),
-            algorithmic: M::settle(&level.algorithmic),
-            membership: M::settle(&level.membership),
+            output: level.output.iter().map(RunningSum::value).collect(),
+            algorithmic: level.algorithmic.value(),
+            membership: level.membership.value(),
         }
     }
 }
@@ -240,15 +240,15 @@ pub fn total_variation(law: &OutputLaw<f64>, target: &Target) -> TotalVariation 
     let row = target.probabilities();
     let differences = law.output.iter().zip(row).map(|(out, p)| out - p);
     let mut worst: (Option<usize>, f64) = (None, 0.0);
-    let mut sum = f64::running();
+    let mut sum = TwoFloat::ZERO;
     for (token, difference) in differences.enumerate() {
-        f64::include(&mut sum, &difference.abs());
+        sum += difference.abs();
         if difference.abs() > worst.1.abs() {
             worst = (Some(token), difference);
         }
     }
     TotalVariation {
-        value: 0.5 * f64::settle(&sum),
+        value: 0.5 * sum.value(),
         exact: None,
         worst_token: worst.0,
         worst_difference: worst.1,

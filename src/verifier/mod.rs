@@ -28,7 +28,6 @@
 //! exact rationals. [`output_law_exact`] sums a rule over all tuples and so
 //! proves, or refutes, losslessness with tolerance 0.
 
-mod arithmetic;
 mod curve;
 mod evaluate;
 mod greedy;
@@ -62,10 +61,9 @@ pub use spechub::SpecHub;
 
 use crate::distribution::{Rational, round_down, round_nearest, round_up};
 use crate::enclosure::Enclosure;
+use crate::number::Number;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
-use arithmetic::Arithmetic;
-use num_traits::{One, Zero};
 use rand::{Rng, RngCore};
 use std::fmt;
 use std::str::FromStr;
@@ -512,8 +510,8 @@ fn draw_from(law: &ConditionalLaw<f64>, tuple: &[u32], rng: &mut dyn RngCore) ->
 
 /// The law of drafts offered one after another: `keep[k]` is the probability
 /// that draft k is accepted once it is its turn.
-fn sequential<M: Arithmetic>(keep: Vec<M>, residual: Arc<[M]>) -> ConditionalLaw<M> {
-    let mut reached = M::one_mass();
+fn sequential<M: Number>(keep: Vec<M>, residual: Arc<[M]>) -> ConditionalLaw<M> {
+    let mut reached = M::one();
     let mut accepted = Vec::with_capacity(keep.len());
     for kept in keep {
         accepted.push(reached.times(&kept));
@@ -523,16 +521,6 @@ fn sequential<M: Arithmetic>(keep: Vec<M>, residual: Arc<[M]>) -> ConditionalLaw
         accepted,
         rejected: reached,
         residual,
-    }
-}
-
-/// 1 - x clamped to a rate, exactly.
-fn exact_complement(value: &Rational) -> Rational {
-    let rate = Rational::one() - value;
-    if rate < Rational::zero() {
-        Rational::zero()
-    } else {
-        rate
     }
 }
 

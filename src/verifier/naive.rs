@@ -1,9 +1,9 @@
 //! Drawing from p without looking at the drafts.
 
-use super::arithmetic::Arithmetic;
 use super::single::EXACT_FORMULA_BITS;
 use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
 use crate::distribution::{Rational, Wide, compensated_sum, ratio};
+use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
 use crate::scheme::{Greedy, SchemeName};
@@ -62,7 +62,7 @@ struct Rule<M> {
     law: Arc<[M]>,
 }
 
-impl<M: Arithmetic> Rule<M> {
+impl<M: Number> Rule<M> {
     fn new(problem: &Problem) -> Self {
         Self {
             law: M::row(problem.target()).into(),
@@ -72,14 +72,14 @@ impl<M: Arithmetic> Rule<M> {
     /// The output is y ~ p: an accepted draft if y is in A(X), else a draw from
     /// p restricted to the other tokens.
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
-        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let mut accepted = vec![M::zero(); tuple.len()];
         let mut outside = self.law.to_vec();
         for (position, &token) in tuple.iter().enumerate() {
-            let mass = std::mem::replace(&mut outside[token as usize], M::zero_mass());
+            let mass = std::mem::replace(&mut outside[token as usize], M::zero());
             accepted[position] = mass;
         }
         let rejected = M::total(&outside);
-        let residual = if rejected.is_none() {
+        let residual = if rejected.is_nil() {
             self.law.clone()
         } else {
             outside.iter().map(|mass| mass.over(&rejected)).collect()

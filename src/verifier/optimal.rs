@@ -1,11 +1,11 @@
 //! The verifier that attains alpha*.
 
-use super::arithmetic::{Arithmetic, normalised};
 use super::{
     Acceptance, ConditionalLaw, OutputLaw, Rate, Verdict, Verifier, VerifierError, VerifierName,
     draw_from,
 };
-use crate::distribution::{Rational, ratio, round_nearest};
+use crate::distribution::Rational;
+use crate::number::{Number, RunningSum, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance, Rounding};
 use crate::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
@@ -112,36 +112,19 @@ struct Plan<M> {
     residual: Arc<[M]>,
 }
 
-trait Quotient: Arithmetic {
-    /// a b / (c d) of integers.
-    fn quotient(a: &BigUint, b: &BigUint, c: &BigUint, d: &BigUint) -> Self;
-}
-
-impl Quotient for f64 {
-    fn quotient(a: &BigUint, b: &BigUint, c: &BigUint, d: &BigUint) -> Self {
-        round_nearest(&ratio(&(a * b), &(c * d)))
-    }
-}
-
-impl Quotient for Rational {
-    fn quotient(a: &BigUint, b: &BigUint, c: &BigUint, d: &BigUint) -> Self {
-        ratio(&(a * b), &(c * d))
-    }
-}
-
-fn plan<M: Quotient, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Plan<M> {
+fn plan<M: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Plan<M> {
     let nil = BigUint::default();
     let vocab = instance.demand.len();
     let demand: Vec<BigUint> = instance.demand.iter().map(Capacity::to_big).collect();
     let load: Vec<BigUint> = flow.load.iter().map(Capacity::to_big).collect();
-    let mut kept = vec![M::zero_mass(); flow.given.len()];
+    let mut kept = vec![M::zero(); flow.given.len()];
     let mut rejected = Vec::with_capacity(instance.sets.len());
     for (set, supply) in instance.supply.iter().enumerate() {
         let supply = supply.to_big();
-        let mut refused = M::running();
+        let mut refused = M::Sum::default();
         if supply == nil {
             // Rounded away: this set's law does not matter; it draws from p.
-            rejected.push(M::one_mass());
+            rejected.push(M::one());
             continue;
         }
         for entry in instance.sets.span(set) {
@@ -151,33 +134,29 @@ fn plan<M: Quotient, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Pla
             }
             let token = instance.sets.tokens()[entry] as usize;
             if load[token] <= demand[token] {
-                kept[entry] = M::quotient(&given, &load[token], &supply, &load[token]);
+                kept[entry] = M::fraction(&given, &supply);
             } else {
-                kept[entry] = M::quotient(&given, &demand[token], &supply, &load[token]);
+                let whole = &supply * &load[token];
+                kept[entry] = M::fraction(&(&given * &demand[token]), &whole);
                 let beyond = &load[token] - &demand[token];
-                let share = M::quotient(&given, &beyond, &supply, &load[token]);
-                M::include(&mut refused, &share);
+                refused.add(&M::fraction(&(&given * beyond), &whole));
             }
         }
-        rejected.push(M::settle(&refused));
+        rejected.push(refused.value());
     }
-    let unit = BigUint::from(1u32);
-    let mass = |token: usize, amount: BigUint| {
-        let _ = token;
-        M::quotient(&amount, &unit, &instance.total, &unit)
-    };
     let lacking: Vec<M> = (0..vocab)
         .map(|token| {
             if demand[token] > load[token] {
-                mass(token, &demand[token] - &load[token])
+                M::fraction(&(&demand[token] - &load[token]), &instance.total)
             } else {
-                M::zero_mass()
+                M::zero()
             }
         })
         .collect();
     let residual = normalised(&lacking).unwrap_or_else(|| {
-        (0..vocab)
-            .map(|token| mass(token, demand[token].clone()))
+        demand
+            .iter()
+            .map(|demand| M::fraction(demand, &instance.total))
             .collect()
     });
     Plan {
@@ -187,7 +166,7 @@ fn plan<M: Quotient, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Pla
     }
 }
 
-fn plan_of<M: Quotient>(solved: &SolvedFlow) -> Plan<M> {
+fn plan_of<M: Number>(solved: &SolvedFlow) -> Plan<M> {
     match solved {
         SolvedFlow::Native(instance, flow) => plan(instance, flow),
         SolvedFlow::Big(instance, flow) => plan(instance, flow),
@@ -276,7 +255,7 @@ impl FlowRule {
         rounding == Rounding::None
     }
 
-    fn law<M: Arithmetic>(&self, plan: &Plan<M>, tuple: &[u32]) -> ConditionalLaw<M> {
+    fn law<M: Number>(&self, plan: &Plan<M>, tuple: &[u32]) -> ConditionalLaw<M> {
         let sets = match &self.solved {
             SolvedFlow::Native(instance, _) => &instance.sets,
             SolvedFlow::Big(instance, _) => &instance.sets,
@@ -284,12 +263,12 @@ impl FlowRule {
         let mut set = tuple.to_vec();
         set.sort_unstable();
         set.dedup();
-        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let mut accepted = vec![M::zero(); tuple.len()];
         let Some(&index) = self.index.get(&set) else {
             // Never drawn under this scheme.
             return ConditionalLaw {
                 accepted,
-                rejected: M::one_mass(),
+                rejected: M::one(),
                 residual: plan.residual.clone(),
             };
         };

@@ -6,7 +6,7 @@
 //! divisions: step k rejects with probability M_(k+1)/M_k, so all of n drafts are
 //! rejected with probability M_(n+1).
 
-use super::arithmetic::{Arithmetic, keep, normalised, shortfall};
+use crate::number::{Number, normalised};
 use std::sync::Arc;
 
 /// The residuals of every step: they depend on p and the rows, not on X.
@@ -22,7 +22,7 @@ pub(super) struct Recursion<M> {
     pub(super) left: M,
 }
 
-impl<M: Arithmetic> Recursion<M> {
+impl<M: Number> Recursion<M> {
     /// From p and the law of each draft. O(nV).
     pub(super) fn new(target: Vec<M>, drafts: &[Vec<M>]) -> Self {
         let mut wanted = Vec::with_capacity(drafts.len());
@@ -39,13 +39,13 @@ impl<M: Arithmetic> Recursion<M> {
             // If the step rejects nothing (up to rounding, in f64), whatever comes
             // after it keeps this step's law, so that not even a rounding error
             // can emit a token of probability zero.
-            all_accepted |= next_mass.is_none();
+            all_accepted |= next_mass.is_nil();
             if !all_accepted {
                 current = next;
                 mass = next_mass;
             }
         }
-        let left = if all_accepted { M::zero_mass() } else { mass };
+        let left = if all_accepted { M::zero() } else { mass };
         let residual = normalised(&current).unwrap_or(current).into();
         Self {
             wanted,
@@ -61,7 +61,29 @@ impl<M: Arithmetic> Recursion<M> {
             (Some(wanted), Some(offered)) => {
                 keep(&wanted[token as usize], &offered[token as usize])
             }
-            _ => M::zero_mass(),
+            _ => M::zero(),
         }
     }
+}
+
+/// Probability with which a token of mass `wanted` is kept when it is offered
+/// with mass `offered`: min(1, wanted/offered), and 0 where nothing is wanted,
+/// so that a token of probability zero is never kept, however small the draw.
+pub(super) fn keep<M: Number>(wanted: &M, offered: &M) -> M {
+    if wanted.is_nil() {
+        M::zero()
+    } else if wanted >= offered {
+        M::one()
+    } else {
+        wanted.over(offered)
+    }
+}
+
+/// (wanted - offered)+ token by token.
+pub(super) fn shortfall<M: Number>(wanted: &[M], offered: &[M]) -> Vec<M> {
+    wanted
+        .iter()
+        .zip(offered)
+        .map(|(wanted, offered)| wanted.excess_over(offered))
+        .collect()
 }

@@ -3,10 +3,10 @@
 use super::residual::Recursion;
 use super::single::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName,
-    exact_complement, sequential,
+    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, sequential,
 };
 use crate::distribution::{Draft, Rational, TwoFloat};
+use crate::number::Number;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use rand::RngCore;
@@ -75,7 +75,7 @@ impl Rrs {
             .filter_map(|position| self.problem.scheme().independent_draft(position))
     }
 
-    fn recursion<M: super::arithmetic::Arithmetic>(&self) -> Recursion<M> {
+    fn recursion<M: Number>(&self) -> Recursion<M> {
         let rows: Vec<Vec<M>> = self.rows().map(|row| M::row(row)).collect();
         Recursion::new(M::row(self.problem.target()), &rows)
     }
@@ -164,7 +164,7 @@ impl Verifier for Rrs {
         let target = self.problem.target();
         let bits = target.exact_bits() as f64 + self.problem.scheme().exact_bits();
         if bits * n * target.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
+            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

@@ -4,14 +4,15 @@ mod paths;
 mod rejections;
 mod sampled;
 
-use super::arithmetic::{Arithmetic, keep, normalised, shortfall};
+use super::residual::{keep, shortfall};
 use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
     happens, output_law, sequential,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::number::{Number, normalised};
 use crate::problem::Problem;
-use crate::scheme::{Mass, SchemeName};
+use crate::scheme::SchemeName;
 use rand::RngCore;
 pub(super) use rejections::Rejections;
 use std::sync::OnceLock;
@@ -130,7 +131,7 @@ impl Default for RrsWoSettings {
 
 /// One pass of the rule over a tuple, from its definition: the residual and the
 /// draft law are carried as whole rows.
-fn walk<M: Arithmetic>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M> {
+fn walk<M: Number>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M> {
     let mut wanted = target.to_vec();
     let mut mass = M::total(&wanted);
     let mut left = draft.to_vec();
@@ -138,8 +139,8 @@ fn walk<M: Arithmetic>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalL
     for &token in tuple {
         let token = token as usize;
         let rest = M::total(&left);
-        if rest.is_none() {
-            kept.push(M::zero_mass());
+        if rest.is_nil() {
+            kept.push(M::zero());
             continue;
         }
         let scale = mass.over(&rest);
@@ -147,9 +148,9 @@ fn walk<M: Arithmetic>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalL
         kept.push(keep(&wanted[token], &offered[token]));
         let next = shortfall(&wanted, &offered);
         let next_mass = M::total(&next);
-        left[token] = M::zero_mass();
+        left[token] = M::zero();
         // If nothing is rejected here (up to rounding), keep this step's law.
-        if !next_mass.is_none() {
+        if !next_mass.is_nil() {
             wanted = next;
             mass = next_mass;
         }

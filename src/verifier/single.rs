@@ -3,11 +3,11 @@
 use super::residual::Recursion;
 use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
-    exact_complement, happens, sequential,
+    happens, sequential,
 };
 use crate::distribution::{Rational, compensated_sum};
+use crate::number::Number;
 use crate::problem::Problem;
-use crate::scheme::Mass;
 use rand::RngCore;
 use std::sync::OnceLock;
 
@@ -103,7 +103,7 @@ fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
     if let Some(draft) = scheme.draft().or_else(|| scheme.independent_draft(0)) {
         return Rational::row(draft);
     }
-    let mut row = vec![Rational::zero_mass(); problem.vocab()];
+    let mut row = vec![Rational::zero(); problem.vocab()];
     scheme.for_each_tuple_exact(&mut |tuple, mass| {
         for &token in tuple {
             row[token as usize] += mass;
@@ -138,7 +138,7 @@ impl Verifier for Single {
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.problem.scheme().exact_bits();
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(exact_complement(&self.exact().left)));
+            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

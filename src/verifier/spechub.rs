@@ -1,13 +1,14 @@
 //! SpecHub's verification.
 
-use super::arithmetic::{Arithmetic, keep, normalised};
+use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
-use crate::scheme::{Greedy, Hub, Mass, SchemeName};
+use crate::scheme::{Greedy, Hub, SchemeName};
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
 
@@ -67,33 +68,33 @@ struct Rule<M> {
 }
 
 /// `second_mass[x]` is the probability of the pair (a, x).
-fn rule<M: Arithmetic>(target: &[M], draft: &[M], second_mass: &[M], hub: u32) -> Rule<M> {
+fn rule<M: Number>(target: &[M], draft: &[M], second_mass: &[M], hub: u32) -> Rule<M> {
     let a = hub as usize;
     let vocab = target.len();
-    let (mut first, mut second) = (vec![M::zero_mass(); vocab], vec![M::zero_mass(); vocab]);
-    let mut lacking = vec![M::zero_mass(); vocab];
-    let mut unused = M::running();
+    let (mut first, mut second) = (vec![M::zero(); vocab], vec![M::zero(); vocab]);
+    let mut lacking = vec![M::zero(); vocab];
+    let mut unused = M::Sum::default();
     let mut pairs = false;
     for token in (0..vocab).filter(|&token| token != a) {
-        let after_first = target[token].beyond(&draft[token]);
+        let after_first = target[token].excess_over(&draft[token]);
         first[token] = keep(&target[token], &draft[token]);
         second[token] = keep(&after_first, &second_mass[token]);
-        lacking[token] = after_first.beyond(&second_mass[token]);
-        M::include(&mut unused, &draft[token].beyond(&target[token]));
-        M::include(&mut unused, &second_mass[token].beyond(&after_first));
-        pairs |= !draft[token].is_none();
+        lacking[token] = after_first.excess_over(&second_mass[token]);
+        unused.add(&draft[token].excess_over(&target[token]));
+        unused.add(&second_mass[token].excess_over(&after_first));
+        pairs |= !draft[token].is_nil();
     }
     let unused = if pairs {
-        M::settle(&unused)
+        unused.value()
     } else {
         // The only tuple is (a).
-        M::one_mass()
+        M::one()
     };
     let left = M::total(&lacking);
-    let share = if left.is_none() && !target[a].is_none() {
+    let share = if left.is_nil() && !target[a].is_nil() {
         // All of p but the hub's is filled (up to rounding): the hub takes what
         // is left.
-        M::one_mass()
+        M::one()
     } else {
         keep(&target[a], &unused)
     };
@@ -110,15 +111,15 @@ fn rule<M: Arithmetic>(target: &[M], draft: &[M], second_mass: &[M], hub: u32) -
     }
 }
 
-impl<M: Arithmetic> Rule<M> {
+impl<M: Number> Rule<M> {
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<M> {
-        let mut accepted = vec![M::zero_mass(); tuple.len()];
+        let mut accepted = vec![M::zero(); tuple.len()];
         let hub_at = tuple.iter().position(|&token| token == self.hub);
         let other_at = tuple.iter().position(|&token| token != self.hub);
         let kept = match (hub_at, other_at) {
             (_, Some(0)) => self.first[tuple[0] as usize].clone(),
             (_, Some(position)) => self.second[tuple[position] as usize].clone(),
-            _ => M::zero_mass(),
+            _ => M::zero(),
         };
         let mut left = kept.complement();
         if let Some(position) = other_at {
@@ -181,8 +182,8 @@ impl SpecHub {
             let second: Vec<Rational> = q
                 .iter()
                 .map(|x| {
-                    if rest.is_none() {
-                        Rational::zero_mass()
+                    if rest.is_nil() {
+                        Rational::zero()
                     } else {
                         top * x / &rest
                     }
@@ -214,7 +215,7 @@ impl Verifier for SpecHub {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
             // All that is not accepted is what p lacks.
-            return Acceptance::same(Rate::Exact(super::exact_complement(&self.exact().left)));
+            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// The level that a difference must reach after Holm's correction.
 const LEVEL: f64 = 0.05;
 
+/// How exact quantiles are, besides the values that they are of.
+const QUANTILES: &str = "Quantiles are read off to 1/16384.";
+
 pub(super) struct Table {
     /// Unique in a page.
     pub id: String,
@@ -494,6 +497,7 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
                     Entry::titled(p_value(one.p_value), one.p_value.to_string()),
                     Entry::titled(p_value(one.p_holm), one.p_holm.to_string()),
                     Entry::plain(verdict),
+                    Entry::plain(exactness(&one.kind, one.width_max)),
                 ],
             }
         });
@@ -513,6 +517,7 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
             number("p"),
             number("p (Holm)"),
             words("at 5% after Holm"),
+            words("computed"),
         ],
         groups,
         notes: vec![
@@ -538,6 +543,7 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
                 ),
                 Entry::titled(difference(one.min), one.min.to_string()),
                 Entry::titled(difference(one.max), one.max.to_string()),
+                Entry::plain(exactness(&one.kind, one.width_max)),
             ],
         })
         .collect();
@@ -549,12 +555,17 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
             number("mean"),
             number("smallest"),
             number("largest"),
+            words("computed"),
         ],
         groups: vec![Group { title: None, rows }],
         notes: vec![
             "The published optimum without replacement is derived for a law other than the \
              sequential one that is sampled; positive: it promises more than can be had."
                 .to_owned(),
+            format!(
+                "Lower bound: α* of the sequential law is an {}.",
+                super::words::CONJECTURED
+            ),
         ],
     })
 }
@@ -602,7 +613,8 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
         groups: vec![Group { title: None, rows }],
         notes: vec![
             "Acceptance and output law are measured by a second integral that shares only the \
-             plan's weights with the solve."
+             plan's weights with the solve. What is below α* is enclosed as the gap of `optimal`; \
+             what the law is off by is summed in double precision, without an enclosure."
                 .to_owned(),
         ],
     })
@@ -625,6 +637,7 @@ pub(super) fn blocks(report: &GapReport) -> Option<Table> {
                     all_digits(&one.expected_accepted_length),
                 ),
                 Entry::titled(count(one.blocks), one.blocks.to_string()),
+                Entry::plain(exactness(&one.kind, 0.0)),
             ],
         })
         .collect();
@@ -638,6 +651,7 @@ pub(super) fn blocks(report: &GapReport) -> Option<Table> {
             number("drafts K"),
             number("accepted tokens"),
             number("blocks"),
+            words("computed"),
         ],
         groups: vec![Group { title: None, rows }],
         notes: vec![
@@ -679,6 +693,7 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
         name: share_name(share),
         numeric: true,
     }));
+    columns.push(words("computed"));
     let rows: Vec<Row> = report
         .overlap
         .iter()
@@ -692,6 +707,7 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
                     .iter()
                     .map(|share| Entry::maybe(row.quantiles.get(share).copied())),
             );
+            entries.push(Entry::plain(exactness(&row.kind, row.width_max)));
             Row {
                 optimum: false,
                 entries,
@@ -703,7 +719,7 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
         caption: "Overlap, the sum over tokens of min(p, q)".to_owned(),
         columns,
         groups: vec![Group { title: None, rows }],
-        notes: Vec::new(),
+        notes: vec![QUANTILES.to_owned()],
     })
 }
 
@@ -720,6 +736,7 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
         "quantiles",
         "Quantiles over positions",
         columns,
+        format!("{QUANTILES} The values are computed as the tables of acceptance and of gaps say."),
         |cell| {
             let values = |map: &BTreeMap<String, f64>| -> Vec<Entry> {
                 shares
@@ -764,6 +781,9 @@ pub(super) fn histograms(report: &GapReport) -> Table {
         "histograms",
         "Positions by their gap",
         columns,
+        "Counts; the gaps are computed as their table says, and one within its enclosure of an edge \
+         may belong on its other side."
+            .to_owned(),
         |cell| {
             cell.verifiers
                 .iter()
@@ -792,6 +812,7 @@ fn each_cell(
     id: &str,
     caption: &str,
     columns: Vec<Column>,
+    note: String,
     rows: impl Fn(&Cell) -> Vec<Row>,
 ) -> Table {
     let mut groups = Vec::new();
@@ -812,7 +833,7 @@ fn each_cell(
         caption: caption.to_owned(),
         columns,
         groups,
-        notes: Vec::new(),
+        notes: vec![note],
     }
 }
 
@@ -912,6 +933,6 @@ pub(super) fn tokens<'a>(
             title: None,
             rows: rows.collect(),
         }],
-        notes: Vec::new(),
+        notes: vec!["Computed as the table of gaps says for its cell.".to_owned()],
     }
 }

@@ -135,7 +135,10 @@ pub(super) fn exactness(kind: &str, width: f64) -> String {
         "exact" => "exact".to_owned(),
         "enclosed" => format!("enclosed, {}", at_most(width)),
         "upper-bound" => format!("upper bound, {}", at_most(width)),
+        "lower-bound" => format!("lower bound, {}", at_most(width)),
         "monte-carlo" => format!("Monte Carlo, {}", at_most(width)),
+        // A report made before its kind was written down.
+        "" => "–".to_owned(),
         other => other.to_owned(),
     }
 }
@@ -370,4 +373,4 @@ fn scheme_sentence(cell: &Cell, first: bool) -> String {
 /// What the rest mass of top-heavy rows means.
 pub(super) const REST_MEANING: &str = "Rows list only their top tokens; the rest of the mass lies \
     outside and is spread evenly over 64 entries. The optimum with replacement is within (target \
-    rest) of the full rows'.";
+    rest) of the full rows'. Masses are those that the log gives, averaged in double precision.";

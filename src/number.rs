@@ -1,14 +1,25 @@
-//! The two kinds of number that laws on trees are made of.
+//! One arithmetic for two worlds: `f64` and exact rationals.
 
 use crate::distribution::{Distribution, Rational, TwoFloat, ratio, round_nearest};
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
 use std::fmt::Debug;
 
-/// A running sum whose rounding does not grow with the number of terms.
-pub trait RunningSum<T>: Clone + Debug + Default {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f64 {}
+    impl Sealed for super::Rational {}
+}
+
+/// A running sum whose rounding does not grow with the number of terms, precise
+/// enough to subtract from.
+pub trait RunningSum<T>: Clone + Debug + Default + Send + Sync {
     /// Adds a term.
     fn add(&mut self, term: &T);
+    /// Takes a term away.
+    fn subtract(&mut self, term: &T);
+    /// Adds another running sum.
+    fn merge(&mut self, other: &Self);
     /// The sum.
     fn value(&self) -> T;
 }
@@ -17,27 +28,53 @@ impl RunningSum<f64> for TwoFloat {
     fn add(&mut self, term: &f64) {
         *self += *term;
     }
+    fn subtract(&mut self, term: &f64) {
+        *self += -*term;
+    }
+    fn merge(&mut self, other: &Self) {
+        *self += *other;
+    }
     fn value(&self) -> f64 {
-        TwoFloat::value(*self)
+        Self::value(*self)
     }
 }
 
 impl RunningSum<Self> for Rational {
     fn add(&mut self, term: &Self) {
-        *self += term;
+        if !term.is_zero() {
+            *self += term;
+        }
+    }
+    fn subtract(&mut self, term: &Self) {
+        *self -= term;
+    }
+    fn merge(&mut self, other: &Self) {
+        self.add(other);
     }
     fn value(&self) -> Self {
         self.clone()
     }
 }
 
-/// A probability: `f64`, or an exact [`Rational`].
+/// What laws are computed in: `f64`, or an exact [`Rational`].
 ///
 /// Everything that is a rational function of the inputs is written once over
 /// this trait and computed in either. In `f64` a law is good to a few units of
 /// the last place per operation; in rationals it is exact and "lossless" means
 /// a total variation of 0.
-pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
+///
+/// ```
+/// use specgap::distribution::{Rational, ratio};
+/// use specgap::number::Number;
+///
+/// fn two_coins<T: Number>(heads: &T) -> T {
+///     heads.times(&heads.complement()).plus(&heads.complement().times(heads))
+/// }
+/// assert_eq!(two_coins(&0.25), 0.375);
+/// let quarter: Rational = ratio(&1u32.into(), &4u32.into());
+/// assert_eq!(two_coins(&quarter), ratio(&3u32.into(), &8u32.into()));
+/// ```
+pub trait Number: sealed::Sealed + Clone + Debug + PartialOrd + Send + Sync + 'static {
     /// True for [`Rational`].
     const EXACT: bool;
     /// What long sums are collected in: two words for `f64`.
@@ -58,17 +95,14 @@ pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
     fn times(&self, other: &Self) -> Self;
     /// Quotient; the divisor is not 0.
     fn over(&self, divisor: &Self) -> Self;
+    /// Adds in place.
+    fn gain(&mut self, other: &Self);
     /// The nearest `f64`.
     fn to_f64(&self) -> f64;
 
     /// Whether this is 0.
     fn is_nil(&self) -> bool {
         *self == Self::zero()
-    }
-
-    /// Adds in place.
-    fn gain(&mut self, other: &Self) {
-        *self = self.plus(other);
     }
 
     /// The larger of 0 and self - other.
@@ -78,6 +112,11 @@ pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
         } else {
             Self::zero()
         }
+    }
+
+    /// 1 - self, for a probability.
+    fn complement(&self) -> Self {
+        Self::one().excess_over(self)
     }
 
     /// The smaller of two.
@@ -111,17 +150,17 @@ pub trait Probability: Clone + Debug + PartialOrd + Send + Sync + 'static {
         sum.value()
     }
 
-    /// Sum of a row.
-    fn total(row: &[Self]) -> Self {
+    /// Sum of all.
+    fn total<'a>(terms: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::Sum::default();
-        for term in row {
+        for term in terms {
             sum.add(term);
         }
         sum.value()
     }
 }
 
-impl Probability for f64 {
+impl Number for f64 {
     const EXACT: bool = false;
     type Sum = TwoFloat;
     fn zero() -> Self {
@@ -148,14 +187,21 @@ impl Probability for f64 {
     fn over(&self, divisor: &Self) -> Self {
         self / divisor
     }
+    fn gain(&mut self, other: &Self) {
+        *self += other;
+    }
     fn to_f64(&self) -> f64 {
         *self
     }
+    fn excess_over(&self, other: &Self) -> Self {
+        // No branch, so that rows are done several entries at a time.
+        (self - other).max(0.0)
+    }
 }
 
-impl Probability for Rational {
+impl Number for Rational {
     const EXACT: bool = true;
-    type Sum = Rational;
+    type Sum = Self;
     fn zero() -> Self {
         Zero::zero()
     }
@@ -183,7 +229,16 @@ impl Probability for Rational {
     fn over(&self, divisor: &Self) -> Self {
         self / divisor
     }
+    fn gain(&mut self, other: &Self) {
+        *self += other;
+    }
     fn to_f64(&self) -> f64 {
         round_nearest(self)
     }
+}
+
+/// The row divided by its sum; `None` if that is zero.
+pub(crate) fn normalised<T: Number>(row: &[T]) -> Option<Vec<T>> {
+    let total = T::total(row);
+    (!total.is_nil()).then(|| row.iter().map(|mass| mass.over(&total)).collect())
 }

@@ -1,0 +1,483 @@
+//! `specgap gap` and `specgap demo`: the files, exit codes, baselines, and what
+//! is refused, which leaves everything as it was.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use specgap::gap::GapReport;
+use specgap::log::KeptTokens;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+mod made_log;
+use made_log::{rows, write};
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Run {
+    fn refused(&self, words: &[&str]) {
+        assert_eq!(self.code, Some(2), "{}", self.err);
+        assert_eq!(self.out, "", "{}", self.err);
+        assert!(!self.err.contains("internal"), "{}", self.err);
+        for word in words {
+            assert!(self.err.contains(word), "{word:?} in {}", self.err);
+        }
+    }
+}
+
+fn specgap<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Run {
+    let output = Command::cargo_bin("specgap")
+        .unwrap()
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .unwrap();
+    Run {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// `specgap gap` in a folder, by a line of words.
+fn gap(folder: &Path, line: &str) -> Run {
+    specgap(folder, ["gap"].into_iter().chain(line.split_whitespace()))
+}
+
+/// A folder with a log of 12 positions.
+fn folder_with_log() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("log"), &rows(12), KeptTokens::All);
+    folder
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/logs")
+        .join(name)
+}
+
+/// Everything below a folder, by its path, hidden files too.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.insert(path.clone(), Vec::new());
+            all.extend(contents(&path));
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            all.insert(path, bytes);
+        }
+    }
+    all
+}
+
+/// A refusal that changes nothing in the folder.
+fn refused(folder: &Path, line: &str, words: &[&str]) {
+    let before = contents(folder);
+    let run = gap(folder, line);
+    run.refused(words);
+    assert!(
+        !run.err.contains("positions in"),
+        "measured first: {}",
+        run.err
+    );
+    assert_eq!(contents(folder), before, "{line}");
+}
+
+const QUICK: &str = "--drafts 2 --temperature 1.0";
+
+#[test]
+fn a_log_becomes_a_folder_of_files() {
+    let folder = folder_with_log();
+    let run = gap(folder.path(), &format!("log {QUICK} --out made/report"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.starts_with("12 positions in "), "{}", run.err);
+    let last = run.out.lines().last().unwrap();
+    assert_eq!(last, "report: made/report/report.html");
+    let made = folder.path().join("made/report");
+    let files = contents(&made);
+    let mut names: Vec<&str> = files
+        .keys()
+        .map(|path| path.strip_prefix(&made).unwrap().to_str().unwrap())
+        .collect();
+    for name in ["report.html", "report.json", "report.md"] {
+        names.retain(|&found| found != name);
+        assert!(files[&made.join(name)].len() > 1000, "{name}");
+    }
+    let (svg, png): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.ends_with(".svg"));
+    assert!(svg.len() > 2, "{names:?}");
+    assert_eq!(
+        svg.iter()
+            .map(|name| name.replace(".svg", ".png"))
+            .collect::<Vec<_>>(),
+        png
+    );
+    let json = std::fs::read_to_string(made.join("report.json")).unwrap();
+    let report: GapReport = serde_json::from_str(&json).unwrap();
+    assert_eq!((report.positions, report.clusters), (12, 3));
+    assert_eq!(
+        report.command,
+        "specgap gap log --drafts 2 --temperature 1.0"
+    );
+    // Every plot that the page of text names is there.
+    let page = std::fs::read_to_string(made.join("report.md")).unwrap();
+    for name in svg {
+        assert!(page.contains(name) || page.contains(&name.replace(".svg", ".png")));
+    }
+    // On standard output, the same object on one line, and nothing else.
+    let run = gap(folder.path(), &format!("log {QUICK} --format json"));
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert_eq!(run.out.lines().count(), 1);
+    assert_eq!(
+        serde_json::from_str::<Value>(&run.out).unwrap(),
+        serde_json::from_str::<Value>(&json).unwrap()
+    );
+}
+
+#[test]
+fn files_are_the_same_to_the_byte_on_any_number_of_threads() {
+    let folder = folder_with_log();
+    let with = |threads: u32| {
+        let line = format!("log --drafts 1,2 --temperature 0.8,1 --out r{threads} -q");
+        let run = gap(folder.path(), &format!("{line} --threads {threads}"));
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+        assert_eq!(run.out, format!("report: r{threads}/report.html\n"));
+        let made = folder.path().join(format!("r{threads}"));
+        contents(&made)
+            .into_iter()
+            .map(|(path, bytes)| (path.strip_prefix(&made).unwrap().to_owned(), bytes))
+            .collect::<Vec<_>>()
+    };
+    let one = with(1);
+    assert!(one == with(2), "threads change a file");
+}
+
+#[test]
+fn an_npz_log_is_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = |name: &str| {
+        std::fs::copy(fixture(name), folder.path().join(name)).unwrap();
+        let run = gap(folder.path(), &format!("{name} {QUICK} --format json"));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        serde_json::from_str::<GapReport>(&run.out).unwrap()
+    };
+    let stored = report("numpy-stored.npz");
+    let compressed = report("numpy-compressed.npz");
+    assert!(stored.positions > 0);
+    assert_eq!(stored.cells, compressed.cells);
+    // Two logs of one run count together.
+    let run = gap(
+        folder.path(),
+        &format!("numpy-stored.npz numpy-compressed.npz {QUICK} --format json"),
+    );
+    let both: GapReport = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(both.positions, 2 * stored.positions);
+    assert_eq!(both.logs.len(), 2);
+}
+
+#[test]
+fn options_out_of_range_name_themselves() {
+    let folder = folder_with_log();
+    for (line, words) in [
+        ("", &["<LOG>"][..]),
+        ("log --drafts 0", &["0 drafts", "1 to 64"]),
+        ("log --drafts 2,65", &["65 drafts", "1 to 64"]),
+        ("log --drafts two", &["'two'", "--drafts"]),
+        ("log --drafts 2,,3", &["''", "--drafts"]),
+        ("log --drafts", &["--drafts"]),
+        ("log --temperature 0", &["temperature 0", "above 0"]),
+        ("log --temperature nan", &["temperature NaN", "finite"]),
+        ("log --temperature 1,inf", &["temperature inf", "finite"]),
+        ("log --temperature -1", &["temperature -1", "above 0"]),
+        ("log --temperature warm", &["'warm'", "--temperature"]),
+        ("log --block-length 0", &["'0'", "--block-length", "1..=64"]),
+        ("log --vocab 0", &["--vocab 0", "at least 1"]),
+        ("log --vocab 7", &["log", "V = 6", "--vocab 7", "at most 6"]),
+        (
+            "log --vocab 2 --drafts 2",
+            &["shard-00000.safetensors: token", "row 1, column 0", "of 2"],
+        ),
+        ("log --format yaml", &["'yaml'", "--format", "json"]),
+        ("log --threads 2000", &["'2000'", "--threads"]),
+        ("log --seed -", &["'-'", "--seed"]),
+        ("log --plot", &["--plot"]),
+        ("log log/../log", &["log/../log", "named twice"]),
+    ] {
+        refused(folder.path(), &format!("{line} --out report"), words);
+    }
+}
+
+#[test]
+fn a_log_gives_the_temperatures_and_drafts_that_it_has() {
+    let folder = folder_with_log();
+    let kept = KeptTokens::Top {
+        count: 2,
+        rest_temperatures: vec![1.0],
+    };
+    write(&folder.path().join("top"), &rows(6), kept);
+    refused(
+        folder.path(),
+        "top --temperature 0.7 --out report",
+        &[
+            "top: lists the top tokens alone",
+            "--rest-temperatures 0.7",
+            "[1.0]",
+        ],
+    );
+    refused(
+        folder.path(),
+        "log --drafts 7 --temperature 1.0 --out report",
+        &["log: position 0", "6 tokens", "--drafts"],
+    );
+    let run = gap(folder.path(), &format!("top {QUICK} -q"));
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn logs_that_are_missing_or_damaged_are_named_and_an_earlier_report_stays() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    assert_eq!(
+        gap(path, &format!("log {QUICK} --out report -q")).code,
+        Some(0)
+    );
+    let refused = |log: &str, words: &[&str]| {
+        refused(path, &format!("{log} {QUICK} --out report"), words);
+        refused(path, &format!("log {log} {QUICK} --out report"), words);
+    };
+    refused("nowhere", &["nowhere", "No such file"]);
+    refused("nowhere.npz", &["nowhere.npz", "No such file"]);
+    std::fs::create_dir(path.join("empty")).unwrap();
+    refused("empty", &["empty", "log.json"]);
+    std::fs::write(path.join("notes.txt"), "no log").unwrap();
+    refused("notes.txt", &["notes.txt", ".safetensors", ".npz"]);
+    for name in ["hollow.safetensors", "hollow.npz"] {
+        std::fs::write(path.join(name), "").unwrap();
+        refused(name, &[name]);
+    }
+    refused(
+        fixture("big-endian.npz").to_str().unwrap(),
+        &["big-endian.npz: target_logits", "little-endian"],
+    );
+
+    let shard = path.join("damaged/shard-00000.safetensors");
+    let damage = |change: &dyn Fn(&mut Vec<u8>)| {
+        let _ = std::fs::remove_dir_all(path.join("damaged"));
+        write(&path.join("damaged"), &rows(12), KeptTokens::All);
+        let mut bytes = std::fs::read(&shard).unwrap();
+        change(&mut bytes);
+        std::fs::write(&shard, bytes).unwrap();
+    };
+    damage(&|bytes| bytes.truncate(bytes.len() - 5));
+    refused("damaged", &["damaged/shard-00000.safetensors", "truncated"]);
+    // The last entry of all.
+    damage(&|bytes| {
+        let end = bytes.len() - 4;
+        bytes[end..].copy_from_slice(&f32::NAN.to_le_bytes());
+    });
+    refused(
+        "damaged",
+        &["shard-00000.safetensors: ", "row 11, column 5", "NaN"],
+    );
+    std::fs::write(path.join("damaged/log.json"), "{\"schema\": 1").unwrap();
+    refused("damaged", &["damaged/log.json"]);
+    std::fs::write(path.join("damaged/log.json"), "{\"schema\": 99}").unwrap();
+    refused("damaged", &["damaged/log.json", "schema"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_before_the_work() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    std::fs::write(path.join("file"), "kept").unwrap();
+    refused(
+        path,
+        &format!("log {QUICK} --out file"),
+        &["file: ", "--out names a folder"],
+    );
+    refused(
+        path,
+        &format!("log {QUICK} --out file/report"),
+        &["file/report: cannot be written", "not a directory"],
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        symlink("nowhere", path.join("link")).unwrap();
+        let run = gap(path, &format!("log {QUICK} --out link"));
+        run.refused(&["link: ", "--out names a folder"]);
+        std::fs::remove_file(path.join("link")).unwrap();
+        let closed = path.join("closed");
+        std::fs::create_dir(&closed).unwrap();
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
+        // Some may write anywhere.
+        if std::fs::write(closed.join("probe"), "").is_err() {
+            for out in ["closed", "closed/report"] {
+                let words = [out, "cannot be written", "denied"];
+                refused(path, &format!("log {QUICK} --out {out}"), &words);
+            }
+        }
+    }
+    // All files or none: the page's name is taken, so the plots do not come either.
+    let made = path.join("made");
+    assert_eq!(
+        gap(path, &format!("log {QUICK} --out made -q")).code,
+        Some(0)
+    );
+    std::fs::remove_file(made.join("report.html")).unwrap();
+    std::fs::create_dir(made.join("report.html")).unwrap();
+    let before = contents(&made);
+    let run = gap(path, "log --drafts 1 --temperature 0.5 --out made");
+    run.refused(&["made/report.html", "is a folder"]);
+    assert_eq!(contents(&made), before);
+}
+
+/// A file system that takes the first files and not all, by a limit on the size
+/// of a file.
+#[cfg(unix)]
+#[test]
+fn a_report_that_cannot_be_written_to_its_end_leaves_the_one_before() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    assert_eq!(
+        gap(path, &format!("log {QUICK} --out made -q")).code,
+        Some(0)
+    );
+    let before = contents(path);
+    for out in ["made", "new"] {
+        // Blocks of 512 bytes, or of 1024 in some shells.
+        let limited = format!(
+            "trap '' XFSZ; ulimit -f 40; exec \"$0\" gap log --drafts 1 --temperature 1.0 -q --out {out}"
+        );
+        let output = std::process::Command::new("sh")
+            .current_dir(path)
+            .args(["-c", &limited])
+            .arg(assert_cmd::cargo::cargo_bin("specgap"))
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(
+            error.contains(&format!("error: {out}/")) && error.contains("free some space"),
+            "{error}"
+        );
+        assert!(contents(path) == before, "{out}: {error}");
+    }
+}
+
+#[test]
+fn a_report_is_its_own_baseline_until_a_number_leaves() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    let line = format!("log {QUICK} -q");
+    assert_eq!(gap(path, &format!("{line} --out first")).code, Some(0));
+    let run = gap(path, &format!("{line} --baseline first/report.json"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.contains("every number is in its interval"));
+
+    let json = std::fs::read_to_string(path.join("first/report.json")).unwrap();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut document: Value = serde_json::from_str(&json).unwrap();
+        change(&mut document);
+        std::fs::write(path.join("changed.json"), document.to_string()).unwrap();
+    };
+    changed(&|report| {
+        let row = &mut report["cells"][0]["verifiers"][0];
+        assert_eq!(row["name"], "rrs");
+        row["acceptance"]["ci95"] = serde_json::json!([0.0, 0.125]);
+    });
+    let run = gap(
+        path,
+        &format!("{line} --baseline changed.json --out second"),
+    );
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    let words = "regression: acceptance of rrs, with-replacement at T = 1, n = 2 is ";
+    assert!(run.err.starts_with(words), "{}", run.err);
+    assert!(run.err.contains("[0.000000, 0.125000]"), "{}", run.err);
+    // The report of a regression is written, or who could look at it?
+    assert!(path.join("second/report.json").exists());
+    // A number that is asked for no more is missing.
+    let other = "log --drafts 1 --temperature 1.0 -q --baseline first/report.json";
+    let run = gap(path, other);
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.contains("is missing"), "{}", run.err);
+
+    let refused = |words: &[&str]| {
+        let line = format!("{line} --baseline changed.json --out third");
+        refused(path, &line, words);
+    };
+    changed(&|report| report["schema"] = 2.into());
+    refused(&["changed.json: schema is 2", "compares with 1"]);
+    changed(&|report| report["schema"] = "one".into());
+    refused(&["changed.json: is no report.json", "schema"]);
+    changed(&|report| report["cells"] = Value::Array(vec![]));
+    refused(&["changed.json: cells is empty"]);
+    changed(&|report| report["cells"][1]["verifiers"] = 3.into());
+    refused(&["changed.json: is no report.json", "cells[1].verifiers"]);
+    for text in ["", "{\"schema\": 1}", "[]", "<html>"] {
+        std::fs::write(path.join("changed.json"), text).unwrap();
+        refused(&["changed.json: is no report.json"]);
+    }
+    std::fs::remove_file(path.join("changed.json")).unwrap();
+    refused(&["changed.json: cannot be read"]);
+}
+
+#[test]
+fn the_demo_needs_nothing_but_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let run = specgap(
+        path,
+        ["demo", "--drafts", "1", "--temperature", "1.0", "-q"],
+    );
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert_eq!(run.out, "report: out/demo/report.html\n");
+    let json = std::fs::read_to_string(path.join("out/demo/report.json")).unwrap();
+    let report: GapReport = serde_json::from_str(&json).unwrap();
+    assert!(report.positions > 100 && report.logs[0].vocabulary > 40_000);
+    assert_eq!(report.logs[0].name, "smollm2-demo");
+    let command = "specgap demo --drafts 1 --temperature 1.0";
+    assert_eq!(report.command, command);
+    assert!(path.join("out/demo/report.html").exists());
+    assert!(path.join("out/demo/report.md").exists());
+
+    let before = contents(path);
+    std::fs::write(path.join("file"), "").unwrap();
+    let run = specgap(path, ["demo", "--out", "file"]);
+    run.refused(&["file: ", "--out names a folder"]);
+    let run = specgap(path, ["demo", "--temperature", "0.123"]);
+    run.refused(&["smollm2-demo", "0.123", "--rest-temperatures"]);
+    std::fs::remove_file(path.join("file")).unwrap();
+    assert_eq!(contents(path), before);
+}
+
+#[test]
+fn help_says_what_the_words_mean() {
+    let here = Path::new(".");
+    for command in ["gap", "demo"] {
+        let run = specgap(here, [command, "--help"]);
+        assert_eq!(run.code, Some(0));
+        let (_, definitions) = run.out.split_once("Definitions:").unwrap();
+        for word in [
+            "acceptance: ",
+            "gap: ",
+            "optimal acceptance rate: ",
+            "overlap: ",
+            "95% interval: ",
+            "scheme without-replacement: ",
+            "verifier k-seq: ",
+            "block-optimum: ",
+        ] {
+            assert!(definitions.contains(word), "{command}: {word}");
+        }
+        let short = specgap(here, [command, "-h"]).out;
+        assert!(!short.contains("Definitions:"));
+    }
+}
