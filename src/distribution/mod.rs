@@ -378,6 +378,24 @@ distribution_role! {
     TupleProbabilities
 }
 
+/// The `count` tokens of largest mass above zero, falling, the first of equals first;
+/// fewer if there are fewer. O(V) unless the row rises.
+pub(crate) fn heaviest(row: &[f64], count: usize) -> Vec<usize> {
+    let mut best: Vec<usize> = Vec::with_capacity(count + 1);
+    let mut least = 0.0;
+    for (token, &mass) in row.iter().enumerate() {
+        if mass > least && count > 0 {
+            let at = best.partition_point(|&other| row[other] >= mass);
+            best.insert(at, token);
+            best.truncate(count);
+            if best.len() == count {
+                least = best.last().map_or(0.0, |&last| row[last]);
+            }
+        }
+    }
+    best
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,14 +2,13 @@
 
 use super::metric::{Metric, Place};
 use super::{GapError, Settings};
-use crate::distribution::{Draft, Softmax, Target, compensated_sum};
+use crate::distribution::{Draft, Softmax, Target, compensated_sum, heaviest};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
 use crate::plan::{self, SlotWeightSettings};
-use crate::problem::Problem;
-use crate::scheme::{Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement};
-use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName, verifier};
+use crate::scheme::SchemeName;
+use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName};
 use std::collections::HashMap;
 
 /// A number with the width of its enclosure.
@@ -221,21 +220,17 @@ pub(super) fn evaluate(
                     }
                     (SchemeName::Greedy, VerifierName::Greedy) => row_rates.greedy(drafts),
                     (SchemeName::Hub, VerifierName::SpecHub) => row_rates.spechub(),
+                    (SchemeName::WithReplacement, VerifierName::Naive) => row_rates.naive(drafts),
+                    (SchemeName::WithoutReplacement, VerifierName::Naive) if drafts == 1 => {
+                        row_rates.naive(1)
+                    }
+                    (SchemeName::WithoutReplacement, VerifierName::Naive) if drafts == 2 => {
+                        row_rates.naive_of_two_sequential()
+                    }
                     _ => {
-                        let problem = match scheme {
-                            SchemeName::WithReplacement => {
-                                problem(&p, WithReplacement::new(q.clone(), drafts))
-                            }
-                            SchemeName::WithoutReplacement => {
-                                problem(&p, WithoutReplacement::new(q.clone(), drafts))
-                            }
-                            SchemeName::Greedy => problem(&p, Greedy::new(q.clone(), drafts)),
-                            _ => problem(&p, Hub::new(q.clone())),
-                        }
-                        .map_err(&refused)?;
-                        let rule =
-                            verifier(name, &problem).map_err(|error| refused(error.to_string()))?;
-                        rule.acceptance().membership
+                        return Err(refused(format!(
+                            "internal error: no rate of {name} on {drafts} {scheme} drafts"
+                        )));
                     }
                 };
                 let rule = (scheme, name);
@@ -280,13 +275,6 @@ pub(super) fn evaluate(
             metric => rate(metric),
         })
         .collect()
-}
-
-fn problem(
-    target: &Target,
-    scheme: impl crate::scheme::DraftScheme + 'static,
-) -> Result<Problem, String> {
-    Problem::new("", target.clone(), scheme).map_err(|error| error.to_string())
 }
 
 /// A logged row as probabilities at a temperature.
@@ -353,25 +341,23 @@ fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64]) -> Option<f64> {
 /// verifiers `greedy` and `spechub` reach the same number from the other side,
 /// by summing what they accept.
 fn fixed_tokens_optimum(target: &[f64], draft: &[f64], fixed: usize) -> Value {
-    let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
-    let fixed = fixed.min(order.len());
-    if fixed > 0 && fixed < order.len() {
-        order.select_nth_unstable_by(fixed - 1, |&a, &b| {
-            draft[b].total_cmp(&draft[a]).then(a.cmp(&b))
-        });
+    let top = heaviest(draft, fixed);
+    let mut others = draft.to_vec();
+    for &token in &top {
+        others[token] = 0.0;
     }
-    let (top, others) = order.split_at(fixed);
-    let held = compensated_sum(top.iter().map(|&i| target[i]));
-    let rest = compensated_sum(others.iter().map(|&i| draft[i]));
+    let held = compensated_sum(top.iter().map(|&token| target[token]));
+    let rest = compensated_sum(others.iter().copied());
     let margin = 32.0 * f64::EPSILON;
     if rest <= 0.0 {
         // The whole support is drafted.
         return Value::between(held, held - margin, held + margin);
     }
     let cut = compensated_sum(
-        others
+        target
             .iter()
-            .map(|&i| (target[i] - draft[i] / rest).min(0.0)),
+            .zip(&others)
+            .map(|(p, q)| (p - q / rest).min(0.0)),
     );
     let rate = (1.0 + held + cut).min(1.0);
     Value::between(rate, rate - margin, rate + margin)

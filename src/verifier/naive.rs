@@ -2,7 +2,7 @@
 
 use super::single::EXACT_FORMULA_BITS;
 use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
-use crate::distribution::{Rational, Wide, compensated_sum, ratio};
+use crate::distribution::{Rational, TwoFloat, Wide, compensated_sum, ratio};
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
@@ -173,26 +173,14 @@ impl Naive {
                 (marked_symmetric(p, q, n), 8.0 * n as f64 * rounding, None)
             }
             SchemeName::WithoutReplacement if n == 2 => {
-                let odds: Vec<f64> = complements(q)
-                    .iter()
-                    .zip(q)
-                    .map(|(rest, q)| if *q > 0.0 { q / rest } else { 0.0 })
-                    .collect();
-                (pairs(p, q, &odds), 4.0 * rounding, None)
+                (two_sequential(p, q), 4.0 * rounding, None)
             }
             SchemeName::WithoutReplacement if n >= 3 => {
                 let (value, difference) = race(p, q, n);
                 let note = "the error of the race integral is estimated by halving its step";
                 (value, difference + 64.0 * rounding, Some(note.to_owned()))
             }
-            _ => {
-                // 1 - (1-q)^n without cancellation for small q.
-                let hits = p
-                    .iter()
-                    .zip(q)
-                    .map(|(p, q)| p * -(n as f64 * (-q).ln_1p()).exp_m1());
-                (compensated_sum(hits), rounding, None)
-            }
+            _ => (independent(p, q, n), rounding, None),
         }
     }
 }
@@ -200,7 +188,6 @@ impl Naive {
 /// 1 - q_i for every token, as the sum of all others: no cancellation for a
 /// heavy token.
 fn complements(q: &[f64]) -> Vec<f64> {
-    use crate::distribution::TwoFloat;
     let heaviest = (0..q.len()).max_by(|&a, &b| q[a].total_cmp(&q[b]));
     (0..q.len())
         .map(|token| {
@@ -219,19 +206,40 @@ fn complements(q: &[f64]) -> Vec<f64> {
         .collect()
 }
 
+/// sum of p_i (1 - (1-q_i)^n), as p_i q_i (1 + (1-q_i) + .. + (1-q_i)^(n-1)): no
+/// subtraction that could cancel.
+pub(super) fn independent(p: &[f64], q: &[f64], drafts: usize) -> f64 {
+    compensated_sum(p.iter().zip(q).map(|(p, q)| {
+        let miss = 1.0 - q;
+        p * q * (1..drafts).fold(1.0, |sum, _| 1.0 + miss * sum)
+    }))
+}
+
+/// The same of two sequential draws without replacement: i comes first or after some j.
+pub(super) fn two_sequential(p: &[f64], q: &[f64]) -> f64 {
+    let odds: Vec<f64> = complements(q)
+        .iter()
+        .zip(q)
+        .map(|(rest, q)| if *q > 0.0 { q / rest } else { 0.0 })
+        .collect();
+    pairs(p, q, &odds)
+}
+
 /// sum of p_i q_i (1 + sum over j != i of odds_j), the inner sum without
 /// subtracting the token's own odds where those dominate.
 fn pairs(p: &[f64], q: &[f64], odds: &[f64]) -> f64 {
-    let mut before = vec![0.0; q.len() + 1];
-    for (index, odd) in odds.iter().enumerate() {
-        before[index + 1] = before[index] + odd;
+    let mut before = Vec::with_capacity(q.len());
+    let mut sum = TwoFloat::ZERO;
+    for &odd in odds {
+        before.push(sum.value());
+        sum += odd;
     }
-    let mut after = 0.0;
-    let mut terms = Vec::with_capacity(q.len());
-    for token in (0..q.len()).rev() {
-        terms.push(p[token] * q[token] * (1.0 + before[token] + after));
+    let mut after = TwoFloat::ZERO;
+    let terms = (0..q.len()).rev().map(|token| {
+        let others = before[token] + after.value();
         after += odds[token];
-    }
+        p[token] * q[token] * (1.0 + others)
+    });
     compensated_sum(terms)
 }
 

@@ -1,8 +1,8 @@
 //! Acceptance rates of one (p, q) for many verifiers and numbers of drafts.
 
 use super::rrs_wo::Rejections;
-use super::{Rate, RrsWo, RrsWoSettings};
-use crate::distribution::{Draft, Target, compensated_sum};
+use super::{Rate, RrsWo, RrsWoSettings, naive};
+use crate::distribution::{Draft, Target, compensated_sum, heaviest};
 use crate::plan::VocabularyMismatch;
 use crate::problem::Problem;
 use crate::scheme::WithoutReplacement;
@@ -100,6 +100,24 @@ impl<'a> RowRates<'a> {
         self.with_fixed(1)
     }
 
+    /// [`Naive`](super::Naive) on n i.i.d. drafts: sum of p (1 - (1-q)^n). O(nV).
+    pub fn naive(&self, drafts: usize) -> Rate {
+        let (p, q) = (self.target.probabilities(), self.draft.probabilities());
+        let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
+        Rate::within(naive::independent(p, q, drafts.max(1)), rounding)
+    }
+
+    /// [`Naive`](super::Naive) on two sequential drafts without replacement: sum of
+    /// p_i q_i (1 + sum over j != i of q_j/(1-q_j)). O(V).
+    pub fn naive_of_two_sequential(&self) -> Rate {
+        let (p, q) = (self.target.probabilities(), self.draft.probabilities());
+        if self.rejections().support() <= 2 {
+            // Both tokens are drafted.
+            return self.with_fixed(2);
+        }
+        Rate::within(naive::two_sequential(p, q), 96.0 * f64::EPSILON)
+    }
+
     /// [`RrsWo`] on n sequential drafts without replacement.
     pub fn rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Rate {
         let drafts = drafts.max(1);
@@ -120,15 +138,17 @@ impl<'a> RowRates<'a> {
     /// heaviest tokens of q.
     fn with_fixed(&self, fixed: usize) -> Rate {
         let (p, q) = (self.target.probabilities(), self.draft.probabilities());
-        let mut order: Vec<usize> = (0..q.len()).filter(|&i| q[i] > 0.0).collect();
-        let fixed = fixed.min(order.len());
-        if fixed > 0 && fixed < order.len() {
-            order.select_nth_unstable_by(fixed - 1, |&a, &b| q[b].total_cmp(&q[a]).then(a.cmp(&b)));
+        let top = heaviest(q, fixed);
+        let mut others = q.to_vec();
+        for &token in &top {
+            others[token] = 0.0;
         }
-        let (top, others) = order.split_at(fixed);
-        let rest = compensated_sum(others.iter().map(|&i| q[i]));
-        let held = top.iter().map(|&i| p[i]);
-        let last = others.iter().map(|&i| p[i].min(q[i] / rest));
+        let rest = compensated_sum(others.iter().copied());
+        let held = top.iter().map(|&token| p[token]);
+        let last = p.iter().zip(&others).map(|(&p, &q)| match q {
+            0.0 => 0.0,
+            q => p.min(q / rest),
+        });
         Rate::within(compensated_sum(held.chain(last)), 8.0 * f64::EPSILON)
     }
 }

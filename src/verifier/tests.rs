@@ -643,6 +643,7 @@ proptest! {
         let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
         let exact = |rule: &dyn Verifier| rule.acceptance().membership.exact().cloned().unwrap();
         prop_assert!(holds(&rates.rrs(drafts), &exact(&Rrs::new(&iid).unwrap())));
+        prop_assert!(holds(&rates.naive(drafts), &Naive::new(&iid).summed()));
         prop_assert!(holds(&rates.k_seq(drafts), &exact(&KSeq::new(&iid).unwrap())));
         prop_assert!(rates.k_seq(drafts).width() < 1e-12);
         if drafts <= p.vocab() {
@@ -657,6 +658,10 @@ proptest! {
             let rate = rates.rrs_wo(drafts, &settings);
             prop_assert!(holds(&rate, &summed), "{rate:?}");
             prop_assert!(rate.width() <= 1e-9, "{rate:?}");
+            if drafts == 2 {
+                let summed = Naive::new(&drawn).summed();
+                prop_assert!(holds(&rates.naive_of_two_sequential(), &summed));
+            }
         }
         if p.vocab() > 1 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();

@@ -53,6 +53,10 @@ impl Rejections {
         &self.curve
     }
 
+    pub(in crate::verifier) fn support(&self) -> usize {
+        self.support
+    }
+
     fn paths(&self) -> &RejectedPaths {
         self.paths
             .get_or_init(|| RejectedPaths::new(&self.target, &self.draft))
