@@ -148,9 +148,23 @@ pub(super) fn evaluate(
             Metric::Overlap { temperature },
             Value::between(overlap, overlap - margin, overlap + margin),
         );
-        let p = Target::new(target).map_err(|error| refused(format!("target: {error}")))?;
-        let q = Draft::new(draft).map_err(|error| refused(format!("draft: {error}")))?;
-        let row_rates = RowRates::new(&p, &q).map_err(|error| refused(error.to_string()))?;
+        let rows = if settings
+            .drafts
+            .iter()
+            .any(|&n| settings.rules(n).next().is_some())
+        {
+            Some((
+                Target::new(target).map_err(|error| refused(format!("target: {error}")))?,
+                Draft::new(draft).map_err(|error| refused(format!("draft: {error}")))?,
+            ))
+        } else {
+            None
+        };
+        let row_rates = rows
+            .as_ref()
+            .map(|(p, q)| RowRates::new(p, q).map(|rates| (p, q, rates)))
+            .transpose()
+            .map_err(|error| refused(error.to_string()))?;
         let most = settings.drafts.iter().copied().max().unwrap_or(1);
         let mut at = scan
             .load(bucket_scan::Rows { target, draft }, most)
@@ -188,9 +202,12 @@ pub(super) fn evaluate(
                 };
                 rates.insert(Metric::Optimum { place, scheme }, value);
             }
+            let Some((p, q, row_rates)) = &row_rates else {
+                continue;
+            };
             for (scheme, name) in settings.rules(drafts) {
                 if name == VerifierName::Optimal {
-                    let measured = plan::measure(&p, &q, drafts, &SlotWeightSettings::default())
+                    let measured = plan::measure(p, q, drafts, &SlotWeightSettings::default())
                         .map_err(|error| refused(error.to_string()))?;
                     let plain = |value| Value::between(value, value, value);
                     let rule = (scheme, name);

@@ -4,7 +4,7 @@
 use super::RrsWoSettings;
 use super::paths::RejectedPaths;
 use super::sampled::PathSampler;
-use crate::distribution::TwoFloat;
+use crate::distribution::{TwoFloat, compensated_sum, heaviest};
 use crate::verifier::curve::Curve;
 use crate::verifier::{Acceptance, Rate};
 use rand::SeedableRng;
@@ -71,21 +71,21 @@ impl Rejections {
     /// heaviest tokens fall: the recursion divides by what is left, and is not
     /// asked beyond that.
     fn reliable_draws(&self, drafts: usize) -> usize {
-        let mut row = self.draft.clone();
-        let top = self.draws(drafts).min(row.len());
-        if top == 0 {
-            return 0;
+        let draws = self.draws(drafts);
+        let top = heaviest(&self.draft, draws);
+        let held: f64 = top.iter().map(|&token| self.draft[token]).sum();
+        if held < 0.999 {
+            return draws;
         }
-        row.select_nth_unstable_by(top - 1, |a, b| b.total_cmp(a));
-        row[..top].sort_unstable_by(|a, b| b.total_cmp(a));
-        let mut left = TwoFloat::ZERO;
-        for &q in &row[top..] {
-            left += q;
+        let mut others = self.draft.clone();
+        for &token in &top {
+            others[token] = 0.0;
         }
-        let mut reliable = self.draws(drafts);
-        for draw in (0..top).rev() {
+        let mut left = TwoFloat::from(compensated_sum(others));
+        let mut reliable = draws;
+        for (draw, &token) in top.iter().enumerate().rev() {
             // What is left of q before this draw, all heavier tokens gone.
-            left += row[draw];
+            left += self.draft[token];
             if left.value() < RELIABLE_REST {
                 reliable = draw;
             }
