@@ -18,7 +18,7 @@ TV            total variation between the output's law and p: half the sum of |o
 lossless      TV is 0: in rational arithmetic with tolerance 0 (\"yes, exact\"), or at most 1e-11 in
               floating point (\"yes\"); \"-\" where the tuples are too many to sum
 All rates are dimensionless, in [0, 1], averaged over the law of the drafts. A rate is exact, or
-enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo frequency.";
+enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo mean.";
 
 #[derive(Serialize)]
 struct Json<'a> {

@@ -348,8 +348,9 @@ fn definitions(page: &mut Page, report: &GapReport) {
         "<dt>exact</dt><dd>A rational number, computed without rounding.</dd>\n\
          <dt>enclosed, w</dt><dd>Rounding, and all that the computation left out, moves the \
          value by no more than an interval of width w, the widest of any position.</dd>\n\
-         <dt>Monte Carlo</dt><dd>A frequency among simulated runs, with the width of its \
-         interval.</dd>\n",
+         <dt>Monte Carlo</dt><dd>A mean over simulated runs, with the width of an interval \
+         that holds the value with probability 0.999 at each position; in a mean over positions \
+         most of it cancels, and what is left is in the mean's interval.</dd>\n",
     );
     if report
         .cells
