@@ -27,7 +27,7 @@ pub struct PlanLaw {
 
 /// Points and weights of the Gauss-Legendre rule on [-1, 1], by Newton's method on
 /// the Legendre polynomial.
-fn gauss_legendre(points: usize) -> Vec<(f64, f64)> {
+pub(in crate::plan) fn gauss_legendre(points: usize) -> Vec<(f64, f64)> {
     (0..points)
         .map(|k| {
             let mut x = (std::f64::consts::PI * (k as f64 + 0.75) / (points as f64 + 0.5)).cos();
