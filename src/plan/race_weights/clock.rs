@@ -23,7 +23,7 @@ const NEGLIGIBLE: f64 = 1e-19;
 const OCTAVES: usize = 960;
 
 /// What leaving out higher powers of q t may do, relative to q.
-const TRUNCATION: f64 = 1e-16;
+const TRUNCATION: f64 = 1e-15;
 
 /// The nodes in t, and when drafts ring.
 #[derive(Clone, Debug)]

@@ -18,8 +18,8 @@ const FLOOR_INNER: f64 = -600.0;
 const CEILING: f64 = 90.0;
 
 /// Widest group, and the most that its mass times its width squared may be.
-const WIDEST: f64 = 0.5;
-const SPREAD: f64 = 2e-5;
+const WIDEST: f64 = 0.125;
+const SPREAD: f64 = 2e-6;
 
 /// Emission left over at which the groups' own problem is solved: its nodes are
 /// coarser than that.
@@ -48,7 +48,8 @@ pub(super) struct Contest<'a> {
     items: Items,
     mass: Vec<f64>,
     at: Vec<f64>,
-    /// Probability of the side's tuples, by the same integral.
+    /// Probability of the side's tuples, by the same integral; on the outer side, of
+    /// all tuples.
     pub(super) total: f64,
 }
 
@@ -165,12 +166,16 @@ impl<'a> Contest<'a> {
             let used = by_terms.iter().enumerate().filter(|(_, tokens)| !tokens.is_empty());
             used.map(|(terms, tokens)| Class {
                 terms,
-                moments: (1..=terms)
-                    .map(|k| {
-                        let scaled = tokens.iter().map(|&token| q_of(token) * clock.scale);
-                        scaled.map(|q| q.powi(k as i32)).collect()
-                    })
-                    .collect(),
+                moments: {
+                    let scaled: Vec<f64> =
+                        tokens.iter().map(|&token| q_of(token) * clock.scale).collect();
+                    let mut moments = vec![scaled.clone()];
+                    for k in 1..terms {
+                        let power = moments[k - 1].iter().zip(&scaled);
+                        moments.push(power.map(|(power, q)| power * q).collect());
+                    }
+                    moments
+                },
             })
             .collect()
         };
@@ -250,6 +255,8 @@ impl<'a> Contest<'a> {
         };
         // Light mass is what is drafted of it.
         let total: f64 = self.items.up.iter().sum::<f64>().max(1e-300);
+        let env = |n: &str, d: f64| std::env::var(n).ok().and_then(|x| x.parse().ok()).unwrap_or(d);
+        let (spread, widest) = (env("SPREAD", SPREAD), env("WIDEST", WIDEST));
         let mut first = heavy;
         for class in &self.items.classes {
             let end = first + class.len();
@@ -261,9 +268,9 @@ impl<'a> Contest<'a> {
                 while stop < end {
                     let width = self.at[stop] - self.at[start];
                     held += self.items.up[stop];
-                    if width > WIDEST * 8.0
-                        || (width > 1e-12 && held / total * width * width > SPREAD)
-                        || (width > WIDEST && held / total > 1e-9)
+                    if width > widest * 8.0
+                        || (width > 1e-12 && held / total * width * width > spread)
+                        || (width > widest && held / total > 1e-9)
                     {
                         break;
                     }
@@ -385,13 +392,13 @@ impl<'a> Contest<'a> {
         Some(eliminate(&mut edges, &mut leaks, &mut right))
     }
 
-    fn first(&self, groups: &Groups) -> Vec<f64> {
+    fn first(&self, groups: &Groups, touched: f64) -> Vec<f64> {
         let mut theta = groups.at.clone();
         if self.outer() {
             // Where targets are cut if all are in proportion to q.
             let mut order: Vec<usize> = (0..theta.len()).collect();
             order.sort_by(|&a, &b| theta[a].total_cmp(&theta[b]));
-            let mut left = self.total;
+            let mut left = touched;
             let mut open: f64 = groups.mass.iter().sum();
             let mut shift = 0.0;
             for &item in &order {
@@ -415,15 +422,20 @@ impl<'a> Contest<'a> {
     }
 
     /// Newton's method on the groups, on coarse nodes.
-    fn solve_groups(&self, groups: &Groups, limit: usize) -> (Vec<f64>, Emitted, usize) {
+    fn solve_groups(
+        &self,
+        groups: &Groups,
+        touched: f64,
+        limit: usize,
+    ) -> (Vec<f64>, Emitted, usize) {
         let items = &groups.items;
         let rule = self.steering_rule(groups);
-        let mut theta = self.first(groups);
+        let mut theta = self.first(groups, touched);
         let mut emitted = self.emission(items, &theta, rule, true);
         let mut residual = self.residual(items, &theta, &emitted);
         let mut iterations = 0;
         let trace = std::env::var("RACE_TRACE").is_ok();
-        while iterations < limit && residual > GROUPS_SOLVED * self.total.min(1.0) {
+        while iterations < limit && residual > GROUPS_SOLVED * touched {
             iterations += 1;
             if trace {
                 eprintln!("    groups {residual:e} held {}", theta.iter().filter(|t| **t >= 0.0).count());
@@ -502,8 +514,9 @@ impl<'a> Contest<'a> {
         spread
     }
 
-    /// Solves the side. O(V) a step on all tokens.
-    pub(super) fn solve(&self, tolerance: f64, limit: usize) -> Solved {
+    /// Solves the side, whose tuples have probability `touched`. O(V) a step on all
+    /// tokens.
+    pub(super) fn solve(&self, touched: f64, tolerance: f64, limit: usize) -> Solved {
         let items = &self.items;
         if self.tokens.is_empty() {
             return Solved {
@@ -516,7 +529,7 @@ impl<'a> Contest<'a> {
         let groups = self.groups();
         let trace = std::env::var("RACE_TRACE").is_ok();
         let started = std::time::Instant::now();
-        let (group_theta, mut coupled, mut iterations) = self.solve_groups(&groups, limit);
+        let (group_theta, mut coupled, mut iterations) = self.solve_groups(&groups, touched, limit);
         if trace { eprintln!("groups took {:?}", started.elapsed()); 
           for c in &self.items.classes { eprintln!("  class terms {} count {}", c.terms, c.len()); } }
         if trace {

@@ -421,7 +421,7 @@ impl Draftwise {
             if touched < 1e-18 {
                 continue;
             }
-            let solved = contest.solve(settings.residual, settings.iterations);
+            let solved = contest.solve(touched, settings.residual, settings.iterations);
             for (slot, &token) in contest.tokens.iter().enumerate() {
                 let token = token as usize;
                 plan.weight[token] = solved.weights[slot];

@@ -344,23 +344,10 @@ impl Side {
             for (block, chunk) in own.chunks(BLOCK).enumerate() {
                 let (weights, moments) = gather(class, block, chunk);
                 let mut walk = Decays::new(nodes, s, &weights, rule);
-                for node in 0..s.len() {
-                    let u = walk.next(node);
-                    let row = &mut sums[node * width..(node + 1) * width];
-                    let mut power = u;
-                    let mut slots = place.iter();
-                    for m in 1..=self.drafts.min(class.terms) {
-                        for moment in &moments[m - 1..class.terms] {
-                            if let Some(&slot) = slots.next() {
-                                row[slot] += dot(moment, &power);
-                            }
-                        }
-                        if m < self.drafts.min(class.terms) {
-                            for (power, u) in power.iter_mut().zip(&u) {
-                                *power *= u;
-                            }
-                        }
-                    }
+                let mut u = [0.0; BLOCK];
+                for (node, row) in sums.chunks_exact_mut(width).enumerate() {
+                    walk.next(node, &mut u);
+                    forward(self.drafts, &moments, &u, &place, row);
                 }
             }
         }
@@ -388,27 +375,15 @@ impl Side {
                 let (weights, moments) = gather(class, block, chunk);
                 let mut walk = Decays::new(nodes, s, &weights, rule);
                 let (mut value, mut decline) = ([0.0; BLOCK], [0.0; BLOCK]);
-                for (node, &s) in s.iter().enumerate() {
-                    let u = walk.next(node);
-                    let row = &coefficients[node * width..(node + 1) * width];
-                    // Horner in u.
-                    let mut sum = [0.0; BLOCK];
-                    let mut slot = place.len();
-                    for m in (1..=self.drafts.min(class.terms)).rev() {
-                        for moment in moments[m - 1..class.terms].iter().rev() {
-                            slot -= 1;
-                            let coefficient = row[place[slot]];
-                            for (sum, moment) in sum.iter_mut().zip(moment) {
-                                *sum += coefficient * moment;
-                            }
-                        }
-                        for (sum, u) in sum.iter_mut().zip(&u) {
-                            *sum *= u;
-                        }
-                    }
-                    for lane in 0..BLOCK {
-                        value[lane] += sum[lane];
-                        decline[lane] += s * sum[lane];
+                let (mut u, mut sum) = ([0.0; BLOCK], [0.0; BLOCK]);
+                for ((node, &s), row) in
+                    s.iter().enumerate().zip(coefficients.chunks_exact(width))
+                {
+                    walk.next(node, &mut u);
+                    backward(self.drafts, &moments, &u, &place, row, &mut sum);
+                    for ((value, decline), sum) in value.iter_mut().zip(&mut decline).zip(&sum) {
+                        *value += sum;
+                        *decline += s * sum;
                     }
                 }
                 for (lane, &w) in chunk.iter().enumerate() {
@@ -709,15 +684,140 @@ fn gather(class: &Class, block: usize, chunk: &[f64]) -> (Lanes, Vec<Lanes>) {
     (weights, moments)
 }
 
+/// Lanes that are summed side by side.
+const SIDE: usize = 4;
+
+/// Adds `sum of moment_k u^m` over a block to the places of the pairs.
 #[inline(always)]
-fn dot(a: &Lanes, b: &Lanes) -> f64 {
-    let mut lanes = [0.0; 4];
-    for (a, b) in a.chunks_exact(4).zip(b.chunks_exact(4)) {
-        for lane in 0..4 {
-            lanes[lane] += a[lane] * b[lane];
+fn forward(drafts: usize, moments: &[Lanes], u: &Lanes, place: &[usize], row: &mut [f64]) {
+    match (moments.len(), drafts) {
+        (1, _) => forward_by::<1, 1>(moments, u, place, row),
+        (2, _) => forward_by::<2, 2>(moments, u, place, row),
+        (3, 2) => forward_by::<3, 2>(moments, u, place, row),
+        (3, _) => forward_by::<3, 3>(moments, u, place, row),
+        (4, 2) => forward_by::<4, 2>(moments, u, place, row),
+        (4, 3) => forward_by::<4, 3>(moments, u, place, row),
+        (4, _) => forward_by::<4, 4>(moments, u, place, row),
+        (terms, _) => {
+            let mut power = *u;
+            let mut slots = place.iter();
+            for m in 1..=drafts.min(terms) {
+                for (moment, &slot) in moments[m - 1..].iter().zip(slots.by_ref()) {
+                    row[slot] += moment.iter().zip(&power).map(|(a, b)| a * b).sum::<f64>();
+                }
+                for (power, u) in power.iter_mut().zip(u) {
+                    *power *= u;
+                }
+            }
         }
     }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+}
+
+/// The same for K powers of q and M powers of u.
+#[inline(always)]
+fn forward_by<const K: usize, const M: usize>(
+    moments: &[Lanes],
+    u: &Lanes,
+    place: &[usize],
+    row: &mut [f64],
+) {
+    let Some(moments) = moments.first_chunk::<K>() else {
+        return;
+    };
+    let mut sums = [[[0.0; SIDE]; K]; M];
+    for start in (0..BLOCK).step_by(SIDE) {
+        let mut own = [0.0; SIDE];
+        own.copy_from_slice(&u[start..start + SIDE]);
+        let mut power = own;
+        for m in 0..M {
+            for k in m..K {
+                for lane in 0..SIDE {
+                    sums[m][k][lane] += moments[k][start + lane] * power[lane];
+                }
+            }
+            for lane in 0..SIDE {
+                power[lane] *= own[lane];
+            }
+        }
+    }
+    let mut slots = place.iter();
+    for (m, sums) in sums.iter().enumerate() {
+        for (sum, &slot) in sums[m..].iter().zip(slots.by_ref()) {
+            row[slot] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+    }
+}
+
+/// `sum over pairs of coefficient moment_k u^m` for every item of a block.
+#[inline(always)]
+fn backward(
+    drafts: usize,
+    moments: &[Lanes],
+    u: &Lanes,
+    place: &[usize],
+    row: &[f64],
+    out: &mut Lanes,
+) {
+    match (moments.len(), drafts) {
+        (1, _) => backward_by::<1, 1>(moments, u, place, row, out),
+        (2, _) => backward_by::<2, 2>(moments, u, place, row, out),
+        (3, 2) => backward_by::<3, 2>(moments, u, place, row, out),
+        (3, _) => backward_by::<3, 3>(moments, u, place, row, out),
+        (4, 2) => backward_by::<4, 2>(moments, u, place, row, out),
+        (4, 3) => backward_by::<4, 3>(moments, u, place, row, out),
+        (4, _) => backward_by::<4, 4>(moments, u, place, row, out),
+        (terms, _) => {
+            // Horner in u.
+            out.fill(0.0);
+            let mut slots = place.iter().rev();
+            for m in (1..=drafts.min(terms)).rev() {
+                for (moment, &slot) in moments[m - 1..].iter().rev().zip(slots.by_ref()) {
+                    let coefficient = row[slot];
+                    for (sum, moment) in out.iter_mut().zip(moment) {
+                        *sum += coefficient * moment;
+                    }
+                }
+                for (sum, u) in out.iter_mut().zip(u) {
+                    *sum *= u;
+                }
+            }
+        }
+    }
+}
+
+/// The same for K powers of q and M powers of u.
+#[inline(always)]
+fn backward_by<const K: usize, const M: usize>(
+    moments: &[Lanes],
+    u: &Lanes,
+    place: &[usize],
+    row: &[f64],
+    out: &mut Lanes,
+) {
+    let Some(moments) = moments.first_chunk::<K>() else {
+        return;
+    };
+    let mut coefficients = [[0.0; K]; M];
+    let mut slots = place.iter();
+    for (m, own) in coefficients.iter_mut().enumerate() {
+        for (coefficient, &slot) in own[m..].iter_mut().zip(slots.by_ref()) {
+            *coefficient = row[slot];
+        }
+    }
+    for start in (0..BLOCK).step_by(SIDE) {
+        let mut sum = [0.0; SIDE];
+        for m in (0..M).rev() {
+            for k in m..K {
+                for lane in 0..SIDE {
+                    sum[lane] += coefficients[m][k] * moments[k][start + lane];
+                }
+            }
+            for lane in 0..SIDE {
+                sum[lane] *= u[start + lane];
+            }
+        }
+        out[start..start + SIDE].copy_from_slice(&sum);
+    }
 }
 
 /// e^{-sw} for a block of weights, node by node.
@@ -743,8 +843,7 @@ impl<'a> Decays<'a> {
 
     /// Nodes must be asked for in order.
     #[inline(always)]
-    fn next(&mut self, node: usize) -> Lanes {
-        let mut u = [0.0; BLOCK];
+    fn next(&mut self, node: usize, u: &mut Lanes) {
         match self.rule {
             Rule::Fine => {
                 for (u, state) in u.iter_mut().zip(&mut self.states[node % PER_OCTAVE]) {
@@ -759,6 +858,5 @@ impl<'a> Decays<'a> {
                 }
             }
         }
-        u
     }
 }
