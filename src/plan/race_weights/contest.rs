@@ -25,6 +25,15 @@ const SPREAD: f64 = 2e-6;
 /// coarser than that.
 const GROUPS_SOLVED: f64 = 1e-6;
 
+/// Below this, steps on groups end after a few that do not help.
+const GROUPS_STALE: f64 = 1e-4;
+
+/// Steps that do not help before a solve gives up.
+const STALE: usize = 4;
+
+/// What held items may lack without calling for a change of scale.
+const NOTHING: f64 = 1e-13;
+
 /// Items up to which the Hessian is taken on all nodes.
 const SMALL: usize = 16;
 
@@ -95,6 +104,12 @@ impl Items {
         }
         (offset / rate.max(1e-3)).clamp(-LONGEST_STEP, LONGEST_STEP)
     }
+}
+
+/// What held items lack.
+fn waiting(lacking: &[f64], held: &[bool]) -> f64 {
+    let terms = lacking.iter().zip(held).filter(|(_, held)| **held);
+    terms.map(|(lacking, _)| lacking.max(0.0)).sum()
 }
 
 /// Solves `(diagonal of sums + leaks - edges) x = right`; the lower triangle of
@@ -343,36 +358,66 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// Newton's step for given right sides; `held` items do not move.
+    /// Newton's step for given right sides; `held` items do not move, and `waiting` is
+    /// what they lack.
+    ///
+    /// Where hardly anything leaks, the common part of the step is the quotient of two
+    /// small numbers: it is taken apart, and cut on its own.
     fn newton(
         &self,
         theta: &[f64],
         emitted: &Emitted,
         right: &[f64],
-        mut held: Vec<bool>,
+        held: &[bool],
+        waiting: f64,
+    ) -> Option<Vec<f64>> {
+        let free = (0..theta.len()).filter(|&item| !held[item]);
+        let Some(heaviest) =
+            free.max_by(|&a, &b| emitted.value[a].total_cmp(&emitted.value[b]))
+        else {
+            return Some(vec![0.0; theta.len()]);
+        };
+        let mut common = 0.0;
+        if !self.outer() || waiting > NOTHING {
+            let step = self.balance(theta, emitted, right, held)?;
+            if step.iter().all(|step| step.abs() <= 2.0 * LONGEST_STEP) {
+                return Some(step);
+            }
+            common = step[heaviest].clamp(-LONGEST_STEP, LONGEST_STEP);
+        }
+        let mut pinned = held.to_vec();
+        pinned[heaviest] = true;
+        let mut step = self.balance(theta, emitted, right, &pinned)?;
+        for (step, held) in step.iter_mut().zip(held) {
+            if !held {
+                *step = step.clamp(-LONGEST_STEP, LONGEST_STEP) + common;
+            }
+        }
+        Some(step)
+    }
+
+    /// Solves the Laplacian.
+    fn balance(
+        &self,
+        theta: &[f64],
+        emitted: &Emitted,
+        right: &[f64],
+        held: &[bool],
     ) -> Option<Vec<f64>> {
         let count = theta.len();
         let mut edges = emitted.edges.clone()?;
         let mut leaks = vec![0.0; count];
-        if self.outer() {
-            if !held.iter().any(|&held| held) {
-                // The scale is free.
-                let top = (0..count).max_by(|&a, &b| theta[a].total_cmp(&theta[b]))?;
-                held[top] = true;
-            }
-        } else {
+        if !self.outer() {
             for (leak, (decline, theta)) in leaks.iter_mut().zip(emitted.decline.iter().zip(theta))
             {
-                *leak = decline * self.side.reject * (-theta).exp();
+                *leak = (decline * self.side.reject * (-theta).exp()).max(0.0);
             }
-        }
-        for edge in &mut edges {
-            *edge = edge.max(0.0);
         }
         let mut right = right.to_vec();
         for i in 0..count {
             for j in 0..i {
                 let edge = &mut edges[i * count + j];
+                *edge = edge.max(0.0);
                 match (held[i], held[j]) {
                     (false, true) => leaks[i] += *edge,
                     (true, false) => leaks[j] += *edge,
@@ -433,9 +478,9 @@ impl<'a> Contest<'a> {
         let mut theta = self.first(groups, touched);
         let mut emitted = self.emission(items, &theta, rule, true);
         let mut residual = self.residual(items, &theta, &emitted);
-        let mut iterations = 0;
+        let (mut iterations, mut stale) = (0, 0);
         let trace = std::env::var("RACE_TRACE").is_ok();
-        while iterations < limit && residual > GROUPS_SOLVED * touched {
+        while iterations < limit && residual > GROUPS_SOLVED * touched && stale < STALE {
             iterations += 1;
             if trace {
                 eprintln!("    groups {residual:e} held {}", theta.iter().filter(|t| **t >= 0.0).count());
@@ -446,17 +491,18 @@ impl<'a> Contest<'a> {
                 .zip(&emitted.value)
                 .map(|(wanted, value)| wanted - value)
                 .collect();
-            let held = right
+            let held: Vec<bool> = right
                 .iter()
                 .zip(&theta)
                 .map(|(&lacking, &theta)| self.held(theta, lacking))
                 .collect();
+            let waiting = waiting(&right, &held);
             let mut best: Option<(f64, Vec<f64>, Emitted)> = None;
-            if let Some(step) = self.newton(&theta, &emitted, &right, held) {
+            if let Some(step) = self.newton(&theta, &emitted, &right, &held, waiting) {
                 let mut next: Vec<f64> = theta
                     .iter()
                     .zip(&step)
-                    .map(|(theta, step)| theta + step.clamp(-LONGEST_STEP, LONGEST_STEP))
+                    .map(|(theta, step)| theta + step.clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP))
                     .collect();
                 self.bounded(&mut next);
                 let after = self.emission(items, &next, rule, true);
@@ -474,6 +520,12 @@ impl<'a> Contest<'a> {
                 }
             }
             if let Some((now, next, after)) = best {
+                // Coarse nodes may leave a little that no weights can meet.
+                stale = if now > 0.7 * residual && residual < GROUPS_STALE * touched {
+                    stale + 1
+                } else {
+                    0
+                };
                 (residual, theta, emitted) = (now, next, after);
             }
         }
@@ -565,7 +617,7 @@ impl<'a> Contest<'a> {
         let mut best = (residual, theta.clone(), emitted.value.clone());
         let mut stale = 0;
         let mut rate = 0.0;
-        while residual > tolerance && iterations < 2 * limit && stale < 5 {
+        while residual > tolerance && iterations < 2 * limit && stale < STALE {
             iterations += 1;
             let lacking: Vec<f64> = items
                 .wanted
@@ -608,7 +660,7 @@ impl<'a> Contest<'a> {
                 group_theta.push(theta[range[0]]);
             }
             let mut next = theta.clone();
-            if let Some(step) = self.newton(&group_theta, &coupled, &right, stand.clone()) {
+            if let Some(step) = self.newton(&group_theta, &coupled, &right, &stand, waiting(&lacking, &held)) {
                 let smooth: Vec<f64> = step
                     .iter()
                     .enumerate()
@@ -627,7 +679,7 @@ impl<'a> Contest<'a> {
                         continue;
                     }
                     let own = if item < heavy { 0.0 } else { items.local(item, &emitted) };
-                    next[item] += (carried + own).clamp(-LONGEST_STEP, LONGEST_STEP);
+                    next[item] += (carried + own).clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP);
                 }
             }
             self.bounded(&mut next);
@@ -656,6 +708,13 @@ impl<'a> Contest<'a> {
             }
             if residual < best.0 {
                 best = (residual, theta.clone(), emitted.value.clone());
+            }
+        }
+        if trace {
+            let mut o: Vec<usize> = (0..theta.len()).collect();
+            o.sort_by(|&a, &b| (items.wanted[b] - emitted.value[b]).abs().total_cmp(&(items.wanted[a] - emitted.value[a]).abs()));
+            for &i in o.iter().take(8) {
+                eprintln!("   token {} theta {:.4} p {:e} q {:e} p/q {:e} low {:e} up {:e} value {:e} lack {:e} at {:.3}", self.tokens[i], theta[i], items.wanted[i], self.mass[i], items.wanted[i]/self.mass[i], items.low[i], items.up[i], emitted.value[i], items.wanted[i]-emitted.value[i], self.at[i]);
             }
         }
         Solved {
