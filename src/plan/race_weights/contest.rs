@@ -100,7 +100,11 @@ impl Items {
         let goal = coordinate(wanted, self.low[item], up);
         let offset = goal - (below / above).ln();
         if rate.is_nan() || rate <= 0.0 {
-            return if value < wanted { LONGEST_STEP } else { -LONGEST_STEP };
+            return if value < wanted {
+                LONGEST_STEP
+            } else {
+                -LONGEST_STEP
+            };
         }
         (offset / rate.max(1e-3)).clamp(-LONGEST_STEP, LONGEST_STEP)
     }
@@ -178,12 +182,17 @@ impl<'a> Contest<'a> {
         let heavy_mass: Vec<f64> = heavy.iter().map(|&token| q_of(token)).collect();
         let side = Side::new(clock, drafts, reject, heavy_mass, light, base);
         let classes_of = |by_terms: &[Vec<u32>]| -> Vec<Class> {
-            let used = by_terms.iter().enumerate().filter(|(_, tokens)| !tokens.is_empty());
+            let used = by_terms
+                .iter()
+                .enumerate()
+                .filter(|(_, tokens)| !tokens.is_empty());
             used.map(|(terms, tokens)| Class {
                 terms,
                 moments: {
-                    let scaled: Vec<f64> =
-                        tokens.iter().map(|&token| q_of(token) * clock.scale).collect();
+                    let scaled: Vec<f64> = tokens
+                        .iter()
+                        .map(|&token| q_of(token) * clock.scale)
+                        .collect();
                     let mut moments = vec![scaled.clone()];
                     for k in 1..terms {
                         let power = moments[k - 1].iter().zip(&scaled);
@@ -195,7 +204,11 @@ impl<'a> Contest<'a> {
             .collect()
         };
         let list = |by_terms: &[Vec<u32>]| -> Vec<u32> {
-            heavy.iter().chain(by_terms.iter().flatten()).copied().collect()
+            heavy
+                .iter()
+                .chain(by_terms.iter().flatten())
+                .copied()
+                .collect()
         };
         let bounds = |classes: &[Class]| -> (Vec<f64>, Vec<f64>, f64) {
             let (up, total) = side.drafted(clock, classes, true);
@@ -216,7 +229,10 @@ impl<'a> Contest<'a> {
                 .enumerate()
                 .map(|(item, &token)| {
                     let item = start + item;
-                    (coordinate(target[token as usize], low[item], up[item]), token)
+                    (
+                        coordinate(target[token as usize], low[item], up[item]),
+                        token,
+                    )
                 })
                 .collect();
             keyed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -251,7 +267,11 @@ impl<'a> Contest<'a> {
     }
 
     fn floor(&self) -> f64 {
-        if self.outer() { FLOOR_OUTER } else { FLOOR_INNER }
+        if self.outer() {
+            FLOOR_OUTER
+        } else {
+            FLOOR_INNER
+        }
     }
 
     fn groups(&self) -> Groups {
@@ -270,8 +290,6 @@ impl<'a> Contest<'a> {
         };
         // Light mass is what is drafted of it.
         let total: f64 = self.items.up.iter().sum::<f64>().max(1e-300);
-        let env = |n: &str, d: f64| std::env::var(n).ok().and_then(|x| x.parse().ok()).unwrap_or(d);
-        let (spread, widest) = (env("SPREAD", SPREAD), env("WIDEST", WIDEST));
         let mut first = heavy;
         for class in &self.items.classes {
             let end = first + class.len();
@@ -283,9 +301,9 @@ impl<'a> Contest<'a> {
                 while stop < end {
                     let width = self.at[stop] - self.at[start];
                     held += self.items.up[stop];
-                    if width > widest * 8.0
-                        || (width > 1e-12 && held / total * width * width > spread)
-                        || (width > widest && held / total > 1e-9)
+                    if width > 8.0 * WIDEST
+                        || (width > 1e-12 && held / total * width * width > SPREAD)
+                        || (width > WIDEST && held / total > 1e-9)
                     {
                         break;
                     }
@@ -372,8 +390,7 @@ impl<'a> Contest<'a> {
         waiting: f64,
     ) -> Option<Vec<f64>> {
         let free = (0..theta.len()).filter(|&item| !held[item]);
-        let Some(heaviest) =
-            free.max_by(|&a, &b| emitted.value[a].total_cmp(&emitted.value[b]))
+        let Some(heaviest) = free.max_by(|&a, &b| emitted.value[a].total_cmp(&emitted.value[b]))
         else {
             return Some(vec![0.0; theta.len()]);
         };
@@ -479,12 +496,8 @@ impl<'a> Contest<'a> {
         let mut emitted = self.emission(items, &theta, rule, true);
         let mut residual = self.residual(items, &theta, &emitted);
         let (mut iterations, mut stale) = (0, 0);
-        let trace = std::env::var("RACE_TRACE").is_ok();
         while iterations < limit && residual > GROUPS_SOLVED * touched && stale < STALE {
             iterations += 1;
-            if trace {
-                eprintln!("    groups {residual:e} held {}", theta.iter().filter(|t| **t >= 0.0).count());
-            }
             let right: Vec<f64> = items
                 .wanted
                 .iter()
@@ -502,20 +515,28 @@ impl<'a> Contest<'a> {
                 let mut next: Vec<f64> = theta
                     .iter()
                     .zip(&step)
-                    .map(|(theta, step)| theta + step.clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP))
+                    .map(|(theta, step)| {
+                        theta + step.clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP)
+                    })
                     .collect();
                 self.bounded(&mut next);
                 let after = self.emission(items, &next, rule, true);
                 best = Some((self.residual(items, &next, &after), next, after));
             }
-            if best.as_ref().is_none_or(|best| best.0 > 0.25 * residual || best.0.is_nan()) {
+            if best
+                .as_ref()
+                .is_none_or(|best| best.0 > 0.25 * residual || best.0.is_nan())
+            {
                 let mut next: Vec<f64> = (0..theta.len())
                     .map(|item| theta[item] + items.local(item, &emitted))
                     .collect();
                 self.bounded(&mut next);
                 let after = self.emission(items, &next, rule, true);
                 let other = self.residual(items, &next, &after);
-                if best.as_ref().is_none_or(|best| other < best.0 || best.0.is_nan()) {
+                if best
+                    .as_ref()
+                    .is_none_or(|best| other < best.0 || best.0.is_nan())
+                {
                     best = Some((other, next, after));
                 }
             }
@@ -556,11 +577,18 @@ impl<'a> Contest<'a> {
                 while next < points.len() && points[next].0 <= at {
                     next += 1;
                 }
-                spread.push(match (next.checked_sub(1).and_then(|k| points.get(k)), points.get(next)) {
-                    (Some(a), Some(b)) => a.1 + (b.1 - a.1) * (at - a.0) / (b.0 - a.0).max(1e-300),
-                    (Some(end), None) | (None, Some(end)) => end.1,
-                    (None, None) => 0.0,
-                });
+                spread.push(
+                    match (
+                        next.checked_sub(1).and_then(|k| points.get(k)),
+                        points.get(next),
+                    ) {
+                        (Some(a), Some(b)) => {
+                            a.1 + (b.1 - a.1) * (at - a.0) / (b.0 - a.0).max(1e-300)
+                        }
+                        (Some(end), None) | (None, Some(end)) => end.1,
+                        (None, None) => 0.0,
+                    },
+                );
             }
         }
         spread
@@ -579,19 +607,11 @@ impl<'a> Contest<'a> {
             };
         }
         let groups = self.groups();
-        let trace = std::env::var("RACE_TRACE").is_ok();
-        let started = std::time::Instant::now();
         let (group_theta, mut coupled, mut iterations) = self.solve_groups(&groups, touched, limit);
-        if trace { eprintln!("groups took {:?}", started.elapsed()); 
-          for c in &self.items.classes { eprintln!("  class terms {} count {}", c.terms, c.len()); } }
-        if trace {
-            eprintln!(
-                "side reject {} total {:e} heavy {} tokens {} groups {} its {} res {:e}",
-                self.side.reject, self.total, self.side.heavy.len(), self.tokens.len(), groups.at.len(), iterations,
-                self.residual(&groups.items, &group_theta, &coupled)
-            );
-        }
-        let standing: Vec<bool> = group_theta.iter().map(|&theta| self.outer() && theta >= 0.0).collect();
+        let standing: Vec<bool> = group_theta
+            .iter()
+            .map(|&theta| self.outer() && theta >= 0.0)
+            .collect();
         let offset: Vec<f64> = group_theta
             .iter()
             .zip(&groups.at)
@@ -660,7 +680,13 @@ impl<'a> Contest<'a> {
                 group_theta.push(theta[range[0]]);
             }
             let mut next = theta.clone();
-            if let Some(step) = self.newton(&group_theta, &coupled, &right, &stand, waiting(&lacking, &held)) {
+            if let Some(step) = self.newton(
+                &group_theta,
+                &coupled,
+                &right,
+                &stand,
+                waiting(&lacking, &held),
+            ) {
                 let smooth: Vec<f64> = step
                     .iter()
                     .enumerate()
@@ -678,16 +704,17 @@ impl<'a> Contest<'a> {
                     if held[item] {
                         continue;
                     }
-                    let own = if item < heavy { 0.0 } else { items.local(item, &emitted) };
+                    let own = if item < heavy {
+                        0.0
+                    } else {
+                        items.local(item, &emitted)
+                    };
                     next[item] += (carried + own).clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP);
                 }
             }
             self.bounded(&mut next);
             let mut after = self.emission(items, &next, Rule::Fine, false);
             let mut now = self.residual(items, &next, &after);
-            if trace {
-                eprintln!("  res {residual:e} -> {now:e} {:?}", started.elapsed());
-            }
             if now.is_nan() || now > 0.5 * residual {
                 let mut other: Vec<f64> = (0..theta.len())
                     .map(|item| theta[item] + items.local(item, &emitted))
@@ -708,13 +735,6 @@ impl<'a> Contest<'a> {
             }
             if residual < best.0 {
                 best = (residual, theta.clone(), emitted.value.clone());
-            }
-        }
-        if trace {
-            let mut o: Vec<usize> = (0..theta.len()).collect();
-            o.sort_by(|&a, &b| (items.wanted[b] - emitted.value[b]).abs().total_cmp(&(items.wanted[a] - emitted.value[a]).abs()));
-            for &i in o.iter().take(8) {
-                eprintln!("   token {} theta {:.4} p {:e} q {:e} p/q {:e} low {:e} up {:e} value {:e} lack {:e} at {:.3}", self.tokens[i], theta[i], items.wanted[i], self.mass[i], items.wanted[i]/self.mass[i], items.low[i], items.up[i], emitted.value[i], items.wanted[i]-emitted.value[i], self.at[i]);
             }
         }
         Solved {

@@ -52,7 +52,11 @@ fn convolve(a: &Pair, b: &Pair) -> Pair {
 /// Multiplies by `wait + u (z rung + epsilon now)`.
 fn absorb(pair: &mut Pair, wait: f64, rung: f64, now: f64) {
     for m in (0..pair.0.len()).rev() {
-        let (c, d) = if m > 0 { (pair.0[m - 1], pair.1[m - 1]) } else { (0.0, 0.0) };
+        let (c, d) = if m > 0 {
+            (pair.0[m - 1], pair.1[m - 1])
+        } else {
+            (0.0, 0.0)
+        };
         pair.1[m] = wait * pair.1[m] + rung * d + now * pair.0[m];
         pair.0[m] = wait * pair.0[m] + rung * c;
     }
@@ -95,9 +99,21 @@ impl Half<'_> {
             .iter()
             .enumerate()
             .partition(|(_, (token, _))| self.q[*token] * last < LIGHT);
-        let largest = self.players.iter().map(|player| player.1).fold(0.0, f64::max);
-        let smallest = self.players.iter().map(|player| player.1).fold(f64::INFINITY, f64::min);
-        let least = if self.reject > 0.0 { self.reject } else { smallest };
+        let largest = self
+            .players
+            .iter()
+            .map(|player| player.1)
+            .fold(0.0, f64::max);
+        let smallest = self
+            .players
+            .iter()
+            .map(|player| player.1)
+            .fold(f64::INFINITY, f64::min);
+        let least = if self.reject > 0.0 {
+            self.reject
+        } else {
+            smallest
+        };
         let nodes = panels(1.0 / (n as f64 * largest + self.reject), CUT / least);
         // What does not compete, by time. Light tokens by their number of powers.
         let own = |q: f64| if q * last < 1e-5 { 3.min(most) } else { most };
@@ -108,7 +124,9 @@ impl Half<'_> {
             for m in 1..n {
                 c[m] = (1..=m).map(|j| j as f64 * rung[j] * c[m - j]).sum::<f64>() / m as f64;
             }
-            let d = (0..n).map(|m| (0..=m).map(|j| now[j] * c[m - j]).sum()).collect();
+            let d = (0..n)
+                .map(|m| (0..=m).map(|j| now[j] * c[m - j]).sum())
+                .collect();
             (c, d)
         };
         // sums[m][k]: sum of (q/unit)^k u^m.
@@ -119,7 +137,8 @@ impl Half<'_> {
                 let sign = if m % 2 == 1 { 1.0 } else { -1.0 };
                 for k in m..=most {
                     rung[m] += sign / m as f64 * table[m][k] * x.powi(k as i32) * sums[m][k];
-                    now[m - 1] += sign * table[m - 1][k - 1] * x.powi(k as i32 - 1) * unit * sums[m][k];
+                    now[m - 1] +=
+                        sign * table[m - 1][k - 1] * x.powi(k as i32 - 1) * unit * sums[m][k];
                 }
             }
             exponential(&rung, &now)
@@ -160,7 +179,10 @@ impl Half<'_> {
             })
             .collect();
         let mut emitted = vec![0.0; self.players.len()];
-        let scaled: Vec<f64> = light.iter().map(|(_, (token, _))| self.q[*token] / unit).collect();
+        let scaled: Vec<f64> = light
+            .iter()
+            .map(|(_, (token, _))| self.q[*token] / unit)
+            .collect();
         let factors: Vec<Vec<(f64, f64, f64)>> = times
             .iter()
             .map(|&(time, _)| {
@@ -221,7 +243,11 @@ impl Half<'_> {
                     for k in m..=most {
                         back[m][k] += sign
                             * (table[m][k] * x.powi(k as i32) * dual
-                                + m as f64 * table[m - 1][k - 1] * x.powi(k as i32 - 1) * unit * plain);
+                                + m as f64
+                                    * table[m - 1][k - 1]
+                                    * x.powi(k as i32 - 1)
+                                    * unit
+                                    * plain);
                     }
                 }
             }
@@ -258,9 +284,17 @@ impl SequentialPlan {
                 let all: Vec<u32> = if self.considered == 1 {
                     vec![token]
                 } else {
-                    (0u32..).zip(q).filter(|(_, q)| **q > 0.0).map(|(other, _)| other).collect()
+                    (0u32..)
+                        .zip(q)
+                        .filter(|(_, q)| **q > 0.0)
+                        .map(|(other, _)| other)
+                        .collect()
                 };
-                let weight = if self.considered == 1 { q[token as usize] } else { 1.0 };
+                let weight = if self.considered == 1 {
+                    q[token as usize]
+                } else {
+                    1.0
+                };
                 let shares = self.accepted(&all);
                 let place = all.iter().position(|&other| other == token);
                 *mass = weight * place.map_or(0.0, |place| shares[place]);
@@ -270,7 +304,8 @@ impl SequentialPlan {
             let times = panels(1.0, last);
             let last = times.last().map_or(last, |node| node.0);
             for place in [Place::Inner, Place::Outer] {
-                let (mut players, mut present, mut absent) = (Vec::new(), Vec::new(), TwoFloat::ZERO);
+                let (mut players, mut present, mut absent) =
+                    (Vec::new(), Vec::new(), TwoFloat::ZERO);
                 for (token, (&q, &own)) in q.iter().zip(&self.place).enumerate() {
                     if own == place && self.weight[token] > 0.0 {
                         players.push((token, self.weight[token]));

@@ -19,7 +19,9 @@ mod law;
 mod ring;
 mod side;
 
-use super::slot_weights::{Emission, PlanLaw, PlanMeasurement, SlotWeightStatus, VocabularyMismatch};
+use super::slot_weights::{
+    Emission, PlanLaw, PlanMeasurement, SlotWeightStatus, VocabularyMismatch,
+};
 use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, TwoFloat, compensated_sum};
 use crate::enclosure::Enclosure;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
@@ -260,8 +262,15 @@ impl SequentialPlan {
         &self.residual
     }
 
+    pub(crate) fn depends_on_set_only(&self) -> bool {
+        self.considered == self.drafts
+    }
+
     fn place_of(&self, token: u32) -> Place {
-        self.place.get(token as usize).copied().unwrap_or(Place::Out)
+        self.place
+            .get(token as usize)
+            .copied()
+            .unwrap_or(Place::Out)
     }
 
     /// The place that decides, and the sum of the weights there.
@@ -383,9 +392,16 @@ impl Draftwise {
         if clock.missed > 1e-17 || heavy.count() > MOST_HEAVY {
             return None;
         }
-        let rows = Rows { target: p, draft: q };
+        let rows = Rows {
+            target: p,
+            draft: q,
+        };
         let mut scan = BucketScan::new();
-        let found = scan.load(rows, drafts).ok()?.without_replacement(drafts).ok()?;
+        let found = scan
+            .load(rows, drafts)
+            .ok()?
+            .without_replacement(drafts)
+            .ok()?;
         let (mut inner, mut outer, mut idle) = (Vec::new(), Vec::new(), Vec::new());
         let (mut in_subset, mut absent) = (Vec::new(), TwoFloat::ZERO);
         let mut held = TwoFloat::ZERO;
@@ -409,7 +425,11 @@ impl Draftwise {
         let inside = Contest::new(&clock, drafts, 1.0, (p, q), &inner, &idle, absent.value());
         let outside = Contest::new(&clock, drafts, 0.0, (p, q), &outer, &in_subset, 0.0);
         // All tuples, less those of H: P(some draft outside).
-        let q_inside = if in_subset.len() < drafts { 0.0 } else { inside.total };
+        let q_inside = if in_subset.len() < drafts {
+            0.0
+        } else {
+            inside.total
+        };
         let mut plan = SequentialPlan::empty(p.len(), drafts, drafts);
         let mut emitted = vec![0.0; p.len()];
         let error = 2.0 * clock.error + ROUNDINGS * f64::EPSILON;
@@ -434,7 +454,9 @@ impl Draftwise {
         if emitted.iter().any(|a| !a.is_finite()) || (outside.total - 1.0).abs() > 1e-9 {
             return None;
         }
-        let upper = (TwoFloat::ONE + held + TwoFloat::from(-q_inside)).value().min(1.0);
+        let upper = (TwoFloat::ONE + held + TwoFloat::from(-q_inside))
+            .value()
+            .min(1.0);
         Some(Self {
             plan,
             emitted,

@@ -69,9 +69,7 @@ impl Ring {
     pub(super) fn exponential(p: &[f64; MOST], q: &[f64; MOST], n: usize) -> Self {
         let mut result = Self::ONE;
         for m in 1..n {
-            let sum: f64 = (1..=m)
-                .map(|j| j as f64 * p[j] * result.c[m - j])
-                .sum();
+            let sum: f64 = (1..=m).map(|j| j as f64 * p[j] * result.c[m - j]).sum();
             result.c[m] = sum / m as f64;
         }
         for m in 0..n {

@@ -16,8 +16,8 @@
 //! there a division by f_i, again a series, and a_i a polynomial in q_i and u_i.
 
 use super::clock::Clock;
-use crate::distribution::TwoFloat;
 use super::ring::{MOST, POWERS, Ring, TERMS};
+use crate::distribution::TwoFloat;
 use crate::plan::slot_weights::nodes::{BLOCK, Nodes, PER_OCTAVE, decay};
 
 /// Light tokens, or groups of them, that need the same number of powers of q.
@@ -120,7 +120,8 @@ impl Expansion {
 /// By time: the product over tokens that are drafted and do not compete, and over
 /// tokens of mass `absent` that are not drafted.
 pub(super) fn base(clock: &Clock, drafts: usize, present: &[f64], absent: f64) -> Vec<Ring> {
-    let (mut heavy, mut moments, mut light, mut terms) = (Vec::new(), [0.0; TERMS], TwoFloat::ZERO, 0);
+    let (mut heavy, mut moments, mut light, mut terms) =
+        (Vec::new(), [0.0; TERMS], TwoFloat::ZERO, 0);
     for &q in present {
         let Some(needed) = clock.terms(q) else {
             heavy.push(q);
@@ -376,8 +377,7 @@ impl Side {
                 let mut walk = Decays::new(nodes, s, &weights, rule);
                 let (mut value, mut decline) = ([0.0; BLOCK], [0.0; BLOCK]);
                 let (mut u, mut sum) = ([0.0; BLOCK], [0.0; BLOCK]);
-                for ((node, &s), row) in
-                    s.iter().enumerate().zip(coefficients.chunks_exact(width))
+                for ((node, &s), row) in s.iter().enumerate().zip(coefficients.chunks_exact(width))
                 {
                     walk.next(node, &mut u);
                     backward(self.drafts, &moments, &u, &place, row, &mut sum);
@@ -438,8 +438,7 @@ impl Side {
             }
             let mut image = [0.0; 3];
             for (image, kernel) in image.iter_mut().zip(&at.light_pairs) {
-                *image = share
-                    * (kernel[0] * part[0] + kernel[1] * part[1] + kernel[2] * part[2]);
+                *image = share * (kernel[0] * part[0] + kernel[1] * part[1] + kernel[2] * part[2]);
             }
             for (edge, other) in row[heavy..heavy + item].iter_mut().zip(&parts) {
                 *edge += image[0] * other[0] + image[1] * other[1] + image[2] * other[2];
@@ -450,7 +449,12 @@ impl Side {
     /// Probability that every item is drafted within this side, over no weights: what
     /// it would be emitted if it always won (`others` true), or if the other
     /// competitors did (`others` false). And the density of all tuples of the side.
-    pub(super) fn drafted(&self, clock: &Clock, classes: &[Class], others: bool) -> (Vec<f64>, f64) {
+    pub(super) fn drafted(
+        &self,
+        clock: &Clock,
+        classes: &[Class],
+        others: bool,
+    ) -> (Vec<f64>, f64) {
         let heavy = self.heavy.len();
         let terms = classes.iter().map(|class| class.terms).max().unwrap_or(0);
         let width = pairs(self.drafts, terms).count();
@@ -581,7 +585,11 @@ impl Column<'_> {
                 for (row, &(p, a, b)) in result.light_pairs.iter_mut().zip(&steering) {
                     for (slot, &(q, c, d)) in row.iter_mut().zip(&steering) {
                         let plain = if p + q <= n { before.c[n - p - q] } else { 0.0 };
-                        let dual = if p + q < n { before.d[n - 1 - p - q] } else { 0.0 };
+                        let dual = if p + q < n {
+                            before.d[n - 1 - p - q]
+                        } else {
+                            0.0
+                        };
                         *slot += weight * (a * c * dual + (a * d + b * c) * plain);
                     }
                 }
@@ -599,7 +607,11 @@ impl Column<'_> {
             let rung = sign * POWERS[m][k] * scaled.powi(k as i32);
             let now = sign * m as f64 * POWERS[m - 1][k - 1] * scaled.powi(k as i32 - 1)
                 / self.clock.scale;
-            if m <= n { (m, rung, now) } else { (m, 0.0, 0.0) }
+            if m <= n {
+                (m, rung, now)
+            } else {
+                (m, 0.0, 0.0)
+            }
         })
     }
 
@@ -648,8 +660,8 @@ impl Column<'_> {
             } else {
                 0.0
             };
-            result.heavy_pairs[j * heavy + h] += weight
-                * (rung * other_rung * dual + (rung * other_now + now * other_rung) * plain);
+            result.heavy_pairs[j * heavy + h] +=
+                weight * (rung * other_rung * dual + (rung * other_now + now * other_rung) * plain);
             let u = decays[j];
             middle.token(n, wait, u * other_rung, u * other_now);
         }

@@ -184,7 +184,11 @@ impl Nodes {
 
     /// For every token `w sum over m of c_m e^{-s_m w}` and its derivative in
     /// log w.
-    pub(in crate::plan) fn back(&self, weights: &[f64], coefficients: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    pub(in crate::plan) fn back(
+        &self,
+        weights: &[f64],
+        coefficients: &[f64],
+    ) -> (Vec<f64>, Vec<f64>) {
         let slopes: Vec<f64> = coefficients
             .iter()
             .zip(&self.s)
