@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
+use specgap::enclosure::Enclosure;
 use specgap::optimum::bucket_scan::{BucketScan, Rows};
 use specgap::optimum::flow;
-use specgap::enclosure::Enclosure;
 use specgap::plan::{
     MOST_SEQUENTIAL_DRAFTS, SequentialPlan, SequentialSettings, SlotWeightStatus,
     measure_sequential,

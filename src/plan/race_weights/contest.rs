@@ -12,8 +12,11 @@ use super::side::{Class, Emitted, Rule, Side, base};
 /// Steps in log w are cut to this.
 const LONGEST_STEP: f64 = 2.0;
 
-/// Range of log w.
-const FLOOR_OUTER: f64 = -90.0;
+/// Range of log w. On the outer side the nodes in s reach down to the least weight;
+/// few tokens can afford many.
+const FLOOR_OUTER: f64 = -64.0;
+const FLOOR_OUTER_FEW: f64 = -250.0;
+const FEW: usize = 64;
 const FLOOR_INNER: f64 = -600.0;
 const CEILING: f64 = 90.0;
 
@@ -267,10 +270,12 @@ impl<'a> Contest<'a> {
     }
 
     fn floor(&self) -> f64 {
-        if self.outer() {
-            FLOOR_OUTER
-        } else {
+        if !self.outer() {
             FLOOR_INNER
+        } else if self.tokens.len() <= FEW {
+            FLOOR_OUTER_FEW
+        } else {
+            FLOOR_OUTER
         }
     }
 
@@ -367,7 +372,7 @@ impl<'a> Contest<'a> {
             }
             let most = theta.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             for theta in theta.iter_mut() {
-                *theta = (*theta - most).max(FLOOR_OUTER);
+                *theta = (*theta - most).max(self.floor());
             }
         } else {
             for theta in theta.iter_mut() {
@@ -396,11 +401,18 @@ impl<'a> Contest<'a> {
         };
         let mut common = 0.0;
         if !self.outer() || waiting > NOTHING {
-            let step = self.balance(theta, emitted, right, held)?;
+            let mut step = self.balance(theta, emitted, right, held)?;
+            common = step[heaviest];
             if step.iter().all(|step| step.abs() <= 2.0 * LONGEST_STEP) {
+                let better = self.curved(common, emitted);
+                for (step, held) in step.iter_mut().zip(held) {
+                    if !held {
+                        *step += better - common;
+                    }
+                }
                 return Some(step);
             }
-            common = step[heaviest].clamp(-LONGEST_STEP, LONGEST_STEP);
+            common = self.curved(common, emitted);
         }
         let mut pinned = held.to_vec();
         pinned[heaviest] = true;
@@ -411,6 +423,19 @@ impl<'a> Contest<'a> {
             }
         }
         Some(step)
+    }
+
+    /// The common part of a step, with the curve of what is rejected: if little is, it
+    /// falls like e^{-c}, else what is emitted rises like e^c.
+    fn curved(&self, common: f64, emitted: &Emitted) -> f64 {
+        let curved = if self.outer() {
+            common
+        } else if 2.0 * emitted.value.iter().sum::<f64>() > self.total {
+            -(-common.min(0.95)).ln_1p()
+        } else {
+            common.max(-0.95).ln_1p()
+        };
+        curved.clamp(-LONGEST_STEP, LONGEST_STEP)
     }
 
     /// Solves the Laplacian.
@@ -480,7 +505,35 @@ impl<'a> Contest<'a> {
             *theta = theta.clamp(-40.0, 40.0);
         }
         self.bounded(&mut theta);
+        if !self.outer() {
+            self.shift(groups, &mut theta, touched);
+        }
         theta
+    }
+
+    /// Moves all weights of the inner side by one factor, so that as much is rejected
+    /// as must be: the secant method in log odds, which are nearly linear.
+    fn shift(&self, groups: &Groups, theta: &mut [f64], touched: f64) {
+        let goal = coordinate(groups.items.wanted.iter().sum(), 0.0, touched);
+        let (mut before, mut rate) = (None, 1.0);
+        for _ in 0..8 {
+            let emitted = self.emission(&groups.items, theta, self.steering_rule(groups), false);
+            let now = coordinate(emitted.value.iter().sum(), 0.0, touched);
+            if let Some((last, moved)) = before {
+                let slope: f64 = (now - last) / moved;
+                if slope.is_finite() && slope > 0.0 {
+                    rate = slope.clamp(0.1, 2.0);
+                }
+            }
+            let step = ((goal - now) / rate).clamp(-5.0, 5.0);
+            if step.abs() < 0.1 || step.is_nan() {
+                break;
+            }
+            before = Some((now, step));
+            for theta in theta.iter_mut() {
+                *theta = (*theta + step).clamp(FLOOR_INNER, CEILING);
+            }
+        }
     }
 
     /// Newton's method on the groups, on coarse nodes.
@@ -512,16 +565,28 @@ impl<'a> Contest<'a> {
             let waiting = waiting(&right, &held);
             let mut best: Option<(f64, Vec<f64>, Emitted)> = None;
             if let Some(step) = self.newton(&theta, &emitted, &right, &held, waiting) {
-                let mut next: Vec<f64> = theta
-                    .iter()
-                    .zip(&step)
-                    .map(|(theta, step)| {
-                        theta + step.clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP)
-                    })
-                    .collect();
-                self.bounded(&mut next);
-                let after = self.emission(items, &next, rule, true);
-                best = Some((self.residual(items, &next, &after), next, after));
+                for share in [1.0, 0.3] {
+                    let mut next: Vec<f64> = theta
+                        .iter()
+                        .zip(&step)
+                        .map(|(theta, step)| {
+                            let step = share * step;
+                            theta + step.clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP)
+                        })
+                        .collect();
+                    self.bounded(&mut next);
+                    let after = self.emission(items, &next, rule, true);
+                    let now = self.residual(items, &next, &after);
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| now < best.0 || best.0.is_nan())
+                    {
+                        best = Some((now, next, after));
+                    }
+                    if now < 0.6 * residual {
+                        break;
+                    }
+                }
             }
             if best
                 .as_ref()

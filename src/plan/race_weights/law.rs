@@ -19,6 +19,9 @@ const LIGHT: f64 = 0.04;
 /// ...and powers of q t up to this are kept, for n = 2; each draft more takes one.
 const POWERS: usize = 9;
 
+/// Tokens that are summed before they join the others.
+const CHUNK: usize = 256;
+
 /// A panel's nodes with their weights, from 0 on.
 fn panels(first: f64, last: f64) -> Vec<(f64, f64)> {
     let rule = crate::plan::slot_weights::gauss_legendre(POINTS);
@@ -150,8 +153,10 @@ impl Half<'_> {
             let q = self.q[token];
             if q * last < LIGHT {
                 light_mass += q;
-                for k in 1..=own(q) {
-                    still[1][k] += (q / unit).powi(k as i32);
+                let mut power = 1.0;
+                for slot in &mut still[1][1..=own(q)] {
+                    power *= q / unit;
+                    *slot += power;
                 }
             } else {
                 heavy_present.push(q);
@@ -199,16 +204,22 @@ impl Half<'_> {
         for &(s, ds) in &nodes {
             let decays: Vec<f64> = light.iter().map(|(_, (_, w))| (-s * w).exp()).collect();
             let mut sums = vec![vec![0.0; most + 1]; n + 1];
-            for (&x, &u) in scaled.iter().zip(&decays) {
-                let terms = own(x * unit);
-                let mut power = 1.0;
-                for m in 1..=n.min(terms) {
-                    power *= u;
-                    let mut value = power * x.powi(m as i32);
-                    for slot in &mut sums[m][m..=terms] {
-                        *slot += value;
-                        value *= x;
+            for (scaled, decays) in scaled.chunks(CHUNK).zip(decays.chunks(CHUNK)) {
+                let mut own_sums = vec![vec![0.0; most + 1]; n + 1];
+                for (&x, &u) in scaled.iter().zip(decays) {
+                    let terms = own(x * unit);
+                    let mut power = 1.0;
+                    for (m, row) in own_sums.iter_mut().enumerate().skip(1).take(terms) {
+                        power *= u * x;
+                        let mut value = power;
+                        for slot in &mut row[m..=terms] {
+                            *slot += value;
+                            value *= x;
+                        }
                     }
+                }
+                for (sum, own) in sums.iter_mut().flatten().zip(own_sums.iter().flatten()) {
+                    *sum += own;
                 }
             }
             let heavy_decays: Vec<f64> = heavy.iter().map(|(_, (_, w))| (-s * w).exp()).collect();

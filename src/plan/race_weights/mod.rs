@@ -15,6 +15,7 @@
 
 mod clock;
 mod contest;
+mod lanes;
 mod law;
 mod ring;
 mod side;
@@ -35,7 +36,8 @@ pub const MOST_SEQUENTIAL_DRAFTS: usize = ring::MOST;
 /// Heavy tokens, handled one by one, at most.
 const MOST_HEAVY: usize = 2048;
 
-/// Roundings in the emission of all tokens together, in units of one ulp of 1.
+/// Roundings in the emission of all tokens together, a draft, in ulps of 1: two stages
+/// of sums of some forty, the prefix products, powers and exponentials; doubled.
 const ROUNDINGS: f64 = 256.0;
 
 /// What [`SequentialPlan::solve`] aims for, and what it may spend.
@@ -432,7 +434,7 @@ impl Draftwise {
         };
         let mut plan = SequentialPlan::empty(p.len(), drafts, drafts);
         let mut emitted = vec![0.0; p.len()];
-        let error = 2.0 * clock.error + ROUNDINGS * f64::EPSILON;
+        let error = 2.0 * clock.error + ROUNDINGS * drafts as f64 * f64::EPSILON;
         for (contest, place) in [(&inside, Place::Inner), (&outside, Place::Outer)] {
             let touched = match place {
                 Place::Inner => q_inside,

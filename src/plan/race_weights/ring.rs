@@ -114,3 +114,40 @@ const fn powers() -> [[f64; TERMS + 2]; MOST + 1] {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Products token by token against the exponential of power sums.
+    #[test]
+    fn two_ways_to_multiply() {
+        let n = 5;
+        let tokens = [(0.1, 0.02), (0.03, 0.01), (0.2, 0.1), (1e-3, 1e-4)];
+        let mut product = Ring::ONE;
+        let (mut rung, mut now) = ([0.0; MOST], [0.0; MOST]);
+        for &(z, e) in &tokens {
+            product.token(n, 1.0, z, e);
+            for m in 1..=n as i32 {
+                let sign = if m % 2 == 1 { 1.0 } else { -1.0 };
+                rung[m as usize] += sign * f64::powi(z, m) / f64::from(m);
+                now[m as usize - 1] += sign * e * f64::powi(z, m - 1);
+            }
+        }
+        let series = Ring::exponential(&rung, &now, n);
+        for m in 0..n {
+            assert!((product.c[m] - series.c[m]).abs() < 1e-16);
+            assert!((product.d[m] - series.d[m]).abs() < 1e-16);
+        }
+    }
+
+    #[test]
+    fn powers_are_those_of_the_exponential() {
+        let y: f64 = 0.01;
+        for (m, row) in POWERS.iter().enumerate() {
+            let sum: f64 = row.iter().rev().fold(0.0, |sum, c| sum * y + c);
+            let direct = y.exp_m1().powi(m as i32);
+            assert!((sum / direct - 1.0).abs() < 1e-14, "{m}");
+        }
+    }
+}
