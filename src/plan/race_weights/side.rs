@@ -58,6 +58,9 @@ pub(super) fn pairs(drafts: usize, terms: usize) -> impl Iterator<Item = (usize,
     (1..=drafts.min(terms)).flat_map(move |m| (m..=terms).map(move |k| (m, k)))
 }
 
+/// Where e^{-sw} is nothing.
+const DEAD: f64 = 42.0;
+
 /// Blocks that are summed before they join the others.
 const STAGE: usize = 40;
 
@@ -351,7 +354,8 @@ impl Side {
                 let (weights, moments) = gather(class, block, chunk);
                 let mut walk = Decays::new(nodes, s, &weights, rule);
                 let mut u = [0.0; BLOCK];
-                for (node, row) in partial.chunks_exact_mut(width).enumerate() {
+                let rows = partial.chunks_exact_mut(width).enumerate();
+                for (node, row) in rows.take(alive(s, chunk)) {
                     walk.next(node, &mut u);
                     forward(self.drafts, &moments, &u, &place, row);
                 }
@@ -388,8 +392,8 @@ impl Side {
                 let mut walk = Decays::new(nodes, s, &weights, rule);
                 let (mut value, mut decline) = ([0.0; BLOCK], [0.0; BLOCK]);
                 let (mut u, mut sum) = ([0.0; BLOCK], [0.0; BLOCK]);
-                for ((node, &s), row) in s.iter().enumerate().zip(coefficients.chunks_exact(width))
-                {
+                let nodes_of = s.iter().enumerate().zip(coefficients.chunks_exact(width));
+                for ((node, &s), row) in nodes_of.take(alive(s, chunk)) {
                     walk.next(node, &mut u);
                     backward(self.drafts, &moments, &u, &place, row, &mut sum);
                     for ((value, decline), sum) in value.iter_mut().zip(&mut decline).zip(&sum) {
@@ -677,6 +681,13 @@ impl Column<'_> {
             middle.token(n, wait, u * other_rung, u * other_now);
         }
     }
+}
+
+/// Nodes before e^{-sw} is nothing for all weights. Neighbours in a class have similar
+/// weights.
+fn alive(s: &[f64], weights: &[f64]) -> usize {
+    let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
+    s.partition_point(|s| s * least <= DEAD)
 }
 
 /// Places of the pairs of a class among those of the class with most terms.
