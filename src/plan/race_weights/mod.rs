@@ -107,7 +107,9 @@ enum Place {
 /// The acceptance of a lossless rule is a lower bound of alpha*, and
 /// 1 + P(H) - Q(H) an upper bound whatever H is. So a plan with status `optimal`
 /// *proves* alpha*, within [`SequentialPlan::shortfall`], which no scan of prefixes
-/// does for n >= 3.
+/// does for n >= 3. (In floating point: the error of the quadrature in t is bounded by
+/// proof; rounding, truncated series and the left ends of both grids enter with
+/// allowances that are tested, not proven.)
 ///
 /// # Complexity
 /// O(V log V) to sort; then O(V M_s) a step on all tokens with M_s about 100 nodes of
