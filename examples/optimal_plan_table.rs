@@ -3,11 +3,14 @@
 //!
 //!     cargo run --release --example optimal_plan_table
 //!     cargo run --release --example optimal_plan_table -- --rows ROWS.f32 --vocab 49152
+//!     cargo run --release --example optimal_plan_table -- --sequential [--log LOG]
 //!     SPECGAP_PYTHON=.venv/bin/python cargo run --release --example optimal_plan_table
 //!
 //! The first form generates rows shaped like those of a language model (fixed
 //! seeds). With `--rows`, logits are read from a file of little-endian `f32`,
-//! [positions, 2, V], the target's row before the draft's. With `SPECGAP_PYTHON`,
+//! [positions, 2, V], the target's row before the draft's. With `--sequential`, only
+//! the tables for sequential draws are printed; for rows of a log, if `--log` names
+//! one, what a row does not list being spread evenly over the other tokens. With `SPECGAP_PYTHON`,
 //! SciPy's HiGHS solves the membership program of the same truncations in the same
 //! run, through `benches/flow_baseline.py`.
 
@@ -17,10 +20,14 @@ mod python;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
+use specgap::log::{Log, Row};
+use specgap::optimum::bucket_scan::{BucketScan, Rows as ScanRows};
 use specgap::optimum::flow;
-use specgap::plan::{SlotWeightPlan, SlotWeightSettings};
+use specgap::plan::{
+    SequentialPlan, SequentialSettings, SlotWeightPlan, SlotWeightSettings, SlotWeightStatus,
+};
 use specgap::problem::Problem;
-use specgap::scheme::WithReplacement;
+use specgap::scheme::{WithReplacement, WithoutReplacement};
 use std::error::Error;
 use std::io::Write;
 use std::time::Instant;
@@ -273,12 +280,148 @@ fn growth() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+fn timed_sequential(
+    p: &Target,
+    q: &Draft,
+    n: usize,
+) -> Result<(SequentialPlan, f64), Box<dyn Error>> {
+    let settings = SequentialSettings::default();
+    let started = seconds();
+    let plan = SequentialPlan::solve(p, q, n, &settings)?;
+    let once = 1e3 * (seconds() - started);
+    if once > 30.0 {
+        return Ok((plan, once));
+    }
+    let (plan, ms) = repeated(|| SequentialPlan::solve(p, q, n, &settings));
+    Ok((plan?, ms))
+}
+
+/// Positions of a top-heavy log, evenly spaced, at the temperature of one of its
+/// rests.
+fn logged(log: &Log, column: usize, count: usize) -> Result<Vec<(Target, Draft)>, Box<dyn Error>> {
+    let temperature = log.metadata().rest_temperatures[column];
+    let rule = Softmax {
+        temperature,
+        ..Softmax::default()
+    };
+    let mut row = Row::default();
+    (0..count)
+        .map(|k| {
+            log.read(k * log.positions() / count, &mut row)?;
+            let side = |logits: &[f64], rest: f64| -> Result<Vec<f64>, Box<dyn Error>> {
+                let mut out = Vec::new();
+                rule.fill(logits, &mut out)?;
+                for mass in &mut out {
+                    *mass *= 1.0 - rest;
+                }
+                let others = log.vocabulary() - out.len();
+                out.extend(std::iter::repeat_n(rest / others as f64, others));
+                Ok(out)
+            };
+            let target = side(&row.target, row.target_rest[column])?;
+            let draft = side(&row.draft, row.draft_rest[column])?;
+            Ok((Target::new(&target)?, Draft::new(&draft)?))
+        })
+        .collect()
+}
+
+fn sequential(temperature: f64, positions: &[(Target, Draft)]) -> Result<(), Box<dyn Error>> {
+    for drafts in [2, 3, 4] {
+        let (mut alpha, mut before, mut width) = (0.0, 0.0f64, 0.0f64);
+        let (mut short, mut l1, mut iterations, mut failed) = (0.0f64, 0.0f64, 0, 0);
+        let mut times = Vec::new();
+        for (p, q) in positions {
+            let (plan, ms) = timed_sequential(p, q, drafts)?;
+            let law = plan.law(p, q);
+            let best = plan.optimal_acceptance_rate();
+            let rows = ScanRows {
+                target: p.probabilities(),
+                draft: q.probabilities(),
+            };
+            let scanned = BucketScan::new()
+                .load(rows, drafts)?
+                .without_replacement(drafts)?
+                .rate;
+            alpha += best.value / positions.len() as f64;
+            before = before.max(scanned.width());
+            width = width.max(best.width());
+            short = short.max((best.value - law.acceptance_rate).abs());
+            l1 = l1.max(law.l1_error);
+            iterations = iterations.max(plan.iterations());
+            failed += usize::from(plan.status() != SlotWeightStatus::Optimal);
+            times.push(ms);
+        }
+        times.sort_by(f64::total_cmp);
+        println!(
+            "| {temperature} | {drafts} | {} | {alpha:.9} | {before:.1e} | {width:.1e} | {short:.1e} | {l1:.1e} | {iterations} | {failed} | {:.0} | {:.0} |",
+            times.len(),
+            times[times.len() / 2],
+            times[times.len() - 1]
+        );
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn sequential_tables(log: Option<&String>) -> Result<(), Box<dyn Error>> {
+    println!(
+        "| T | n | rows | alpha*, mean | width by scan | width by plan | shortfall | L1 error | iterations | short | ms, median | ms, most |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    if let Some(path) = log {
+        let log = Log::open(std::path::Path::new(path))?;
+        for (column, &temperature) in log.metadata().rest_temperatures.iter().enumerate() {
+            sequential(temperature, &logged(&log, column, 12)?)?;
+        }
+        return Ok(());
+    }
+    for temperature in TEMPERATURES {
+        let positions: Result<Vec<_>, _> = (1..=4)
+            .map(|seed| distributions(&generated(VOCAB, seed), temperature))
+            .collect();
+        sequential(temperature, &positions?)?;
+    }
+    println!(
+        "\n| V | n | alpha* by flow | plan - flow | L1 error | iterations | plan, ms | flow, ms |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    for (vocab, drafts) in [(10, 4), (50, 2), (50, 3), (50, 4), (200, 2), (1000, 2)] {
+        let (p, q) = distributions(&generated(vocab, vocab as u64), 1.0)?;
+        let (plan, ms) = timed_sequential(&p, &q, drafts)?;
+        let law = plan.law(&p, &q);
+        let problem = Problem::new("small", p, WithoutReplacement::new(q, drafts))?;
+        let (exact, flow_ms) = repeated(|| flow::solve(&problem).optimum().rate);
+        println!(
+            "| {vocab} | {drafts} | {:.12} | {:.1e} | {:.1e} | {} | {ms:.1} | {flow_ms:.1} |",
+            exact.value,
+            law.acceptance_rate - exact.value,
+            law.l1_error,
+            plan.iterations()
+        );
+    }
+    println!("\n| V | n = 2, ms | n = 3 | n = 4 | n = 6 | n = 8 |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for vocab in [1000, 4000, 16_000, 49_152, 128_000] {
+        let (p, q) = distributions(&generated(vocab, 3), 1.0)?;
+        let mut line = format!("| {vocab} |");
+        for drafts in [2, 3, 4, 6, 8] {
+            let (plan, ms) = timed_sequential(&p, &q, drafts)?;
+            line += &format!(" {ms:.0} ({}) |", plan.status().as_str());
+        }
+        println!("{line}");
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name)?;
         arguments.get(at + 1)
     };
+    if arguments.iter().any(|argument| argument == "--sequential") {
+        return sequential_tables(option("--log"));
+    }
     let vocab = option("--vocab").map_or(Ok(VOCAB), |text| text.parse())?;
     let positions = match option("--rows") {
         Some(path) => read(path, vocab)?,

@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::problem::Problem;
-use specgap::scheme::{DraftScheme, Greedy, SchemeName, WithReplacement, WithoutReplacement};
+use specgap::scheme::{DraftScheme, Greedy, WithReplacement, WithoutReplacement};
 use specgap::verifier::{
     GreedyVerifier, KSeq, Naive, Rrs, RrsWo, RrsWoSettings, Single, Verifier, VerifierName,
     evaluate, optimal_rate,
@@ -135,17 +135,13 @@ fn evaluation_falls_back_to_formulas() {
         assert!(naive.total_variation.is_err());
         assert!(naive.membership.width() < 1e-9);
         let optimal = evaluation.measured(VerifierName::Optimal).unwrap();
-        if problem.scheme().name() == SchemeName::WithReplacement {
-            // The plan of slot weights, and its law by an integral of its own.
-            assert_eq!(optimal.lossless, Some(true));
-            assert!(optimal.total_variation.as_ref().unwrap().value < 1e-12);
-            assert!(optimal.gap.as_ref().unwrap().value.abs() < 1e-10);
-            assert_eq!(optimal.formula_agrees, Some(true));
-        } else {
-            assert_eq!(optimal.lossless, None);
-            let reason = optimal.total_variation.as_ref().unwrap_err();
-            assert!(reason.contains("plan"));
-        }
+        // The plan of slot weights, and its law by an integral of its own.
+        assert_eq!(optimal.lossless, Some(true));
+        assert!(optimal.total_variation.as_ref().unwrap().value < 1e-12);
+        assert!(optimal.gap.as_ref().unwrap().value.abs() < 1e-10);
+        assert_eq!(optimal.formula_agrees, Some(true));
+        // For sequential draws it also proves the scan right.
+        assert!(evaluation.optimum.as_ref().unwrap().width() < 1e-10);
         for name in [VerifierName::Rrs, VerifierName::KSeq, VerifierName::RrsWo] {
             if let Some(rule) = evaluation.measured(name) {
                 assert!(rule.gap.as_ref().unwrap().value > 0.0, "{name}");

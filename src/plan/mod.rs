@@ -11,10 +11,16 @@
 //! which is a coupling of p and D with the same acceptance (SpecHub, Theorem 1).
 //!
 //! A plan that lists sets ends near V = 2000. [`SlotWeightPlan`] is an optimal plan
-//! for i.i.d. drafts with one number a token, at any V and n.
+//! for i.i.d. drafts with one number a token, at any V and n; [`SequentialPlan`] is one
+//! for sequential draws without replacement, n <= 8.
 
+mod race_weights;
 mod slot_weights;
 
+pub use race_weights::{
+    MOST_SEQUENTIAL_DRAFTS, SequentialPlan, SequentialPlanError, SequentialSettings,
+    measure_sequential,
+};
 pub use slot_weights::{
     Emission, PlanLaw, PlanMeasurement, SlotWeightPlan, SlotWeightSettings, SlotWeightStatus,
     VocabularyMismatch, measure,

@@ -5,10 +5,14 @@ use super::{
     draw_from,
 };
 use crate::distribution::Rational;
+use crate::enclosure::Enclosure;
 use crate::number::{Number, RunningSum, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance, Rounding};
-use crate::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
+use crate::plan::{
+    Emission, MOST_SEQUENTIAL_DRAFTS, PlanLaw, SequentialPlan, SequentialSettings, SlotWeightPlan,
+    SlotWeightSettings, SlotWeightStatus,
+};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use num_bigint::BigUint;
@@ -43,10 +47,10 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 /// Lossless for every scheme: what the sets reject in total equals the total of
 /// p_res.
 ///
-/// A flow lists sets. Where they are too many ([`LARGEST_PLAN`]) and the drafts are
-/// i.i.d., the rule is that of a [`SlotWeightPlan`]: it emits draft k with
-/// probability w(x_k) over the sum of the weights, and is lossless and within a
-/// stated distance of alpha*.
+/// A flow lists sets. Where they are too many ([`LARGEST_PLAN`]), the rule is that of a
+/// [`SlotWeightPlan`] if the drafts are i.i.d., and of a [`SequentialPlan`] if they are
+/// drawn one by one without replacement: it emits draft k with probability w(x_k) over
+/// the sum of the weights, and is lossless and within a stated distance of alpha*.
 ///
 /// # Acceptance
 /// alpha*. Algorithmic and membership acceptance are equal: a set that rejects
@@ -99,8 +103,80 @@ struct FlowRule {
 /// The plan of a convex dual, token by token.
 #[derive(Debug)]
 struct SlotWeightRule {
-    plan: SlotWeightPlan,
+    plan: TokenPlan,
     problem: Problem,
+}
+
+#[derive(Debug)]
+enum TokenPlan {
+    Independent(SlotWeightPlan),
+    Sequential(SequentialPlan),
+}
+
+impl TokenPlan {
+    fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
+        match self {
+            Self::Independent(plan) => plan.accepted(tuple),
+            Self::Sequential(plan) => plan.accepted(tuple),
+        }
+    }
+
+    fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Emission {
+        match self {
+            Self::Independent(plan) => plan.emit(tuple, rng),
+            Self::Sequential(plan) => plan.emit(tuple, rng),
+        }
+    }
+
+    fn residual(&self) -> &Arc<[f64]> {
+        match self {
+            Self::Independent(plan) => plan.residual(),
+            Self::Sequential(plan) => plan.residual(),
+        }
+    }
+
+    /// Acceptance of the plan, and alpha*.
+    fn rates(&self) -> (&Enclosure, &Enclosure) {
+        match self {
+            Self::Independent(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
+            Self::Sequential(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
+        }
+    }
+
+    fn note(&self) -> String {
+        let (status, groups, iterations, shortfall) = match self {
+            Self::Independent(plan) => (
+                plan.status(),
+                plan.groups(),
+                plan.iterations(),
+                plan.shortfall(),
+            ),
+            Self::Sequential(plan) => (
+                plan.status(),
+                plan.groups(),
+                plan.iterations(),
+                plan.shortfall(),
+            ),
+        };
+        match status {
+            SlotWeightStatus::Optimal => format!(
+                "slot weights: {groups} groups, {iterations} iterations, within {shortfall:.0e} of \
+                 alpha*"
+            ),
+            SlotWeightStatus::Short => format!(
+                "slot weights did not reach their tolerance: lossless, but up to {shortfall:.1e} \
+                 below alpha*"
+            ),
+        }
+    }
+
+    fn law(&self, problem: &Problem) -> Option<PlanLaw> {
+        let (target, draft) = (problem.target(), problem.scheme().draft()?);
+        Some(match self {
+            Self::Independent(plan) => plan.law(target, draft),
+            Self::Sequential(plan) => plan.law(target, draft),
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -175,10 +251,12 @@ fn plan_of<M: Number>(solved: &SolvedFlow) -> Plan<M> {
 
 impl Optimal {
     /// Solves the flow of a problem with at most [`LARGEST_PLAN`] (set, token)
-    /// pairs, and beyond that the slot weights of i.i.d. drafts.
+    /// pairs, and beyond that the slot weights of i.i.d. drafts, or of sequential draws
+    /// without replacement.
     ///
     /// # Errors
-    /// More pairs than that, and drafts that are not i.i.d.
+    /// More pairs than that, and drafts of another law, or more than
+    /// [`MOST_SEQUENTIAL_DRAFTS`] sequential ones.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let entries = plan_size(problem);
         if entries <= LARGEST_PLAN {
@@ -186,11 +264,13 @@ impl Optimal {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
-        Self::by_slot_weights(problem, &SlotWeightSettings::default()).ok_or(VerifierError::Size {
-            verifier: VerifierName::Optimal,
-            entries,
-            limit: LARGEST_PLAN,
-        })
+        Self::by_slot_weights(problem, &SlotWeightSettings::default())
+            .or_else(|| Self::by_race_weights(problem, &SequentialSettings::default()))
+            .ok_or(VerifierError::Size {
+                verifier: VerifierName::Optimal,
+                entries,
+                limit: LARGEST_PLAN,
+            })
     }
 
     /// The rule by slot weights, whatever the size; `None` if the drafts are not
@@ -202,12 +282,29 @@ impl Optimal {
         }
         let (target, drafts) = (problem.target(), problem.drafts());
         let plan = SlotWeightPlan::solve(target, scheme.draft()?, drafts, settings).ok()?;
-        Some(Self {
+        Some(Self::of(TokenPlan::Independent(plan), problem))
+    }
+
+    /// The rule by slot weights for sequential draws, whatever the size; `None` if the
+    /// drafts are not `without-replacement` or more than [`MOST_SEQUENTIAL_DRAFTS`].
+    pub fn by_race_weights(problem: &Problem, settings: &SequentialSettings) -> Option<Self> {
+        let scheme = problem.scheme();
+        let drafts = problem.drafts();
+        if scheme.name() != SchemeName::WithoutReplacement || drafts > MOST_SEQUENTIAL_DRAFTS {
+            return None;
+        }
+        let plan =
+            SequentialPlan::solve(problem.target(), scheme.draft()?, drafts, settings).ok()?;
+        Some(Self::of(TokenPlan::Sequential(plan), problem))
+    }
+
+    fn of(plan: TokenPlan, problem: &Problem) -> Self {
+        Self {
             rule: Rule::SlotWeights(Box::new(SlotWeightRule {
                 plan,
                 problem: problem.clone(),
             })),
-        })
+        }
     }
 
     /// The flow behind the rule, if it is one of a flow.
@@ -218,11 +315,25 @@ impl Optimal {
         }
     }
 
-    /// The slot weights behind the rule, if it is one of slot weights.
+    /// The slot weights behind the rule, if it is one of slot weights for i.i.d. drafts.
     pub fn slot_weights(&self) -> Option<&SlotWeightPlan> {
         match &self.rule {
+            Rule::SlotWeights(rule) => match &rule.plan {
+                TokenPlan::Independent(plan) => Some(plan),
+                TokenPlan::Sequential(_) => None,
+            },
             Rule::Flow(_) => None,
-            Rule::SlotWeights(rule) => Some(&rule.plan),
+        }
+    }
+
+    /// The slot weights behind the rule, if it is one for sequential draws.
+    pub fn race_weights(&self) -> Option<&SequentialPlan> {
+        match &self.rule {
+            Rule::SlotWeights(rule) => match &rule.plan {
+                TokenPlan::Sequential(plan) => Some(plan),
+                TokenPlan::Independent(_) => None,
+            },
+            Rule::Flow(_) => None,
         }
     }
 }
@@ -298,26 +409,12 @@ impl SlotWeightRule {
     }
 
     fn acceptance(&self) -> Acceptance {
-        let plan = &self.plan;
-        let (rate, best) = (plan.acceptance_rate(), plan.optimal_acceptance_rate());
-        let note = match plan.status() {
-            SlotWeightStatus::Optimal => format!(
-                "slot weights: {} groups, {} iterations, within {:.0e} of alpha*",
-                plan.groups(),
-                plan.iterations(),
-                plan.shortfall()
-            ),
-            SlotWeightStatus::Short => format!(
-                "slot weights did not reach their tolerance: lossless, but up to {:.1e} below \
-                 alpha*",
-                plan.shortfall()
-            ),
-        };
+        let (rate, best) = self.plan.rates();
         Acceptance {
             algorithmic: Rate::between(rate.value, rate.lower, rate.upper),
             // A residual draw may equal a draft only by what rounding left there.
             membership: Rate::between(rate.value, rate.lower, rate.upper.max(best.upper)),
-            note: Some(note),
+            note: Some(self.plan.note()),
         }
     }
 }
@@ -371,15 +468,21 @@ impl Verifier for Optimal {
     }
 
     fn depends_on_set_only(&self) -> bool {
-        matches!(self.rule, Rule::Flow(_))
+        match &self.rule {
+            Rule::Flow(_) => true,
+            Rule::SlotWeights(rule) => match &rule.plan {
+                // A token drafted twice holds two slots.
+                TokenPlan::Independent(_) => false,
+                TokenPlan::Sequential(plan) => plan.depends_on_set_only(),
+            },
+        }
     }
 
     fn integrated(&self) -> Option<OutputLaw<f64>> {
         let Rule::SlotWeights(rule) = &self.rule else {
             return None;
         };
-        let draft = rule.problem.scheme().draft()?;
-        let law = rule.plan.law(rule.problem.target(), draft);
+        let law = rule.plan.law(&rule.problem)?;
         Some(OutputLaw {
             output: law.output,
             algorithmic: law.acceptance_rate,

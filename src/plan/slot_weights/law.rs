@@ -237,6 +237,30 @@ impl SlotWeightPlan {
     }
 }
 
+/// Points and weights of the Gauss-Legendre rule on [-1, 1], by Newton's method on
+/// the Legendre polynomial.
+pub(in crate::plan) fn gauss_legendre(points: usize) -> Vec<(f64, f64)> {
+    (0..points)
+        .map(|k| {
+            let mut x = (std::f64::consts::PI * (k as f64 + 0.75) / (points as f64 + 0.5)).cos();
+            let mut derivative = 1.0;
+            for _ in 0..8 {
+                let (mut before, mut value) = (1.0, x);
+                for degree in 2..=points {
+                    let d = degree as f64;
+                    (before, value) = (
+                        value,
+                        ((2.0 * d - 1.0) * x * value - (d - 1.0) * before) / d,
+                    );
+                }
+                derivative = points as f64 * (x * value - before) / (x * x - 1.0);
+                x -= value / derivative;
+            }
+            (x, 2.0 / ((1.0 - x * x) * derivative * derivative))
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,31 +271,6 @@ mod tests {
     /// Points a panel, and how much longer each panel's right end is than its left.
     const POINTS: usize = 20;
     const GROWTH: f64 = 2.5;
-
-    /// Points and weights of the Gauss-Legendre rule on [-1, 1], by Newton's method on
-    /// the Legendre polynomial.
-    fn gauss_legendre(points: usize) -> Vec<(f64, f64)> {
-        (0..points)
-            .map(|k| {
-                let mut x =
-                    (std::f64::consts::PI * (k as f64 + 0.75) / (points as f64 + 0.5)).cos();
-                let mut derivative = 1.0;
-                for _ in 0..8 {
-                    let (mut before, mut value) = (1.0, x);
-                    for degree in 2..=points {
-                        let d = degree as f64;
-                        (before, value) = (
-                            value,
-                            ((2.0 * d - 1.0) * x * value - (d - 1.0) * before) / d,
-                        );
-                    }
-                    derivative = points as f64 * (x * value - before) / (x * x - 1.0);
-                    x -= value / derivative;
-                }
-                (x, 2.0 / ((1.0 - x * x) * derivative * derivative))
-            })
-            .collect()
-    }
 
     /// The integrals by Gauss-Legendre panels.
     fn by_panels(members: &Members) -> Vec<f64> {

@@ -18,9 +18,10 @@ mod chain;
 mod groups;
 mod law;
 mod level;
-mod nodes;
+pub(super) mod nodes;
 
 pub use law::PlanLaw;
+pub(super) use law::gauss_legendre;
 
 use crate::distribution::{Draft, Target, TwoFloat};
 use crate::enclosure::Enclosure;

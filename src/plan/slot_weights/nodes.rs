@@ -23,7 +23,7 @@
 //! keeps its relative accuracy: every doubling adds at most two roundings.
 
 /// Nodes an octave of s.
-pub(super) const PER_OCTAVE: usize = 3;
+pub(in crate::plan) const PER_OCTAVE: usize = 3;
 
 /// First node times the largest total weight.
 const START: f64 = 0.02;
@@ -32,16 +32,16 @@ const START: f64 = 0.02;
 const CUT: f64 = 42.0;
 
 /// Degree below which the left end is exact, for the fine grid.
-const ORDER: usize = 8;
+pub(in crate::plan) const ORDER: usize = 8;
 
 /// The same for the grid of one node an octave, which only steers Newton steps.
-const COARSE_ORDER: usize = 4;
+pub(in crate::plan) const COARSE_ORDER: usize = 4;
 
 /// Relative error of the rule on `e^{-sW}` with W in the range of the grid: grid
 /// 2e-17, right end e^-42 = 6e-19, left end 1e-15 (measured over the range of W;
 /// the remainder of the interpolation is `START^9` times a number near 1e3),
 /// rounding of the sum apart.
-pub(super) const QUADRATURE_ERROR: f64 = 2e-15;
+pub(in crate::plan) const QUADRATURE_ERROR: f64 = 2e-15;
 
 /// 1 - 2^-53, at which doubling stops: e^{-x} is taken as this less E, or 0. That
 /// is off by 2^-53 while it lasts (x < 37) and exactly 0 after, where a sum over
@@ -49,26 +49,26 @@ pub(super) const QUADRATURE_ERROR: f64 = 2e-15;
 const FULL: f64 = 1.0 - 0.5 * f64::EPSILON;
 
 #[inline(always)]
-fn decay(state: f64) -> f64 {
+pub(in crate::plan) fn decay(state: f64) -> f64 {
     let rest = FULL - state;
     if rest > 0.0 { rest } else { 0.0 }
 }
 
 /// Tokens that are handled together.
-const BLOCK: usize = 32;
+pub(in crate::plan) const BLOCK: usize = 32;
 
 /// A geometric grid in s with the weights of the rule, ds included.
 #[derive(Clone, Debug)]
-pub(super) struct Nodes {
-    pub(super) s: Vec<f64>,
-    pub(super) weight: Vec<f64>,
+pub(in crate::plan) struct Nodes {
+    pub(in crate::plan) s: Vec<f64>,
+    pub(in crate::plan) weight: Vec<f64>,
     /// Weights of the rule on every third node.
-    pub(super) coarse_weight: Vec<f64>,
+    pub(in crate::plan) coarse_weight: Vec<f64>,
 }
 
 /// Extra weights of the first `order` nodes: sum over k of `extra_k f(s_k)` is
 /// `sum over m >= 1 of h s_{-m} f(s_{-m})` for polynomials f of degree < order.
-fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
+pub(in crate::plan) fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
     // In units of the first node: nodes x_k = ratio^k, moments
     // mu_j = ln(ratio) sum over m >= 1 of ratio^{-m (j+1)}.
     let points: Vec<f64> = (0..order).map(|k| ratio.powi(k as i32)).collect();
@@ -108,7 +108,7 @@ fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
 
 impl Nodes {
     /// A grid for total weights from `smallest` to `largest`, both above 0.
-    pub(super) fn new(smallest: f64, largest: f64) -> Self {
+    pub(in crate::plan) fn new(smallest: f64, largest: f64) -> Self {
         let per = PER_OCTAVE as f64;
         let start = ((START / largest).log2() * per).floor();
         let octaves = ((CUT / smallest).log2() - start / per)
@@ -135,12 +135,12 @@ impl Nodes {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::plan) fn len(&self) -> usize {
         self.s.len()
     }
 
     /// 1 - e^{-sw} at the first nodes, where sw is at most about 0.03.
-    fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
+    pub(in crate::plan) fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
         let mut seeds = [[0.0; BLOCK]; PER_OCTAVE];
         for (phase, row) in seeds.iter_mut().enumerate() {
             let s = self.s[phase];
@@ -162,7 +162,7 @@ impl Nodes {
     }
 
     /// `sum over j of mass_j e^{-s w_j}` at every node.
-    pub(super) fn transform(&self, mass: &[f64], weights: &[f64]) -> Vec<f64> {
+    pub(in crate::plan) fn transform(&self, mass: &[f64], weights: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; self.len()];
         for (mass, weights) in Self::blocks(mass).zip(Self::blocks(weights)) {
             let mut states = self.seeds(&weights);
@@ -184,7 +184,11 @@ impl Nodes {
 
     /// For every token `w sum over m of c_m e^{-s_m w}` and its derivative in
     /// log w.
-    pub(super) fn back(&self, weights: &[f64], coefficients: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    pub(in crate::plan) fn back(
+        &self,
+        weights: &[f64],
+        coefficients: &[f64],
+    ) -> (Vec<f64>, Vec<f64>) {
         let slopes: Vec<f64> = coefficients
             .iter()
             .zip(&self.s)
@@ -220,7 +224,7 @@ impl Nodes {
     }
 
     /// e^{-s w_j} at every `stride`-th node, one row a token.
-    pub(super) fn decays(&self, weights: &[f64], stride: usize) -> Vec<f64> {
+    pub(in crate::plan) fn decays(&self, weights: &[f64], stride: usize) -> Vec<f64> {
         let nodes: Vec<f64> = self.s.iter().copied().step_by(stride).collect();
         let mut decays = Vec::with_capacity(nodes.len() * weights.len());
         for &weight in weights {
