@@ -61,6 +61,10 @@ pub struct MeasureArgs {
     /// Verifiers that are measured; all if not given.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = VerifierName::from_str)]
     verifiers: Vec<VerifierName>,
+    /// Solve the optimal plans of sequential draws too, for up to 8 drafts: proves their
+    /// optimum, and takes longer than everything else together.
+    #[arg(long)]
+    sequential_plans: bool,
     /// Length L of the blocks whose bounds are estimated from sampled text.
     #[arg(long, value_name = "L", default_value_t = BLOCK_LENGTH, value_parser = clap::value_parser!(u16).range(1..=64))]
     block_length: u16,
@@ -138,6 +142,7 @@ pub(super) fn measure(
     let mut settings = Settings::new(&args.temperature, &args.drafts, common.seed)?;
     settings.block_length = usize::from(args.block_length);
     settings.timing = args.timing;
+    settings.sequential_plans = args.sequential_plans;
     if !args.schemes.is_empty() {
         settings.schemes.clone_from(&args.schemes);
     }
@@ -146,7 +151,7 @@ pub(super) fn measure(
     }
     let list = |values: Vec<String>| values.join(",");
     let command = format!(
-        "{command} --drafts {} --temperature {}{}{}{}{}{}",
+        "{command} --drafts {} --temperature {}{}{}{}{}{}{}",
         list(settings.drafts.iter().map(ToString::to_string).collect()),
         list(
             settings
@@ -157,6 +162,11 @@ pub(super) fn measure(
         ),
         option("schemes", args.schemes.iter().map(|s| s.as_str())),
         option("verifiers", args.verifiers.iter().map(|v| v.as_str())),
+        if args.sequential_plans {
+            " --sequential-plans"
+        } else {
+            ""
+        },
         if args.block_length == BLOCK_LENGTH {
             String::new()
         } else {

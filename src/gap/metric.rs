@@ -5,12 +5,13 @@ use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 
 /// A scheme and a verifier that is lossless under it.
-pub(super) const VERIFIERS: [(SchemeName, VerifierName); 8] = [
+pub(super) const VERIFIERS: [(SchemeName, VerifierName); 9] = [
     (SchemeName::WithReplacement, VerifierName::Rrs),
     (SchemeName::WithReplacement, VerifierName::KSeq),
     (SchemeName::WithReplacement, VerifierName::Optimal),
     (SchemeName::WithReplacement, VerifierName::Naive),
     (SchemeName::WithoutReplacement, VerifierName::RrsWo),
+    (SchemeName::WithoutReplacement, VerifierName::Optimal),
     (SchemeName::WithoutReplacement, VerifierName::Naive),
     (SchemeName::Greedy, VerifierName::Greedy),
     (SchemeName::Hub, VerifierName::SpecHub),
@@ -40,8 +41,14 @@ const RRS: Rule = (SchemeName::WithReplacement, VerifierName::Rrs);
 const K_SEQ: Rule = (SchemeName::WithReplacement, VerifierName::KSeq);
 const RRS_WO: Rule = (SchemeName::WithoutReplacement, VerifierName::RrsWo);
 const GREEDY: Rule = (SchemeName::Greedy, VerifierName::Greedy);
-const OPTIMAL: Rule = (SchemeName::WithReplacement, VerifierName::Optimal);
 const SPECHUB: Rule = (SchemeName::Hub, VerifierName::SpecHub);
+
+/// Optimal plans.
+pub(super) const PLANS: [Rule; 2] = [
+    (SchemeName::WithReplacement, VerifierName::Optimal),
+    SEQUENTIAL_PLAN,
+];
+pub(super) const SEQUENTIAL_PLAN: Rule = (SchemeName::WithoutReplacement, VerifierName::Optimal);
 
 /// A place in the list of settings' temperatures, and n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,11 +77,11 @@ pub(super) enum Metric {
     /// The published optimum without replacement minus the sequential law's.
     FormulaError { place: Place },
     /// Sum of |output law - p| of the optimal plan.
-    PlanError { place: Place },
+    PlanError { place: Place, rule: Rule },
     /// Steps of its solve.
-    PlanSteps { place: Place },
+    PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
-    PlanSeconds { place: Place },
+    PlanSeconds { place: Place, rule: Rule },
     /// Target mass of tokens that the row does not list.
     TargetRest { column: usize },
     /// Draft mass of them.
@@ -120,11 +127,11 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
             if known(SchemeName::DistinctConditioned) && known(SchemeName::WithoutReplacement) {
                 all.push(Metric::FormulaError { place });
             }
-            if settings.has(drafts, OPTIMAL) {
-                all.push(Metric::PlanError { place });
-                all.push(Metric::PlanSteps { place });
+            for rule in PLANS.into_iter().filter(|&rule| settings.has(drafts, rule)) {
+                all.push(Metric::PlanError { place, rule });
+                all.push(Metric::PlanSteps { place, rule });
                 if settings.timing {
-                    all.push(Metric::PlanSeconds { place });
+                    all.push(Metric::PlanSeconds { place, rule });
                 }
             }
         }

@@ -37,9 +37,10 @@ pub use data::{
 use crate::distribution::DistributionError;
 use crate::log::{Log, LogError, Span};
 use crate::optimum::bucket_scan::MAX_DRAFTS;
+use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
-use metric::{Metric, Place, SCHEMES, VERIFIERS, fits, metrics};
+use metric::{Metric, PLANS, Place, SCHEMES, SEQUENTIAL_PLAN, VERIFIERS, fits, metrics};
 use position::{Value, Workspace, evaluate};
 use rayon::prelude::*;
 use sequence::Sequences;
@@ -70,6 +71,10 @@ pub struct Settings {
     /// Verifiers that are measured, under every scheme above for which they are
     /// lossless; all at first. `optimal` takes most of the time of a full vocabulary.
     pub verifiers: Vec<VerifierName>,
+    /// Whether the optimal plans of sequential draws are solved too, for up to
+    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts. That proves their optimum, which is an upper bound
+    /// otherwise, and takes longer than everything else together.
+    pub sequential_plans: bool,
     /// L of the bounds on blocks.
     pub block_length: usize,
     /// Seed of whatever is random.
@@ -122,6 +127,7 @@ impl Settings {
             drafts,
             schemes: SCHEMES.to_vec(),
             verifiers: VerifierName::ALL.to_vec(),
+            sequential_plans: false,
             block_length: 5,
             seed,
             timing: false,
@@ -135,7 +141,9 @@ impl Settings {
                 && scheme == SchemeName::WithoutReplacement
                 && drafts > MOST_NAIVE;
             let asked = self.schemes.contains(&scheme) && self.verifiers.contains(&verifier);
-            asked && fits(scheme, drafts) && !slow
+            let planned = (scheme, verifier) != SEQUENTIAL_PLAN
+                || (self.sequential_plans && drafts <= MOST_SEQUENTIAL_DRAFTS);
+            asked && fits(scheme, drafts) && !slow && planned
         })
     }
 
@@ -208,6 +216,24 @@ pub fn measure(
         left_out.push(format!(
             "without-replacement/naive for more than {MOST_NAIVE} drafts: its integral takes longer \
              than everything else together"
+        ));
+    }
+    let iid_only = settings.schemes.contains(&SchemeName::WithoutReplacement)
+        && settings.verifiers.contains(&VerifierName::Optimal)
+        && settings
+            .drafts
+            .iter()
+            .any(|&n| !settings.has(n, SEQUENTIAL_PLAN));
+    if iid_only {
+        left_out.push(format!(
+            "without-replacement/optimal{}",
+            if settings.sequential_plans {
+                format!(" for more than {MOST_SEQUENTIAL_DRAFTS} drafts: no plan is built for them")
+            } else {
+                ": its plans take longer than everything else together; --sequential-plans solves \
+                 them"
+                    .to_owned()
+            }
         ));
     }
     let rest = &logs[0].metadata().rest_temperatures;
@@ -442,6 +468,15 @@ impl Summary<'_> {
                     continue;
                 };
                 let (kind, status) = match scheme {
+                    SchemeName::WithoutReplacement
+                        if self.settings.has(place.drafts, SEQUENTIAL_PLAN) =>
+                    {
+                        (
+                            "enclosed",
+                            "optimal: proved at every position, by what a lossless plan accepts \
+                             and by the value of a cut",
+                        )
+                    }
                     SchemeName::WithoutReplacement if place.drafts > 1 => (
                         "upper-bound",
                         "value of the best prefix in order of q/p: an upper bound for certain, \
@@ -533,13 +568,14 @@ impl Summary<'_> {
     }
 
     fn plans(&self) -> Vec<PlanRow> {
-        self.places()
-            .filter_map(|place| {
-                let rule = (SchemeName::WithReplacement, VerifierName::Optimal);
+        PLANS
+            .into_iter()
+            .flat_map(|rule| self.places().map(move |place| (place, rule)))
+            .filter_map(|(place, rule)| {
                 let (gap, _) = self.find(Metric::Gap { place, rule })?;
-                let (error, _) = self.find(Metric::PlanError { place })?;
-                let (steps, _) = self.find(Metric::PlanSteps { place })?;
-                let seconds = self.find(Metric::PlanSeconds { place });
+                let (error, _) = self.find(Metric::PlanError { place, rule })?;
+                let (steps, _) = self.find(Metric::PlanSteps { place, rule })?;
+                let seconds = self.find(Metric::PlanSeconds { place, rule });
                 Some(PlanRow {
                     temperature: self.settings.temperatures[place.temperature],
                     drafts: place.drafts,
@@ -563,7 +599,12 @@ impl Summary<'_> {
                     temperature: self.settings.temperatures[place.temperature],
                     drafts: place.drafts,
                     difference: tally.estimate().estimate(),
-                    kind: "lower-bound".to_owned(),
+                    kind: if self.settings.has(place.drafts, SEQUENTIAL_PLAN) {
+                        "enclosed"
+                    } else {
+                        "lower-bound"
+                    }
+                    .to_owned(),
                     width_max: tally.widest(),
                     max: tally.highest(),
                     min: tally.lowest(),

@@ -6,7 +6,7 @@ use crate::distribution::{Draft, Softmax, Target, compensated_sum, heaviest};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
-use crate::plan::{self, SlotWeightSettings};
+use crate::plan::{self, SequentialSettings, SlotWeightSettings};
 use crate::scheme::SchemeName;
 use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName};
 use std::collections::HashMap;
@@ -207,24 +207,35 @@ pub(super) fn evaluate(
             };
             for (scheme, name) in settings.rules(drafts) {
                 if name == VerifierName::Optimal {
-                    let measured = plan::measure(p, q, drafts, &SlotWeightSettings::default())
-                        .map_err(|error| refused(error.to_string()))?;
+                    let measured = if scheme == SchemeName::WithReplacement {
+                        plan::measure(p, q, drafts, &SlotWeightSettings::default())
+                            .map_err(|error| refused(error.to_string()))?
+                    } else {
+                        plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
+                            .map_err(|error| refused(error.to_string()))?
+                    };
                     let plain = |value| Value::between(value, value, value);
                     let rule = (scheme, name);
                     // The law is p but for this error, and so is what it accepts.
                     let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
                     let rate = measured.acceptance_rate;
+                    if scheme == SchemeName::WithoutReplacement {
+                        let best = &measured.optimum;
+                        let proved = Value::between(best.value, best.lower, best.upper);
+                        rates.insert(Metric::Optimum { place, scheme }, proved);
+                    }
+                    let steps = measured.iterations as f64;
                     rates.extend([
                         (
                             Metric::Acceptance { place, rule },
                             Value::between(rate, rate - error, rate + error),
                         ),
-                        (Metric::PlanError { place }, plain(measured.law_l1_error)),
                         (
-                            Metric::PlanSteps { place },
-                            plain(measured.iterations as f64),
+                            Metric::PlanError { place, rule },
+                            plain(measured.law_l1_error),
                         ),
-                        (Metric::PlanSeconds { place }, plain(measured.seconds)),
+                        (Metric::PlanSteps { place, rule }, plain(steps)),
+                        (Metric::PlanSeconds { place, rule }, plain(measured.seconds)),
                     ]);
                     continue;
                 }

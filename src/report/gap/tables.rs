@@ -578,7 +578,11 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
         .iter()
         .map(|one| {
             let mut entries = vec![
-                Entry::plain(place(one.temperature, one.drafts)),
+                Entry::plain(format!(
+                    "{}, {}",
+                    one.scheme,
+                    place(one.temperature, one.drafts)
+                )),
                 Entry::plain(format!("{:.1e}", one.shortfall_max)),
                 Entry::plain(format!("{:.1e}", one.law_l1_max)),
                 Entry::plain(format!("{:.1}", one.iterations_mean)),
@@ -608,7 +612,7 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
     }
     (!rows.is_empty()).then(|| Table {
         id: "plans".to_owned(),
-        caption: "Optimal plans, solved at every position, drafts with replacement".to_owned(),
+        caption: "Optimal plans, solved at every position".to_owned(),
         columns,
         groups: vec![Group { title: None, rows }],
         notes: vec![
