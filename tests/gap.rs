@@ -6,8 +6,10 @@ use specgap::distribution::{Draft, Softmax, Target};
 use specgap::gap::{GapReport, Settings, measure, regressions};
 use specgap::log::{KeptTokens, Log};
 use specgap::problem::Problem;
-use specgap::scheme::{DistinctConditioned, Greedy, Hub, WithReplacement, WithoutReplacement};
-use specgap::verifier::{Evaluation, VerifierName, evaluate, optimal_rate};
+use specgap::scheme::{
+    DistinctConditioned, Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement,
+};
+use specgap::verifier::{Evaluation, RrsWo, RrsWoSettings, VerifierName, evaluate, optimal_rate};
 use std::path::{Path, PathBuf};
 
 mod made_log;
@@ -103,6 +105,136 @@ fn every_mean_is_that_of_the_exact_solvers() {
             / 12.0;
         assert!((row.estimate.mean - mean).abs() < 1e-13);
     }
+}
+
+/// With their plans solved, sequential draws have a proven optimum: that of the flow.
+#[test]
+fn sequential_plans_prove_their_optimum() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 6);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[2, 3], 3).unwrap();
+    settings.sequential_plans = true;
+    let report = measure(&logs, &settings, "", &|_| ()).unwrap();
+    let mut seen = 0;
+    for cell in &report.cells {
+        if cell.scheme != "without-replacement" {
+            continue;
+        }
+        seen += 1;
+        let mean = rows
+            .iter()
+            .map(|(p, q)| {
+                optimal_rate(&problems(p, q, 1.0, cell.drafts)[1])
+                    .unwrap()
+                    .value
+            })
+            .sum::<f64>()
+            / rows.len() as f64;
+        let ours = &cell.optimal_acceptance_rate;
+        assert_eq!(ours.kind, "enclosed");
+        assert!(ours.width_max < 1e-9, "{ours:?}");
+        assert!((ours.estimate.mean - mean).abs() < 1e-9, "{ours:?} {mean}");
+        let optimal = cell
+            .verifiers
+            .iter()
+            .find(|row| row.name == "optimal")
+            .unwrap();
+        assert!((optimal.acceptance.mean - mean).abs() < 1e-9, "{optimal:?}");
+        assert!(optimal.gap.max < 1e-9);
+    }
+    assert_eq!(seen, 2);
+    let planned: Vec<(&str, usize)> = (report.plans.iter())
+        .map(|plan| (plan.scheme.as_str(), plan.drafts))
+        .collect();
+    let (iid, drawn) = ("with-replacement", "without-replacement");
+    assert_eq!(planned, [(iid, 2), (iid, 3), (drawn, 2), (drawn, 3)]);
+    for plan in &report.plans {
+        assert!(
+            plan.law_l1_max < 1e-10 && plan.shortfall_max < 1e-9,
+            "{plan:?}"
+        );
+    }
+    assert!(
+        report
+            .published_formula
+            .iter()
+            .all(|row| row.kind == "enclosed")
+    );
+    // Without them the optimum is an upper bound, and the report says what is missing.
+    settings.sequential_plans = false;
+    let report = measure(&logs, &settings, "", &|_| ()).unwrap();
+    assert!(
+        report
+            .left_out
+            .iter()
+            .any(|line| line.contains("--sequential-plans"))
+    );
+    assert!(
+        report
+            .published_formula
+            .iter()
+            .all(|row| row.kind == "lower-bound")
+    );
+}
+
+#[test]
+fn only_what_is_asked_for_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = log_of(folder.path(), 6);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[2], 3).unwrap();
+    let all = measure(&logs, &settings, "", &|_| ()).unwrap();
+    settings.schemes = vec![SchemeName::WithReplacement, SchemeName::Hub];
+    settings.verifiers = vec![VerifierName::KSeq, VerifierName::Rrs];
+    let part = measure(&logs, &settings, "", &|_| ()).unwrap();
+    let names: Vec<(&str, Vec<&str>)> = (part.cells.iter())
+        .map(|cell| {
+            let rows = cell.verifiers.iter().map(|row| row.name.as_str());
+            (cell.scheme.as_str(), rows.collect())
+        })
+        .collect();
+    let expected = [("with-replacement", vec!["rrs", "k-seq"]), ("hub", vec![])];
+    assert_eq!(names, expected);
+    assert!(part.plans.is_empty() && part.published_formula.is_empty());
+    assert!(part.left_out.iter().all(|line| !line.contains("naive")));
+    // The numbers are the same.
+    let cell = |report: &GapReport, at: usize| serde_json::to_value(&report.cells[at]).unwrap();
+    let (whole, part) = (cell(&all, 0), cell(&part, 0));
+    assert_eq!(
+        whole["optimal_acceptance_rate"],
+        part["optimal_acceptance_rate"]
+    );
+    assert_eq!(whole["verifiers"][0], part["verifiers"][0]);
+}
+
+/// Above four drafts the rate of rrs-wo is a mean over rejected paths, near the exact one.
+#[test]
+fn many_sequential_drafts_are_simulated_and_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 6);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[5], 3).unwrap();
+    settings.schemes = vec![SchemeName::WithoutReplacement];
+    settings.verifiers = vec![VerifierName::RrsWo];
+    let report = measure(&logs, &settings, "", &|_| ()).unwrap();
+    let row = &report.cells[0].verifiers[0];
+    assert_eq!(
+        (row.name.as_str(), row.kind.as_str()),
+        ("rrs-wo", "monte-carlo")
+    );
+    let mean = rows
+        .iter()
+        .map(|(p, q)| {
+            let rule = RrsWo::new(&problems(p, q, 1.0, 5)[1]).unwrap();
+            let (low, high) = rule.enclosure(&RrsWoSettings::default());
+            assert!(high - low < 1e-3);
+            0.5 * (low + high)
+        })
+        .sum::<f64>()
+        / rows.len() as f64;
+    assert!((row.acceptance.mean - mean).abs() < 1e-3, "{row:?} {mean}");
+    assert!(row.width_max > 0.0 && row.width_max < 0.1);
 }
 
 #[test]
