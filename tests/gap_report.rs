@@ -309,6 +309,39 @@ fn text_of_the_log_cannot_become_markup() {
     assert!(markdown.contains("a\\|b"));
 }
 
+/// Up to eight columns stand side by side; more are one table a temperature.
+#[test]
+fn wide_tables_are_one_a_temperature() {
+    let mut report = report();
+    let (page, document) = everything(&report);
+    assert!(page.contains("id=\"acceptance\"") && document.contains("T = 0.7, n = 2"));
+    for t in [0.7, 1.0] {
+        for n in 4..=6 {
+            let rows = vec![verifier("rrs", "enclosed", 0.9, 0.05)];
+            report.cells.push(cell(t, n, "with-replacement", 0.9, rows));
+        }
+    }
+    let (page, document) = everything(&report);
+    for at in ["0.7", "1.0"] {
+        assert_eq!(
+            page.matches(&format!("T = {at}: acceptance rate, mean"))
+                .count(),
+            1
+        );
+        assert_eq!(
+            document
+                .matches(&format!("T = {at}: acceptance rate, mean"))
+                .count(),
+            1
+        );
+    }
+    // What holds for all of them is said below the last.
+    let bold = "Bold: the verifier that accepts most";
+    assert_eq!(document.matches(bold).count(), 1);
+    let last = document.find("T = 1.0: acceptance rate").unwrap();
+    assert!(document.find(bold).unwrap() > last);
+}
+
 #[test]
 fn the_page_needs_nothing_else() {
     let (page, _) = everything(&report());

@@ -247,7 +247,9 @@ fn acceptance(page: &mut Page, report: &GapReport, pictures: &[Picture]) {
         return;
     }
     page.section("acceptance", "Acceptance");
-    page.table(&tables::acceptance(report));
+    for table in tables::acceptance(report) {
+        page.table(&table);
+    }
     page.pictures(pictures, |name| name.starts_with("acceptance-"));
     page.section("gap", "Gap to the optimum");
     page.table(&tables::gaps(report));

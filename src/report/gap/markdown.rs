@@ -18,7 +18,9 @@ pub fn markdown(report: &GapReport, pictures: &[Picture]) -> String {
     let mut shown = pictures.iter().peekable();
     if !report.cells.is_empty() {
         heading(&mut out, 2, "Acceptance");
-        table(&mut out, &tables::acceptance(report));
+        for one in tables::acceptance(report) {
+            table(&mut out, &one);
+        }
         while let Some(one) = shown.next_if(|one| one.name.starts_with("acceptance-")) {
             picture(&mut out, one);
         }

@@ -109,8 +109,40 @@ fn place(at: f64, n: usize) -> String {
 }
 
 /// Acceptance of every verifier beside its optimum: the field's Table 1.
-pub(super) fn acceptance(report: &GapReport) -> Table {
-    acceptance_at(report, &temperatures(report))
+///
+/// One table, or one a temperature where that would be too wide to read.
+pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
+    let all = temperatures(report);
+    if all.len() * drafts(report).len() <= WIDEST {
+        return vec![acceptance_at(report, &all)];
+    }
+    let mut tables: Vec<Table> = all
+        .iter()
+        .map(|&at| {
+            let one = acceptance_at(report, &[at]);
+            Table {
+                id: format!("{}-t{}", one.id, temperature(at)),
+                caption: format!("T = {}: {}", temperature(at), lower_first(&one.caption)),
+                ..one
+            }
+        })
+        .collect();
+    // What is said of all is said once.
+    let last = tables.len() - 1;
+    for table in &mut tables[..last] {
+        table.notes.clear();
+    }
+    tables
+}
+
+/// Most pairs of a temperature and a number of drafts side by side.
+const WIDEST: usize = 8;
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }
 
 /// The same for some temperatures.
