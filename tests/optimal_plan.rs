@@ -170,6 +170,44 @@ fn model_logits(vocab: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
         .unzip()
 }
 
+/// Ladders: P - Q of every prefix is 1e-13 to 1e-3 above its least value or, where
+/// signed, about it, so that weights must lie as far apart.
+#[test]
+fn near_ties_in_a_row() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    for case in 0..120 {
+        let (rungs, drafts) = (3 + case % 10, 2 + case / 10 % 3);
+        let (even, one_scale, signed) = (case % 2 == 0, case / 2 % 2 == 0, case / 4 % 2 == 0);
+        let q: Vec<f64> = (0..rungs)
+            .map(|_| {
+                if even {
+                    1.0
+                } else {
+                    0.05 + rng.random::<f64>()
+                }
+            })
+            .collect();
+        let total: f64 = q.iter().sum();
+        let mut scale = 0.0;
+        let (mut held, mut before, mut p) = (0.0, 0.0, Vec::new());
+        for (k, mass) in q.iter().enumerate() {
+            if k == 0 || !one_scale {
+                scale = 10f64.powf(-3.0 - 10.0 * rng.random::<f64>());
+            }
+            held += mass / total;
+            let mut now = held.powi(drafts as i32);
+            if k + 1 < rungs {
+                let part = rng.random::<f64>();
+                now += scale * if signed { 2.0 * part - 1.0 } else { part };
+            }
+            p.push((now - before).max(0.0));
+            before = now;
+        }
+        let (p, q) = rows(&p, &q);
+        check(&p, &q, drafts, &format!("ladder {case}"));
+    }
+}
+
 /// Rows shaped like those of a language model at temperatures from 0.1 to 1.5.
 fn model_rows(vocab: usize, temperature: f64, seed: u64) -> (Target, Draft) {
     let (target, draft) = model_logits(vocab, seed);
