@@ -30,6 +30,12 @@ const LARGEST_WEIGHT: f64 = 1e140;
 /// set apart from the start.
 const APART: f64 = 1e-3;
 
+/// Steps in a row that may gain next to nothing.
+const PATIENCE: usize = 3;
+
+/// Cuts are not asked to be smaller, since rounding is not.
+const SMALLEST_CUT: f64 = 2e-15;
+
 /// Ratios below this times r_up are taken for it: their tokens hold nothing.
 const SMALLEST_RATIO: f64 = 1e-290;
 
@@ -38,8 +44,11 @@ const SMALLEST_RATIO: f64 = 1e-290;
 const ALWAYS_WHOLE: usize = 48;
 const LARGEST_WHOLE: usize = 256;
 
-/// Groups up to which weights are set apart by hand.
-const LARGEST_APART: usize = 64;
+/// Longest step of a weight against the next lower one, where the cuts are solved; how
+/// often such a step is tried shorter, and how often in a row none may help.
+const LONGEST_CLIMB: f64 = 10.0;
+const SHORTER_CLIMBS: usize = 3;
+const LOST_CLIMBS: usize = 8;
 
 /// Nodes of a Newton step of low rank: one an octave is good to 1e-5, which is
 /// enough unless groups hardly compete.
@@ -378,15 +387,33 @@ impl Level {
         n * (n - 1.0) * s * reject * phi.powi(self.drafts as i32 - 2)
     }
 
-    /// A Newton step with the whole Hessian. It is the Laplacian of a graph whose
-    /// edges say how much emission two groups compete for, plus what each competes
-    /// for with the rejecting slot (or the pinned group). Edges are integrals of
-    /// positive functions, and elimination adds and never subtracts, so that the
-    /// step is right even where groups hardly compete.
+    /// n s w_0 e^{-s w_0} phi^{n-1}, what the rejecting slot competes for.
+    fn refusal(&self, s: f64, phi: f64) -> f64 {
+        let reject = self.reject_weight();
+        self.drafts as f64 * s * reject * (-s * reject).exp() * phi.powi(self.drafts as i32 - 1)
+    }
+
+    /// A Newton step with the whole Hessian.
     fn whole_newton(&self, state: &State) -> Option<Vec<f64>> {
+        let right = (0..self.mass.len())
+            .map(|j| self.mass[j] * (self.ratio[j] - state.value[j]))
+            .collect();
+        let step = self.eliminate(state, right)?;
+        let moved: Vec<f64> = (state.weights.iter().zip(&step))
+            .map(|(w, step)| w * step.clamp(-LONGEST_STEP, LONGEST_STEP).exp())
+            .collect();
+        moved.iter().all(|w| w.is_finite()).then_some(moved)
+    }
+
+    /// The change of log w that changes emissions by `right`, to first order.
+    ///
+    /// The Hessian is the Laplacian of a graph whose edges say how much emission two
+    /// groups compete for, plus what each competes for with the rejecting slot (or the
+    /// pinned group). Edges are integrals of positive functions, and elimination adds
+    /// and never subtracts, so that the step is right even where groups hardly compete.
+    fn eliminate(&self, state: &State, mut right: Vec<f64>) -> Option<Vec<f64>> {
         let nodes = &state.field.nodes;
         let count = self.mass.len();
-        let reject = self.reject_weight();
         let pinned = self.pinned();
         let kernel: Vec<f64> = (0..nodes.len())
             .map(|m| nodes.weight[m] * self.kernel(nodes.s[m], state.field.phi[m]))
@@ -395,18 +422,11 @@ impl Level {
             .map(|(w, q)| nodes.s.iter().map(|s| q * w * (-s * w).exp()).collect())
             .collect();
         let refusal: Vec<f64> = (0..nodes.len())
-            .map(|m| {
-                let s = nodes.s[m];
-                let power = state.field.phi[m].powi(self.drafts as i32 - 1);
-                nodes.weight[m] * s * (-s * reject).exp() * reject * self.drafts as f64 * power
-            })
+            .map(|m| nodes.weight[m] * self.refusal(nodes.s[m], state.field.phi[m]))
             .collect();
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let mut edges = vec![0.0; count * count];
         let mut leaks = vec![0.0; count];
-        let mut right: Vec<f64> = (0..count)
-            .map(|j| self.mass[j] * (self.ratio[j] - state.value[j]))
-            .collect();
         for i in 0..count {
             let scaled: Vec<f64> = rows[i].iter().zip(&kernel).map(|(u, k)| u * k).collect();
             if self.rejected.is_some() {
@@ -460,10 +480,144 @@ impl Level {
                 step[k] = (right[k] + dot(row, &step[..k])) / diagonal[k];
             }
         }
-        let moved: Vec<f64> = (state.weights.iter().zip(&step))
-            .map(|(w, step)| w * step.clamp(-LONGEST_STEP, LONGEST_STEP).exp())
-            .collect();
-        moved.iter().all(|w| w.is_finite()).then_some(moved)
+        Some(step)
+    }
+
+    /// What each cut must be: for k = 0, 1, .., how often a draft above the first k
+    /// groups loses to one of them or to the rejecting slot,
+    ///
+    /// `R + t(first k) - P(all drafts are among them or below)`, R what is rejected;
+    ///
+    /// small where the first k groups are nearly a minimiser.
+    fn wanted_cuts(&self) -> Vec<f64> {
+        let power = |mass: f64| mass.powi(self.drafts as i32);
+        let (mut wanted, below) = match self.rejected {
+            Some(rejected) => (rejected, 0.0),
+            None => (0.0, power(self.base)),
+        };
+        let mut held = self.base;
+        let mut cuts = Vec::with_capacity(self.mass.len());
+        for (&mass, &ratio) in self.mass.iter().zip(&self.ratio) {
+            cuts.push((wanted - (power(held) - below)).max(SMALLEST_CUT));
+            held += mass;
+            wanted += mass * ratio;
+        }
+        cuts
+    }
+
+    /// What the cuts are: integrals of sums of positive terms, which keep their digits
+    /// however small they are.
+    fn cuts(&self, state: &State) -> Vec<f64> {
+        let nodes = &state.field.nodes;
+        let count = self.mass.len();
+        let reject = self.reject_weight();
+        let mut cuts = vec![0.0; count];
+        let mut decays = vec![0.0; count];
+        let mut above = vec![0.0; count];
+        for (m, &s) in nodes.s.iter().enumerate() {
+            let phi = state.field.phi[m];
+            let mut sum = 0.0;
+            for k in (0..count).rev() {
+                decays[k] = self.mass[k] * (-s * state.weights[k]).exp();
+                sum += decays[k];
+                above[k] = sum;
+            }
+            let scale = nodes.weight[m] * (-s * reject).exp();
+            let (mut below, mut pull) = (self.base, 0.0);
+            for k in 0..count {
+                // phi^n - below^n and phi^(n-1) - below^(n-1), over phi - below.
+                let (mut shorter, mut power) = (0.0, 1.0);
+                for _ in 1..self.drafts {
+                    shorter = shorter * phi + power;
+                    power *= below;
+                }
+                let whole = shorter * phi + power;
+                let wins = self.drafts as f64 * pull * shorter + reject * whole;
+                cuts[k] += scale * above[k] * wins;
+                below += decays[k];
+                pull += state.weights[k] * decays[k];
+            }
+        }
+        cuts
+    }
+
+    /// Newton's method on the logarithms of the cuts, for levels whose prefixes are
+    /// nearly minimisers; the number of steps.
+    ///
+    /// Far from the solution a cut is about e^{-(how far log w is apart there)}, so
+    /// that its logarithm is nearly linear where emissions are flat. In the steps
+    /// between neighbours the Hessian is the symmetric matrix of derivatives of the
+    /// cuts; the step for logarithms is Newton's with `cut log(wanted/cut)` in the place
+    /// of `wanted - cut`. What the cuts hardly see, a group that holds nearly nothing of
+    /// its cut, is left to the fixed point map.
+    fn climb(&self, best: &mut State, tolerance: f64, limit: usize) -> usize {
+        let wanted = self.wanted_cuts();
+        let count = wanted.len();
+        // Below the first group there may be nothing to lose to.
+        let first = usize::from(self.rejected.is_none());
+        let measure = |state: &State| {
+            let cuts = self.cuts(state);
+            let logarithms: Vec<f64> = (0..count)
+                .map(|k| {
+                    if k < first {
+                        0.0
+                    } else {
+                        (wanted[k] / cuts[k].max(f64::MIN_POSITIVE)).ln()
+                    }
+                })
+                .collect();
+            let merit: f64 = logarithms.iter().map(|x| x * x).sum();
+            (cuts, logarithms, merit)
+        };
+        let mut state = best.clone();
+        let (mut cuts, mut logarithms, mut merit) = measure(&state);
+        let (mut iterations, mut lost) = (0, 0);
+        while best.residual > tolerance && iterations < limit && lost < LOST_CLIMBS {
+            iterations += 1;
+            let flow = |k: usize| {
+                if (first..count).contains(&k) {
+                    cuts[k] * logarithms[k]
+                } else {
+                    0.0
+                }
+            };
+            let right = (0..count).map(|k| flow(k + 1) - flow(k)).collect();
+            let Some(step) = self.eliminate(&state, right) else {
+                break;
+            };
+            let mut share = 1.0;
+            let mut better = None;
+            for _ in 0..SHORTER_CLIMBS {
+                let (mut before, mut total) = (0.0, 0.0);
+                let mut weights = Vec::with_capacity(count);
+                for (k, (weight, &step)) in state.weights.iter().zip(&step).enumerate() {
+                    if k >= first {
+                        total += (step - before).clamp(-LONGEST_CLIMB, LONGEST_CLIMB);
+                    }
+                    before = step;
+                    weights.push(weight * (share * total).exp());
+                }
+                if weights.iter().all(|w| w.is_finite()) {
+                    let next = self.state(weights);
+                    let measured = measure(&next);
+                    if measured.2 < merit || next.residual < 0.5 * state.residual {
+                        better = Some((next, measured));
+                        break;
+                    }
+                }
+                share *= 0.4;
+            }
+            lost = if better.is_some() { 0 } else { lost + 1 };
+            (state, (cuts, logarithms, merit)) = better.unwrap_or_else(|| {
+                let next = self.state(self.fixed_point(&state));
+                let measured = measure(&next);
+                (next, measured)
+            });
+            if state.residual < best.residual {
+                *best = state.clone();
+            }
+        }
+        iterations
     }
 
     /// Newton's method on all groups: the Hessian of the convex function is
@@ -483,6 +637,21 @@ impl Level {
             })
             .collect();
         let pinned = self.pinned();
+        // What each group competes for, with every other, with itself and with the
+        // rejecting slot, by the same rule as the coupling below: both are off by
+        // little, relatively, and so is then their difference.
+        let mut rivals = vec![0.0; count];
+        for (j, row) in decays.chunks_exact(count).enumerate() {
+            let outer = self.mass[j] * state.weights[j];
+            for (rivals, decay) in rivals.iter_mut().zip(row) {
+                *rivals += outer * decay;
+            }
+        }
+        for (m, rivals) in rivals.iter_mut().enumerate() {
+            let fine = m * stride;
+            *rivals = kernel[m] * *rivals
+                + weights[m] * self.refusal(nodes.s[fine], state.field.phi[fine]);
+        }
         let mut gram = vec![0.0; count * count];
         let mut right = vec![0.0; count];
         let mut diagonal = vec![0.0; self.mass.len()];
@@ -492,7 +661,8 @@ impl Level {
                 continue;
             }
             let least = 1e-14 * state.value[j].max(f64::MIN_POSITIVE);
-            diagonal[j] = self.mass[j] * state.slope[j].max(least);
+            let competed: f64 = row.iter().zip(&rivals).map(|(a, b)| a * b).sum();
+            diagonal[j] = self.mass[j] * (state.weights[j] * competed).max(least);
             let outer = self.mass[j] * state.weights[j];
             let factor = outer * (outer / diagonal[j]);
             let wanted = outer * (self.mass[j] * (self.ratio[j] - state.value[j]) / diagonal[j]);
@@ -541,29 +711,31 @@ impl Level {
     /// nothing improves any more.
     pub(super) fn solve(&self, tolerance: f64, limit: usize) -> (State, Effort) {
         let mut state = self.state(self.first_weights());
-        let mut iterations = self.descend(&mut state, tolerance, limit, false);
-        if state.residual > 10.0 * tolerance
-            && self.mass.len() <= LARGEST_APART
-            && let Some(apart) = self.apart()
-        {
-            let mut other = self.state(apart);
-            iterations += self.descend(&mut other, tolerance, limit, true);
-            if other.residual < state.residual {
-                state = other;
+        let mut iterations = self.descend(&mut state, tolerance, limit);
+        if state.residual > 10.0 * tolerance && self.mass.len() <= LARGEST_WHOLE {
+            let reached = state.weights.clone();
+            let starts = [self.apart(), Some(reached), Some(self.first_weights())];
+            for start in starts.into_iter().flatten() {
+                let mut other = self.state(start);
+                iterations += self.climb(&mut other, tolerance, limit);
+                if other.residual < state.residual {
+                    state = other;
+                }
+                if state.residual <= tolerance {
+                    break;
+                }
             }
         }
         (state, Effort { iterations })
     }
 
     /// Newton steps, with the fixed point map where they fail; the number done.
-    fn descend(&self, state: &mut State, tolerance: f64, limit: usize, patient: bool) -> usize {
+    fn descend(&self, state: &mut State, tolerance: f64, limit: usize) -> usize {
         let groups = self.mass.len();
         let mut iterations = 0;
-        let (mut stalled, mut struggling) = (0, patient);
-        // Where weights must move far apart, the residual is flat on the way.
-        let patience = if patient { 24 } else { 3 };
+        let (mut stalled, mut struggling) = (0, false);
         let mut best = state.clone();
-        while best.residual > tolerance && iterations < limit && stalled < patience {
+        while best.residual > tolerance && iterations < limit && stalled < PATIENCE {
             iterations += 1;
             let before = state.residual;
             let whole = groups <= ALWAYS_WHOLE || (struggling && groups <= LARGEST_WHOLE);
@@ -575,7 +747,6 @@ impl Level {
             let newton = step.map(|weights| self.state(weights));
             match newton {
                 Some(next) if next.residual <= 0.25 * before => *state = next,
-                Some(next) if patient && next.residual <= 2.0 * before => *state = next,
                 newton => {
                     // The fixed point map never expands distances, so it may be
                     // followed although the residual, another norm, has grown.
@@ -644,4 +815,74 @@ fn solve_dense(matrix: &mut [f64], right: &mut [f64]) -> Option<()> {
         right[row] = sum / matrix[row * size + row];
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The cuts as integrals against what emissions say by subtraction.
+    #[test]
+    fn cuts_are_what_is_emitted_beyond_a_prefix() {
+        for (base, rejected) in [(0.0, None), (0.2, None), (0.1, Some(0.05))] {
+            for drafts in 1..5 {
+                let level = Level {
+                    mass: vec![0.1, 0.25, 0.15, 0.3],
+                    ratio: vec![0.2, 0.5, 0.9, 1.3],
+                    base,
+                    inside: base + 0.8,
+                    drafts,
+                    rejected,
+                };
+                let state = level.state(vec![0.1, 0.7, 2.0, 30.0]);
+                let power = |mass: f64| mass.powi(drafts as i32);
+                let emitted: Vec<f64> = (level.mass.iter().zip(&state.value))
+                    .map(|(mass, value)| mass * value)
+                    .collect();
+                let mut sum = match rejected {
+                    Some(_) => power(level.inside) - emitted.iter().sum::<f64>(),
+                    None => power(base),
+                };
+                let mut held = base;
+                for (k, cut) in level.cuts(&state).into_iter().enumerate() {
+                    let beyond = sum - power(held);
+                    assert!((cut - beyond).abs() < 1e-14, "{k}: {cut} {beyond}");
+                    sum += emitted[k];
+                    held += level.mass[k];
+                }
+            }
+        }
+    }
+
+    /// The step of low rank on one node an octave against the step by elimination,
+    /// which shares nothing with it, where one group has nearly all of the emission
+    /// and the level rejects next to nothing: the small difference between what that
+    /// group competes for in all and with itself decides the step.
+    #[test]
+    fn a_step_of_low_rank_is_newtons_step_for_a_heavy_group() {
+        let (light, heavy, drafts) = (60, 0.95, 3);
+        let mut mass = vec![(1.0 - heavy) / f64::from(light); light as usize];
+        let mut ratio: Vec<f64> = (0..light).map(|k| 1e-3 * 1.08f64.powi(k)).collect();
+        mass.push(heavy);
+        let share: f64 = mass.iter().zip(&ratio).map(|(q, r)| q * r).sum();
+        let rejected = 1e-7;
+        ratio.push((1.0 - rejected - share) / heavy);
+        let level = Level {
+            mass,
+            ratio,
+            base: 0.0,
+            inside: 1.0,
+            drafts,
+            rejected: Some(rejected),
+        };
+        let state = level.state(level.first_weights());
+        let whole = level.whole_newton(&state).unwrap();
+        for rule in [Rule::Coarse, Rule::Fine] {
+            let step = level.newton(&state, rule).unwrap();
+            for ((a, b), before) in step.iter().zip(&whole).zip(&state.weights) {
+                let (a, b) = ((a / before).ln(), (b / before).ln());
+                assert!((a - b).abs() < 1e-3 * b.abs() + 1e-6, "{a} {b}");
+            }
+        }
+    }
 }
