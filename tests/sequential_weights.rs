@@ -7,6 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::enclosure::Enclosure;
+use specgap::log::{Log, Row};
 use specgap::optimum::bucket_scan::{BucketScan, Rows};
 use specgap::optimum::flow;
 use specgap::plan::{
@@ -16,6 +17,7 @@ use specgap::plan::{
 use specgap::problem::Problem;
 use specgap::scheme::WithoutReplacement;
 use specgap::verifier::{Optimal, Verifier, output_law, total_variation};
+use std::path::Path;
 
 fn solve(p: &Target, q: &Draft, drafts: usize) -> SequentialPlan {
     SequentialPlan::solve(p, q, drafts, &SequentialSettings::default()).unwrap()
@@ -407,5 +409,43 @@ proptest! {
         prop_assert!(plan.acceptance_rate().lower <= exact.upper);
         prop_assert!(plan.optimal_acceptance_rate().upper >= exact.lower);
         prop_assert!((law.algorithmic - exact.value).abs() < 1e-8, "{law:?} {exact:?}");
+    }
+}
+
+/// Two tokens carry weights e^6 times those of the others, and are almost a minimiser
+/// by themselves: their common factor is not that of all tokens. This row once stalled
+/// 2.5e-4 below alpha*.
+#[test]
+fn a_few_tokens_far_above_the_others_do_not_stall_the_solve() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/logs/smollm2-demo");
+    let log = Log::open(Path::new(path)).unwrap();
+    let mut row = Row::default();
+    log.read(101, &mut row).unwrap();
+    let spread = |logits: &[f64], rest: f64| {
+        let mut law = Vec::new();
+        Softmax::default().fill(logits, &mut law).unwrap();
+        for mass in &mut law {
+            *mass *= 1.0 - rest;
+        }
+        law.extend(std::iter::repeat_n(rest / 64.0, 64));
+        law
+    };
+    // The second temperature of the log is 1.
+    let p = Target::new(&spread(&row.target, row.target_rest[1])).unwrap();
+    let q = Draft::new(&spread(&row.draft, row.draft_rest[1])).unwrap();
+    for drafts in 2..=4 {
+        let plan = solve(&p, &q, drafts);
+        assert_eq!(plan.status(), SlotWeightStatus::Optimal, "n = {drafts}");
+        assert!(
+            plan.shortfall() < 1e-11,
+            "n = {drafts}: {:e}",
+            plan.shortfall()
+        );
+        assert!(
+            plan.iterations() <= 25,
+            "n = {drafts}: {}",
+            plan.iterations()
+        );
+        assert!(plan.law(&p, &q).l1_error < 1e-11, "n = {drafts}");
     }
 }

@@ -34,6 +34,13 @@ const GROUPS_STALE: f64 = 1e-4;
 /// Steps that do not help before a solve gives up.
 const STALE: usize = 4;
 
+/// Steps on all tokens that were cut and do not help count as one in so many.
+const CUT_STALE: usize = 4;
+
+/// Shares of the step that each item takes by its own slope. Two items that compete
+/// with each other alone swing for ever at the first.
+const LOCAL_SHARES: [f64; 2] = [1.0, 0.5];
+
 /// What held items may lack without calling for a change of scale.
 const NOTHING: f64 = 1e-13;
 
@@ -401,10 +408,13 @@ impl<'a> Contest<'a> {
         };
         let mut common = 0.0;
         if !self.outer() || waiting > NOTHING {
-            let mut step = self.balance(theta, emitted, right, held)?;
-            common = step[heaviest];
-            if step.iter().all(|step| step.abs() <= 2.0 * LONGEST_STEP) {
-                let better = self.curved(common, emitted);
+            let (mut step, shared) = self.balance(theta, emitted, right, held)?;
+            // What is rejected follows the mean by leaks. A single token may stand for
+            // a few that leave the others nearly alone: the step is then theirs only.
+            common = if self.outer() { step[heaviest] } else { shared };
+            let better = self.curved(common, emitted);
+            let far = 2.0 * LONGEST_STEP;
+            if step.iter().all(|step| step.abs() <= far) || (!self.outer() && common.abs() <= far) {
                 for (step, held) in step.iter_mut().zip(held) {
                     if !held {
                         *step += better - common;
@@ -412,11 +422,11 @@ impl<'a> Contest<'a> {
                 }
                 return Some(step);
             }
-            common = self.curved(common, emitted);
+            common = better;
         }
         let mut pinned = held.to_vec();
         pinned[heaviest] = true;
-        let mut step = self.balance(theta, emitted, right, &pinned)?;
+        let (mut step, _) = self.balance(theta, emitted, right, &pinned)?;
         for (step, held) in step.iter_mut().zip(held) {
             if !held {
                 *step = step.clamp(-LONGEST_STEP, LONGEST_STEP) + common;
@@ -438,14 +448,15 @@ impl<'a> Contest<'a> {
         curved.clamp(-LONGEST_STEP, LONGEST_STEP)
     }
 
-    /// Solves the Laplacian.
+    /// Solves the Laplacian. And the mean of the step by leaks: what all that is lacking
+    /// is to what leaks.
     fn balance(
         &self,
         theta: &[f64],
         emitted: &Emitted,
         right: &[f64],
         held: &[bool],
-    ) -> Option<Vec<f64>> {
+    ) -> Option<(Vec<f64>, f64)> {
         let count = theta.len();
         let mut edges = emitted.edges.clone()?;
         let mut leaks = vec![0.0; count];
@@ -470,13 +481,19 @@ impl<'a> Contest<'a> {
                 }
             }
         }
+        let (mut lacking, mut leaking) = (0.0, 0.0);
         for item in 0..count {
             if held[item] {
                 leaks[item] = 1.0;
                 right[item] = 0.0;
+            } else {
+                lacking += right[item];
+                leaking += leaks[item];
             }
         }
-        Some(eliminate(&mut edges, &mut leaks, &mut right))
+        let shared = lacking / leaking;
+        let step = eliminate(&mut edges, &mut leaks, &mut right);
+        Some((step, if shared.is_finite() { shared } else { 0.0 }))
     }
 
     fn first(&self, groups: &Groups, touched: f64) -> Vec<f64> {
@@ -548,7 +565,7 @@ impl<'a> Contest<'a> {
         let mut theta = self.first(groups, touched);
         let mut emitted = self.emission(items, &theta, rule, true);
         let mut residual = self.residual(items, &theta, &emitted);
-        let (mut iterations, mut stale) = (0, 0);
+        let (mut iterations, mut stale, mut least) = (0, 0, residual);
         while iterations < limit && residual > GROUPS_SOLVED * touched && stale < STALE {
             iterations += 1;
             let right: Vec<f64> = items
@@ -592,26 +609,32 @@ impl<'a> Contest<'a> {
                 .as_ref()
                 .is_none_or(|best| best.0 > 0.25 * residual || best.0.is_nan())
             {
-                let mut next: Vec<f64> = (0..theta.len())
-                    .map(|item| theta[item] + items.local(item, &emitted))
-                    .collect();
-                self.bounded(&mut next);
-                let after = self.emission(items, &next, rule, true);
-                let other = self.residual(items, &next, &after);
-                if best
-                    .as_ref()
-                    .is_none_or(|best| other < best.0 || best.0.is_nan())
-                {
-                    best = Some((other, next, after));
+                for share in LOCAL_SHARES {
+                    let mut next: Vec<f64> = (0..theta.len())
+                        .map(|item| theta[item] + share * items.local(item, &emitted))
+                        .collect();
+                    self.bounded(&mut next);
+                    let after = self.emission(items, &next, rule, true);
+                    let other = self.residual(items, &next, &after);
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| other < best.0 || best.0.is_nan())
+                    {
+                        best = Some((other, next, after));
+                    }
+                    if best.as_ref().is_some_and(|best| best.0 < 0.9 * residual) {
+                        break;
+                    }
                 }
             }
             if let Some((now, next, after)) = best {
                 // Coarse nodes may leave a little that no weights can meet.
-                stale = if now > 0.7 * residual && residual < GROUPS_STALE * touched {
+                stale = if now > 0.7 * least && residual < GROUPS_STALE * touched {
                     stale + 1
                 } else {
                     0
                 };
+                least = least.min(now);
                 (residual, theta, emitted) = (now, next, after);
             }
         }
@@ -702,7 +725,7 @@ impl<'a> Contest<'a> {
         let mut best = (residual, theta.clone(), emitted.value.clone());
         let mut stale = 0;
         let mut rate = 0.0;
-        while residual > tolerance && iterations < 2 * limit && stale < STALE {
+        while residual > tolerance && iterations < 2 * limit && stale < STALE * CUT_STALE {
             iterations += 1;
             let lacking: Vec<f64> = items
                 .wanted
@@ -781,22 +804,31 @@ impl<'a> Contest<'a> {
             let mut after = self.emission(items, &next, Rule::Fine, false);
             let mut now = self.residual(items, &next, &after);
             if now.is_nan() || now > 0.5 * residual {
-                let mut other: Vec<f64> = (0..theta.len())
-                    .map(|item| theta[item] + items.local(item, &emitted))
-                    .collect();
-                self.bounded(&mut other);
-                let plain = self.emission(items, &other, Rule::Fine, false);
-                let reached = self.residual(items, &other, &plain);
-                if reached < now || now.is_nan() {
-                    (now, next, after) = (reached, other, plain);
+                for share in LOCAL_SHARES {
+                    let mut other: Vec<f64> = (0..theta.len())
+                        .map(|item| theta[item] + share * items.local(item, &emitted))
+                        .collect();
+                    self.bounded(&mut other);
+                    let plain = self.emission(items, &other, Rule::Fine, false);
+                    let reached = self.residual(items, &other, &plain);
+                    if reached < now || now.is_nan() {
+                        (now, next, after) = (reached, other, plain);
+                    }
+                    if now < 0.9 * residual {
+                        break;
+                    }
                 }
             }
+            let longest = next.iter().zip(&theta).map(|(next, theta)| next - theta);
+            let cut =
+                longest.fold(0.0, |most: f64, step| most.max(step.abs())) > 0.99 * LONGEST_STEP;
             rate = now / residual;
             (residual, theta, emitted) = (now, next, after);
             if residual < 0.7 * best.0 {
                 stale = 0;
             } else {
-                stale += 1;
+                // Weights that are still on their way may come to help.
+                stale += if cut { 1 } else { CUT_STALE };
             }
             if residual < best.0 {
                 best = (residual, theta.clone(), emitted.value.clone());
