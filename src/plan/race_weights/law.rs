@@ -1,11 +1,11 @@
 //! The plan's output law, by a second path.
 //!
 //! Weights, places and thinning are read off the plan; nothing is shared with the
-//! solve. Both integrals are done by Gauss-Legendre panels with the library's
-//! exponential, and light tokens are told from heavy ones by another rule.
+//! solve. Both integrals are done by Gauss-Legendre panels, with exponentials one by
+//! one, and light tokens are told from heavy ones by another rule.
 
 use super::{Place, PlanLaw, SequentialPlan};
-use crate::distribution::{Draft, Target, TwoFloat};
+use crate::distribution::{Draft, Target, TwoFloat, exp_nonpositive};
 
 /// Points a panel, and how much longer each panel's right end is than its left.
 const POINTS: usize = 16;
@@ -132,20 +132,43 @@ impl Half<'_> {
                 .collect();
             (c, d)
         };
-        // sums[m][k]: sum of (q/unit)^k u^m.
-        let ring = |sums: &[Vec<f64>], time: f64| -> Pair {
-            let (mut rung, mut now) = (vec![0.0; n + 1], vec![0.0; n]);
+        // Of a light token's logarithm at a time, by m and k: coefficients of z^m and of
+        // epsilon z^{m-1}, times m.
+        let expand = |time: f64| -> Vec<Vec<(f64, f64)>> {
             let x = time * unit;
+            (0..=n)
+                .map(|m| {
+                    let sign = if m % 2 == 1 { 1.0 } else { -1.0 };
+                    (0..=most)
+                        .map(|k| {
+                            if m == 0 || k < m {
+                                return (0.0, 0.0);
+                            }
+                            let power = x.powi(k as i32 - 1);
+                            (
+                                sign * table[m][k] * power * x,
+                                sign * m as f64 * table[m - 1][k - 1] * power * unit,
+                            )
+                        })
+                        .collect()
+                })
+                .collect()
+        };
+        // sums[m][k]: sum of (q/unit)^k u^m.
+        let ring = |sums: &[Vec<f64>], expansion: &[Vec<(f64, f64)>]| -> Pair {
+            let (mut rung, mut now) = (vec![0.0; n + 1], vec![0.0; n]);
             for m in 1..=n {
-                let sign = if m % 2 == 1 { 1.0 } else { -1.0 };
-                for k in m..=most {
-                    rung[m] += sign / m as f64 * table[m][k] * x.powi(k as i32) * sums[m][k];
-                    now[m - 1] +=
-                        sign * table[m - 1][k - 1] * x.powi(k as i32 - 1) * unit * sums[m][k];
+                let (mut plain, mut dual) = (0.0, 0.0);
+                for ((a, b), sum) in expansion[m].iter().zip(&sums[m]).skip(m) {
+                    plain += a * sum;
+                    dual += b * sum;
                 }
+                rung[m] = plain / m as f64;
+                now[m - 1] = dual / m as f64;
             }
             exponential(&rung, &now)
         };
+        let expansions: Vec<_> = times.iter().map(|&(time, _)| expand(time)).collect();
         let mut still = vec![vec![0.0; most + 1]; n + 1];
         let mut light_mass = TwoFloat::from(self.absent);
         let mut heavy_present = Vec::new();
@@ -170,8 +193,9 @@ impl Half<'_> {
         }
         let base: Vec<Pair> = times
             .iter()
-            .map(|&(time, _)| {
-                let mut pair = ring(&still, time);
+            .zip(&expansions)
+            .map(|(&(time, _), expansion)| {
+                let mut pair = ring(&still, expansion);
                 let quiet = (-light_mass.value() * time).exp();
                 for value in pair.0.iter_mut().chain(&mut pair.1) {
                     *value *= quiet;
@@ -201,8 +225,12 @@ impl Half<'_> {
                     .collect()
             })
             .collect();
+        let mut decays = vec![0.0; light.len()];
+        let mut before: Vec<Pair> = vec![(vec![0.0; n], vec![0.0; n]); heavy.len()];
         for &(s, ds) in &nodes {
-            let decays: Vec<f64> = light.iter().map(|(_, (_, w))| (-s * w).exp()).collect();
+            for (decay, (_, (_, w))) in decays.iter_mut().zip(&light) {
+                *decay = exp_nonpositive(-s * w);
+            }
             let mut sums = vec![vec![0.0; most + 1]; n + 1];
             for (scaled, decays) in scaled.chunks(CHUNK).zip(decays.chunks(CHUNK)) {
                 let mut own_sums = vec![vec![0.0; most + 1]; n + 1];
@@ -225,11 +253,13 @@ impl Half<'_> {
             let heavy_decays: Vec<f64> = heavy.iter().map(|(_, (_, w))| (-s * w).exp()).collect();
             let share = ds * (-s * self.reject).exp();
             let mut back = vec![vec![0.0; most + 1]; n + 1];
-            for (((time, dt), base), factors) in times.iter().zip(&base).zip(&factors) {
-                let mut all = convolve(base, &ring(&sums, *time));
-                let mut before = Vec::with_capacity(heavy.len());
-                for (&(wait, rung, now), &u) in factors.iter().zip(&heavy_decays) {
-                    before.push(all.clone());
+            let nodes_of = times.iter().zip(&base).zip(&factors).zip(&expansions);
+            for ((((_, dt), base), factors), expansion) in nodes_of {
+                let mut all = convolve(base, &ring(&sums, expansion));
+                let tokens = factors.iter().zip(&heavy_decays).zip(&mut before);
+                for ((&(wait, rung, now), &u), before) in tokens {
+                    before.0.copy_from_slice(&all.0);
+                    before.1.copy_from_slice(&all.1);
                     absorb(&mut all, wait, u * rung, u * now);
                 }
                 let mut after: Pair = (vec![0.0; n], vec![0.0; n]);
@@ -246,19 +276,16 @@ impl Half<'_> {
                     emitted[index] += share * dt * w * u * (rung * dual + now * plain);
                     absorb(&mut after, wait, u * rung, u * now);
                 }
-                let x = time * unit;
                 for m in 1..=n {
-                    let sign = if m % 2 == 1 { share * dt } else { -share * dt };
-                    let plain = all.0[n - m];
-                    let dual = if m < n { all.1[n - 1 - m] } else { 0.0 };
-                    for k in m..=most {
-                        back[m][k] += sign
-                            * (table[m][k] * x.powi(k as i32) * dual
-                                + m as f64
-                                    * table[m - 1][k - 1]
-                                    * x.powi(k as i32 - 1)
-                                    * unit
-                                    * plain);
+                    let plain = share * dt * all.0[n - m];
+                    let dual = if m < n {
+                        share * dt * all.1[n - 1 - m]
+                    } else {
+                        0.0
+                    };
+                    let row = back[m].iter_mut().zip(&expansion[m]).skip(m);
+                    for (slot, (a, b)) in row {
+                        *slot += a * dual + b * plain;
                     }
                 }
             }
