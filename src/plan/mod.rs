@@ -16,6 +16,7 @@
 
 mod race_weights;
 mod slot_weights;
+mod thinning;
 
 pub use race_weights::{
     MOST_SEQUENTIAL_DRAFTS, SequentialPlan, SequentialPlanError, SequentialSettings,

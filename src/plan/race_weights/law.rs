@@ -366,32 +366,11 @@ impl SequentialPlan {
                     absent: absent.value(),
                 };
                 for (token, mass) in tokens.into_iter().zip(half.emission(&times, last)) {
-                    emitted[token] = mass * self.keep[token];
+                    emitted[token] = mass * self.thinning.keep(token);
                 }
             }
         }
-        let mut accepted = TwoFloat::ZERO;
-        for &mass in &emitted {
-            accepted += mass;
-        }
-        let acceptance_rate = accepted.value();
-        let rejected = (TwoFloat::ONE - accepted).value();
-        let mut error = TwoFloat::ZERO;
-        let output: Vec<f64> = emitted
-            .iter()
-            .zip(self.residual.iter())
-            .zip(target.probabilities())
-            .map(|((mass, share), p)| {
-                let out = mass + rejected * share;
-                error += (out - p).abs();
-                out
-            })
-            .collect();
-        PlanLaw {
-            output,
-            acceptance_rate,
-            l1_error: error.value(),
-        }
+        self.thinning.law(&emitted, target.probabilities())
     }
 }
 

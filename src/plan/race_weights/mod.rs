@@ -23,12 +23,13 @@ mod side;
 use super::slot_weights::{
     Emission, PlanLaw, PlanMeasurement, SlotWeightStatus, VocabularyMismatch,
 };
+use super::thinning::Thinning;
 use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, TwoFloat, compensated_sum};
 use crate::enclosure::Enclosure;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
 use clock::Clock;
 use contest::Contest;
-use rand::{Rng, RngCore};
+use rand::RngCore;
 
 /// Most drafts that [`SequentialPlan`] handles.
 pub const MOST_SEQUENTIAL_DRAFTS: usize = ring::MOST;
@@ -145,9 +146,7 @@ pub struct SequentialPlan {
     considered: usize,
     weight: Vec<f64>,
     place: Vec<Place>,
-    keep: Vec<f64>,
-    residual: std::sync::Arc<[f64]>,
-    cumulative: Vec<f64>,
+    thinning: Thinning,
     optimum: Enclosure,
     acceptance: Enclosure,
     shortfall: f64,
@@ -207,9 +206,7 @@ impl SequentialPlan {
             considered,
             weight: vec![0.0; vocab],
             place: vec![Place::Out; vocab],
-            keep: vec![1.0; vocab],
-            residual: Vec::new().into(),
-            cumulative: Vec::new(),
+            thinning: Thinning::new(&[], &[]).0,
             optimum: Enclosure::rate(1.0, 0.0, 1.0),
             acceptance: Enclosure::rate(0.0, 0.0, 0.0),
             shortfall: 0.0,
@@ -263,7 +260,7 @@ impl SequentialPlan {
 
     /// Law of the output after a rejection, V entries.
     pub fn residual(&self) -> &std::sync::Arc<[f64]> {
-        &self.residual
+        &self.thinning.residual
     }
 
     pub(crate) fn depends_on_set_only(&self) -> bool {
@@ -302,7 +299,8 @@ impl SequentialPlan {
         if let Some((place, total)) = self.totals(tuple) {
             for (share, &token) in accepted.iter_mut().zip(tuple).take(self.considered) {
                 if self.place_of(token) == place {
-                    *share = self.keep[token as usize] * (self.weight[token as usize] / total);
+                    *share =
+                        self.thinning.keep(token as usize) * (self.weight[token as usize] / total);
                 }
             }
         }
@@ -311,32 +309,12 @@ impl SequentialPlan {
 
     /// Runs the plan once: O(n), plus O(log V) after a rejection.
     pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Emission {
-        if let Some((place, total)) = self.totals(tuple) {
-            let mut left = rng.random::<f64>() * total;
-            for (slot, &token) in tuple.iter().enumerate().take(self.considered) {
-                if self.place_of(token) != place {
-                    continue;
-                }
-                let weight = self.weight[token as usize];
-                if left < weight {
-                    if rng.random::<f64>() < self.keep[token as usize] {
-                        return Emission {
-                            token,
-                            accepted: Some(slot),
-                        };
-                    }
-                    break;
-                }
-                left -= weight;
-            }
-        }
-        let rest = self.cumulative.last().copied().unwrap_or(0.0);
-        let point = rng.random::<f64>() * rest;
-        let index = self.cumulative.partition_point(|&sum| sum <= point);
-        Emission {
-            token: crate::scheme::token_id(index.min(self.vocab() - 1)),
-            accepted: None,
-        }
+        let Some((place, total)) = self.totals(tuple) else {
+            return self.thinning.reject(rng);
+        };
+        let competing = (0..).zip(tuple.iter().copied()).take(self.considered);
+        let competing = competing.filter(|&(_, token)| self.place_of(token) == place);
+        self.thinning.emit(competing, &self.weight, total, rng)
     }
 }
 
@@ -477,37 +455,7 @@ impl Draftwise {
             error,
             upper: (upper, upper_error),
         } = self;
-        let mut accepted = TwoFloat::ZERO;
-        let mut residual = vec![0.0; target.len()];
-        let mut cumulative = Vec::with_capacity(target.len());
-        let mut rest = TwoFloat::ZERO;
-        for (token, (&p, &a)) in target.iter().zip(&emitted).enumerate() {
-            let kept = if a > p {
-                plan.keep[token] = p / a;
-                p
-            } else {
-                a.max(0.0)
-            };
-            accepted += kept;
-            residual[token] = (p - kept).max(0.0);
-            rest += residual[token];
-            cumulative.push(rest.value());
-        }
-        let total = rest.value();
-        if total > 0.0 {
-            for share in &mut residual {
-                *share /= total;
-            }
-        } else {
-            // Nothing is ever rejected; any law will do.
-            residual.copy_from_slice(target);
-            let mut sum = TwoFloat::ZERO;
-            for (sum_to, &p) in cumulative.iter_mut().zip(target) {
-                sum += p;
-                *sum_to = sum.value();
-            }
-        }
-        let value = accepted.value();
+        let (thinning, value) = Thinning::new(target, &emitted);
         plan.acceptance = Enclosure::rate(value, value - error, value + error);
         plan.optimum = Enclosure::rate(
             upper.max(plan.acceptance.lower),
@@ -520,8 +468,7 @@ impl Draftwise {
         } else {
             SlotWeightStatus::Short
         };
-        plan.residual = residual.into();
-        plan.cumulative = cumulative;
+        plan.thinning = thinning;
         plan
     }
 }

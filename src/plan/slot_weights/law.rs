@@ -208,32 +208,11 @@ impl SlotWeightPlan {
             for (slot, integral) in members.integrals().into_iter().enumerate() {
                 let token = members.tokens[slot];
                 let share = alone + members.weights[slot] * integral;
-                emitted[token] = n * q[token] * share * self.keep[token];
+                emitted[token] = n * q[token] * share * self.thinning.keep(token);
                 base += q[token];
             }
         }
-        let mut accepted = TwoFloat::ZERO;
-        for &mass in &emitted {
-            accepted += mass;
-        }
-        let acceptance_rate = accepted.value();
-        let rejected = (TwoFloat::ONE - accepted).value();
-        let mut error = TwoFloat::ZERO;
-        let output: Vec<f64> = emitted
-            .iter()
-            .zip(self.residual.iter())
-            .zip(target.probabilities())
-            .map(|((mass, share), p)| {
-                let out = mass + rejected * share;
-                error += (out - p).abs();
-                out
-            })
-            .collect();
-        PlanLaw {
-            output,
-            acceptance_rate,
-            l1_error: error.value(),
-        }
+        self.thinning.law(&emitted, target.probabilities())
     }
 }
 

@@ -23,13 +23,14 @@ pub(super) mod nodes;
 pub use law::PlanLaw;
 pub(super) use law::gauss_legendre;
 
-use crate::distribution::{Draft, Target, TwoFloat};
+use super::thinning::Thinning;
+use crate::distribution::{Draft, Target};
 use crate::enclosure::Enclosure;
 use chain::{Chain, Span};
 use groups::Groups;
 use level::{Field, Level};
 use nodes::QUADRATURE_ERROR;
-use rand::{Rng, RngCore};
+use rand::RngCore;
 
 /// What [`SlotWeightPlan::solve`] aims for, and what it may spend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -199,11 +200,9 @@ pub struct SlotWeightPlan {
     drafts: usize,
     weight: Vec<f64>,
     level: Vec<u32>,
-    keep: Vec<f64>,
     /// Whether level 0 has a slot that rejects.
     rejecting: bool,
-    residual: std::sync::Arc<[f64]>,
-    cumulative: Vec<f64>,
+    thinning: Thinning,
     optimum: Enclosure,
     acceptance: Enclosure,
     shortfall: f64,
@@ -245,13 +244,11 @@ impl SlotWeightPlan {
             drafts,
             weight: vec![0.0; p.len()],
             level: vec![NO_LEVEL; p.len()],
-            keep: vec![1.0; p.len()],
             rejecting: chain
                 .spans
                 .first()
                 .is_some_and(|span| span.rejected.is_some()),
-            residual: Vec::new().into(),
-            cumulative: Vec::new(),
+            thinning: Thinning::new(&[], &[]).0,
             optimum: chain.optimum.clone(),
             acceptance: Enclosure::rate(0.0, 0.0, 0.0),
             shortfall: 0.0,
@@ -278,37 +275,7 @@ impl SlotWeightPlan {
 
     /// Thins what is emitted too often, and leaves the rest to the residual.
     fn finish(&mut self, target: &[f64], emitted: &[f64], settings: &SlotWeightSettings) {
-        let mut accepted = TwoFloat::ZERO;
-        let mut residual = vec![0.0; target.len()];
-        let mut cumulative = Vec::with_capacity(target.len());
-        let mut rest = TwoFloat::ZERO;
-        for (token, (&p, &a)) in target.iter().zip(emitted).enumerate() {
-            let kept = if a > p {
-                self.keep[token] = p / a;
-                p
-            } else {
-                a
-            };
-            accepted += kept;
-            residual[token] = (p - kept).max(0.0);
-            rest += residual[token];
-            cumulative.push(rest.value());
-        }
-        let total = rest.value();
-        if total > 0.0 {
-            for share in &mut residual {
-                *share /= total;
-            }
-        } else {
-            // Nothing is ever rejected; any law will do.
-            residual.copy_from_slice(target);
-            let mut sum = TwoFloat::ZERO;
-            for (sum_to, &p) in cumulative.iter_mut().zip(target) {
-                sum += p;
-                *sum_to = sum.value();
-            }
-        }
-        let value = accepted.value();
+        let (thinning, value) = Thinning::new(target, emitted);
         let error = value * (QUADRATURE_ERROR + 256.0 * f64::EPSILON) + 4.0 * f64::EPSILON;
         self.acceptance = Enclosure::rate(value, value - error, value + error);
         self.shortfall = (self.optimum.upper - self.acceptance.lower).max(0.0);
@@ -317,8 +284,7 @@ impl SlotWeightPlan {
         } else {
             SlotWeightStatus::Short
         };
-        self.residual = residual.into();
-        self.cumulative = cumulative;
+        self.thinning = thinning;
     }
 
     /// n.
@@ -368,7 +334,7 @@ impl SlotWeightPlan {
 
     /// Law of the output after a rejection, V entries.
     pub fn residual(&self) -> &std::sync::Arc<[f64]> {
-        &self.residual
+        &self.thinning.residual
     }
 
     fn level_of(&self, token: u32) -> Option<u32> {
@@ -402,7 +368,8 @@ impl SlotWeightPlan {
         if let Some((level, total)) = self.totals(tuple) {
             for (share, &token) in accepted.iter_mut().zip(tuple) {
                 if self.level_of(token) == Some(level) {
-                    *share = self.keep[token as usize] * (self.weight[token as usize] / total);
+                    *share =
+                        self.thinning.keep(token as usize) * (self.weight[token as usize] / total);
                 }
             }
         }
@@ -411,32 +378,12 @@ impl SlotWeightPlan {
 
     /// Runs the plan once: O(n), plus O(log V) after a rejection.
     pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Emission {
-        if let Some((level, total)) = self.totals(tuple) {
-            let mut left = rng.random::<f64>() * total;
-            for (slot, &token) in tuple.iter().enumerate() {
-                if self.level_of(token) != Some(level) {
-                    continue;
-                }
-                let weight = self.weight[token as usize];
-                if left < weight {
-                    if rng.random::<f64>() < self.keep[token as usize] {
-                        return Emission {
-                            token,
-                            accepted: Some(slot),
-                        };
-                    }
-                    break;
-                }
-                left -= weight;
-            }
-        }
-        let rest = self.cumulative.last().copied().unwrap_or(0.0);
-        let point = rng.random::<f64>() * rest;
-        let index = self.cumulative.partition_point(|&sum| sum <= point);
-        Emission {
-            token: crate::scheme::token_id(index.min(self.vocab() - 1)),
-            accepted: None,
-        }
+        let Some((level, total)) = self.totals(tuple) else {
+            return self.thinning.reject(rng);
+        };
+        let competing = (0..).zip(tuple.iter().copied());
+        let competing = competing.filter(|&(_, token)| self.level_of(token) == Some(level));
+        self.thinning.emit(competing, &self.weight, total, rng)
     }
 }
 
