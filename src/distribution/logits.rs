@@ -2,6 +2,7 @@
 
 use super::exponential::exp_nonpositive;
 use super::{DistributionError, TwoFloat};
+use multiversion::multiversion;
 
 /// Tokens whose weights are summed in plain `f64` before they join the
 /// compensated sum.
@@ -124,20 +125,7 @@ impl Softmax {
             return Ok(());
         }
         let largest = largest_logit(row)?;
-        let mut total = TwoFloat::ZERO;
-        for block in row.chunks_mut(BLOCK) {
-            if self.temperature == 1.0 {
-                block.iter_mut().for_each(|entry| *entry -= largest);
-            } else {
-                let temperature = self.temperature;
-                block
-                    .iter_mut()
-                    .for_each(|entry| *entry = (*entry - largest) / temperature);
-            }
-            total += exponentials(block);
-        }
-        let scale = 1.0 / total.value();
-        row.iter_mut().for_each(|entry| *entry *= scale);
+        softmax(row, largest, self.temperature);
         Ok(())
     }
 
@@ -184,7 +172,26 @@ impl Softmax {
     }
 }
 
+/// Logits to probabilities, given the largest logit.
+#[multiversion(targets = "simd")]
+fn softmax(row: &mut [f64], largest: f64, temperature: f64) {
+    let mut total = TwoFloat::ZERO;
+    for block in row.chunks_mut(BLOCK) {
+        if temperature == 1.0 {
+            block.iter_mut().for_each(|entry| *entry -= largest);
+        } else {
+            block
+                .iter_mut()
+                .for_each(|entry| *entry = (*entry - largest) / temperature);
+        }
+        total += exponentials(block);
+    }
+    let scale = 1.0 / total.value();
+    row.iter_mut().for_each(|entry| *entry *= scale);
+}
+
 /// The largest logit; an error if there is none, or one that is NaN or +inf.
+#[multiversion(targets = "simd")]
 fn largest_logit(logits: &[f64]) -> Result<f64, DistributionError> {
     const LANES: usize = 8;
     let mut largest = [f64::NEG_INFINITY; LANES];
@@ -220,6 +227,7 @@ fn largest_logit(logits: &[f64]) -> Result<f64, DistributionError> {
 }
 
 /// Replaces non-positive exponents by their exponentials and returns the sum.
+#[inline(always)]
 fn exponentials(block: &mut [f64]) -> f64 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];

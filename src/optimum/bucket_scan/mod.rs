@@ -72,6 +72,7 @@ mod symmetric;
 
 use super::Enclosure;
 use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE};
+use multiversion::multiversion;
 use race::{Race, Rule};
 use symmetric::Symmetric;
 
@@ -433,30 +434,15 @@ impl BucketScan {
         self.buckets.resize(rows.target.len(), 0);
         self.masses.fill(Masses::default());
         self.counts.fill(0);
-        self.support = 0;
         let (Ok(masses), Ok(counts)) = (
             <&mut [Masses; BUCKETS]>::try_from(self.masses.as_mut_slice()),
             <&mut [u32; BUCKETS]>::try_from(self.counts.as_mut_slice()),
         ) else {
             return false;
         };
-        let mut legal = true;
-        let blocks = rows
-            .target
-            .chunks(BLOCK)
-            .zip(rows.draft.chunks(BLOCK))
-            .zip(self.buckets.chunks_mut(BLOCK));
-        for ((target, draft), buckets) in blocks {
-            let (blocks_legal, support) = classify(target, draft, buckets);
-            legal &= blocks_legal;
-            self.support += support;
-            for ((&p, &q), &bucket) in target.iter().zip(draft).zip(buckets.iter()) {
-                // The mask changes nothing and spares a bounds check.
-                let bucket = usize::from(bucket) % BUCKETS;
-                masses[bucket].add(p, q);
-                counts[bucket] += 1;
-            }
-        }
+        let (legal, support) =
+            fill_buckets(rows.target, rows.draft, &mut self.buckets, masses, counts);
+        self.support = support;
         legal
     }
 
@@ -563,6 +549,35 @@ fn lower_edge(bucket: usize) -> f64 {
     } else {
         f64::from_bits((TOP_KEY - bucket as u64) << SHIFT)
     }
+}
+
+/// Puts tokens into buckets and adds them up there; whether all entries lie in [0, 2],
+/// and how many draft entries are above 0.
+#[multiversion(targets = "simd")]
+fn fill_buckets(
+    target: &[f64],
+    draft: &[f64],
+    buckets: &mut [u16],
+    masses: &mut [Masses; BUCKETS],
+    counts: &mut [u32; BUCKETS],
+) -> (bool, usize) {
+    let (mut legal, mut support) = (true, 0);
+    let blocks = target
+        .chunks(BLOCK)
+        .zip(draft.chunks(BLOCK))
+        .zip(buckets.chunks_mut(BLOCK));
+    for ((target, draft), buckets) in blocks {
+        let (block_legal, block_support) = classify(target, draft, buckets);
+        legal &= block_legal;
+        support += block_support;
+        for ((&p, &q), &bucket) in target.iter().zip(draft).zip(buckets.iter()) {
+            // The mask changes nothing and spares a bounds check.
+            let bucket = usize::from(bucket) % BUCKETS;
+            masses[bucket].add(p, q);
+            counts[bucket] += 1;
+        }
+    }
+    (legal, support)
 }
 
 /// The buckets of a block of tokens; whether all entries lie in [0, 2]; how many
