@@ -6,6 +6,7 @@
 
 use super::{NO_LEVEL, SlotWeightPlan};
 use crate::distribution::{Draft, Target, TwoFloat, exp_nonpositive};
+use multiversion::multiversion;
 
 /// Step in log s: 3.3 nodes an octave, against the solve's 3.
 const STEP: f64 = 0.21;
@@ -36,19 +37,28 @@ pub struct PlanLaw {
     pub l1_error: f64,
 }
 
-/// Sum of products, four running sums at a time.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a, b) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest: f64 = (a.remainder().iter().zip(b.remainder()))
-        .map(|(a, b)| a * b)
-        .sum();
-    let mut lanes = [0.0; 4];
-    for (a, b) in a.zip(b) {
-        for lane in 0..4 {
-            lanes[lane] += a[lane] * b[lane];
+/// Running sums side by side.
+const LANES: usize = 16;
+
+/// Fills in e^{-s w}, and returns the sum of mass times it.
+#[multiversion(targets = "simd")]
+fn transform(s: f64, weights: &[f64], masses: &[f64], decays: &mut [f64]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let rows = weights.chunks(LANES).zip(masses.chunks(LANES));
+    for ((weights, masses), decays) in rows.zip(decays.chunks_mut(LANES)) {
+        for (((sum, w), mass), decay) in lanes.iter_mut().zip(weights).zip(masses).zip(decays) {
+            *decay = exp_nonpositive(-s * w);
+            *sum += mass * *decay;
         }
     }
-    lanes.iter().sum::<f64>() + rest
+    lanes.iter().sum()
+}
+
+#[multiversion(targets = "simd")]
+fn add_scaled(share: f64, decays: &[f64], sums: &mut [f64]) {
+    for (sum, decay) in sums.iter_mut().zip(decays) {
+        *sum += share * decay;
+    }
 }
 
 /// The tokens of one level by rising weight.
@@ -111,15 +121,16 @@ impl Members {
             while end < count && s * self.weights[end] < HEAVY {
                 end += 1;
             }
-            for (decay, w) in decays[light..end].iter_mut().zip(&self.weights[light..end]) {
-                *decay = exp_nonpositive(-s * w);
-            }
-            let far = dot(&self.masses[light..end], &decays[light..end]);
+            let heavy = light..end;
+            let far = transform(
+                s,
+                &self.weights[heavy.clone()],
+                &self.masses[heavy.clone()],
+                &mut decays[heavy.clone()],
+            );
             let phi = far + taylor(&moments, 1.0);
             let share = STEP * s * self.field(s, phi);
-            for (integral, decay) in integrals[light..end].iter_mut().zip(&decays[light..end]) {
-                *integral += share * decay;
-            }
+            add_scaled(share, &decays[heavy.clone()], &mut integrals[heavy]);
             shares.push(share);
         }
         // Nodes at which a member is light: sums of share times (s/s_k)^j, from the left

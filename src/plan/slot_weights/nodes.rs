@@ -22,6 +22,8 @@
 //! and no exponential at all. Doubled is `E = 1 - e^{-sw}`, by E (2 - E), which
 //! keeps its relative accuracy: every doubling adds at most two roundings.
 
+use multiversion::multiversion;
+
 /// Nodes an octave of s.
 pub(in crate::plan) const PER_OCTAVE: usize = 3;
 
@@ -54,8 +56,9 @@ pub(in crate::plan) fn decay(state: f64) -> f64 {
     if rest > 0.0 { rest } else { 0.0 }
 }
 
-/// Tokens that are handled together.
+/// Tokens that are handled together, and running sums of theirs.
 pub(in crate::plan) const BLOCK: usize = 32;
+const LANES: usize = 8;
 
 /// A geometric grid in s with the weights of the rule, ds included.
 #[derive(Clone, Debug)]
@@ -139,46 +142,21 @@ impl Nodes {
         self.s.len()
     }
 
-    /// 1 - e^{-sw} at the first nodes, where sw is at most about 0.03.
-    pub(in crate::plan) fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
-        let mut seeds = [[0.0; BLOCK]; PER_OCTAVE];
-        for (phase, row) in seeds.iter_mut().enumerate() {
-            let s = self.s[phase];
-            for (seed, &weight) in row.iter_mut().zip(weights) {
-                let x = s * weight;
-                let high = 1.0 / 120.0 - x * (1.0 / 720.0 - x * (1.0 / 5040.0 - x / 40320.0));
-                *seed = x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x * (1.0 / 24.0 - x * high))));
-            }
-        }
-        seeds
+    /// The nodes of the first octave.
+    fn first(&self) -> [f64; PER_OCTAVE] {
+        std::array::from_fn(|phase| self.s[phase])
     }
 
-    fn blocks<'a>(values: &'a [f64]) -> impl Iterator<Item = [f64; BLOCK]> + 'a {
-        values.chunks(BLOCK).map(|chunk| {
-            let mut block = [0.0; BLOCK];
-            block[..chunk.len()].copy_from_slice(chunk);
-            block
-        })
+    /// 1 - e^{-sw} at the first nodes, where sw is at most about 0.03.
+    #[inline(always)]
+    pub(in crate::plan) fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
+        seeds(self.first(), weights)
     }
 
     /// `sum over j of mass_j e^{-s w_j}` at every node.
     pub(in crate::plan) fn transform(&self, mass: &[f64], weights: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; self.len()];
-        for (mass, weights) in Self::blocks(mass).zip(Self::blocks(weights)) {
-            let mut states = self.seeds(&weights);
-            for octave in sums.chunks_exact_mut(PER_OCTAVE) {
-                for (sum, state) in octave.iter_mut().zip(&mut states) {
-                    let mut lanes = [0.0; 4];
-                    for (state, mass) in state.chunks_exact_mut(4).zip(mass.chunks_exact(4)) {
-                        for lane in 0..4 {
-                            lanes[lane] += mass[lane] * decay(state[lane]);
-                            state[lane] *= 2.0 - state[lane];
-                        }
-                    }
-                    *sum += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-                }
-            }
-        }
+        transform(self.first(), mass, weights, &mut sums);
         sums
     }
 
@@ -194,32 +172,14 @@ impl Nodes {
             .zip(&self.s)
             .map(|(c, s)| c * s)
             .collect();
-        let mut values = Vec::with_capacity(weights.len() + BLOCK);
-        let mut derivatives = Vec::with_capacity(weights.len() + BLOCK);
-        for weights in Self::blocks(weights) {
-            let mut states = self.seeds(&weights);
-            let (mut value, mut slope) = ([0.0; BLOCK], [0.0; BLOCK]);
-            for (c, d) in coefficients
-                .chunks_exact(PER_OCTAVE)
-                .zip(slopes.chunks_exact(PER_OCTAVE))
-            {
-                for phase in 0..PER_OCTAVE {
-                    let (c, d, state) = (c[phase], d[phase], &mut states[phase]);
-                    for lane in 0..BLOCK {
-                        let rest = decay(state[lane]);
-                        value[lane] += c * rest;
-                        slope[lane] += d * rest;
-                        state[lane] *= 2.0 - state[lane];
-                    }
-                }
-            }
-            for lane in 0..BLOCK {
-                values.push(weights[lane] * value[lane]);
-                derivatives.push(weights[lane] * (value[lane] - weights[lane] * slope[lane]));
-            }
-        }
-        values.truncate(weights.len());
-        derivatives.truncate(weights.len());
+        let mut values = vec![0.0; weights.len()];
+        let mut derivatives = vec![0.0; weights.len()];
+        back(
+            self.first(),
+            weights,
+            [coefficients, &slopes],
+            [&mut values, &mut derivatives],
+        );
         (values, derivatives)
     }
 
@@ -231,6 +191,84 @@ impl Nodes {
             decays.extend(nodes.iter().map(|s| (-s * weight).exp()));
         }
         decays
+    }
+}
+
+#[inline(always)]
+fn seeds(first: [f64; PER_OCTAVE], weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
+    let mut seeds = [[0.0; BLOCK]; PER_OCTAVE];
+    for (row, s) in seeds.iter_mut().zip(first) {
+        for (seed, &weight) in row.iter_mut().zip(weights) {
+            let x = s * weight;
+            let high = 1.0 / 120.0 - x * (1.0 / 720.0 - x * (1.0 / 5040.0 - x / 40320.0));
+            *seed = x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x * (1.0 / 24.0 - x * high))));
+        }
+    }
+    seeds
+}
+
+#[inline(always)]
+fn block(chunk: &[f64]) -> [f64; BLOCK] {
+    let mut block = [0.0; BLOCK];
+    block[..chunk.len()].copy_from_slice(chunk);
+    block
+}
+
+#[multiversion(targets = "simd")]
+fn transform(first: [f64; PER_OCTAVE], mass: &[f64], weights: &[f64], sums: &mut [f64]) {
+    for (mass, weights) in mass.chunks(BLOCK).zip(weights.chunks(BLOCK)) {
+        let mass = block(mass);
+        let mut states = seeds(first, &block(weights));
+        for octave in sums.chunks_exact_mut(PER_OCTAVE) {
+            for (sum, state) in octave.iter_mut().zip(&mut states) {
+                let mut lanes = [0.0; LANES];
+                for (state, mass) in state
+                    .chunks_exact_mut(LANES)
+                    .zip(mass.chunks_exact(LANES))
+                {
+                    for lane in 0..LANES {
+                        lanes[lane] += mass[lane] * decay(state[lane]);
+                        state[lane] *= 2.0 - state[lane];
+                    }
+                }
+                *sum += ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
+                    + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+            }
+        }
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn back(
+    first: [f64; PER_OCTAVE],
+    weights: &[f64],
+    [coefficients, slopes]: [&[f64]; 2],
+    [values, derivatives]: [&mut [f64]; 2],
+) {
+    let rows = values
+        .chunks_mut(BLOCK)
+        .zip(derivatives.chunks_mut(BLOCK));
+    for (weights, (values, derivatives)) in weights.chunks(BLOCK).zip(rows) {
+        let mut states = seeds(first, &block(weights));
+        let (mut value, mut slope) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for (c, d) in coefficients
+            .chunks_exact(PER_OCTAVE)
+            .zip(slopes.chunks_exact(PER_OCTAVE))
+        {
+            for phase in 0..PER_OCTAVE {
+                let (c, d, state) = (c[phase], d[phase], &mut states[phase]);
+                for lane in 0..BLOCK {
+                    let rest = decay(state[lane]);
+                    value[lane] += c * rest;
+                    slope[lane] += d * rest;
+                    state[lane] *= 2.0 - state[lane];
+                }
+            }
+        }
+        for (lane, &w) in weights.iter().enumerate() {
+            values[lane] = w * value[lane];
+            derivatives[lane] = w * (value[lane] - w * slope[lane]);
+        }
     }
 }
 
