@@ -4,6 +4,7 @@
 //!     cargo bench --bench gap                         a generated log of full f16 rows
 //!     cargo bench --bench gap -- LOG...               logs of one's own
 //!     cargo bench --bench gap -- --threads 1 LOG
+//!     cargo bench --bench gap -- --part plan          lines with this word alone
 //!
 //! Every line is one run over all positions on the same threads: positions a second,
 //! and the limit's time as a share of the run's. The limit comes first, so that peak
@@ -92,13 +93,14 @@ fn limit(logs: &[Log], temperature: f64) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut threads, mut paths) = (0, Vec::new());
+    let (mut threads, mut paths, mut part) = (0, Vec::new(), String::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             // Cargo adds it.
             "--bench" => {}
             "--threads" => threads = arguments.next().ok_or("--threads N")?.parse()?,
+            "--part" => part = arguments.next().ok_or("--part WORD")?,
             _ => paths.push(PathBuf::from(argument)),
         }
     }
@@ -176,6 +178,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("everything", &Settings::SCHEMES, &all),
     ];
     for (what, schemes, verifiers) in parts {
+        if !what.contains(&part) {
+            continue;
+        }
         let mut settings = Settings::new(&[1.0], &DRAFTS, 0)?;
         settings.schemes = schemes.to_vec();
         settings.verifiers = verifiers.to_vec();

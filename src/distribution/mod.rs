@@ -19,9 +19,10 @@ pub use rational::{
     MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,
     format_rational, parse_rational, ratio, round_down, round_nearest, round_up,
 };
-pub(crate) use sum::Wide;
+pub(crate) use sum::{LANES, SplitSum, Wide, for_lanes, split_sum};
 pub use sum::{TwoFloat, compensated_sum};
 
+use multiversion::multiversion;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
 use std::ops::Deref;
@@ -380,16 +381,26 @@ distribution_role! {
 
 /// The `count` tokens of largest mass above zero, falling, the first of equals first;
 /// fewer if there are fewer. O(V) unless the row rises.
+#[multiversion(targets = "simd")]
 pub(crate) fn heaviest(row: &[f64], count: usize) -> Vec<usize> {
     let mut best: Vec<usize> = Vec::with_capacity(count + 1);
+    if count == 0 {
+        return best;
+    }
     let mut least = 0.0;
-    for (token, &mass) in row.iter().enumerate() {
-        if mass > least && count > 0 {
-            let at = best.partition_point(|&other| row[other] >= mass);
-            best.insert(at, token);
-            best.truncate(count);
-            if best.len() == count {
-                least = best.last().map_or(0.0, |&last| row[last]);
+    for (start, chunk) in (0..).step_by(LANES).zip(row.chunks(LANES)) {
+        // Without a branch first: most chunks hold none.
+        if !chunk.iter().fold(false, |any, &mass| any | (mass > least)) {
+            continue;
+        }
+        for (token, &mass) in (start..).zip(chunk) {
+            if mass > least {
+                let at = best.partition_point(|&other| row[other] >= mass);
+                best.insert(at, token);
+                best.truncate(count);
+                if best.len() == count {
+                    least = best.last().map_or(0.0, |&last| row[last]);
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::metric::{Metric, Place};
 use super::{GapError, Settings};
-use crate::distribution::{Draft, Softmax, Target, compensated_sum, heaviest};
+use crate::distribution::{Draft, Softmax, Target, compensated_sum};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
@@ -87,6 +87,13 @@ fn rrs_wo_budget(drafts: usize, seed: u64) -> RrsWoSettings {
 /// Rounding of the integral that measures a plan's acceptance.
 const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 
+/// What plans are solved from: the rows, and the tokens of q > 0 by rising p/q.
+struct Rows {
+    p: Target,
+    q: Draft,
+    order: Vec<u32>,
+}
+
 /// Computes every metric of the position in `workspace.row`.
 pub(super) fn evaluate(
     log: &Log,
@@ -140,35 +147,14 @@ pub(super) fn evaluate(
         if sampled_at == Some(temperature) {
             *log_ratio = sampled_ratio(row, target, draft);
         }
-        let one = target.iter().zip(draft.iter()).map(|(&p, &q)| p.min(q));
-        let overlap = compensated_sum(one).min(1.0);
-        // Entries are good to a few ulps relative, and they sum to 1.
-        let margin = 8.0 * f64::EPSILON;
-        rates.insert(
-            Metric::Overlap { temperature },
-            Value::between(overlap, overlap - margin, overlap + margin),
-        );
-        let rows = if settings
-            .drafts
-            .iter()
-            .any(|&n| settings.rules(n).next().is_some())
-        {
-            Some((
-                Target::new(target).map_err(|error| refused(format!("target: {error}")))?,
-                Draft::new(draft).map_err(|error| refused(format!("draft: {error}")))?,
-            ))
-        } else {
-            None
-        };
-        let row_rates = rows
-            .as_ref()
-            .map(|(p, q)| RowRates::new(p, q).map(|rates| (p, q, rates)))
-            .transpose()
-            .map_err(|error| refused(error.to_string()))?;
         let most = settings.drafts.iter().copied().max().unwrap_or(1);
-        let mut at = scan
+        let at = scan
             .load(bucket_scan::Rows { target, draft }, most)
             .map_err(|error| refused(error.to_string()))?;
+        let mut row_rates = RowRates::new(at);
+        // One draft is accepted with the overlap, however it is verified.
+        rates.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
+        let mut rows = None;
         for &drafts in &settings.drafts {
             let place = Place {
                 temperature,
@@ -180,17 +166,22 @@ pub(super) fn evaluate(
                 };
                 let value = match scheme {
                     SchemeName::WithReplacement => scanned(
-                        at.with_replacement(drafts)
+                        row_rates
+                            .position()
+                            .with_replacement(drafts)
                             .map_err(|error| refused(error.to_string()))?
                             .rate,
                     ),
                     SchemeName::DistinctConditioned => scanned(
-                        at.distinct_conditioned(drafts)
+                        row_rates
+                            .position()
+                            .distinct_conditioned(drafts)
                             .map_err(|error| refused(error.to_string()))?
                             .rate,
                     ),
                     SchemeName::WithoutReplacement => {
-                        let rate = at
+                        let rate = row_rates
+                            .position()
                             .without_replacement(drafts)
                             .map_err(|error| refused(error.to_string()))?
                             .rate;
@@ -198,17 +189,28 @@ pub(super) fn evaluate(
                         // known; the proven lower bound is far below.
                         Value::between(rate.value, rate.value, rate.upper)
                     }
-                    _ => fixed_tokens_optimum(target, draft, drafts - 1),
+                    _ => row_rates.optimum_with_fixed(drafts - 1).into(),
                 };
                 rates.insert(Metric::Optimum { place, scheme }, value);
             }
-            let Some((p, q, row_rates)) = &row_rates else {
-                continue;
-            };
             for (scheme, name) in settings.rules(drafts) {
                 if name == VerifierName::Optimal {
+                    let Rows { p, q, order } = match &mut rows {
+                        Some(rows) => rows,
+                        none => {
+                            let p = Target::new(target)
+                                .map_err(|error| refused(format!("target: {error}")))?;
+                            let q = Draft::new(draft)
+                                .map_err(|error| refused(format!("draft: {error}")))?;
+                            let order = row_rates.position().order(bucket_scan::Rows {
+                                target: p.probabilities(),
+                                draft: q.probabilities(),
+                            });
+                            none.insert(Rows { p, q, order })
+                        }
+                    };
                     let measured = if scheme == SchemeName::WithReplacement {
-                        plan::measure(p, q, drafts, &SlotWeightSettings::default())
+                        plan::measure_in_order(p, q, order, drafts, &SlotWeightSettings::default())
                             .map_err(|error| refused(error.to_string()))?
                     } else {
                         plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
@@ -358,35 +360,4 @@ fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64]) -> Option<f64> {
     };
     let (p, q) = (*target.get(place)?, *draft.get(place)?);
     (p > 0.0).then(|| q.ln() - p.ln())
-}
-
-/// alpha* where all drafts but the last are fixed tokens: the k most probable
-/// ones of q, the last being drawn from the others.
-///
-/// By the cut: only sets H that hold the fixed tokens can be left with nothing
-/// but drafts inside, and then `P(H) - Q(H) = p(top) + sum over the other i in H
-/// of p_i - q_i/(1 - q(top))`, smallest where H takes every negative term. The
-/// verifiers `greedy` and `spechub` reach the same number from the other side,
-/// by summing what they accept.
-fn fixed_tokens_optimum(target: &[f64], draft: &[f64], fixed: usize) -> Value {
-    let top = heaviest(draft, fixed);
-    let mut others = draft.to_vec();
-    for &token in &top {
-        others[token] = 0.0;
-    }
-    let held = compensated_sum(top.iter().map(|&token| target[token]));
-    let rest = compensated_sum(others.iter().copied());
-    let margin = 32.0 * f64::EPSILON;
-    if rest <= 0.0 {
-        // The whole support is drafted.
-        return Value::between(held, held - margin, held + margin);
-    }
-    let cut = compensated_sum(
-        target
-            .iter()
-            .zip(&others)
-            .map(|(p, q)| (p - q / rest).min(0.0)),
-    );
-    let rate = (1.0 + held + cut).min(1.0);
-    Value::between(rate, rate - margin, rate + margin)
 }

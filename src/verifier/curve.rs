@@ -1,7 +1,8 @@
 //! Mass of the residual as a function of how much of q was taken: what rejection
-//! sampling and k-seq need of a (p, q), in O(log V) a question.
+//! sampling without replacement needs of a (p, q), in O(log V) a question.
 
 use crate::distribution::TwoFloat;
+use crate::optimum::bucket_scan::settle;
 use crate::scheme::token_id;
 
 /// M(L) = sum of (p - L q)+ for any L: tokens by falling p/q with prefix sums.
@@ -24,11 +25,24 @@ pub(super) struct Curve {
 
 impl Curve {
     pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
-        let mut order: Vec<(f64, usize)> = (0..draft.len())
+        let mut order: Vec<(f64, u32)> = (0..draft.len())
             .filter(|&i| draft[i] > 0.0)
-            .map(|i| (target[i] / draft[i], i))
+            .map(|i| (target[i] / draft[i], token_id(i)))
             .collect();
         order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        Self::along(target, draft, &order)
+    }
+
+    /// With the tokens of q > 0 by rising p/q, up to rounding.
+    pub(super) fn in_order(target: &[f64], draft: &[f64], rising: &[u32]) -> Self {
+        let mut order: Vec<(f64, u32)> = (rising.iter().rev())
+            .map(|&token| (target[token as usize] / draft[token as usize], token))
+            .collect();
+        settle(&mut order, |a, b| a.0 > b.0);
+        Self::along(target, draft, &order)
+    }
+
+    fn along(target: &[f64], draft: &[f64], order: &[(f64, u32)]) -> Self {
         let mut unreachable = TwoFloat::ZERO;
         for (p, q) in target.iter().zip(draft) {
             if *q <= 0.0 {
@@ -45,14 +59,15 @@ impl Curve {
             masses: Vec::with_capacity(order.len()),
             total: TwoFloat::ZERO,
         };
-        for (ratio, i) in order {
-            p_sum += target[i];
-            q_sum += draft[i];
+        for &(ratio, token) in order {
+            let (p, q) = (target[token as usize], draft[token as usize]);
+            p_sum += p;
+            q_sum += q;
             curve.ratios.push(ratio);
-            curve.tokens.push(token_id(i));
+            curve.tokens.push(token);
             curve.target.push(p_sum.value());
             curve.draft.push(q_sum.value());
-            curve.masses.push(draft[i]);
+            curve.masses.push(q);
         }
         curve.total = q_sum;
         curve
@@ -76,19 +91,8 @@ impl Curve {
         (self.target[count] - factor * self.draft[count]).max(self.unreachable)
     }
 
-    /// The probability that `draws` i.i.d. drafts are all rejected by recursive
-    /// rejection sampling: L_(k+1) = L_k + M(L_k), from L_0 = 0.
-    pub(super) fn all_rejected(&self, draws: usize) -> f64 {
-        let (mut factor, mut left) = (0.0, 1.0);
-        for _ in 0..draws {
-            factor += left;
-            left = self.at(factor);
-        }
-        left
-    }
-
-    /// The same of two sequential draws without replacement, rejected by recursive
-    /// rejection sampling without replacement: with s = 1 in total and L = 1 after the
+    /// The probability that two sequential draws without replacement are both rejected by
+    /// recursive rejection sampling without replacement: with s = 1 in total and L = 1 after the
     /// first, the sum over tokens of (q - p)+ M(1 + M(1)/(1-q))/M(1). O(V log V).
     pub(super) fn two_sequential_rejected(&self, target: &[f64], draft: &[f64]) -> f64 {
         let total = self.total.value();
@@ -110,40 +114,5 @@ impl Curve {
             sum += (first * q - p).max(0.0) * left;
         }
         (sum.value() / mass).clamp(0.0, mass)
-    }
-
-    /// The root rho* of k-seq for `drafts` drafts, and what k-seq accepts there: the
-    /// crossing of C(rho) = sum of min(p, rho q), which rises, and of
-    /// 1 - (1 - C/rho)^n, which falls.
-    pub(super) fn k_seq(&self, drafts: usize) -> (f64, f64) {
-        let covered = |factor: f64| (self.target_total() - self.at(factor)).clamp(0.0, 1.0);
-        let accepted = |factor: f64| {
-            let one_draft = (covered(factor) / factor).min(1.0);
-            -(drafts as f64 * (-one_draft).ln_1p()).exp_m1()
-        };
-        let (mut low, mut high) = (1.0, drafts as f64);
-        while low < high {
-            let middle = low.midpoint(high);
-            if middle <= low || middle >= high {
-                break;
-            }
-            if covered(middle) >= accepted(middle) {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        // At the least factor both may pass already.
-        let root = if covered(low) >= accepted(low) {
-            low
-        } else {
-            high
-        };
-        (root, accepted(root))
-    }
-
-    /// Sum of p.
-    fn target_total(&self) -> f64 {
-        self.target.last().copied().unwrap_or(self.unreachable)
     }
 }

@@ -2,11 +2,14 @@
 
 use super::single::EXACT_FORMULA_BITS;
 use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
-use crate::distribution::{Rational, TwoFloat, Wide, compensated_sum, ratio};
+use crate::distribution::{
+    LANES, Rational, SplitSum, Wide, compensated_sum, for_lanes, heaviest, ratio, split_sum,
+};
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
 use crate::scheme::{Greedy, SchemeName};
+use multiversion::multiversion;
 use num_bigint::BigUint;
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
@@ -173,74 +176,79 @@ impl Naive {
                 (marked_symmetric(p, q, n), 8.0 * n as f64 * rounding, None)
             }
             SchemeName::WithoutReplacement if n == 2 => {
-                (two_sequential(p, q), 4.0 * rounding, None)
+                (two_sequential(p, q, 1.0), 4.0 * rounding, None)
             }
             SchemeName::WithoutReplacement if n >= 3 => {
                 let (value, difference) = race(p, q, n);
                 let note = "the error of the race integral is estimated by halving its step";
                 (value, difference + 64.0 * rounding, Some(note.to_owned()))
             }
-            _ => (independent(p, q, n), rounding, None),
+            _ => (independent(p, q, 1.0, n), rounding, None),
         }
     }
 }
 
-/// 1 - q_i for every token, as the sum of all others: no cancellation for a
-/// heavy token.
-fn complements(q: &[f64]) -> Vec<f64> {
-    let heaviest = (0..q.len()).max_by(|&a, &b| q[a].total_cmp(&q[b]));
-    (0..q.len())
-        .map(|token| {
-            if Some(token) == heaviest {
-                let mut rest = TwoFloat::ZERO;
-                for (other, &q) in q.iter().enumerate() {
-                    if other != token {
-                        rest += q;
-                    }
-                }
-                rest.value()
-            } else {
-                1.0 - q[token]
-            }
-        })
-        .collect()
-}
-
 /// sum of p_i (1 - (1-q_i)^n), as p_i q_i (1 + (1-q_i) + .. + (1-q_i)^(n-1)): no
-/// subtraction that could cancel.
-pub(super) fn independent(p: &[f64], q: &[f64], drafts: usize) -> f64 {
-    compensated_sum(p.iter().zip(q).map(|(p, q)| {
-        let miss = 1.0 - q;
-        p * q * (1..drafts).fold(1.0, |sum, _| 1.0 + miss * sum)
-    }))
-}
-
-/// The same of two sequential draws without replacement: i comes first or after some j.
-pub(super) fn two_sequential(p: &[f64], q: &[f64]) -> f64 {
-    let odds: Vec<f64> = complements(q)
-        .iter()
-        .zip(q)
-        .map(|(rest, q)| if *q > 0.0 { q / rest } else { 0.0 })
-        .collect();
-    pairs(p, q, &odds)
-}
-
-/// sum of p_i q_i (1 + sum over j != i of odds_j), the inner sum without
-/// subtracting the token's own odds where those dominate.
-fn pairs(p: &[f64], q: &[f64], odds: &[f64]) -> f64 {
-    let mut before = Vec::with_capacity(q.len());
-    let mut sum = TwoFloat::ZERO;
-    for &odd in odds {
-        before.push(sum.value());
-        sum += odd;
-    }
-    let mut after = TwoFloat::ZERO;
-    let terms = (0..q.len()).rev().map(|token| {
-        let others = before[token] + after.value();
-        after += odds[token];
-        p[token] * q[token] * (1.0 + others)
+/// subtraction that could cancel. The q_i sum to `whole`, about 1, and are divided by it.
+#[multiversion(targets = "simd")]
+pub(super) fn independent(p: &[f64], q: &[f64], whole: f64, drafts: usize) -> f64 {
+    let mut sum = SplitSum::default();
+    for_lanes(p, q, |p, q| {
+        let q = q.map(|q| q / whole);
+        let mut series = [1.0; LANES];
+        for _ in 1..drafts {
+            for lane in 0..LANES {
+                series[lane] = 1.0 + (1.0 - q[lane]) * series[lane];
+            }
+        }
+        for lane in 0..LANES {
+            series[lane] *= p[lane] * q[lane];
+        }
+        sum.add(&series);
     });
-    compensated_sum(terms)
+    sum.value()
+}
+
+/// The same of two sequential draws without replacement: i comes first or after some j,
+/// sum of p_i q_i (1 + sum over j != i of q_j/(1-q_j)).
+///
+/// The heaviest token h is set apart: 1 - q_h is summed over the others, whose q_j/(1-q_j)
+/// add up to less than 2. The q_i sum to `whole`, about 1, and are divided by it.
+pub(super) fn two_sequential(p: &[f64], q: &[f64], whole: f64) -> f64 {
+    let Some(&heavy) = heaviest(q, 1).first() else {
+        return 0.0;
+    };
+    let parts = [0..heavy, heavy + 1..q.len()];
+    let (mut rest, mut odds, mut second) = (0.0, 0.0, 0.0);
+    for part in &parts {
+        rest += total(&q[part.clone()]);
+        odds += total_odds(&q[part.clone()], whole);
+    }
+    if rest > 0.0 {
+        let all = odds + q[heavy] / rest;
+        for part in parts {
+            second += behind_others(&p[part.clone()], &q[part], whole, all);
+        }
+    }
+    second + p[heavy] * q[heavy] * (1.0 + odds) / whole
+}
+
+#[multiversion(targets = "simd")]
+pub(super) fn total(q: &[f64]) -> f64 {
+    split_sum(q, q, |q, _| q)
+}
+
+#[multiversion(targets = "simd")]
+fn total_odds(q: &[f64], whole: f64) -> f64 {
+    split_sum(q, q, |q, _| q / (whole - q))
+}
+
+/// Sum of p q (1 + all - q/(1-q)).
+#[multiversion(targets = "simd")]
+fn behind_others(p: &[f64], q: &[f64], whole: f64, all: f64) -> f64 {
+    split_sum(p, q, |p, q| {
+        p * (q / whole * (1.0 + (all - q / (whole - q))))
+    })
 }
 
 /// The sum of p_i q_i e_(n-1)(q without i), over e_n(q), in numbers of unbounded

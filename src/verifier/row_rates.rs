@@ -2,17 +2,18 @@
 
 use super::rrs_wo::Rejections;
 use super::{Rate, RrsWo, RrsWoSettings, naive};
-use crate::distribution::{Draft, Target, compensated_sum, heaviest};
-use crate::plan::VocabularyMismatch;
+use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
+use crate::optimum::bucket_scan::{Position, Rows};
 use crate::problem::Problem;
 use crate::scheme::WithoutReplacement;
-use std::sync::OnceLock;
+use multiversion::multiversion;
 
 /// Membership acceptance of verifiers on one (p, q) for any n, in `f64`, enclosed.
 ///
 /// [`Verifier::acceptance`](super::Verifier::acceptance) takes exact arithmetic where that
-/// is affordable, and passes over the rows again for every n. Here the tokens are sorted by p/q once; then `rrs` and `k-seq` take O(log V) operations a
-/// draft, `greedy` and `spechub` one pass, and `rrs-wo` shares its tree between all n.
+/// is affordable, and sorts the rows again for every n. Here `rrs` and `k-seq` ask the
+/// buckets of a [`BucketScan`](crate::optimum::bucket_scan::BucketScan), `greedy` and
+/// `spechub` pass over the rows, and `rrs-wo` shares its tree between all n.
 ///
 /// # Formulas
 /// With M(L) = sum of (p - L q)+:
@@ -30,132 +31,239 @@ use std::sync::OnceLock;
 ///
 /// # Example
 /// ```
-/// use specgap::distribution::{Draft, Target};
+/// use specgap::optimum::bucket_scan::{BucketScan, Rows};
 /// use specgap::verifier::RowRates;
-/// let (p, q) = (Target::new(&[0.5, 0.5])?, Draft::new(&[0.75, 0.25])?);
-/// let rates = RowRates::new(&p, &q)?;
+/// let mut scan = BucketScan::new();
+/// let rows = Rows { target: &[0.5, 0.5], draft: &[0.75, 0.25] };
+/// let mut rates = RowRates::new(scan.load(rows, 2)?);
 /// let rate = rates.rrs(2);
 /// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// assert_eq!(rates.position().with_replacement(2)?.rate.value, 0.9375);
+/// # Ok::<(), specgap::optimum::bucket_scan::ScanError>(())
 /// ```
 #[derive(Debug)]
 pub struct RowRates<'a> {
-    target: &'a Target,
-    draft: &'a Draft,
-    rejections: OnceLock<Rejections>,
+    position: Position<'a>,
+    /// The heaviest tokens of q, as far as they were asked for.
+    top: Vec<usize>,
+    rejections: Option<Rejections>,
 }
 
 impl<'a> RowRates<'a> {
-    /// For rows of one vocabulary.
-    ///
-    /// # Errors
-    /// Rows of different length.
-    pub fn new(target: &'a Target, draft: &'a Draft) -> Result<Self, VocabularyMismatch> {
-        if target.vocab() != draft.vocab() {
-            return Err(VocabularyMismatch {
-                target: target.vocab(),
-                draft: draft.vocab(),
-            });
+    /// For the rows of a scan.
+    pub fn new(position: Position<'a>) -> Self {
+        Self {
+            position,
+            top: Vec::new(),
+            rejections: None,
         }
-        Ok(Self {
-            target,
-            draft,
-            rejections: OnceLock::new(),
-        })
     }
 
-    fn rejections(&self) -> &Rejections {
-        self.rejections.get_or_init(|| {
-            let (p, q) = (self.target.probabilities(), self.draft.probabilities());
-            let drafted = || p.iter().zip(q).filter(|&(_, &q)| q > 0.0);
-            let reachable = compensated_sum(drafted().map(|(&p, _)| p));
-            Rejections::new(p, q, drafted().count(), reachable)
-        })
+    /// The scan, for the optima.
+    pub fn position(&mut self) -> &mut Position<'a> {
+        &mut self.position
     }
 
-    /// [`Rrs`](super::Rrs) on n i.i.d. drafts. O(n log V).
-    pub fn rrs(&self, drafts: usize) -> Rate {
+    /// [`Rrs`](super::Rrs) on n i.i.d. drafts. O(n m), m tokens a bucket.
+    pub fn rrs(&mut self, drafts: usize) -> Rate {
         let drafts = drafts.max(1);
-        let rejected = self.rejections().curve().all_rejected(drafts);
-        Rate::within(1.0 - rejected, rounding(drafts))
+        let (mut factor, mut left) = (0.0, 1.0);
+        for _ in 0..drafts {
+            factor += left;
+            left = self.position.residual_mass(factor);
+        }
+        Rate::within(1.0 - left, rounding(drafts))
     }
 
-    /// [`KSeq`](super::KSeq) at its root rho* on n i.i.d. drafts. O(log V) an evaluation,
-    /// some 55 of them.
-    pub fn k_seq(&self, drafts: usize) -> Rate {
+    /// [`KSeq`](super::KSeq) at its root rho* on n i.i.d. drafts: the crossing of
+    /// C(rho) = 1 - M(rho), which rises, and of 1 - (1 - C/rho)^n, which falls. O(m) an
+    /// evaluation, m tokens a bucket, some 50 of them.
+    pub fn k_seq(&mut self, drafts: usize) -> Rate {
         let drafts = drafts.max(1);
-        let (_, accepted) = self.rejections().curve().k_seq(drafts);
+        let accepted = |factor: f64, mass: f64| {
+            let one_draft = ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
+            -(drafts as f64 * (-one_draft).ln_1p()).exp_m1()
+        };
+        let (root, mass) = self
+            .position
+            .turning_factor(1.0, drafts as f64, |factor, mass| {
+                1.0 - mass < accepted(factor, mass)
+            });
         // The crossing of two curves is off by no more than the worse of them.
-        Rate::within(accepted, rounding(drafts))
+        Rate::within(accepted(root, mass), rounding(drafts))
     }
 
     /// [`GreedyVerifier`](super::GreedyVerifier): the n-1 heaviest tokens of q, and one
     /// drawn from the others. O(V).
-    pub fn greedy(&self, drafts: usize) -> Rate {
+    pub fn greedy(&mut self, drafts: usize) -> Rate {
         self.with_fixed(drafts.max(1) - 1)
     }
 
     /// [`SpecHub`](super::SpecHub): two drafts, one of them the heaviest token of q. O(V).
-    pub fn spechub(&self) -> Rate {
+    pub fn spechub(&mut self) -> Rate {
         self.with_fixed(1)
     }
 
     /// [`Naive`](super::Naive) on n i.i.d. drafts: sum of p (1 - (1-q)^n). O(nV).
     pub fn naive(&self, drafts: usize) -> Rate {
-        let (p, q) = (self.target.probabilities(), self.draft.probabilities());
         let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
-        Rate::within(naive::independent(p, q, drafts.max(1)), rounding)
+        let rows = self.position.rows();
+        let (p_sum, q_sum) = self.position.totals();
+        let rate = naive::independent(rows.target, rows.draft, q_sum, drafts.max(1)) / p_sum;
+        Rate::within(rate, rounding)
     }
 
     /// [`Naive`](super::Naive) on two sequential drafts without replacement: sum of
     /// p_i q_i (1 + sum over j != i of q_j/(1-q_j)). O(V).
-    pub fn naive_of_two_sequential(&self) -> Rate {
-        let (p, q) = (self.target.probabilities(), self.draft.probabilities());
-        if self.rejections().support() <= 2 {
+    pub fn naive_of_two_sequential(&mut self) -> Rate {
+        if self.position.draft_support() <= 2 {
             // Both tokens are drafted.
             return self.with_fixed(2);
         }
-        Rate::within(naive::two_sequential(p, q), 96.0 * f64::EPSILON)
+        let rows = self.position.rows();
+        let (p_sum, q_sum) = self.position.totals();
+        let rate = naive::two_sequential(rows.target, rows.draft, q_sum) / p_sum;
+        Rate::within(rate, 96.0 * f64::EPSILON)
     }
 
-    /// [`RrsWo`] on n sequential drafts without replacement.
-    pub fn rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Rate {
+    /// [`RrsWo`] on n sequential drafts without replacement. The tokens are sorted by p/q
+    /// the first time.
+    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Rate {
         let drafts = drafts.max(1);
-        let rejections = self.rejections();
-        if !rejections.is_reliable(drafts) {
-            // Small rows can be summed over their tuples.
-            let scheme = WithoutReplacement::new(self.draft.clone(), drafts);
-            if let Ok(problem) = Problem::new("", self.target.clone(), scheme)
-                && let Ok(rule) = RrsWo::with_settings(&problem, *settings)
-            {
-                return rule.acceptance_within(settings).membership;
-            }
+        if self.rejections.is_none() {
+            let rows = self.position.rows();
+            let (p_sum, q_sum) = self.position.totals();
+            let scaled = |row: &[f64], sum: f64| row.iter().map(|x| x / sum).collect::<Vec<f64>>();
+            let (p, q) = (scaled(rows.target, p_sum), scaled(rows.draft, q_sum));
+            let order = self.position.order(Rows {
+                target: &p,
+                draft: &q,
+            });
+            self.rejections = Some(Rejections::in_order(p, q, &order));
+        }
+        let Some(rejections) = &self.rejections else {
+            return Rate::between(0.5, 0.0, 1.0);
+        };
+        if !rejections.is_reliable(drafts)
+            && let Ok(rate) = self.small_rrs_wo(drafts, settings)
+        {
+            return rate;
         }
         rejections.acceptance(drafts, settings).membership
     }
 
+    /// Small rows can be summed over their tuples.
+    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Rate, NotSmall> {
+        let rows = self.position.rows();
+        let (target, draft) = (Target::new(rows.target)?, Draft::new(rows.draft)?);
+        let scheme = WithoutReplacement::new(draft, drafts);
+        let problem = Problem::new("", target, scheme).map_err(|_| NotSmall)?;
+        let rule = RrsWo::with_settings(&problem, *settings).map_err(|_| NotSmall)?;
+        Ok(rule.acceptance_within(settings).membership)
+    }
+
     /// p(top) + sum over the others of min(p, q/(1-q(top))), the top being the `fixed`
     /// heaviest tokens of q.
-    fn with_fixed(&self, fixed: usize) -> Rate {
-        let (p, q) = (self.target.probabilities(), self.draft.probabilities());
-        let top = heaviest(q, fixed);
-        let mut others = q.to_vec();
-        for &token in &top {
-            others[token] = 0.0;
-        }
-        let rest = compensated_sum(others.iter().copied());
-        let held = top.iter().map(|&token| p[token]);
-        let last = p.iter().zip(&others).map(|(&p, &q)| match q {
+    fn with_fixed(&mut self, fixed: usize) -> Rate {
+        let (p_sum, _) = self.position.totals();
+        let star = self.star(fixed);
+        let overlap = match star.rest {
             0.0 => 0.0,
-            q => p.min(q / rest),
-        });
-        Rate::within(compensated_sum(held.chain(last)), 8.0 * f64::EPSILON)
+            rest => star.sum(|p, q| overlap(p, q, rest, p_sum)),
+        };
+        Rate::within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
+    }
+
+    /// alpha* where all drafts but the last are fixed tokens: the k most probable ones
+    /// of q, the last being drawn from the others.
+    ///
+    /// By the cut: only sets H that hold the fixed tokens can be left with nothing but
+    /// drafts inside, and then `P(H) - Q(H) = p(top) + sum over the other i in H of
+    /// p_i - q_i/(1 - q(top))`, smallest where H takes every negative term. The verifiers
+    /// `greedy` and `spechub` reach the same number from the other side, by summing what
+    /// they accept.
+    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Rate {
+        let (p_sum, _) = self.position.totals();
+        let star = self.star(fixed);
+        // Without others, the whole support is drafted.
+        let rate = match star.rest {
+            0.0 => star.held / p_sum,
+            rest => 1.0 + (star.held - star.sum(|p, q| excess(p, q, rest, p_sum))) / p_sum,
+        };
+        Rate::within(rate, 32.0 * f64::EPSILON)
+    }
+
+    fn star(&mut self, fixed: usize) -> Star<'_> {
+        if self.top.len() < fixed {
+            let most = fixed.max(self.position.most_drafts());
+            self.top = heaviest(self.position.rows().draft, most);
+        }
+        let rows = self.position.rows();
+        let mut top = self.top[..fixed.min(self.top.len())].to_vec();
+        top.sort_unstable();
+        let held = compensated_sum(top.iter().map(|&token| rows.target[token]));
+        let mut parts = Vec::with_capacity(top.len() + 1);
+        let mut start = 0;
+        for end in top.into_iter().chain([rows.draft.len()]) {
+            parts.push((&rows.target[start..end], &rows.draft[start..end]));
+            start = end + 1;
+        }
+        let mut star = Star {
+            held,
+            rest: 0.0,
+            parts,
+        };
+        star.rest = star.sum(|_, q| naive::total(q));
+        star
     }
 }
 
-/// M(L) is within 2 epsilon (1 + L) with L <= n, and a rate of n drafts adds up n such
+/// Why rrs-wo is not summed over tuples.
+struct NotSmall;
+
+impl From<DistributionError> for NotSmall {
+    fn from(_: DistributionError) -> Self {
+        Self
+    }
+}
+
+/// Rows with some tokens of the draft taken out.
+struct Star<'a> {
+    /// Their p.
+    held: f64,
+    /// Sum of the other q.
+    rest: f64,
+    /// What lies between them.
+    parts: Vec<(&'a [f64], &'a [f64])>,
+}
+
+impl Star<'_> {
+    fn sum(&self, part: impl Fn(&[f64], &[f64]) -> f64) -> f64 {
+        self.parts.iter().map(|(p, q)| part(p, q)).sum()
+    }
+}
+
+/// Sum of min(p, scale q/rest).
+#[multiversion(targets = "simd")]
+fn overlap(p: &[f64], q: &[f64], rest: f64, scale: f64) -> f64 {
+    split_sum(p, q, |p, q| {
+        let last = scale * (q / rest);
+        if last < p { last } else { p }
+    })
+}
+
+/// Sum of (scale q/rest - p)+.
+#[multiversion(targets = "simd")]
+fn excess(p: &[f64], q: &[f64], rest: f64, scale: f64) -> f64 {
+    split_sum(p, q, |p, q| {
+        let more = scale * (q / rest) - p;
+        if more > 0.0 { more } else { 0.0 }
+    })
+}
+
+/// M(L) is within 8 epsilon (1 + L) with L <= n, and a rate of n drafts adds up n such
 /// errors at most.
 fn rounding(drafts: usize) -> f64 {
     let n = drafts as f64;
-    4.0 * f64::EPSILON * (n + 1.0) * (n + 1.0)
+    8.0 * f64::EPSILON * (n + 1.0) * (n + 1.0)
 }

@@ -9,7 +9,7 @@ use super::{
     Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
     happens, output_law, sequential,
 };
-use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::distribution::{Draft, Rational};
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -191,10 +191,8 @@ impl RrsWo {
 
     fn rejections(&self) -> &Rejections {
         self.rejections.get_or_init(|| {
-            let support = self.draft.support();
             let row = self.problem.target().probabilities();
-            let reachable = compensated_sum(support.iter().map(|&token| row[token]));
-            Rejections::new(row, self.draft.probabilities(), support.len(), reachable)
+            Rejections::new(row, self.draft.probabilities())
         })
     }
 

@@ -5,6 +5,7 @@
 use super::*;
 use crate::distribution::{Draft, Target, parse_rational};
 use crate::number::Number;
+use crate::optimum::bucket_scan::{BucketScan, Rows};
 use crate::problem::{AnyProblem, Problem, read};
 use crate::scheme::{
     DistinctConditioned, DraftScheme, Explicit, Greedy, Hub, Product, WithReplacement,
@@ -639,7 +640,9 @@ proptest! {
             rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
         };
         // The rates of a row without its problems, against the verifiers one by one.
-        let rates = RowRates::new(&p, &q).unwrap();
+        let mut scan = BucketScan::new();
+        let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
+        let mut rates = RowRates::new(scan.load(rows, 4).unwrap());
         let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
         let exact = |rule: &dyn Verifier| rule.acceptance().membership.exact().cloned().unwrap();
         prop_assert!(holds(&rates.rrs(drafts), &exact(&Rrs::new(&iid).unwrap())));

@@ -68,12 +68,15 @@
 //! Theorems 3 to 6, for the scan; the buckets and the bounds are this crate's.
 
 mod race;
+mod residual;
 mod symmetric;
 
 use super::Enclosure;
 use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE};
 use multiversion::multiversion;
 use race::{Race, Rule};
+use residual::Residual;
+pub(crate) use residual::settle;
 use symmetric::Symmetric;
 
 /// Buckets in which tokens are gathered, 16 an octave of q/p.
@@ -230,6 +233,16 @@ impl Masses {
         self.draft_rest += other.draft_rest;
     }
 
+    /// The sums over what is not in `other`, a part of this.
+    fn without(&self, other: &Self) -> Self {
+        Self {
+            target: self.target - other.target,
+            draft: self.draft - other.draft,
+            target_rest: self.target_rest - other.target_rest,
+            draft_rest: self.draft_rest - other.draft_rest,
+        }
+    }
+
     fn target(&self) -> f64 {
         self.target + self.target_rest
     }
@@ -342,7 +355,9 @@ pub struct BucketScan {
     starts: Vec<u32>,
     grouped: bool,
     searches: usize,
+    found: Vec<u32>,
     sorted: Vec<(u64, u32)>,
+    residual: Residual,
     candidates: Vec<(f64, usize)>,
     symmetric: Symmetric,
     race: Race,
@@ -370,7 +385,9 @@ impl BucketScan {
             starts: vec![0; BUCKETS + 1],
             grouped: false,
             searches: 0,
+            found: Vec::new(),
             sorted: Vec::new(),
+            residual: Residual::default(),
             candidates: Vec::new(),
             symmetric: Symmetric::default(),
             race: Race::default(),
@@ -411,6 +428,7 @@ impl BucketScan {
         self.searches = 0;
         self.symmetric.forget();
         self.race.forget();
+        self.residual.forget();
         if !self.gather(rows) {
             check_entries(rows.target).map_err(ScanError::Target)?;
             check_entries(rows.draft).map_err(ScanError::Draft)?;
@@ -501,11 +519,18 @@ impl BucketScan {
 
     /// Fills `sorted` with a bucket's tokens by falling ratio, ties by id.
     fn sort(&mut self, rows: Rows<'_>, link: &Link) {
-        let keyed = |token: u32| {
+        self.members(link);
+        self.sorted.clear();
+        self.sorted.extend(self.found.iter().map(|&token| {
             let ratio = ratio(rows.target[token as usize], rows.draft[token as usize]);
             (!ratio.to_bits(), token)
-        };
-        self.sorted.clear();
+        }));
+        self.sorted.sort_unstable();
+    }
+
+    /// Fills `found` with a bucket's tokens by id.
+    fn members(&mut self, link: &Link) {
+        self.found.clear();
         if !self.grouped && self.searches < SEARCHES {
             self.searches += 1;
             let wanted = link.bucket as u16;
@@ -518,16 +543,15 @@ impl BucketScan {
                     let tokens = (start..)
                         .zip(chunk)
                         .filter(|&(_, &bucket)| bucket == wanted);
-                    self.sorted.extend(tokens.map(|(token, _)| keyed(token)));
+                    self.found.extend(tokens.map(|(token, _)| token));
                 }
             }
         } else {
             self.group();
             let end = self.starts[link.bucket] as usize;
             let tokens = &self.by_bucket[end - link.tokens as usize..end];
-            self.sorted.extend(tokens.iter().map(|&token| keyed(token)));
+            self.found.extend_from_slice(tokens);
         }
-        self.sorted.sort_unstable();
     }
 }
 
@@ -588,23 +612,28 @@ fn classify(target: &[f64], draft: &[f64], buckets: &mut [u16]) -> (bool, usize)
     let mut support = 0u64;
     for ((&p, &q), bucket) in target.iter().zip(draft).zip(buckets) {
         // Adding 0.0 turns -0.0 into 0.0; 0/0 compares false and goes last.
-        let ratio = q / (p + 0.0);
-        let ratio = if ratio > LOWEST_RATIO {
-            ratio
-        } else {
-            LOWEST_RATIO
-        };
-        let ratio = if ratio < HIGHEST_RATIO {
-            ratio
-        } else {
-            HIGHEST_RATIO
-        };
-        *bucket = (TOP_KEY - (ratio.to_bits() >> SHIFT)) as u16;
+        *bucket = bucket_of(q / (p + 0.0));
         let legal = (0.0..=2.0).contains(&p) & (0.0..=2.0).contains(&q);
         illegal |= u64::from(!legal);
         support += u64::from(q > 0.0);
     }
     (illegal == 0, support as usize)
+}
+
+/// The bucket of a ratio; NaN goes where 0 goes.
+#[inline(always)]
+fn bucket_of(ratio: f64) -> u16 {
+    let ratio = if ratio > LOWEST_RATIO {
+        ratio
+    } else {
+        LOWEST_RATIO
+    };
+    let ratio = if ratio < HIGHEST_RATIO {
+        ratio
+    } else {
+        HIGHEST_RATIO
+    };
+    (TOP_KEY - (ratio.to_bits() >> SHIFT)) as u16
 }
 
 fn check_entries(row: &[f64]) -> Result<(), DistributionError> {
@@ -631,10 +660,25 @@ pub struct Position<'a> {
     rows: Rows<'a>,
 }
 
-impl Position<'_> {
+impl<'a> Position<'a> {
+    /// The rows.
+    pub fn rows(&self) -> Rows<'a> {
+        self.rows
+    }
+
+    /// The most drafts that were loaded for.
+    pub(crate) fn most_drafts(&self) -> usize {
+        self.scan.most_drafts
+    }
+
     /// Tokens with q above 0.
     pub fn draft_support(&self) -> usize {
         self.scan.support
+    }
+
+    /// The sums that the rows' entries are to be divided by.
+    pub(crate) fn totals(&self) -> (f64, f64) {
+        (self.scan.all.target(), self.scan.all.draft())
     }
 
     fn check(&self, drafts: usize) -> Result<(), ScanError> {

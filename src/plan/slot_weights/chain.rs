@@ -1,7 +1,10 @@
 //! The chain of tokens by p/q, its minimisers, and the levels between them.
 
-use crate::distribution::{PROBABILITY_RELATIVE_ERROR, TwoFloat};
+use super::VocabularyMismatch;
+use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, TwoFloat};
 use crate::enclosure::Enclosure;
+use crate::optimum::bucket_scan::settle;
+use std::cmp::Ordering;
 
 /// Tokens between two minimisers of P - Q along the chain.
 #[derive(Clone, Debug)]
@@ -43,15 +46,44 @@ fn power_difference(base: f64, added: f64, drafts: usize) -> f64 {
     added * sum
 }
 
+/// Tokens of q > 0 by rising p/q.
+pub(super) fn rising(target: &Target, draft: &Draft) -> Result<Vec<u32>, VocabularyMismatch> {
+    let (p, q) = (target.probabilities(), draft.probabilities());
+    if p.len() != q.len() {
+        return Err(VocabularyMismatch {
+            target: p.len(),
+            draft: q.len(),
+        });
+    }
+    let mut keyed: Vec<(f64, u32)> = (0u32..)
+        .zip(p.iter().zip(q))
+        .filter(|(_, (_, q))| **q > 0.0)
+        .map(|(token, (p, q))| (p / q, token))
+        .collect();
+    keyed.sort_unstable_by(by_ratio);
+    Ok(keyed.into_iter().map(|(_, token)| token).collect())
+}
+
+fn by_ratio(a: &(f64, u32), b: &(f64, u32)) -> Ordering {
+    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+}
+
 impl Chain {
-    /// Prefixes whose P - Q is within `tie` of the least count as minimisers.
-    pub(super) fn new(target: &[f64], draft: &[f64], drafts: usize, tie: f64) -> Self {
-        let mut keyed: Vec<(f64, u32)> = (0u32..)
-            .zip(target.iter().zip(draft))
-            .filter(|(_, (_, q))| **q > 0.0)
-            .map(|(token, (p, q))| (p / q, token))
+    /// Prefixes whose P - Q is within `tie` of the least count as minimisers. `order` has
+    /// the tokens of q > 0 by rising p/q, up to rounding.
+    pub(super) fn new(
+        target: &[f64],
+        draft: &[f64],
+        order: &[u32],
+        drafts: usize,
+        tie: f64,
+    ) -> Self {
+        let mut keyed: Vec<(f64, u32)> = order
+            .iter()
+            .filter(|&&token| draft[token as usize] > 0.0)
+            .map(|&token| (target[token as usize] / draft[token as usize], token))
             .collect();
-        keyed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        settle(&mut keyed, |a, b| by_ratio(a, b).is_lt());
         let count = keyed.len();
         let (mut held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO);
         let mut below = Vec::with_capacity(count + 1);

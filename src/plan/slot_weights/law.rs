@@ -61,9 +61,9 @@ fn add_scaled(share: f64, decays: &[f64], sums: &mut [f64]) {
     }
 }
 
-/// The tokens of one level by rising weight.
+/// The tokens of one level by rising octave of the weight.
 struct Members {
-    tokens: Vec<usize>,
+    tokens: Vec<u32>,
     weights: Vec<f64>,
     masses: Vec<f64>,
     /// What rejects, 1 or 0.
@@ -90,9 +90,14 @@ impl Members {
     fn integrals(&self) -> Vec<f64> {
         let count = self.weights.len();
         let mut integrals = vec![0.0; count];
-        let (Some(&smallest), Some(&largest)) = (self.weights.first(), self.weights.last()) else {
+        if count == 0 {
             return integrals;
-        };
+        }
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0f64);
+        for &weight in &self.weights {
+            smallest = smallest.min(weight);
+            largest = largest.max(weight);
+        }
         let last = CUT / (smallest + self.reject);
         let first = FIRST / (f64::from(self.others + 1) * largest + self.reject);
         let nodes = ((last / first).ln() / STEP).ceil() as usize + 1;
@@ -109,7 +114,7 @@ impl Members {
             for (moment, shrink) in moments.iter_mut().zip(&shrink) {
                 *moment *= shrink;
             }
-            while light < count && s * self.weights[light] <= LIGHT {
+            while light < count && s * octave_above(self.weights[light]) <= LIGHT {
                 let mut term = self.masses[light];
                 for moment in &mut moments {
                     *moment += term;
@@ -118,7 +123,7 @@ impl Members {
                 light_from[light] = node;
                 light += 1;
             }
-            while end < count && s * self.weights[end] < HEAVY {
+            while end < count && 0.5 * s * octave_above(self.weights[end]) < HEAVY {
                 end += 1;
             }
             let heavy = light..end;
@@ -166,6 +171,37 @@ impl Members {
     }
 }
 
+/// The power of two above a weight: the same for all of its octave.
+fn octave_above(weight: f64) -> f64 {
+    f64::from_bits((octave(weight) as u64 + 1) << 52)
+}
+
+/// Binary exponent, biased.
+fn octave(weight: f64) -> usize {
+    (weight.to_bits() >> 52) as usize & 0x7ff
+}
+
+/// Sorts tokens by the octave of their weight.
+fn by_octave(tokens: &[u32], weight: &[f64]) -> Vec<u32> {
+    let mut starts = vec![0usize; 0x800];
+    for &token in tokens {
+        starts[octave(weight[token as usize])] += 1;
+    }
+    let mut start = 0;
+    for slot in &mut starts {
+        let count = *slot;
+        *slot = start;
+        start += count;
+    }
+    let mut sorted = vec![0; tokens.len()];
+    for &token in tokens {
+        let slot = &mut starts[octave(weight[token as usize])];
+        sorted[*slot] = token;
+        *slot += 1;
+    }
+    sorted
+}
+
 /// Sum over j of (-x)^j/j! times the entries.
 fn taylor(entries: &[f64; TERMS], x: f64) -> f64 {
     let mut sum = 0.0;
@@ -179,7 +215,7 @@ impl SlotWeightPlan {
     /// The output law, summed anew by a trapezoidal rule of its own in log s.
     ///
     /// # Complexity
-    /// O(V log V) to sort, and some 64 exponentials a token.
+    /// O(V): some 64 exponentials a token.
     pub fn law(&self, target: &Target, draft: &Draft) -> PlanLaw {
         let q = draft.probabilities();
         let n = self.drafts as f64;
@@ -190,22 +226,23 @@ impl SlotWeightPlan {
             .filter(|&&level| level != NO_LEVEL)
             .max()
             .map_or(0, |&level| level + 1);
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); levels as usize];
+        let mut members: Vec<Vec<u32>> = vec![Vec::new(); levels as usize];
         let mut base = TwoFloat::ZERO;
-        for (token, &level) in self.level.iter().enumerate() {
-            if level != NO_LEVEL && self.weight[token] > 0.0 {
+        for (token, &level) in (0u32..).zip(&self.level) {
+            if level != NO_LEVEL && self.weight[token as usize] > 0.0 {
                 members[level as usize].push(token);
             } else {
-                base += q[token];
+                base += q[token as usize];
             }
         }
         let mut emitted = vec![0.0; self.vocab()];
-        for (index, mut tokens) in members.into_iter().enumerate() {
-            tokens.sort_unstable_by(|&a, &b| self.weight[a].total_cmp(&self.weight[b]));
+        for (index, tokens) in members.into_iter().enumerate() {
+            let tokens = by_octave(&tokens, &self.weight);
             let rejects = index == 0 && self.rejecting;
+            let pick = |row: &[f64]| tokens.iter().map(|&token| row[token as usize]).collect();
             let members = Members {
-                weights: tokens.iter().map(|&token| self.weight[token]).collect(),
-                masses: tokens.iter().map(|&token| q[token]).collect(),
+                weights: pick(&self.weight),
+                masses: pick(q),
                 tokens,
                 reject: if rejects { 1.0 } else { 0.0 },
                 base: base.value(),
@@ -217,7 +254,7 @@ impl SlotWeightPlan {
                 members.base.powi(power)
             };
             for (slot, integral) in members.integrals().into_iter().enumerate() {
-                let token = members.tokens[slot];
+                let token = members.tokens[slot] as usize;
                 let share = alone + members.weights[slot] * integral;
                 emitted[token] = n * q[token] * share * self.thinning.keep(token);
                 base += q[token];
@@ -310,7 +347,7 @@ mod tests {
                 .map(|_| 0.9 * rng.random::<f64>() / count as f64)
                 .collect();
             let members = Members {
-                tokens: (0..count).collect(),
+                tokens: (0..count as u32).collect(),
                 base: 0.1,
                 reject: f64::from(trial as u8 % 2),
                 others: trial as i32 % 5,

@@ -142,8 +142,20 @@ pub fn measure(
     drafts: usize,
     settings: &SlotWeightSettings,
 ) -> Result<PlanMeasurement, VocabularyMismatch> {
+    let order = chain::rising(target, draft)?;
+    measure_in_order(target, draft, &order, drafts, settings)
+}
+
+/// [`measure`] with the tokens of q > 0 by rising p/q, up to rounding.
+pub(crate) fn measure_in_order(
+    target: &Target,
+    draft: &Draft,
+    order: &[u32],
+    drafts: usize,
+    settings: &SlotWeightSettings,
+) -> Result<PlanMeasurement, VocabularyMismatch> {
     let started = std::time::Instant::now();
-    let plan = SlotWeightPlan::solve(target, draft, drafts, settings)?;
+    let plan = SlotWeightPlan::solve_in_order(target, draft, order, drafts, settings)?;
     let seconds = started.elapsed().as_secs_f64();
     let law = plan.law(target, draft);
     Ok(PlanMeasurement {
@@ -231,6 +243,18 @@ impl SlotWeightPlan {
         drafts: usize,
         settings: &SlotWeightSettings,
     ) -> Result<Self, VocabularyMismatch> {
+        let order = chain::rising(target, draft)?;
+        Self::solve_in_order(target, draft, &order, drafts, settings)
+    }
+
+    /// [`Self::solve`] with the tokens of q > 0 by rising p/q, up to rounding.
+    fn solve_in_order(
+        target: &Target,
+        draft: &Draft,
+        order: &[u32],
+        drafts: usize,
+        settings: &SlotWeightSettings,
+    ) -> Result<Self, VocabularyMismatch> {
         let (p, q) = (target.probabilities(), draft.probabilities());
         if p.len() != q.len() {
             return Err(VocabularyMismatch {
@@ -239,7 +263,7 @@ impl SlotWeightPlan {
             });
         }
         let drafts = drafts.max(1);
-        let chain = Chain::new(p, q, drafts, settings.tie);
+        let chain = Chain::new(p, q, order, drafts, settings.tie);
         let mut plan = Self {
             drafts,
             weight: vec![0.0; p.len()],

@@ -222,10 +222,7 @@ fn transform(first: [f64; PER_OCTAVE], mass: &[f64], weights: &[f64], sums: &mut
         for octave in sums.chunks_exact_mut(PER_OCTAVE) {
             for (sum, state) in octave.iter_mut().zip(&mut states) {
                 let mut lanes = [0.0; LANES];
-                for (state, mass) in state
-                    .chunks_exact_mut(LANES)
-                    .zip(mass.chunks_exact(LANES))
-                {
+                for (state, mass) in state.chunks_exact_mut(LANES).zip(mass.chunks_exact(LANES)) {
                     for lane in 0..LANES {
                         lanes[lane] += mass[lane] * decay(state[lane]);
                         state[lane] *= 2.0 - state[lane];
@@ -245,9 +242,7 @@ fn back(
     [coefficients, slopes]: [&[f64]; 2],
     [values, derivatives]: [&mut [f64]; 2],
 ) {
-    let rows = values
-        .chunks_mut(BLOCK)
-        .zip(derivatives.chunks_mut(BLOCK));
+    let rows = values.chunks_mut(BLOCK).zip(derivatives.chunks_mut(BLOCK));
     for (weights, (values, derivatives)) in weights.chunks(BLOCK).zip(rows) {
         let mut states = seeds(first, &block(weights));
         let (mut value, mut slope) = ([0.0; BLOCK], [0.0; BLOCK]);

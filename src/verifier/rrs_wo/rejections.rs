@@ -33,28 +33,27 @@ pub(in crate::verifier) struct Rejections {
 }
 
 impl Rejections {
-    pub(in crate::verifier) fn new(
-        target: &[f64],
-        draft: &[f64],
-        support: usize,
-        reachable: f64,
-    ) -> Self {
+    pub(in crate::verifier) fn new(target: &[f64], draft: &[f64]) -> Self {
+        let curve = Curve::new(target, draft);
+        Self::with_curve(target.to_vec(), draft.to_vec(), curve)
+    }
+
+    /// With the tokens of q > 0 by rising p/q, up to rounding.
+    pub(in crate::verifier) fn in_order(target: Vec<f64>, draft: Vec<f64>, rising: &[u32]) -> Self {
+        let curve = Curve::in_order(&target, &draft, rising);
+        Self::with_curve(target, draft, curve)
+    }
+
+    fn with_curve(target: Vec<f64>, draft: Vec<f64>, curve: Curve) -> Self {
+        let drafted = curve.tokens.iter().map(|&token| target[token as usize]);
         Self {
-            curve: Curve::new(target, draft),
-            target: target.to_vec(),
-            draft: draft.to_vec(),
+            reachable: compensated_sum(drafted),
+            support: curve.tokens.len(),
+            curve,
+            target,
+            draft,
             paths: OnceLock::new(),
-            support,
-            reachable,
         }
-    }
-
-    pub(in crate::verifier) fn curve(&self) -> &Curve {
-        &self.curve
-    }
-
-    pub(in crate::verifier) fn support(&self) -> usize {
-        self.support
     }
 
     fn paths(&self) -> &RejectedPaths {

@@ -1,0 +1,293 @@
+//! What rejection leaves of p, and the order of the tokens, from the buckets of a scan.
+
+use super::{Masses, Position, Rows, bucket_of, lower_edge};
+use crate::distribution::split_sum;
+use multiversion::multiversion;
+
+/// The tokens of the bucket that was asked for last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Residual {
+    link: Option<usize>,
+    target: Vec<f64>,
+    draft: Vec<f64>,
+}
+
+impl Residual {
+    pub(super) fn forget(&mut self) {
+        self.link = None;
+    }
+}
+
+/// Sum of (p - factor q)+.
+#[multiversion(targets = "simd")]
+fn positive_parts(target: &[f64], draft: &[f64], factor: f64) -> f64 {
+    split_sum(target, draft, |p, q| {
+        let rest = p - factor * q;
+        if rest > 0.0 { rest } else { 0.0 }
+    })
+}
+
+/// Sorts what is sorted but for neighbours: `precedes(a, b)` says that a has to stand
+/// before b.
+pub(crate) fn settle<T: Copy>(items: &mut [T], precedes: impl Fn(&T, &T) -> bool) {
+    for next in 1..items.len() {
+        let mut place = next;
+        while place > 0 && precedes(&items[place], &items[place - 1]) {
+            items.swap(place, place - 1);
+            place -= 1;
+        }
+    }
+}
+
+impl Position<'_> {
+    /// M(L) = sum over tokens of (p - L q)+, the mass of p that is left after a share L >= 0
+    /// of q was taken from it; p and q divided by their sums.
+    ///
+    /// # Exactness
+    /// Within 8 epsilon (1 + L): sums over buckets are exact but for 4u, tokens of the one
+    /// bucket that holds q/p = 1/L are added one by one, and a token that rounding puts on
+    /// the wrong side of 1/L has |p - L q| below 2 epsilon p.
+    ///
+    /// # Complexity
+    /// O(m + log buckets) for the m tokens of that bucket, which are remembered; the first
+    /// few buckets are searched for among all tokens.
+    pub fn residual_mass(&mut self, factor: f64) -> f64 {
+        let scale = self.scaled(factor);
+        let bucket = usize::from(bucket_of(1.0 / scale));
+        let links = &self.scan.links;
+        let index = links.partition_point(|link| link.bucket < bucket);
+        if links.get(index).is_some_and(|link| link.bucket == bucket) {
+            return self.residual_in(index, scale);
+        }
+        let beyond = match links.get(index) {
+            Some(link) => self.scan.all.without(&link.before),
+            None => Masses::default(),
+        };
+        self.share(&beyond, scale, 0.0)
+    }
+
+    /// The factor L in [`low`, `high`] at which `holds(L, M(L))` turns from true to false,
+    /// and M there. It has to turn once at most, and is looked at where buckets end before
+    /// any token is.
+    pub(crate) fn turning_factor(
+        &mut self,
+        low: f64,
+        high: f64,
+        holds: impl Fn(f64, f64) -> bool,
+    ) -> (f64, f64) {
+        let (mut low, mut high) = (low, high);
+        let end = |index: usize| {
+            let link = &self.scan.links[index];
+            let factor = 1.0 / (lower_edge(link.bucket) * self.scaled(1.0));
+            let mut until = link.before;
+            until.merge(&link.own);
+            (factor, self.scan.all.without(&until))
+        };
+        let (mut first, mut last) = (0, self.scan.links.len());
+        while first < last {
+            let middle = usize::midpoint(first, last);
+            let (factor, beyond) = end(middle);
+            let before = factor <= low
+                || factor < high && {
+                    holds(factor, self.share(&beyond, self.scaled(factor), 0.0))
+                };
+            if before {
+                first = middle + 1;
+            } else {
+                last = middle;
+            }
+        }
+        if first > 0 {
+            low = low.max(end(first - 1).0);
+        }
+        if first < self.scan.links.len() {
+            high = high.min(end(first).0);
+        }
+        high = high.max(low);
+        let mut at = |factor: f64| {
+            let scale = self.scaled(factor);
+            if first < self.scan.links.len() {
+                self.residual_in(first, scale)
+            } else {
+                0.0
+            }
+        };
+        while low < high {
+            let middle = low.midpoint(high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            if holds(middle, at(middle)) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let mass = at(low);
+        if holds(low, mass) {
+            (high, at(high))
+        } else {
+            (low, mass)
+        }
+    }
+
+    /// Tokens of q > 0 by rising p/q, ties by id, but for those on the two sides of a
+    /// bucket's end whose ratios differ by rounding. `rows` are the scan's, or these
+    /// divided by their sums; the order is theirs. O(V log m), m tokens a bucket.
+    pub(crate) fn order(&mut self, rows: Rows<'_>) -> Vec<u32> {
+        self.scan.group();
+        let mut order = Vec::with_capacity(self.scan.support);
+        let mut keyed: Vec<(u64, u32)> = Vec::new();
+        for link in &self.scan.links {
+            let end = self.scan.starts[link.bucket] as usize;
+            let tokens = &self.scan.by_bucket[end - link.tokens as usize..end];
+            let drafted = tokens
+                .iter()
+                .map(|&token| {
+                    (
+                        rows.target[token as usize],
+                        rows.draft[token as usize],
+                        token,
+                    )
+                })
+                .filter(|&(_, q, _)| q > 0.0);
+            keyed.clear();
+            keyed.extend(drafted.map(|(p, q, token)| (((p + 0.0) / q).to_bits(), token)));
+            keyed.sort_unstable();
+            order.extend(keyed.iter().map(|&(_, token)| token));
+        }
+        order
+    }
+
+    /// The factor on rows as they are: p/sum p - L q/sum q is 1/sum p of it.
+    fn scaled(&self, factor: f64) -> f64 {
+        let (target, draft) = self.totals();
+        factor * (target / draft)
+    }
+
+    fn share(&self, beyond: &Masses, scale: f64, tokens: f64) -> f64 {
+        let whole = (beyond.target() - scale * beyond.draft()).max(0.0);
+        (whole + tokens) / self.scan.all.target()
+    }
+
+    /// M where 1/L lies in the bucket of a link, or next to it with no token between.
+    fn residual_in(&mut self, index: usize, scale: f64) -> f64 {
+        let link = self.scan.links[index];
+        let mut until = link.before;
+        until.merge(&link.own);
+        let beyond = self.scan.all.without(&until);
+        if self.scan.residual.link != Some(index) {
+            self.scan.members(&link);
+            let (rows, found) = (self.rows, &self.scan.found);
+            let residual = &mut self.scan.residual;
+            residual.link = Some(index);
+            let pick = |row: &[f64], out: &mut Vec<f64>| {
+                out.clear();
+                out.extend(found.iter().map(|&token| row[token as usize]));
+            };
+            pick(rows.target, &mut residual.target);
+            pick(rows.draft, &mut residual.draft);
+        }
+        let residual = &self.scan.residual;
+        let tokens = positive_parts(&residual.target, &residual.draft, scale);
+        self.share(&beyond, scale, tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::BucketScan;
+    use super::Rows;
+    use crate::distribution::TwoFloat;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// p and q of 1 to 3,000 tokens: flat, peaked, with zeros, with ties.
+    fn rows(rng: &mut ChaCha8Rng, trial: usize) -> [Vec<f64>; 2] {
+        let count = [1, 2, 7, 100, 3_000][trial % 5];
+        let spread = [0.1, 3.0, 60.0, 600.0][trial / 5 % 4];
+        let mut shared = Vec::new();
+        let mut row = |zeros: f64, ties: bool| {
+            shared.resize_with(count, || spread * rng.random::<f64>());
+            let mut row: Vec<f64> = (0..count)
+                .map(|i| {
+                    let own = if ties { 0.0 } else { 2.0 * rng.random::<f64>() };
+                    let kept = i == 0 || rng.random::<f64>() >= zeros;
+                    if kept { (-shared[i] - own).exp() } else { 0.0 }
+                })
+                .collect();
+            let sum: f64 = row.iter().sum();
+            row.iter_mut().for_each(|x| *x /= sum);
+            row
+        };
+        let zeros = [0.0, 0.3][trial % 2];
+        let ties = trial.is_multiple_of(3);
+        [row(zeros, ties), row(zeros, ties)]
+    }
+
+    fn summed([p, q]: &[Vec<f64>; 2], factor: f64) -> f64 {
+        let total = |row: &[f64]| {
+            row.iter()
+                .fold(TwoFloat::ZERO, |sum, &x| sum + x.into())
+                .value()
+        };
+        let (p_sum, q_sum) = (total(p), total(q));
+        let mut sum = TwoFloat::ZERO;
+        for (p, q) in p.iter().zip(q) {
+            sum += (p / p_sum - factor * q / q_sum).max(0.0);
+        }
+        sum.value()
+    }
+
+    #[test]
+    fn masses_and_turning_factors_agree_with_sums_over_all_tokens() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut scan = BucketScan::new();
+        for trial in 0..120 {
+            let rows = rows(&mut rng, trial);
+            let [target, draft] = &rows;
+            let mut at = scan.load(Rows { target, draft }, 2).unwrap();
+            for factor in [
+                0.0,
+                1e-30,
+                0.3,
+                1.0,
+                1.0 + 1e-9,
+                1.7,
+                2.0,
+                64.0,
+                1e14,
+                1e300,
+            ] {
+                let (mass, sum) = (at.residual_mass(factor), summed(&rows, factor));
+                let bound = 8.0 * f64::EPSILON * (1.0 + factor);
+                assert!(
+                    (mass - sum).abs() <= bound,
+                    "{trial} {factor}: {mass} {sum}"
+                );
+            }
+            for wanted in [0.0, 1e-6, 0.1, 0.5, 0.9, 1.0] {
+                let (factor, mass) = at.turning_factor(1.0, 8.0, |_, mass| mass > wanted);
+                assert!((1.0..=8.0).contains(&factor));
+                let bound = 8.0 * f64::EPSILON * (1.0 + factor);
+                assert!(
+                    (mass - summed(&rows, factor)).abs() <= bound,
+                    "{trial} {wanted}"
+                );
+                let step = 1e-12 * factor;
+                assert!(factor == 8.0 || summed(&rows, factor + step) <= wanted + 1e-14);
+                assert!(factor == 1.0 || summed(&rows, factor - step) >= wanted - 1e-14);
+            }
+            let rows = Rows { target, draft };
+            let ratios: Vec<f64> = (at.order(rows).iter())
+                .map(|&token| target[token as usize] / draft[token as usize])
+                .collect();
+            assert_eq!(ratios.len(), draft.iter().filter(|&&q| q > 0.0).count());
+            assert!(
+                ratios
+                    .windows(2)
+                    .all(|pair| pair[0] <= pair[1] * (1.0 + 1e-15))
+            );
+        }
+    }
+}
