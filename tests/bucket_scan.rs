@@ -209,6 +209,31 @@ fn real_vocabularies() {
 }
 
 #[test]
+fn light_tokens_beside_heavy_ones() {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    for (vocab, heavy, tail) in [
+        (600, 0, 1.0),
+        (1500, 1, 1e-12),
+        (1500, 1, 1e-9),
+        (1500, 4, 0.1),
+        (5000, 30, 0.5),
+    ] {
+        let mut q: Vec<f64> = (0..vocab)
+            .map(|_| tail / vocab as f64 * random.random_range(0.9..1.1))
+            .collect();
+        for token in 0..heavy {
+            q[17 * token] = (1.0 - tail) / heavy as f64;
+        }
+        q[5] = 1e-300;
+        let p: Vec<f64> = q
+            .iter()
+            .map(|x| x * random.random_range(-0.7f64..0.7).exp())
+            .collect();
+        check_all(&normalised(&p), &normalised(&q), [2, 5, 8, 9]);
+    }
+}
+
+#[test]
 fn what_cannot_be_scanned_is_refused() {
     let mut scan = BucketScan::new();
     let mut refused = |target: &[f64], draft: &[f64], drafts: usize| {

@@ -27,8 +27,10 @@
 //! So if a >= s', then P - Q rises through the bucket and its least value is at the
 //! start; if b <= s, it falls and the least value is at the end. In the few buckets
 //! that are left, P lies above the lines of slopes a and b through its two ends
-//! and Q below its chord (with replacement: Q is known there), which leaves three
-//! points to evaluate for a lower bound. A bucket whose bound is below the best
+//! and Q below its chord. Q where the lines meet is known with replacement; distinct,
+//! it is at most what infinitely many tokens of the same mass would make it,
+//! sum_k e_{n-k}(H) y^k/k! after mass y. That leaves three points to evaluate for a
+//! lower bound. A bucket whose bound is below the best
 //! value found is sorted and walked token by token. Tokens of equal rounded r need
 //! no order: among them P is linear and Q convex, so P - Q is least at an end.
 //!
@@ -50,18 +52,64 @@
 //! exact, since they are multiples of 2^-52 below 4; sums of the l over V <= 2^32
 //! tokens err by less than V^2 2^-104. So P(H)/sum p and q(H)/sum q come out within
 //! 4u relative. *With replacement*, x^n by n - 1 products of x within 4u has an
-//! error of at most 5n u, the difference P - Q one of (5n + 6) u. *Distinct*,
-//! e_k over non-negative numbers is summed and multiplied without any subtraction,
-//! so its relative error is u times the number of roundings on the longest path
-//! from an entry to the result; that number is counted (at most 128 tokens in one
-//! partial product, then a three-level product tree) and called d below. e_n(H)/e_n
-//! errs by 2d u relative. Underflow is kept below 2^-60 relative by a test of e_n;
-//! rows that fail it are scaled by a power of two, or, if that does not help, are
-//! scanned with numbers of unbounded range. *Slopes* carry the same relative errors
-//! as P and Q; where the tests above pass wrongly by such an error e, P - Q falls
-//! below its bound by at most e times P of the bucket. The enclosure is twice the
-//! sum of all of these, to both sides: (20 n + 80) u with replacement and
-//! (4 d + 80) u distinct.
+//! error of at most 5n u, the difference P - Q one of (5n + 6) u. *Slopes* carry the same
+//! relative errors as P and Q; where the tests above pass wrongly by such an error e,
+//! P - Q falls below its bound by at most e times P of the bucket. The enclosure is
+//! twice the sum of all of these, to both sides: (20 n + 80) u.
+//!
+//! # Rounding, distinct
+//! e_k(H) comes out within f u e_k(whole vocabulary), for the number f that is counted
+//! below; so Q = e_n(H)/e_n errs by 2f u. A slope e_{n-1}(H)/e_n errs by 2f u times that
+//! of the last prefix, and is widened by it before it is tested. Everything else (P, the
+//! lines, the differences) stays below 120 u. The enclosure is (2f + 120) u to both
+//! sides.
+//!
+//! *Tokens multiplied out.* Polynomials have non-negative coefficients, and that of
+//! degree 0 is 1 exactly. If all others of two factors err by at most a k u relative, k
+//! the degree, then those of the product err by (a + 2) k u: the errors of degrees j and
+//! k - j add up to a k, and there are k + 1 <= 2k roundings. A product of m tokens one
+//! after the other errs by (m + k) u. So f = n a with a = m + 1 and 2 for each product
+//! on the way to a prefix; m <= 128, and a tree of three levels keeps the way short.
+//!
+//! *Light tokens*, those of q <= t where t <= 2^-8 L (2^-12 L for n > 9), L their mass,
+//! enter by power sums s_j = sum q^j over those in H:
+//!
+//! ```text
+//! k e_k = s_1 e_{k-1} - s_2 e_{k-2} + s_3 e_{k-3} - ...
+//! ```
+//!
+//! Terms cancel, so errors are not relative to e_k(H). But with h_k the coefficients of
+//! prod 1/(1 - q t), for which the same recurrence has no minus signs, induction on k
+//! gives an error of at most c k u h_k, c = min(n, 9) + 3 the roundings of a step. h_k
+//! grows with H, and for all light tokens
+//!
+//! ```text
+//! h_k <= prod_{i<k} (L + i t) / k!,    e_k >= prod_{i<k} (L - i t) / k!
+//! ```
+//!
+//! which makes the error at most c k K u e_k(light), K the quotient of the two products
+//! for k = n: below 1.4 for n <= 9, below 2.8 for n <= 64. Heavy tokens have
+//! non-negative coefficients that also grow with H, so for light and heavy together
+//! f = n (max(a, c K) + 2). Tokens that are walked after a prefix only raise a: times
+//! their e_j <= h_j, h_k of the prefix's light tokens stays below that of all.
+//!
+//! *Inexact power sums*: errors d_j of s_j multiply the generating function of e_k(H) by
+//! exp(sum +-d_j t^j/j), so e_n(H) errs by at most sum d_j/j e_{n-j}, and
+//! e_{n-j}/e_n <= n(n-1)..(n-j+1) / (L - n t)^j. This sum, computed, is added to f. Above
+//! 400 u, and where there is no such t, all tokens are multiplied out.
+//! - s_1 is the sum of the masses above without the heavy tokens: exact but for the
+//!   rests, which err by V (c + b + w) 2^-105 for at most c tokens a bucket, b buckets
+//!   and w heavy tokens, and for one last rounding.
+//! - s_j, j >= 2, errs by (c + b + w + j) u s_j.
+//! - Powers from the sixth on are summed only above t' = 2^-12 L (2^-18 L for n > 9).
+//!   What is left out of s_j is at most t'^{j-1} L. s_10 and on, needed for n > 9, are
+//!   at most t s_9, t^2 s_9...
+//! - Tokens below 2^-100 have no powers. L is at least 2^-30, so they matter below
+//!   2^-59.
+//!
+//! *Underflow* is kept below 2^-60 relative by a test of e_n; rows that fail it are
+//! scaled by a power of two and multiplied out, or, if that does not help, are scanned
+//! with numbers of unbounded range.
 //!
 //! # Source
 //! Hu et al., "Towards optimal multi-draft speculative decoding", eq. 8 and
@@ -105,6 +153,9 @@ const BLOCK: usize = 512;
 /// the tokens looked at together.
 const SEARCHES: usize = 3;
 const LANES: usize = 16;
+
+/// Parts of a bucket, by the bits of the ratio that follow those of the bucket.
+const DIGITS: usize = 256;
 
 /// Half an ulp of one.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
@@ -358,6 +409,7 @@ pub struct BucketScan {
     found: Vec<u32>,
     sorted: Vec<(u64, u32)>,
     residual: Residual,
+    unsorted: Vec<(u64, u32)>,
     candidates: Vec<(f64, usize)>,
     symmetric: Symmetric,
     race: Race,
@@ -388,6 +440,7 @@ impl BucketScan {
             found: Vec::new(),
             sorted: Vec::new(),
             residual: Residual::default(),
+            unsorted: Vec::new(),
             candidates: Vec::new(),
             symmetric: Symmetric::default(),
             race: Race::default(),
@@ -525,7 +578,11 @@ impl BucketScan {
             let ratio = ratio(rows.target[token as usize], rows.draft[token as usize]);
             (!ratio.to_bits(), token)
         }));
-        self.sorted.sort_unstable();
+        if self.sorted.len() < DIGITS || link.bucket == 0 || link.bucket + 1 == BUCKETS {
+            self.sorted.sort_unstable();
+        } else {
+            sort_by_digit(&mut self.sorted, &mut self.unsorted);
+        }
     }
 
     /// Fills `found` with a bucket's tokens by id.
@@ -533,19 +590,7 @@ impl BucketScan {
         self.found.clear();
         if !self.grouped && self.searches < SEARCHES {
             self.searches += 1;
-            let wanted = link.bucket as u16;
-            for (start, chunk) in (0u32..).step_by(LANES).zip(self.buckets.chunks(LANES)) {
-                // Without a branch first: most chunks hold none.
-                if chunk
-                    .iter()
-                    .fold(false, |hit, &bucket| hit | (bucket == wanted))
-                {
-                    let tokens = (start..)
-                        .zip(chunk)
-                        .filter(|&(_, &bucket)| bucket == wanted);
-                    self.found.extend(tokens.map(|(token, _)| token));
-                }
-            }
+            find(&self.buckets, link.bucket as u16, &mut self.found);
         } else {
             self.group();
             let end = self.starts[link.bucket] as usize;
@@ -602,6 +647,57 @@ fn fill_buckets(
         }
     }
     (legal, support)
+}
+
+/// Sorts tokens whose ratios share the bits of one bucket: parts first.
+fn sort_by_digit(sorted: &mut Vec<(u64, u32)>, unsorted: &mut Vec<(u64, u32)>) {
+    const DIGIT_SHIFT: u32 = SHIFT - DIGITS.ilog2();
+    let digit = |key: u64| (key >> DIGIT_SHIFT) as usize % DIGITS;
+    std::mem::swap(sorted, unsorted);
+    let mut ends = [0; DIGITS];
+    for &(key, _) in unsorted.iter() {
+        ends[digit(key)] += 1;
+    }
+    let mut end = 0;
+    for slot in &mut ends {
+        let start = end;
+        end += *slot;
+        *slot = start;
+    }
+    sorted.clear();
+    sorted.resize(unsorted.len(), (0, 0));
+    for &entry in unsorted.iter() {
+        let slot = &mut ends[digit(entry.0)];
+        sorted[*slot] = entry;
+        *slot += 1;
+    }
+    // Each start has moved to the end of its part.
+    let mut start = 0;
+    for end in ends {
+        sorted[start..end].sort_unstable();
+        start = end;
+    }
+}
+
+/// Lists the tokens of one bucket.
+#[multiversion(targets = "simd")]
+fn find(buckets: &[u16], wanted: u16, found: &mut Vec<u32>) {
+    for (start, chunk) in (0u32..).step_by(LANES).zip(buckets.chunks(LANES)) {
+        // Without a branch first: most chunks hold none.
+        if !chunk
+            .iter()
+            .fold(false, |hit, &bucket| hit | (bucket == wanted))
+        {
+            continue;
+        }
+        let mut tokens = [0; LANES];
+        let mut count = 0;
+        for (token, &bucket) in (start..).zip(chunk) {
+            tokens[count % LANES] = token;
+            count += usize::from(bucket == wanted);
+        }
+        found.extend_from_slice(&tokens[..count]);
+    }
 }
 
 /// The buckets of a block of tokens; whether all entries lie in [0, 2]; how many
@@ -763,16 +859,19 @@ impl<'a> Position<'a> {
     /// It is **not** the law of [`Self::without_replacement`].
     ///
     /// # Exactness
-    /// Enclosed; the bound is counted from what was computed, and stays within
-    /// 3e-13 to both sides for n <= 8 and V <= 2^18.
+    /// Enclosed; the bound is counted from what was computed. For n <= 8 and V <= 2^18
+    /// it is within 2e-13 to both sides on rows like those of language models, and
+    /// within 1e-12 on any.
     ///
     /// # Errors
     /// `drafts` is 0 or more than was loaded for.
     ///
     /// # Complexity
-    /// The first call after a load: O(V n) for the largest n loaded for. Then as
-    /// [`Self::with_replacement`]. Rows so peaked that e_n leaves the range of
-    /// `f64` take a sort and O(V n) operations on numbers of unbounded range.
+    /// The first call after a load, for the largest n loaded for: O(V) for the power
+    /// sums of light tokens, O(n) for each heavy one and O(n^2) for each bucket; O(V n)
+    /// on rows without light tokens enough. Then as [`Self::with_replacement`]. Rows so
+    /// peaked that e_n leaves the range of `f64` take a sort and O(V n) operations on
+    /// numbers of unbounded range.
     pub fn distinct_conditioned(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
         self.check(drafts)?;
         let draws = drafts.min(self.scan.support);
@@ -786,6 +885,11 @@ impl<'a> Position<'a> {
         let symmetric = &scan.symmetric;
         let (target_total, draft_total) = (scan.all.target(), scan.all.draft());
         let whole = symmetric.whole(draws);
+
+        // The error of a prefix, relative to the whole, is not one relative to its slope.
+        let roundings = symmetric.roundings(draws, 0);
+        let end = symmetric.prefix(scan.links.len());
+        let slope_error = 2.0 * roundings * ROUNDING * end[draws - 1] / whole * symmetric.scale();
 
         let mut best = Best::EMPTY;
         scan.candidates.clear();
@@ -801,13 +905,14 @@ impl<'a> Position<'a> {
             let bucket = Interior {
                 link,
                 target: link.own.target() / target_total,
-                slope_start,
-                slope_end,
+                slope_start: slope_start - slope_error,
+                slope_end: slope_end + slope_error,
             };
             if let Some(turn) = bucket.turn() {
                 let chord = (q_end - q_start) / link.own.draft();
                 let bound = bucket.lower_bound(turn, held, q_start, q_end, |turn| {
-                    (q_start + turn * chord).min(q_end)
+                    let most = symmetric.most(index, turn, draws, roundings) / whole;
+                    (q_start + turn * chord).min(q_end).min(most)
                 });
                 scan.candidates.push((bound, index));
             }
@@ -820,7 +925,7 @@ impl<'a> Position<'a> {
             scan.sort(self.rows, &link);
             walked = walked.max(scan.sorted.len());
             let mut sums = link.before;
-            let mut walk = scan.symmetric.walk(index);
+            let mut walk = scan.symmetric.walk(index, scan.sorted.len());
             for &(key, token) in &scan.sorted {
                 let (p, q) = (
                     self.rows.target[token as usize],
@@ -835,8 +940,8 @@ impl<'a> Position<'a> {
                 floor = floor.min(bound);
             }
         }
-        let roundings = scan.symmetric.roundings(walked);
-        let error = (4.0 * roundings + 80.0) * ROUNDING;
+        let roundings = scan.symmetric.roundings(draws, walked);
+        let error = (2.0 * roundings + 120.0) * ROUNDING;
         Ok(best.rate(floor, error))
     }
 
@@ -1048,7 +1153,10 @@ impl Interior<'_> {
         q_end: f64,
         inside: impl Fn(f64) -> f64,
     ) -> f64 {
-        let at_turn = held + self.link.least_slope * turn - inside(turn);
+        // Both lines, since the turn is rounded; the steep one may be 0 times infinity.
+        let gentle = self.link.least_slope * turn;
+        let steep = self.target - self.link.most_slope * (self.link.own.draft() - turn);
+        let at_turn = held + gentle.min(steep) - inside(turn);
         let at_end = held + self.target - q_end;
         at_turn.min(held - q_start).min(at_end)
     }
