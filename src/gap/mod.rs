@@ -55,9 +55,6 @@ const SPAN: usize = 8;
 /// Texts of the strip, and tokens of each.
 const STRIP_TEXTS: usize = 6;
 const STRIP_TOKENS: usize = 64;
-/// Drafts without replacement up to which `naive` is run: in closed form. For
-/// more, its integral takes 0.3 s a position, more than all the rest together.
-const MOST_NAIVE: usize = 2;
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,13 +134,10 @@ impl Settings {
     /// The verifiers that are run for n drafts.
     fn rules(&self, drafts: usize) -> impl Iterator<Item = (SchemeName, VerifierName)> + '_ {
         VERIFIERS.into_iter().filter(move |&(scheme, verifier)| {
-            let slow = verifier == VerifierName::Naive
-                && scheme == SchemeName::WithoutReplacement
-                && drafts > MOST_NAIVE;
             let asked = self.schemes.contains(&scheme) && self.verifiers.contains(&verifier);
             let planned = (scheme, verifier) != SEQUENTIAL_PLAN
                 || (self.sequential_plans && drafts <= MOST_SEQUENTIAL_DRAFTS);
-            asked && fits(scheme, drafts) && !slow && planned
+            asked && fits(scheme, drafts) && planned
         })
     }
 
@@ -209,15 +203,6 @@ pub fn measure(
         return Err(GapError::Settings("name at least one log".to_owned()));
     }
     let mut left_out = Vec::new();
-    let slow = settings.schemes.contains(&SchemeName::WithoutReplacement)
-        && settings.verifiers.contains(&VerifierName::Naive)
-        && settings.drafts.iter().any(|&n| n > MOST_NAIVE);
-    if slow {
-        left_out.push(format!(
-            "without-replacement/naive for more than {MOST_NAIVE} drafts: its integral takes longer \
-             than everything else together"
-        ));
-    }
     let iid_only = settings.schemes.contains(&SchemeName::WithoutReplacement)
         && settings.verifiers.contains(&VerifierName::Optimal)
         && settings

@@ -155,7 +155,8 @@ pub(super) fn evaluate(
         // One draft is accepted with the overlap, however it is verified.
         rates.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
         let mut rows = None;
-        for &drafts in &settings.drafts {
+        // What sequential draws take for many drafts serves fewer.
+        for &drafts in settings.drafts.iter().rev() {
             let place = Place {
                 temperature,
                 drafts,
@@ -251,11 +252,8 @@ pub(super) fn evaluate(
                     (SchemeName::Greedy, VerifierName::Greedy) => row_rates.greedy(drafts),
                     (SchemeName::Hub, VerifierName::SpecHub) => row_rates.spechub(),
                     (SchemeName::WithReplacement, VerifierName::Naive) => row_rates.naive(drafts),
-                    (SchemeName::WithoutReplacement, VerifierName::Naive) if drafts == 1 => {
-                        row_rates.naive(1)
-                    }
-                    (SchemeName::WithoutReplacement, VerifierName::Naive) if drafts == 2 => {
-                        row_rates.naive_of_two_sequential()
+                    (SchemeName::WithoutReplacement, VerifierName::Naive) => {
+                        row_rates.naive_sequential(drafts)
                     }
                     _ => {
                         return Err(refused(format!(

@@ -26,6 +26,7 @@
 //! support of q when that holds fewer than n tokens; tuples are then shorter
 //! than n.
 
+mod clocks;
 mod combinations;
 mod distinct_conditioned;
 mod explicit;
@@ -47,6 +48,7 @@ pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
 pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
+pub(crate) use clocks::{Clocks, PowerSums, summing};
 pub(crate) use combinations::choose;
 pub(crate) use race::log_time_step;
 

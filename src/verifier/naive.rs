@@ -1,9 +1,13 @@
 //! Drawing from p without looking at the drafts.
 
+mod ranks;
+
+pub(super) use ranks::Ranks;
+
 use super::single::EXACT_FORMULA_BITS;
 use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
 use crate::distribution::{
-    LANES, Rational, SplitSum, Wide, compensated_sum, for_lanes, heaviest, ratio, split_sum,
+    LANES, Rational, SplitSum, Wide, compensated_sum, for_lanes, ratio, split_sum,
 };
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
@@ -16,9 +20,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Up to this many tuple entries, acceptance is summed over the law of sets.
 const SUMMED_ENTRIES: f64 = 3.0e5;
-
-/// Steps of log t per unit of the coarser of two quadratures that are compared.
-const STEPS: f64 = 4.0;
 
 /// The naive verifier: draw y from p; if y is among the drafts, it is accepted.
 ///
@@ -37,9 +38,8 @@ const STEPS: f64 = 4.0;
 /// | `without-replacement`, n >= 3 | `integral of q_i e^(-q_i t) P(fewer than n of the others rang by t) dt` |
 ///
 /// The last line is the exponential race (token i's clock has rate q_i): i is
-/// among the first n if fewer than n others ring before it. One pass a node sums
-/// it over all i at once: the polynomial of the number of rings, next to the same
-/// polynomial with one token marked as the one that rings at t.
+/// among the first n if fewer than n others ring before it. The integral's error is
+/// proven and counted; the derivation is in `src/verifier/naive/ranks.rs`.
 ///
 /// # Example
 /// ```
@@ -175,13 +175,9 @@ impl Naive {
                 // Sums and products of non-negative numbers only.
                 (marked_symmetric(p, q, n), 8.0 * n as f64 * rounding, None)
             }
-            SchemeName::WithoutReplacement if n == 2 => {
-                (two_sequential(p, q, 1.0), 4.0 * rounding, None)
-            }
-            SchemeName::WithoutReplacement if n >= 3 => {
-                let (value, difference) = race(p, q, n);
-                let note = "the error of the race integral is estimated by halving its step";
-                (value, difference + 64.0 * rounding, Some(note.to_owned()))
+            SchemeName::WithoutReplacement => {
+                let ranks = Ranks::new(p, q, [1.0; 2], n);
+                (ranks.among(n), ranks.error, None)
             }
             _ => (independent(p, q, 1.0, n), rounding, None),
         }
@@ -209,30 +205,6 @@ pub(super) fn independent(p: &[f64], q: &[f64], whole: f64, drafts: usize) -> f6
     sum.value()
 }
 
-/// The same of two sequential draws without replacement: i comes first or after some j,
-/// sum of p_i q_i (1 + sum over j != i of q_j/(1-q_j)).
-///
-/// The heaviest token h is set apart: 1 - q_h is summed over the others, whose q_j/(1-q_j)
-/// add up to less than 2. The q_i sum to `whole`, about 1, and are divided by it.
-pub(super) fn two_sequential(p: &[f64], q: &[f64], whole: f64) -> f64 {
-    let Some(&heavy) = heaviest(q, 1).first() else {
-        return 0.0;
-    };
-    let parts = [0..heavy, heavy + 1..q.len()];
-    let (mut rest, mut odds, mut second) = (0.0, 0.0, 0.0);
-    for part in &parts {
-        rest += total(&q[part.clone()]);
-        odds += total_odds(&q[part.clone()], whole);
-    }
-    if rest > 0.0 {
-        let all = odds + q[heavy] / rest;
-        for part in parts {
-            second += behind_others(&p[part.clone()], &q[part], whole, all);
-        }
-    }
-    second + p[heavy] * q[heavy] * (1.0 + odds) / whole
-}
-
 #[multiversion(targets = "simd")]
 pub(super) fn total(q: &[f64]) -> f64 {
     split_sum(q, q, |q, _| q)
@@ -243,12 +215,16 @@ fn total_odds(q: &[f64], whole: f64) -> f64 {
     split_sum(q, q, |q, _| q / (whole - q))
 }
 
-/// Sum of p q (1 + all - q/(1-q)).
+/// Sum of p q.
+#[multiversion(targets = "simd")]
+fn overlap(p: &[f64], q: &[f64]) -> f64 {
+    split_sum(p, q, |p, q| p * q)
+}
+
+/// Sum of p q (all - q/(1-q)).
 #[multiversion(targets = "simd")]
 fn behind_others(p: &[f64], q: &[f64], whole: f64, all: f64) -> f64 {
-    split_sum(p, q, |p, q| {
-        p * (q / whole * (1.0 + (all - q / (whole - q))))
-    })
+    split_sum(p, q, |p, q| p * (q / whole * (all - q / (whole - q))))
 }
 
 /// The sum of p_i q_i e_(n-1)(q without i), over e_n(q), in numbers of unbounded
@@ -266,49 +242,6 @@ fn marked_symmetric(p: &[f64], q: &[f64], n: usize) -> f64 {
         }
     }
     marked[n].over(plain[n])
-}
-
-/// The race integral of `sum of p_i P(i among the first n)`, and the difference
-/// between the trapezoidal rules of two step widths in log t.
-fn race(p: &[f64], q: &[f64], n: usize) -> (f64, f64) {
-    let mut falling: Vec<f64> = q.iter().copied().filter(|&q| q > 0.0).collect();
-    falling.sort_by(|a, b| b.total_cmp(a));
-    // Fewer than n rings by t need all but n-1 tokens silent.
-    let tail = compensated_sum(falling.iter().skip(n - 1).copied());
-    let choices = (n as f64 - 1.0) * (falling.len() as f64).ln();
-    let (left, right) = (1e-19f64.ln(), ((45.0 + choices) / tail).ln());
-    let steps = ((right - left) * STEPS).ceil() as usize;
-    let (mut coarse, mut shifted) = (Vec::new(), Vec::new());
-    for node in 0..=steps {
-        let x = left + node as f64 / STEPS;
-        coarse.push(ringing(p, q, n, x.exp()));
-        shifted.push(ringing(p, q, n, (x + 0.5 / STEPS).exp()));
-    }
-    let coarse = compensated_sum(coarse) / STEPS;
-    let fine = 0.5 * (coarse + compensated_sum(shifted) / STEPS);
-    (fine, (fine - coarse).abs())
-}
-
-/// t times the density of "a token rings at t, fewer than n others rang before,
-/// and p drew that token".
-fn ringing(p: &[f64], q: &[f64], n: usize, t: f64) -> f64 {
-    let mut plain = vec![0.0; n];
-    let mut marked = vec![0.0; n];
-    plain[0] = 1.0;
-    for (&p, &q) in p.iter().zip(q).filter(|(_, q)| **q > 0.0) {
-        let rung = -(-q * t).exp_m1();
-        let silent = (-q * t).exp();
-        let rings = p * q * t * silent;
-        for k in (0..n).rev() {
-            let (below, marked_below) = match k {
-                0 => (0.0, 0.0),
-                _ => (plain[k - 1], marked[k - 1]),
-            };
-            marked[k] = marked[k] * silent + marked_below * rung + rings * plain[k];
-            plain[k] = plain[k] * silent + below * rung;
-        }
-    }
-    marked.iter().sum()
 }
 
 impl Verifier for Naive {

@@ -1,7 +1,8 @@
 //! Acceptance rates of one (p, q) for many verifiers and numbers of drafts.
 
+use super::naive::{self, Ranks};
 use super::rrs_wo::Rejections;
-use super::{Rate, RrsWo, RrsWoSettings, naive};
+use super::{Rate, RrsWo, RrsWoSettings};
 use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
 use crate::optimum::bucket_scan::{Position, Rows};
 use crate::problem::Problem;
@@ -47,6 +48,8 @@ pub struct RowRates<'a> {
     /// The heaviest tokens of q, as far as they were asked for.
     top: Vec<usize>,
     rejections: Option<Rejections>,
+    /// Of sequential drafts without replacement, as many as were asked for.
+    ranks: Option<Ranks>,
 }
 
 impl<'a> RowRates<'a> {
@@ -56,6 +59,7 @@ impl<'a> RowRates<'a> {
             position,
             top: Vec::new(),
             rejections: None,
+            ranks: None,
         }
     }
 
@@ -113,17 +117,25 @@ impl<'a> RowRates<'a> {
         Rate::within(rate, rounding)
     }
 
-    /// [`Naive`](super::Naive) on two sequential drafts without replacement: sum of
-    /// p_i q_i (1 + sum over j != i of q_j/(1-q_j)). O(V).
-    pub fn naive_of_two_sequential(&mut self) -> Rate {
-        if self.position.draft_support() <= 2 {
-            // Both tokens are drafted.
-            return self.with_fixed(2);
+    /// [`Naive`](super::Naive) on n sequential drafts without replacement. What the first
+    /// call computes serves fewer drafts: for several n, ask for the largest first. The
+    /// cost is that of some hundred nodes, O(n^2) each for every octave of q and O(n) for
+    /// every token that is likely to be drafted.
+    pub fn naive_sequential(&mut self, drafts: usize) -> Rate {
+        let drafts = drafts.max(1);
+        if self.position.draft_support() <= drafts {
+            // All of the support is drafted.
+            return self.with_fixed(drafts);
         }
-        let rows = self.position.rows();
         let (p_sum, q_sum) = self.position.totals();
-        let rate = naive::two_sequential(rows.target, rows.draft, q_sum) / p_sum;
-        Rate::within(rate, 96.0 * f64::EPSILON)
+        let rows = self.position.rows();
+        let ranks = match self.ranks.take() {
+            Some(ranks) if ranks.rates.len() >= drafts => ranks,
+            _ => Ranks::new(rows.target, rows.draft, [p_sum, q_sum], drafts),
+        };
+        let rate = Rate::within(ranks.among(drafts), ranks.error);
+        self.ranks = Some(ranks);
+        rate
     }
 
     /// [`RrsWo`] on n sequential drafts without replacement. The tokens are sorted by p/q

@@ -661,10 +661,10 @@ proptest! {
             let rate = rates.rrs_wo(drafts, &settings);
             prop_assert!(holds(&rate, &summed), "{rate:?}");
             prop_assert!(rate.width() <= 1e-9, "{rate:?}");
-            if drafts == 2 {
-                let summed = Naive::new(&drawn).summed();
-                prop_assert!(holds(&rates.naive_of_two_sequential(), &summed));
-            }
+            let summed = Naive::new(&drawn).summed();
+            let rate = rates.naive_sequential(drafts);
+            prop_assert!(holds(&rate, &summed), "{rate:?}");
+            prop_assert!(rate.width() < 1e-11, "{rate:?}");
         }
         if p.vocab() > 1 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();

@@ -969,7 +969,8 @@ impl<'a> Position<'a> {
     /// # Complexity
     /// O(V) the first time after a load; then some 60 nodes (growing with n and with
     /// the logarithm of the least mass outside a prefix) times the buckets in use,
-    /// O(n^2) each.
+    /// O(n^2) each. What was summed over the buckets is kept and serves fewer drafts:
+    /// for several n, ask for the largest first.
     pub fn without_replacement(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
         let proven = self.with_replacement(drafts)?;
         let draws = drafts.min(self.scan.support);
@@ -982,7 +983,7 @@ impl<'a> Position<'a> {
         let rule = Rule::new(draws);
         let mut race = std::mem::take(&mut scan.race);
         let mut inside = std::mem::take(&mut scan.inside);
-        let mut rounding = race.prefixes(&rule, &mut inside);
+        let (quadrature, mut rounding) = race.prefixes(draws, &mut inside);
 
         let mut best = Best::EMPTY;
         scan.candidates.clear();
@@ -1036,7 +1037,11 @@ impl<'a> Position<'a> {
         }
         scan.race = race;
         scan.inside = inside;
-        let quadrature = if draws > 2 { rule.error } else { 0.0 };
+        let quadrature = if draws > 2 {
+            quadrature.max(rule.error)
+        } else {
+            0.0
+        };
         let error = quadrature + rounding + 80.0 * ROUNDING;
         let mut found = best.rate(0.0, error);
         let (value, upper) = (found.rate.value, found.rate.upper);

@@ -29,10 +29,7 @@
 
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
 use crate::distribution::exp_nonpositive;
-use crate::scheme::log_time_step;
-
-/// Power sums kept of a class.
-const POWERS: usize = 12;
+use crate::scheme::{Clocks, log_time_step, summing};
 
 /// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
 const CLASS_LIMITS: [f64; 5] = [
@@ -46,7 +43,7 @@ const CLASS_LIMITS: [f64; 5] = [
 /// A class is expanded while its largest q t is at most this.
 const EXPANSION_LIMIT: f64 = 1.0 / 16.0;
 
-/// Tokens summed before their sums join those of the class.
+/// Odds summed before their sum joins the others.
 const BLOCK: usize = 256;
 
 /// Bound that the step is chosen for.
@@ -68,9 +65,7 @@ const NEGLIGIBLE: f64 = 1e-18;
 struct Class {
     start: u32,
     end: u32,
-    largest: f64,
-    /// Sums of (q / largest)^m, m = 1..
-    sums: [f64; POWERS],
+    clocks: Clocks,
 }
 
 /// The chain of buckets as the race sees it.
@@ -88,6 +83,9 @@ pub(super) struct Race {
     /// The token that holds more than half of q, and what the others hold.
     dominant: Option<(usize, f64)>,
     total: f64,
+    /// The rule that `integrals` were made with, and their rounding.
+    made: Option<(Rule, f64)>,
+    /// s I_2, s I_3.. of every link end, as many as that rule has.
     integrals: Vec<f64>,
     token_outside: Vec<f64>,
     token_integrals: Vec<f64>,
@@ -144,6 +142,7 @@ impl Race {
         scan.group();
         let race = &mut scan.race;
         race.ready = true;
+        race.made = None;
         race.total = scan.all.draft();
         race.dominant = dominant(rows.draft, race.total);
         race.draft.clear();
@@ -184,33 +183,52 @@ impl Race {
     }
 
     /// Q at the end of every link, into `inside`; NaN where a prefix is passed over.
-    /// Returns the bound on rounding.
-    pub(super) fn prefixes(&mut self, rule: &Rule, inside: &mut Vec<f64>) -> f64 {
-        let links = self.outside.len();
-        self.integrals.clear();
-        self.integrals.resize(links, 0.0);
+    /// Returns the bounds on quadrature and on rounding. The integrals for one number of
+    /// draws hold those for fewer.
+    pub(super) fn prefixes(&mut self, draws: usize, inside: &mut Vec<f64>) -> (f64, f64) {
+        let (rule, rounding) = match self.made {
+            Some((rule, rounding)) if rule.draws >= draws => (rule, rounding),
+            _ => {
+                let rule = Rule::new(draws);
+                let rounding = self.integrate(&rule);
+                self.made = Some((rule, rounding));
+                (rule, rounding)
+            }
+        };
+        let kept = rule.draws - 2;
+        inside.clear();
+        for (link, (&s, &odds)) in self.outside.iter().zip(&self.odds).enumerate() {
+            let rest = self.integrals[link * kept..][..draws - 2].iter().sum();
+            inside.push(self.close(draws, s, odds, rest));
+        }
+        (rule.error, rounding)
+    }
+
+    fn integrate(&mut self, rule: &Rule) -> f64 {
+        let (links, kept) = (self.outside.len(), rule.draws - 2);
+        let mut integrals = std::mem::take(&mut self.integrals);
+        integrals.clear();
+        integrals.resize(links * kept, 0.0);
         let mut operations = 0.0f64;
-        if rule.draws > 2 {
-            let mut integrals = std::mem::take(&mut self.integrals);
+        if kept > 0 {
             let smallest = smallest_positive(&self.outside);
             self.for_each_node(rule, smallest, |time| {
                 let mut counts = Counts::start(rule.draws);
-                for (link, (integral, &s)) in integrals.iter_mut().zip(&self.outside).enumerate() {
+                let rows = integrals.chunks_exact_mut(kept).zip(&self.outside);
+                for (link, (row, &s)) in rows.enumerate() {
                     self.ring(link, time, &mut counts);
                     if counts.is_over() {
                         break;
                     }
-                    *integral += rule.step * counts.share(s, time);
+                    let weight = rule.step * first_outside(s, time);
+                    for (integral, count) in row.iter_mut().zip(counts.two_or_more()) {
+                        *integral += weight * count;
+                    }
                 }
                 operations = operations.max(counts.operations);
             });
-            self.integrals = integrals;
         }
-        inside.clear();
-        for link in 0..links {
-            let s = self.outside[link];
-            inside.push(self.close(rule, s, self.odds[link], self.integrals[link]));
-        }
+        self.integrals = integrals;
         rounding(rule, operations, links, self.draft.len())
     }
 
@@ -248,7 +266,8 @@ impl Race {
                 }
                 for (slot, (q, &s)) in integrals.iter_mut().zip(draft.clone().zip(&outsides)) {
                     counts.token(q * time);
-                    *slot += rule.step * counts.share(s, time);
+                    let between: f64 = counts.two_or_more().iter().sum();
+                    *slot += rule.step * first_outside(s, time) * between;
                 }
                 operations = operations.max(counts.operations);
             });
@@ -257,7 +276,7 @@ impl Race {
         inside.clear();
         for ((q, &s), &integral) in draft.zip(&outsides).zip(&integrals) {
             odds += odds_of(q, self.total, self.dominant);
-            inside.push(self.close(rule, s, odds, integral));
+            inside.push(self.close(rule.draws, s, odds, integral));
         }
         self.token_outside = outsides;
         self.token_integrals = integrals;
@@ -270,11 +289,11 @@ impl Race {
     }
 
     /// 1 - s (I_0 + I_1 + the rest) for a total mass that may not be 1.
-    fn close(&self, rule: &Rule, s: f64, odds: f64, rest: f64) -> f64 {
+    fn close(&self, draws: usize, s: f64, odds: f64, rest: f64) -> f64 {
         if s == 0.0 {
             return 1.0;
         }
-        if rule.draws > 2 && LAST_EXPONENT / s > LATEST {
+        if draws > 2 && LAST_EXPONENT / s > LATEST {
             return f64::NAN;
         }
         let share = s / self.total;
@@ -298,7 +317,7 @@ impl Race {
     fn ring(&self, link: usize, time: f64, counts: &mut Counts) {
         let classes = self.first_class[link] as usize..self.first_class[link + 1] as usize;
         for class in &self.classes[classes] {
-            if class.largest * time <= EXPANSION_LIMIT {
+            if class.clocks.largest * time <= EXPANSION_LIMIT {
                 counts.class(class, time);
             } else {
                 for &q in &self.draft[class.start as usize..class.end as usize] {
@@ -315,36 +334,21 @@ impl Race {
 impl Class {
     /// The tokens from `start` on.
     fn of(draft: &[f64], start: usize) -> Self {
-        const LANES: usize = 4;
-        let tokens = &draft[start..];
-        let largest = tokens.iter().copied().fold(0.0, f64::max);
-        let mut sums = [0.0; POWERS];
-        for block in tokens.chunks(BLOCK) {
-            let mut lanes = [[0.0; LANES]; POWERS];
-            for chunk in block.chunks(LANES) {
-                let mut base = [0.0; LANES];
-                for (slot, &q) in base.iter_mut().zip(chunk) {
-                    *slot = q / largest;
-                }
-                let mut power = base;
-                for sum in &mut lanes {
-                    for lane in 0..LANES {
-                        sum[lane] += power[lane];
-                        power[lane] *= base[lane];
-                    }
-                }
-            }
-            for (sum, lanes) in sums.iter_mut().zip(&lanes) {
-                *sum += lanes.iter().sum::<f64>();
-            }
-        }
         Self {
             start: start as u32,
             end: draft.len() as u32,
-            largest,
-            sums,
+            clocks: Clocks::of(&draft[start..]),
         }
     }
+}
+
+/// s t e^{-st}: t times the density of the first ring outside.
+fn first_outside(s: f64, time: f64) -> f64 {
+    let exponent = s * time;
+    if exponent > 2.0 * LAST_EXPONENT {
+        return 0.0;
+    }
+    exponent * (-exponent).exp()
 }
 
 /// P(N_t = k), k < n, for a growing set.
@@ -370,14 +374,9 @@ impl Counts {
         self.probabilities[..self.draws].iter().sum::<f64>() < NEGLIGIBLE
     }
 
-    /// s t e^{-st} P(2 <= N_t < n).
-    fn share(&self, s: f64, time: f64) -> f64 {
-        let exponent = s * time;
-        if exponent > 2.0 * LAST_EXPONENT {
-            return 0.0;
-        }
-        let between: f64 = self.probabilities[2..self.draws].iter().sum();
-        exponent * (-exponent).exp() * between
+    /// P(N_t = k), 2 <= k < n.
+    fn two_or_more(&self) -> &[f64] {
+        &self.probabilities[2..self.draws]
     }
 
     /// One more clock, of rate times time `exponent`.
@@ -401,46 +400,12 @@ impl Counts {
         self.operations += 5.0;
     }
 
-    /// All clocks of a class: prod (1 + z r_i) = exp(sum (-1)^{k-1} R_k z^k / k) with
-    /// R_k the sums of r^k, themselves series in the power sums of q t.
+    /// All clocks of a class.
     fn class(&mut self, class: &Class, time: f64) {
-        let z = class.largest * time;
-        // Terms beyond this are below 1e-18 of the first.
-        // z < 2^-octaves, and 2^-60 < 1e-18.
-        let octaves = 1022usize.saturating_sub((z.to_bits() >> 52) as usize);
-        let terms = (60 / octaves.max(1) + 2).min(POWERS);
-        let mut powers = [0.0; POWERS];
-        let mut power = 1.0;
-        for (slot, &sum) in powers.iter_mut().zip(&class.sums).take(terms) {
-            power *= z;
-            *slot = power * sum;
-        }
-        let degree = (self.draws - 1)
-            .min(POWERS)
-            .min((class.end - class.start) as usize);
-        // R_k, then e_k by k e_k = sum (-1)^{j-1} R_j e_{k-j}.
-        let mut sums = [0.0; POWERS + 1];
-        for k in 1..=degree.min(terms) {
-            let coefficients = &EXPANSION[k - 1];
-            let mut sum = 0.0;
-            for m in k - 1..terms {
-                sum += coefficients[m] * powers[m];
-            }
-            sums[k] = sum;
-        }
         let mut symmetric = [0.0; MAX_DRAFTS];
-        symmetric[0] = 1.0;
-        let most = (self.draws - 1).min((class.end - class.start) as usize);
-        for k in 1..=most {
-            let mut sum = 0.0;
-            let mut sign = 1.0;
-            for j in 1..=k.min(degree) {
-                sum += sign * sums[j] * symmetric[k - j];
-                sign = -sign;
-            }
-            symmetric[k] = (sum / k as f64).max(0.0);
-        }
-        let waits = (-powers[0]).exp();
+        let symmetric = &mut symmetric[..self.draws];
+        let waits = class.clocks.ring(time, symmetric);
+        let most = (self.draws - 1).min(class.clocks.count);
         let counts = &mut self.probabilities[..self.draws];
         for k in (0..counts.len()).rev() {
             let mut sum = 0.0;
@@ -455,48 +420,21 @@ impl Counts {
     }
 }
 
-/// `EXPANSION[k-1][m-1]` is the coefficient of y^m in (e^y - 1)^k.
-const EXPANSION: [[f64; POWERS]; POWERS] = expansion();
-
-const fn expansion() -> [[f64; POWERS]; POWERS] {
-    let mut table = [[0.0; POWERS]; POWERS];
-    let mut factorial = 1.0;
-    let mut m = 0;
-    while m < POWERS {
-        factorial *= (m + 1) as f64;
-        table[0][m] = 1.0 / factorial;
-        m += 1;
-    }
-    let mut k = 1;
-    while k < POWERS {
-        // (e^y - 1)^{k+1} = (e^y - 1)^k (e^y - 1)
-        let mut m = k;
-        while m < POWERS {
-            let mut i = k - 1;
-            while i < m {
-                table[k][m] += table[k - 1][i] * table[0][m - i - 1];
-                i += 1;
-            }
-            m += 1;
-        }
-        k += 1;
-    }
-    table
-}
-
 /// Rounding of the recurrences, of the sums behind them, and of the closed forms,
 /// for a chain of `links` prefixes over `tokens` tokens.
 fn rounding(rule: &Rule, operations: f64, links: usize, tokens: usize) -> f64 {
-    // Roundings in a sum over a class, or over odds.
-    let sum = (BLOCK + tokens / BLOCK + 4) as f64;
+    // Roundings in a sum over odds, and over a class.
+    let odds = (BLOCK + tokens / BLOCK + 4) as f64;
+    let sum = summing(tokens);
     // s and the odds sum over classes, each is a relative error of a term below 1.
-    let closed = 2.0 * (sum + 3.0 * links as f64 + 20.0);
+    let closed = 2.0 * (odds + 3.0 * links as f64 + 20.0);
     // Sums of q t enter exponents, which matter while they are below 60. On one path
     // fewer than n clocks ring, alone or in classes: a lone clock's 1 - waits is above
-    // 1/17; a class's e_k takes k steps of at most 15 roundings, and a sum over n.
+    // 1/17; a class's e_k takes k steps of at most 15 roundings over its sums, and a sum
+    // over n.
     let recurrences = if rule.draws > 2 {
         let draws = rule.draws as f64;
-        let rings = draws * (40.0 + draws);
+        let rings = draws * (40.0 + draws + sum);
         rule.amplification() * (operations + rings) + 60.0 * sum + links as f64 + 600.0
     } else {
         0.0
