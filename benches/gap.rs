@@ -6,8 +6,8 @@
 //!     cargo bench --bench gap -- --threads 1 LOG
 //!     cargo bench --bench gap -- --part plan          lines with this word alone
 //!
-//! Every line is one run over all positions on the same threads: positions a second,
-//! and the limit's time as a share of the run's. The limit comes first, so that peak
+//! Every line is a run over all positions on the same threads, the best of as many as fit
+//! a second: positions a second, and the limit's time as a share of the run's. The limit comes first, so that peak
 //! memory, which only grows, can be told apart.
 
 use rand::{Rng, SeedableRng};
@@ -129,9 +129,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("| --- | --- | --- | --- | --- | --- |");
     let mut least = f64::INFINITY;
     let mut line = |what: &str, run: &mut dyn FnMut() -> Result<(), Box<dyn Error>>| {
-        let start = Instant::now();
-        run()?;
-        let seconds = start.elapsed().as_secs_f64();
+        // The best of some runs, where a run is short.
+        let mut seconds = f64::INFINITY;
+        let (mut spent, mut runs) = (0.0, 0);
+        while runs == 0 || spent < 1.0 {
+            let start = Instant::now();
+            run()?;
+            let own = start.elapsed().as_secs_f64();
+            seconds = seconds.min(own);
+            spent += own;
+            runs += 1;
+        }
         least = least.min(seconds);
         println!(
             "| {what} | {seconds:.3} | {:.1} | {:.1}% | {:.2} | {} |",
@@ -161,10 +169,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all = VerifierName::ALL;
     let optimal = [VerifierName::Optimal];
     let sequential = [SchemeName::WithoutReplacement];
-    let parts: [(&str, &[SchemeName], &[VerifierName]); 6] = [
+    let parts: [(&str, &[SchemeName], &[VerifierName]); 7] = [
         ("alpha* with replacement", &iid, &[]),
         ("alpha* of all schemes but sequential draws", &closed, &[]),
         ("the same with rrs, k-seq, greedy, spechub", &closed, &rules),
+        (
+            "sequential draws: alpha* and naive",
+            &sequential,
+            &[VerifierName::Naive],
+        ),
         (
             "sequential draws: alpha* and rrs-wo",
             &sequential,

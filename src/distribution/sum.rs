@@ -314,6 +314,34 @@ pub(crate) fn split_sum(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) ->
     sum.value()
 }
 
+/// Turns non-negative terms into their running sums.
+///
+/// Every term is split into a multiple of 2^-52 C, C a power of two above what m terms of
+/// the largest size would sum to, and a rest. Sums of the first are exact, and those of the
+/// rests err by less than m^2 2^-105 C.
+pub(crate) fn running_sums(terms: &mut [f64]) {
+    let largest = terms.iter().copied().fold(0.0, f64::max);
+    let most = largest * terms.len() as f64;
+    if most < f64::MIN_POSITIVE {
+        // Sums of denormal numbers are exact.
+        let mut sum = 0.0;
+        for term in terms {
+            sum += *term;
+            *term = sum;
+        }
+        return;
+    }
+    // At least `most`, at most twice that: its exponent, and one more.
+    let above = f64::from_bits((((most.to_bits() >> 52) + 1).min(2045)) << 52);
+    let (mut multiples, mut rests) = (0.0, 0.0);
+    for term in terms {
+        let multiple = (*term + above) - above;
+        multiples += multiple;
+        rests += *term - multiple;
+        *term = multiples + rests;
+    }
+}
+
 /// Hands on two rows of one length, [`LANES`] entries at a time, filled up with zeros.
 #[inline(always)]
 pub(crate) fn for_lanes(a: &[f64], b: &[f64], mut each: impl FnMut(&[f64; LANES], &[f64; LANES])) {
@@ -336,6 +364,30 @@ pub(crate) fn for_lanes(a: &[f64], b: &[f64], mut each: impl FnMut(&[f64; LANES]
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn running_sums_keep_their_digits() {
+        let hash = |i: u64| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 11) as f64;
+        for scale in [1.0, 1e-20, 1e-290, 1e-320, 0.0] {
+            for size in [1e-16, 1e-17, 1e-24] {
+                let terms: Vec<f64> = (0..20_000)
+                    .map(|i| {
+                        let size = if i % 1000 == 0 { 1e-16 } else { size };
+                        scale * size * hash(i)
+                    })
+                    .collect();
+                let mut sums = terms.clone();
+                running_sums(&mut sums);
+                let mut sum = TwoFloat::ZERO;
+                for (term, own) in terms.iter().zip(&sums) {
+                    sum += *term;
+                    let truth = sum.value();
+                    assert!((own - truth).abs() <= 2.0 * f64::EPSILON * truth, "{scale}");
+                }
+            }
+        }
+        running_sums(&mut []);
+    }
 
     #[test]
     fn keeps_what_plain_summation_loses() {

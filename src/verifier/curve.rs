@@ -81,6 +81,17 @@ impl Curve {
         (self.target[count] - factor * self.draft[count]).max(self.unreachable)
     }
 
+    /// [`Self::at`] for a factor with no more than `most` larger ratios.
+    fn at_or_before(&self, most: usize, factor: f64) -> f64 {
+        let mut step = 1;
+        while step <= most && self.ratios[most - step] <= factor {
+            step *= 2;
+        }
+        let start = most.saturating_sub(step);
+        let count = start + self.ratios[start..most].partition_point(|&ratio| ratio > factor);
+        (self.target[count] - factor * self.draft[count]).max(self.unreachable)
+    }
+
     /// The line that touches M at `touch`, at `factor`: M is convex, so this is
     /// a lower bound.
     pub(super) fn tangent(&self, touch: f64, factor: f64) -> f64 {
@@ -102,12 +113,16 @@ impl Curve {
             return 0.0;
         }
         let below = self.ratios.partition_point(|&ratio| ratio > first);
+        // No 1/(1-q) is below 1: all questions are here or before, most of them here.
+        let nearest = self
+            .ratios
+            .partition_point(|&ratio| ratio > first + mass / total);
         let mut sum = TwoFloat::ZERO;
         for &token in &self.tokens[below..] {
             let (p, q) = (target[token as usize], draft[token as usize]);
             let rest = (self.total - TwoFloat::from(q)).value();
             let left = if rest > 0.0 {
-                self.at(first + mass / rest)
+                self.at_or_before(nearest, first + mass / rest)
             } else {
                 self.unreachable
             };

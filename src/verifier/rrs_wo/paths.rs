@@ -13,7 +13,7 @@
 //! bounds on L and on 1-s. All of M falling in L, g rising in L and in B give
 //! bounds for everything that follows from it.
 
-use crate::distribution::TwoFloat;
+use crate::distribution::{TwoFloat, running_sums};
 use crate::verifier::curve::Curve;
 use std::sync::OnceLock;
 
@@ -38,29 +38,23 @@ struct Node {
 
 impl Node {
     fn new(order: Vec<u32>, target: &[f64], draft: &[f64]) -> Self {
-        let room = || Vec::with_capacity(order.len());
-        let mut node = Self {
-            ratios: room(),
-            target: room(),
-            draft: room(),
-            mixed: room(),
-            square: room(),
-            order: Vec::new(),
+        let over = |term: &dyn Fn(f64, f64) -> f64| {
+            let tokens = order.iter().map(|&i| i as usize);
+            tokens.map(|i| term(target[i], draft[i])).collect()
         };
-        let mut sums = [TwoFloat::ZERO; 4];
-        for &i in &order {
-            let (p, q) = (target[i as usize], draft[i as usize]);
-            for (sum, term) in sums.iter_mut().zip([p, q, p * q, q * q]) {
-                *sum += term;
-            }
-            node.ratios.push(p / q);
-            node.target.push(sums[0].value());
-            node.draft.push(sums[1].value());
-            node.mixed.push(sums[2].value());
-            node.square.push(sums[3].value());
+        let summed = |term: &dyn Fn(f64, f64) -> f64| {
+            let mut terms: Vec<f64> = over(term);
+            running_sums(&mut terms);
+            terms
+        };
+        Self {
+            ratios: over(&|p, q| p / q),
+            target: summed(&|p, _| p),
+            draft: summed(&|_, q| q),
+            mixed: summed(&|p, q| p * q),
+            square: summed(&|_, q| q * q),
+            order,
         }
-        node.order = order;
-        node
     }
 }
 
@@ -71,6 +65,8 @@ pub(super) struct RejectedPaths {
     /// p and q of the support by falling q.
     target: Vec<f64>,
     draft: Vec<f64>,
+    /// Places by rising p/q.
+    rising: Vec<u32>,
     /// By height, from the leaves' parents up.
     levels: Vec<Vec<OnceLock<Box<Node>>>>,
 }
@@ -142,9 +138,22 @@ struct Step {
 }
 
 impl RejectedPaths {
-    pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
-        let mut order: Vec<usize> = (0..draft.len()).filter(|&i| draft[i] > 0.0).collect();
-        order.sort_unstable_by(|&a, &b| draft[b].total_cmp(&draft[a]).then(a.cmp(&b)));
+    /// `rising` has the tokens of q > 0 by rising p/q.
+    pub(super) fn new(
+        target: &[f64],
+        draft: &[f64],
+        rising: impl Iterator<Item = u32> + Clone,
+    ) -> Self {
+        // Positive numbers are in the order of their bits.
+        let mut order: Vec<(u64, u32)> = (rising.clone())
+            .map(|token| (!draft[token as usize].to_bits(), token))
+            .collect();
+        order.sort_unstable();
+        let order: Vec<usize> = order.into_iter().map(|(_, token)| token as usize).collect();
+        let mut place = vec![0; draft.len()];
+        for (at, &token) in (0u32..).zip(&order) {
+            place[token] = at;
+        }
         let mut levels = Vec::new();
         let mut nodes = order.len();
         while nodes > 1 {
@@ -154,6 +163,7 @@ impl RejectedPaths {
         Self {
             target: order.iter().map(|&i| target[i]).collect(),
             draft: order.iter().map(|&i| draft[i]).collect(),
+            rising: rising.map(|token| place[token as usize]).collect(),
             levels,
         }
     }
@@ -163,17 +173,13 @@ impl RejectedPaths {
         self.levels.len()
     }
 
-    /// A node of height 1 or more. O(tokens of its parent) the first time, O(V log V) for
-    /// the root.
+    /// A node of height 1 or more. O(tokens of its parent) the first time.
     fn tree_node(&self, height: usize, index: usize) -> &Node {
         self.levels[height - 1][index].get_or_init(|| {
             let start = index << height;
             let end = ((index + 1) << height).min(self.draft.len());
             let order: Vec<u32> = if height == self.top() {
-                let ratio = |i: u32| self.target[i as usize] / self.draft[i as usize];
-                let mut order: Vec<u32> = (start..end).map(crate::scheme::token_id).collect();
-                order.sort_by(|&a, &b| ratio(a).total_cmp(&ratio(b)));
-                order
+                self.rising.clone()
             } else {
                 let parent = self.tree_node(height + 1, index / 2);
                 let held = |i: &u32| (start..end).contains(&(*i as usize));

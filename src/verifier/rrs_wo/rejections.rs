@@ -57,8 +57,10 @@ impl Rejections {
     }
 
     fn paths(&self) -> &RejectedPaths {
-        self.paths
-            .get_or_init(|| RejectedPaths::new(&self.target, &self.draft))
+        self.paths.get_or_init(|| {
+            let rising = self.curve.tokens.iter().rev().copied();
+            RejectedPaths::new(&self.target, &self.draft, rising)
+        })
     }
 
     /// Draws that really happen.
