@@ -704,3 +704,42 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Rows over hundreds of decades, zeros among them, and up to 64 drafts: `naive` is
+    /// enclosed, grows with n, and stays below the optimum.
+    #[test]
+    fn naive_on_sequential_drafts_of_extreme_rows(
+        (p, q) in (1usize..80).prop_flat_map(|vocab| {
+            let entry = prop_oneof![4 => -700.0f64..0.0, 2 => -3.0f64..0.0, 1 => Just(f64::NEG_INFINITY)];
+            (prop::collection::vec(entry.clone(), vocab), prop::collection::vec(entry, vocab))
+        })
+    ) {
+        let row = |logs: &[f64]| {
+            let mut row: Vec<f64> = logs.iter().map(|x| x.exp()).collect();
+            row[0] += 1e-3;
+            row
+        };
+        let (p, q) = (target(&row(&p)), draft(&row(&q)));
+        let mut scan = BucketScan::new();
+        let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
+        let mut rates = RowRates::new(scan.load(rows, 64).unwrap());
+        let mut more = f64::INFINITY;
+        for drafts in [64, 17, 8, 3, 2, 1] {
+            let rate = rates.naive_sequential(drafts);
+            prop_assert!(rate.lower() <= rate.value() && rate.value() <= rate.upper());
+            prop_assert!(rate.lower() <= more + 1e-12, "{drafts} {rate:?} {more}");
+            more = rate.upper();
+            let best = rates.position().without_replacement(drafts).unwrap().rate.upper;
+            prop_assert!(rate.lower() <= best, "{drafts} {rate:?} {best}");
+            if drafts <= 8 && p.vocab() <= 8 {
+                let scheme = WithoutReplacement::new(q.clone(), drafts.min(p.vocab()));
+                let drawn = Problem::new("", p.clone(), scheme).unwrap();
+                let summed = round_nearest(&Naive::new(&drawn).summed());
+                prop_assert!(rate.lower() - 1e-12 <= summed && summed <= rate.upper() + 1e-12);
+            }
+        }
+    }
+}
