@@ -12,7 +12,7 @@ mod logits;
 mod rational;
 mod sum;
 
-pub(crate) use exponential::exp_nonpositive;
+pub(crate) use exponential::{LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal};
 pub use logits::Softmax;
 pub(crate) use rational::integer_weights;
 pub use rational::{

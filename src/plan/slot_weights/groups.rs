@@ -22,9 +22,15 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Bins with `mass width^4 <= tolerance`; `ratio` ascends.
-    pub(super) fn new(level: &Level, mass: &[f64], ratio: &[f64], tolerance: f64) -> Self {
-        let coordinate: Vec<f64> = ratio.iter().map(|&r| level.coordinate(r)).collect();
+    /// Bins with `mass width^4 <= tolerance`; `ratio` ascends, and `coordinate` is the
+    /// level's for it.
+    pub(super) fn new(
+        level: &Level,
+        mass: &[f64],
+        ratio: &[f64],
+        coordinate: &[f64],
+        tolerance: f64,
+    ) -> Self {
         let mut groups = Self {
             coordinate: Vec::new(),
             ratio: Vec::new(),
@@ -36,7 +42,8 @@ impl Groups {
             let mut held = mass[start];
             while end < mass.len() {
                 let width = coordinate[end] - coordinate[start];
-                if width > WIDEST || (held + mass[end]) * width.powi(4) > tolerance {
+                let square = width * width;
+                if width > WIDEST || (held + mass[end]) * (square * square) > tolerance {
                     break;
                 }
                 held += mass[end];
@@ -69,15 +76,19 @@ impl Groups {
             }
             return;
         }
-        let moment = |power: i32, mean: f64| -> f64 {
-            let terms = coordinate.iter().zip(mass);
-            terms
-                .map(|(c, m)| m * (c - first - mean).powi(power))
-                .sum::<f64>()
-                / total
-        };
-        let mean = if width > 0.0 { moment(1, 0.0) } else { 0.0 };
-        let variance = if width > 0.0 { moment(2, mean) } else { 0.0 };
+        let terms = || coordinate.iter().map(|c| c - first).zip(mass);
+        let (mut mean, mut variance, mut third) = (0.0, 0.0, 0.0);
+        if width > 0.0 {
+            mean = terms().map(|(c, m)| m * c).sum::<f64>() / total;
+            for (c, m) in terms() {
+                let from_mean = c - mean;
+                let square = m * (from_mean * from_mean);
+                variance += square;
+                third += square * from_mean;
+            }
+            variance /= total;
+            third /= total;
+        }
         let deviation = variance.sqrt();
         // Mass 0 never comes here; a spread that is lost in rounding does.
         if deviation.is_nan() || deviation <= 1e-9 {
@@ -90,7 +101,7 @@ impl Groups {
             );
             return;
         }
-        let skew = moment(3, mean) / (variance * deviation);
+        let skew = third / (variance * deviation);
         let root = (skew * skew + 4.0).sqrt();
         // The two roots of x^2 - skew x - 1, without cancellation.
         let (lower, upper) = if skew >= 0.0 {

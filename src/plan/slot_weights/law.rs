@@ -58,6 +58,10 @@ pub struct PlanLaw {
 const WIDTH: usize = 8;
 const ROWS: usize = 4;
 
+/// Tokens whose powers are summed in one go: sums of sums round less often than one
+/// long sum.
+const CHUNK: usize = 128;
+
 /// The bin of a weight.
 fn bin(weight: f64) -> usize {
     (weight.to_bits() >> BIN_SHIFT) as usize
@@ -265,12 +269,15 @@ impl Members {
                 let upper = f64::from_bits((key + 1) << BIN_SHIFT);
                 block.centre[lane] = 0.5 * (lower + upper);
                 block.half[lane] = 0.5 * (upper - lower);
-                let sums = power_sums(
-                    &self.weights[members.clone()],
-                    &self.masses[members],
-                    block.centre[lane],
-                    block.half[lane],
-                );
+                let (centre, half) = (block.centre[lane], block.half[lane]);
+                let mut sums = [0.0; TERMS];
+                let chunks = self.weights[members.clone()].chunks(CHUNK);
+                for (weights, masses) in chunks.zip(self.masses[members].chunks(CHUNK)) {
+                    let own = power_sums(weights, masses, centre, half);
+                    for (sum, own) in sums.iter_mut().zip(own) {
+                        *sum += own;
+                    }
+                }
                 let mut factorial = 1.0;
                 for (k, (moments, sum)) in block.moments.iter_mut().zip(sums).enumerate() {
                     factorial *= k.max(1) as f64;

@@ -17,10 +17,10 @@
 use super::nodes::Nodes;
 
 /// Steps in log w are cut to this.
-const LONGEST_STEP: f64 = 2.0;
+pub(super) const LONGEST_STEP: f64 = 2.0;
 
 /// A ratio is kept this far (relative to r_up) from the ends of its range.
-const MARGIN: f64 = 1e-15;
+pub(super) const MARGIN: f64 = 1e-15;
 
 /// Range of weights: products of two of them and of two nodes stay normal.
 const SMALLEST_WEIGHT: f64 = 1e-140;
@@ -91,7 +91,7 @@ pub(super) struct State {
 pub(super) struct Field {
     pub(super) nodes: Nodes,
     pub(super) phi: Vec<f64>,
-    coefficients: Vec<f64>,
+    pub(super) coefficients: Vec<f64>,
 }
 
 /// How a level ended.
@@ -120,13 +120,18 @@ impl Level {
     /// log((rho - r_low) / (r_up - rho)), nearly log w plus a constant.
     pub(super) fn coordinate(&self, ratio: f64) -> f64 {
         let (low, up) = self.range();
-        let margin = MARGIN * up;
-        let below = if self.rejected.is_some() {
-            ratio.max(SMALLEST_RATIO * up)
+        let below = (ratio - low).max(self.least_above_low());
+        (below / (up - ratio).max(MARGIN * up)).ln()
+    }
+
+    /// What a ratio is taken to be above r_low at least.
+    pub(super) fn least_above_low(&self) -> f64 {
+        let (_, up) = self.range();
+        if self.rejected.is_some() {
+            SMALLEST_RATIO * up
         } else {
-            (ratio - low).max(margin)
-        };
-        (below / (up - ratio).max(margin)).ln()
+            MARGIN * up
+        }
     }
 
     /// The ratio at a coordinate.
@@ -150,18 +155,28 @@ impl Level {
     }
 
     /// The field of given groups and weights.
-    pub(super) fn field(&self, mass: &[f64], weights: &[f64]) -> Field {
+    fn field(&self, mass: &[f64], weights: &[f64]) -> Field {
+        let nodes = self.nodes(weights);
+        let phi = nodes.transform(mass, weights);
+        self.field_at(nodes, phi)
+    }
+
+    /// Nodes for given weights.
+    pub(super) fn nodes(&self, weights: &[f64]) -> Nodes {
         let (mut smallest, mut largest) = (f64::INFINITY, 0.0f64);
         for &weight in weights {
             smallest = smallest.min(weight);
             largest = largest.max(weight);
         }
-        let reject = self.reject_weight();
-        let nodes = Nodes::new(
+        Nodes::new(
             self.smallest_total(smallest).max(f64::MIN_POSITIVE),
-            (self.drafts as f64 * largest + reject).max(f64::MIN_POSITIVE),
-        );
-        let mut phi = nodes.transform(mass, weights);
+            (self.drafts as f64 * largest + self.reject_weight()).max(f64::MIN_POSITIVE),
+        )
+    }
+
+    /// The field of given sums of mass e^{-s w} at the nodes.
+    pub(super) fn field_at(&self, nodes: Nodes, mut phi: Vec<f64>) -> Field {
+        let reject = self.reject_weight();
         let (low, _) = self.range();
         let (n, power) = (self.drafts as f64, self.drafts as i32 - 1);
         let coefficients = phi

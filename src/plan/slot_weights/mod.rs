@@ -14,6 +14,7 @@
 //! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation, the
 //! error analysis and measurements.
 
+mod bins;
 mod chain;
 mod groups;
 mod law;
@@ -26,9 +27,11 @@ pub(super) use law::gauss_legendre;
 use super::thinning::Thinning;
 use crate::distribution::{Draft, Target};
 use crate::enclosure::Enclosure;
+use bins::Bins;
 use chain::{Chain, Span};
 use groups::Groups;
 use level::{Field, Level};
+use multiversion::multiversion;
 use nodes::QUADRATURE_ERROR;
 use rand::RngCore;
 
@@ -453,8 +456,11 @@ fn solve_span(
     let mut solved = nothing;
     let mut best = f64::INFINITY;
     let mut grouping = settings.grouping;
+    let coordinates = bins::coordinates(&level, &wanted);
+    let mut logs = vec![0.0; mass.len()];
+    let mut weights = vec![0.0; mass.len()];
     for _ in 0..3 {
-        let groups = Groups::new(&level, &mass, &wanted, grouping);
+        let groups = Groups::new(&level, &mass, &wanted, &coordinates, grouping);
         level.mass = groups.mass.clone();
         level.ratio = groups.ratio.clone();
         let (state, effort) = level.solve(settings.level_tolerance, settings.iterations);
@@ -463,28 +469,23 @@ fn solve_span(
         // Weights of all tokens: along the curve of the groups, then one Newton
         // step each.
         let (_, slope) = level.emission(&state.field, &state.weights);
-        let curve = Curve::new(&level, &groups, &state, &slope);
-        let mut weights: Vec<f64> = wanted
-            .iter()
-            .map(|&ratio| curve.at(level.coordinate(ratio)).exp())
-            .collect();
-        let mut field: Field = state.field.clone();
+        Curve::new(&level, &groups, &state, &slope).fill(&coordinates, &mut logs);
+        let mut field: Field = state.field;
+        let mut tokens = Bins::new(&logs);
         let mut residual = f64::INFINITY;
         for _ in 0..3 {
-            improve(&level, &field, &wanted, &mut weights);
-            field = level.field(&mass, &weights);
-            let (value, _) = level.emission(&field, &weights);
-            let emitted: Vec<f64> = mass.iter().zip(&value).map(|(q, f)| q * f).collect();
-            let now: f64 = emitted
-                .iter()
-                .zip(&mass)
-                .zip(&wanted)
-                .map(|((a, q), r)| (q * r - a).abs())
-                .sum();
+            tokens.improve(&level, &field, &coordinates, &mut logs);
+            bins::exponentials(&logs, &mut weights);
+            tokens = Bins::new(&logs);
+            let nodes = level.nodes(&weights);
+            let phi = tokens.transform(&nodes, &mass, &logs);
+            field = level.field_at(nodes, phi);
+            let mut emitted = tokens.emission(&level, &field, &logs, &weights);
+            let now = bins::emitted(&mass, &wanted, &mut emitted);
             if now < best {
                 best = now;
                 solved.weights.copy_from_slice(&weights);
-                solved.emitted.copy_from_slice(&emitted);
+                solved.emitted = emitted;
             }
             if now <= 4.0 * settings.level_tolerance || now > 0.2 * residual {
                 break;
@@ -499,17 +500,8 @@ fn solve_span(
     solved
 }
 
-/// One Newton step for every token in a given field.
-fn improve(level: &Level, field: &Field, wanted: &[f64], weights: &mut [f64]) {
-    let (value, slope) = level.emission(field, weights);
-    for (index, weight) in weights.iter_mut().enumerate() {
-        if slope[index] > 0.0 {
-            *weight *= level
-                .inverse_step(value[index], slope[index], wanted[index])
-                .exp();
-        }
-    }
-}
+/// Bound on |log w| of a token; the exponential is made for a little more.
+const LARGEST_LOG: f64 = 680.0;
 
 /// log w as a function of the coordinate: cubic between groups, a straight line of
 /// slope 1 beyond them.
@@ -541,20 +533,70 @@ impl Curve {
         }
     }
 
-    fn at(&self, x: f64) -> f64 {
-        let next = self.at.partition_point(|&at| at <= x);
-        if next == 0 {
-            return self.value[0] + (x - self.at[0]);
+    /// The curve at ascending coordinates; out of order they take longer. Logarithms stay
+    /// within what exponentials are made for.
+    fn fill(&self, coordinates: &[f64], logs: &mut [f64]) {
+        let mut start = 0;
+        let mut next = 0;
+        while start < coordinates.len() {
+            let x = coordinates[start];
+            while next < self.at.len() && self.at[next] <= x {
+                next += 1;
+            }
+            while next > 0 && self.at[next - 1] > x {
+                next -= 1;
+            }
+            let lower = if next > 0 {
+                self.at[next - 1]
+            } else {
+                f64::NEG_INFINITY
+            };
+            let upper = self.at.get(next).copied().unwrap_or(f64::INFINITY);
+            let inside = |x: &f64| (lower..upper).contains(x);
+            let others = coordinates[start + 1..].iter().take_while(|x| inside(x));
+            let end = start + 1 + others.count();
+            let (from, powers) = self.piece(next);
+            cubic(
+                from,
+                powers,
+                &coordinates[start..end],
+                &mut logs[start..end],
+            );
+            start = end;
+        }
+    }
+
+    /// The curve before the group `next` and after the one before it, in powers of the
+    /// distance from a coordinate.
+    fn piece(&self, next: usize) -> (f64, [f64; 4]) {
+        if next == 0 || next == self.at.len() {
+            let end = next.saturating_sub(1);
+            return (self.at[end], [self.value[end], 1.0, 0.0, 0.0]);
         }
         let k = next - 1;
-        if next == self.at.len() {
-            return self.value[k] + (x - self.at[k]);
-        }
         let width = self.at[next] - self.at[k];
-        let t = (x - self.at[k]) / width;
-        let (a, b) = (self.value[k], self.value[next]);
-        let (da, db) = (self.slope[k] * width, self.slope[next] * width);
-        let u = 1.0 - t;
-        u * u * ((1.0 + 2.0 * t) * a + t * da) + t * t * ((3.0 - 2.0 * t) * b - u * db)
+        let rise = (self.value[next] - self.value[k]) / width;
+        let (a, b) = (self.slope[k], self.slope[next]);
+        let square = (3.0 * rise - 2.0 * a - b) / width;
+        let cube = ((a + b) - 2.0 * rise) / (width * width);
+        (self.at[k], [self.value[k], a, square, cube])
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn cubic(from: f64, [a, b, c, d]: [f64; 4], coordinates: &[f64], logs: &mut [f64]) {
+    for (log, x) in logs.iter_mut().zip(coordinates) {
+        let t = x - from;
+        let value = a + t * (b + t * (c + t * d));
+        let value = if value > -LARGEST_LOG {
+            value
+        } else {
+            -LARGEST_LOG
+        };
+        *log = if value < LARGEST_LOG {
+            value
+        } else {
+            LARGEST_LOG
+        };
     }
 }

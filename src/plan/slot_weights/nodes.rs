@@ -63,6 +63,8 @@ const LANES: usize = 8;
 /// A geometric grid in s with the weights of the rule, ds included.
 #[derive(Clone, Debug)]
 pub(in crate::plan) struct Nodes {
+    /// Thirds of an octave from 1 to the first node.
+    pub(in crate::plan) start: i64,
     pub(in crate::plan) s: Vec<f64>,
     pub(in crate::plan) weight: Vec<f64>,
     /// Weights of the rule on every third node.
@@ -118,8 +120,18 @@ impl Nodes {
             .ceil()
             .clamp(6.0, 1000.0);
         let count = PER_OCTAVE * octaves as usize;
-        let s: Vec<f64> = (0..count)
-            .map(|k| ((start + k as f64) / per).exp2())
+        // Every third node is exactly the double: a third of a large number would be off by
+        // its last bit.
+        let thirds: [f64; PER_OCTAVE] = std::array::from_fn(|third| (third as f64 / per).exp2());
+        let s: Vec<f64> = (0..count as i64)
+            .map(|k| {
+                let place = start as i64 + k;
+                let (octave, third) = (
+                    place.div_euclid(PER_OCTAVE as i64),
+                    place.rem_euclid(PER_OCTAVE as i64),
+                );
+                (octave as f64).exp2() * thirds[third as usize]
+            })
             .collect();
         let rule = |nodes: &[f64], per_octave: f64, order: usize| {
             let step = std::f64::consts::LN_2 / per_octave;
@@ -134,6 +146,7 @@ impl Nodes {
         Self {
             weight: rule(&s, per, ORDER),
             coarse_weight: rule(&coarse, 1.0, COARSE_ORDER),
+            start: start as i64,
             s,
         }
     }

@@ -1,0 +1,611 @@
+//! All tokens of a level at once, by bins of log w.
+//!
+//! A token's e^{-sw} at every node is hundreds of operations. But as a function of
+//! u = log w it is smooth, e^{-s e^u}, so that in bins as wide as the distance of two
+//! nodes a polynomial of degree 12 does. In a bin of centre c and half width
+//! d = log(2)/6, with t = (u - c)/d in [-1, 1] and z = s e^c,
+//!
+//! ```text
+//! f(t) = exp(-z e^{dt}),   |f| <= 1 wherever |Im dt| <= pi/2.
+//! ```
+//!
+//! That region holds the ellipse with foci -1 and 1 whose half axis along the imaginary
+//! one is pi/(2d) = 13.6; the sum of its half axes is 27.2. So the Chebyshev series of f,
+//! cut after degree 12, is off by at most 2 * 27.2^-12 / 26.2 = 4.6e-19, **whatever z
+//! is**. Bins and nodes both lie thirds of an octave apart, so z takes few values
+//! and the polynomials are one table. Tokens enter through sums of mass t^k, and the
+//! emission comes back as one polynomial a bin.
+
+use super::level::{Field, LONGEST_STEP, Level, MARGIN};
+use super::nodes::{Nodes, PER_OCTAVE};
+use crate::distribution::{LN_2_HIGH, LN_2_LOW, exp_bounded, ln_normal};
+use multiversion::multiversion;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// Coefficients of a polynomial.
+const TERMS: usize = 13;
+
+/// The same with room for whole vectors.
+const ROOM: usize = 16;
+
+/// Width of a bin of log w, and half of it.
+const WIDTH: f64 = std::f64::consts::LN_2 / PER_OCTAVE as f64;
+const HALF: f64 = 0.5 * WIDTH;
+
+/// log(2)/6 in two words, the first with 21 trailing zeros, so that its multiples are
+/// exact: far from w = 1 a centre rounded to one word would be off by some 1e-14.
+const HALF_HIGH: f64 = f64::from_bits(HALF.to_bits() & !0x1f_ffff);
+const HALF_LOW: f64 = ((LN_2_HIGH - 6.0 * HALF_HIGH) + LN_2_LOW) / 6.0;
+
+/// z = 2^((i + 1/2)/3) for i from LOWEST up: before, f is 1 to 4e-18, and after, below
+/// 2e-25.
+const LOWEST: i64 = -174;
+const COUNT: usize = 192;
+
+/// Sums side by side, and how many tokens they run over before they are added up: sums
+/// of sums round less often than one long sum.
+const LANES: usize = 4;
+const CHUNK: usize = 128;
+
+/// f in powers of t.
+struct Table {
+    /// By degree, then by z.
+    by_degree: Vec<[f64; COUNT]>,
+    /// By z, then by degree.
+    by_size: Vec<[f64; ROOM]>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let by_size: Vec<[f64; ROOM]> = (0..COUNT as i64)
+        .map(|index| series(((LOWEST + index) as f64 + 0.5) / PER_OCTAVE as f64))
+        .collect();
+    let by_degree = (0..TERMS)
+        .map(|degree| std::array::from_fn(|index| by_size[index][degree]))
+        .collect();
+    Table { by_degree, by_size }
+});
+
+/// The Chebyshev series of f for z = 2^octave, cut after degree [`TERMS`] - 1, in powers
+/// of t.
+fn series(octave: f64) -> [f64; ROOM] {
+    // Taylor's series, whose coefficients are at most 13.6^-k, from f' = -z d e^{dt} f.
+    // Sampling f instead would leave rounding in the high Chebyshev coefficients,
+    // which powers of t multiply by up to 2^11.
+    const LONG: usize = 31;
+    let z = octave.exp2();
+    let mut taylor = [0.0; LONG];
+    taylor[0] = (-z).exp();
+    for k in 1..LONG {
+        let (mut sum, mut scale) = (0.0, 1.0);
+        for j in 0..k {
+            sum += scale * taylor[k - 1 - j];
+            scale *= HALF / (j + 1) as f64;
+        }
+        taylor[k] = -z * HALF * sum / k as f64;
+    }
+    // Chebyshev polynomials by their recurrence, exact in these numbers.
+    let mut chebyshev = [[0.0; LONG]; LONG];
+    chebyshev[0][0] = 1.0;
+    chebyshev[1][1] = 1.0;
+    for degree in 2..LONG {
+        for k in 0..LONG {
+            let above = if k > 0 {
+                2.0 * chebyshev[degree - 1][k - 1]
+            } else {
+                0.0
+            };
+            chebyshev[degree][k] = above - chebyshev[degree - 2][k];
+        }
+    }
+    for degree in (TERMS..LONG).rev() {
+        let share = taylor[degree] / chebyshev[degree][degree];
+        for (own, other) in taylor.iter_mut().zip(&chebyshev[degree]) {
+            *own -= share * other;
+        }
+    }
+    std::array::from_fn(|k| if k < TERMS { taylor[k] } else { 0.0 })
+}
+
+/// Where a bin of log w starts in the table, for given nodes: the nodes before `flat` have
+/// f = 1, those from `end` on have f = 0.
+struct Place {
+    flat: usize,
+    end: usize,
+    /// Place of the node `flat` in the table.
+    first: usize,
+}
+
+fn place(nodes: &Nodes, bin: i64) -> Place {
+    let offset = nodes.start + bin - LOWEST;
+    let count = nodes.len() as i64;
+    let flat = (-offset).clamp(0, count);
+    let end = (COUNT as i64 - offset).clamp(flat, count);
+    Place {
+        flat: flat as usize,
+        end: end as usize,
+        first: (offset + flat).clamp(0, COUNT as i64) as usize,
+    }
+}
+
+/// Neighbouring tokens of one bin.
+#[derive(Clone, Debug)]
+struct Run {
+    members: Range<usize>,
+    /// Thirds of an octave from 1 to the lower end.
+    bin: i64,
+}
+
+impl Run {
+    /// In two words.
+    fn centre(&self) -> [f64; 2] {
+        let halves = (2 * self.bin + 1) as f64;
+        [halves * HALF_HIGH, halves * HALF_LOW]
+    }
+}
+
+/// The tokens of a level by bins of log w. Tokens come by rising p/q, so that there are
+/// hardly more runs than bins.
+#[derive(Clone, Debug)]
+pub(super) struct Bins {
+    runs: Vec<Run>,
+    lowest: i64,
+    /// From the lowest bin to the highest.
+    count: usize,
+}
+
+impl Bins {
+    /// `logs` has log w of every token, within what [`exp_bounded`] takes.
+    pub(super) fn new(logs: &[f64]) -> Self {
+        let mut runs = Vec::new();
+        let (mut lowest, mut highest) = (i64::MAX, i64::MIN);
+        let mut start = 0;
+        while start < logs.len() {
+            let bin = (logs[start] / WIDTH).floor() as i64;
+            let mut run = Run {
+                members: start..start + 1,
+                bin,
+            };
+            let centre = run.centre();
+            let within = |log: &f64| (log - centre[0]).abs() <= HALF;
+            let others = logs[start + 1..].iter().take_while(|log| within(log));
+            run.members.end += others.count();
+            start = run.members.end;
+            (lowest, highest) = (lowest.min(bin), highest.max(bin));
+            runs.push(run);
+        }
+        let (lowest, count) = if runs.is_empty() {
+            (0, 0)
+        } else {
+            (lowest, (highest - lowest) as usize + 1)
+        };
+        Self {
+            runs,
+            lowest,
+            count,
+        }
+    }
+
+    fn slot(&self, run: &Run) -> usize {
+        (run.bin - self.lowest) as usize
+    }
+
+    /// Sum of mass e^{-s w} at every node.
+    pub(super) fn transform(&self, nodes: &Nodes, mass: &[f64], logs: &[f64]) -> Vec<f64> {
+        let mut sums = vec![[0.0; TERMS]; self.count];
+        for run in &self.runs {
+            let members = run.members.clone();
+            let slot = self.slot(run);
+            let chunks = logs[members.clone()].chunks(CHUNK);
+            for (logs, mass) in chunks.zip(mass[members].chunks(CHUNK)) {
+                let own = power_sums(logs, mass, run.centre());
+                for (sum, own) in sums[slot].iter_mut().zip(own) {
+                    *sum += own;
+                }
+            }
+        }
+        let mut totals = vec![0.0; nodes.len()];
+        for (bin, sums) in (self.lowest..).zip(&sums) {
+            if sums[0] == 0.0 {
+                continue;
+            }
+            let Place { flat, end, first } = place(nodes, bin);
+            for total in &mut totals[..flat] {
+                *total += sums[0];
+            }
+            for (sum, row) in sums.iter().zip(&TABLE.by_degree) {
+                add_scaled(*sum, &row[first..], &mut totals[flat..end]);
+            }
+        }
+        totals
+    }
+
+    /// For every bin the sum over nodes of coefficient times f.
+    fn polynomials(&self, field: &Field) -> Vec<[f64; ROOM]> {
+        let mut polynomials = vec![[0.0; ROOM]; self.count];
+        let mut used = vec![false; self.count];
+        for run in &self.runs {
+            used[self.slot(run)] = true;
+        }
+        let rows = (self.lowest..).zip(polynomials.iter_mut().zip(used));
+        for (bin, (polynomial, used)) in rows {
+            if !used {
+                continue;
+            }
+            let Place { flat, end, first } = place(&field.nodes, bin);
+            gather(
+                &field.coefficients[flat..end],
+                &TABLE.by_size[first..],
+                polynomial,
+            );
+            polynomial[0] += field.coefficients[..flat].iter().sum::<f64>();
+        }
+        polynomials
+    }
+
+    /// F at every token.
+    pub(super) fn emission(
+        &self,
+        level: &Level,
+        field: &Field,
+        logs: &[f64],
+        weights: &[f64],
+    ) -> Vec<f64> {
+        let (low, _) = level.range();
+        let polynomials = self.polynomials(field);
+        let mut values = vec![0.0; logs.len()];
+        for run in &self.runs {
+            let members = run.members.clone();
+            emit(
+                &logs[members.clone()],
+                &weights[members.clone()],
+                run.centre(),
+                &polynomials[self.slot(run)],
+                low,
+                &mut values[members],
+            );
+        }
+        values
+    }
+
+    /// One Newton step for every token in a given field; `coordinate` is that of the
+    /// wanted ratio.
+    pub(super) fn improve(
+        &self,
+        level: &Level,
+        field: &Field,
+        coordinate: &[f64],
+        logs: &mut [f64],
+    ) {
+        let (low, up) = level.range();
+        let polynomials = self.polynomials(field);
+        let margin = MARGIN * up;
+        let range = Span {
+            low,
+            up,
+            floor: if level.rejected.is_some() {
+                0.0
+            } else {
+                margin
+            },
+            margin,
+        };
+        for run in &self.runs {
+            let members = run.members.clone();
+            step(
+                &range,
+                run.centre(),
+                &polynomials[self.slot(run)],
+                &coordinate[members.clone()],
+                &mut logs[members],
+            );
+        }
+    }
+}
+
+/// t, from -1 to 1.
+#[inline(always)]
+fn place_in_bin(log: f64, [high, low]: [f64; 2]) -> f64 {
+    ((log - high) - low) * (1.0 / HALF)
+}
+
+/// Sums of mass t^k.
+#[multiversion(targets = "simd")]
+fn power_sums(logs: &[f64], masses: &[f64], centre: [f64; 2]) -> [f64; TERMS] {
+    let mut sums = [[0.0; LANES]; TERMS];
+    let mut add = |logs: &[f64; LANES], masses: &[f64; LANES]| {
+        let mut t = [0.0; LANES];
+        for (t, log) in t.iter_mut().zip(logs) {
+            *t = place_in_bin(*log, centre);
+        }
+        let mut power = *masses;
+        for sums in &mut sums {
+            for lane in 0..LANES {
+                sums[lane] += power[lane];
+                power[lane] *= t[lane];
+            }
+        }
+    };
+    let (logs, logs_end) = logs.as_chunks::<LANES>();
+    let (masses, masses_end) = masses.as_chunks::<LANES>();
+    for (logs, masses) in logs.iter().zip(masses) {
+        add(logs, masses);
+    }
+    if !logs_end.is_empty() {
+        let (mut logs, mut masses) = ([centre[0]; LANES], [0.0; LANES]);
+        logs[..logs_end.len()].copy_from_slice(logs_end);
+        masses[..masses_end.len()].copy_from_slice(masses_end);
+        add(&logs, &masses);
+    }
+    sums.map(|[a, b, c, d]| (a + b) + (c + d))
+}
+
+#[multiversion(targets = "simd")]
+fn add_scaled(share: f64, row: &[f64], sums: &mut [f64]) {
+    for (sum, value) in sums.iter_mut().zip(row) {
+        *sum += share * value;
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn gather(shares: &[f64], rows: &[[f64; ROOM]], sums: &mut [f64; ROOM]) {
+    let mut own = *sums;
+    for (share, row) in shares.iter().zip(rows) {
+        for (sum, value) in own.iter_mut().zip(row) {
+            *sum += share * value;
+        }
+    }
+    *sums = own;
+}
+
+#[multiversion(targets = "simd")]
+fn emit(
+    logs: &[f64],
+    weights: &[f64],
+    centre: [f64; 2],
+    polynomial: &[f64; ROOM],
+    low: f64,
+    values: &mut [f64],
+) {
+    for ((value, log), weight) in values.iter_mut().zip(logs).zip(weights) {
+        let t = place_in_bin(*log, centre);
+        let mut sum = polynomial[TERMS - 1];
+        for coefficient in polynomial[..TERMS - 1].iter().rev() {
+            sum = sum * t + coefficient;
+        }
+        *value = low + weight * sum;
+    }
+}
+
+/// The range of F, and how near to its ends log odds are taken.
+struct Span {
+    low: f64,
+    up: f64,
+    floor: f64,
+    margin: f64,
+}
+
+/// As [`Level::inverse_step`], a token a lane.
+#[multiversion(targets = "simd")]
+fn step(
+    range: &Span,
+    centre: [f64; 2],
+    polynomial: &[f64; ROOM],
+    coordinate: &[f64],
+    logs: &mut [f64],
+) {
+    for (log, wanted) in logs.iter_mut().zip(coordinate) {
+        let t = place_in_bin(*log, centre);
+        let (mut sum, mut derivative) = (polynomial[TERMS - 1], 0.0);
+        for coefficient in polynomial[..TERMS - 1].iter().rev() {
+            derivative = derivative * t + sum;
+            sum = sum * t + coefficient;
+        }
+        let weight = exp_bounded(*log);
+        let over = weight * sum;
+        let slope = weight * (sum + derivative * (1.0 / HALF));
+        let below = if over > range.floor {
+            over
+        } else {
+            range.floor
+        };
+        let rest = range.up - (range.low + over);
+        let above = if rest > range.margin {
+            rest
+        } else {
+            range.margin
+        };
+        let offset = wanted - ln_normal(below / above);
+        let rate = slope * (1.0 / below + 1.0 / above);
+        let step = offset / rate;
+        let step = if step < LONGEST_STEP {
+            step
+        } else {
+            LONGEST_STEP
+        };
+        let step = if step > -LONGEST_STEP {
+            step
+        } else {
+            -LONGEST_STEP
+        };
+        // Where F is flat, and where it is 0, the slope says nothing.
+        let step = if slope > 0.0 && below > 0.0 {
+            step
+        } else {
+            0.0
+        };
+        *log += step;
+    }
+}
+
+/// log((rho - r_low)/(r_up - rho)) of every ratio, as [`Level::coordinate`].
+pub(super) fn coordinates(level: &Level, ratio: &[f64]) -> Vec<f64> {
+    let (low, up) = level.range();
+    let mut coordinates = vec![0.0; ratio.len()];
+    let floor = level.least_above_low();
+    log_odds(ratio, [low, up], [floor, MARGIN * up], &mut coordinates);
+    coordinates
+}
+
+#[multiversion(targets = "simd")]
+fn log_odds(ratio: &[f64], [low, up]: [f64; 2], [floor, margin]: [f64; 2], odds: &mut [f64]) {
+    for (odds, ratio) in odds.iter_mut().zip(ratio) {
+        let (below, above) = (ratio - low, up - ratio);
+        let below = if below > floor { below } else { floor };
+        let above = if above > margin { above } else { margin };
+        *odds = ln_normal(below / above);
+    }
+}
+
+/// e^u of every entry.
+#[multiversion(targets = "simd")]
+pub(super) fn exponentials(logs: &[f64], weights: &mut [f64]) {
+    for (weight, log) in weights.iter_mut().zip(logs) {
+        *weight = exp_bounded(*log);
+    }
+}
+
+/// Masses times F, and the sum of |mass ratio - that|.
+#[multiversion(targets = "simd")]
+pub(super) fn emitted(mass: &[f64], ratio: &[f64], values: &mut [f64]) -> f64 {
+    const WIDE: usize = 8;
+    let mut sums = [0.0; WIDE];
+    let rows = mass.chunks(WIDE).zip(ratio.chunks(WIDE));
+    for (values, (mass, ratio)) in values.chunks_mut(WIDE).zip(rows) {
+        for (((sum, value), mass), ratio) in sums.iter_mut().zip(values).zip(mass).zip(ratio) {
+            *value *= mass;
+            *sum += (mass * ratio - *value).abs();
+        }
+    }
+    sums.iter().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::compensated_sum;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// The table against the exponential, and what the emission of a token can be off by:
+    /// the integral of the error over z.
+    #[test]
+    fn the_table_is_the_exponential() {
+        let mut worst = [0.0f64; 2];
+        for t in (-50..=50).map(|step| f64::from(step) / 50.0) {
+            let mut integral = 0.0;
+            for (index, row) in (LOWEST..).zip(&TABLE.by_size) {
+                let z = ((index as f64 + 0.5) / PER_OCTAVE as f64).exp2();
+                let sum = row.iter().rev().fold(0.0, |sum, c| sum * t + c);
+                let error = (sum - (-z * (HALF * t).exp()).exp()).abs();
+                worst[0] = worst[0].max(error);
+                integral += WIDTH * z * error;
+            }
+            worst[1] = worst[1].max(integral);
+        }
+        assert!(worst[0] < 5e-16 && worst[1] < 1e-15, "{worst:?}");
+        // Beyond both ends.
+        assert!((series((LOWEST as f64 - 0.5) / 3.0)[0] - 1.0).abs() < 1e-16);
+        assert!(series((LOWEST as f64 + COUNT as f64 + 0.5) / 3.0)[0].abs() < 1e-23);
+    }
+
+    /// Tokens of a level: log w mostly rising, some out of order, some far away.
+    fn tokens(rng: &mut ChaCha8Rng, count: usize, spread: f64) -> (Vec<f64>, Vec<f64>) {
+        let mut logs: Vec<f64> = (0..count)
+            .map(|_| spread * (rng.random::<f64>() - 0.5))
+            .collect();
+        logs.sort_by(f64::total_cmp);
+        for _ in 0..count / 20 {
+            let (a, b) = (rng.random_range(0..count), rng.random_range(0..count));
+            logs.swap(a, b);
+        }
+        let mass = (0..count)
+            .map(|_| 0.9 * rng.random::<f64>() / count as f64)
+            .collect();
+        (logs, mass)
+    }
+
+    #[test]
+    fn agrees_with_an_exponential_a_token_and_node() {
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        for trial in 0..24u32 {
+            let count = [1, 2, 7, 300][trial as usize % 4];
+            let spread = [0.1, 3.0, 20.0, 90.0, 400.0, 600.0][trial as usize % 6];
+            let (logs, mass) = tokens(&mut rng, count, spread);
+            let mut weights = vec![0.0; count];
+            exponentials(&logs, &mut weights);
+            let drafts = 1 + trial as usize % 4;
+            let rejected = (trial % 3 == 0).then_some(0.01);
+            let level = Level {
+                mass: Vec::new(),
+                ratio: Vec::new(),
+                base: 0.05,
+                inside: 0.05 + mass.iter().sum::<f64>(),
+                drafts,
+                rejected,
+            };
+            let nodes = level.nodes(&weights);
+            let bins = Bins::new(&logs);
+            let binned = bins.transform(&nodes, &mass, &logs);
+            for (m, (s, sum)) in nodes.s.iter().zip(&binned).enumerate() {
+                let terms = mass.iter().zip(&weights).map(|(m, w)| m * (-s * w).exp());
+                let direct = compensated_sum(terms);
+                let all: f64 = mass.iter().sum();
+                assert!(
+                    (sum - direct).abs() < 4e-15 * all,
+                    "{trial} {m}: {sum} {direct}"
+                );
+            }
+            let field = level.field_at(nodes, binned);
+            let (values, slopes) = level.emission(&field, &weights);
+            let (low, up) = level.range();
+            let found = bins.emission(&level, &field, &logs, &weights);
+            for (token, (own, w)) in found.iter().zip(&weights).enumerate() {
+                // Doubled exponentials lose digits over hundreds of octaves.
+                let terms = (field.coefficients.iter().zip(&field.nodes.s))
+                    .map(|(c, s)| c * (-s * w).exp());
+                let direct = low + w * compensated_sum(terms);
+                assert!(
+                    (own - direct).abs() < 4e-15 * up,
+                    "{trial} {token}: {own} {direct}"
+                );
+            }
+            // A step towards ratios nearby.
+            let wanted: Vec<f64> = (values.iter())
+                .map(|value| value * rng.random_range(0.9..1.1))
+                .collect();
+            let coordinate = coordinates(&level, &wanted);
+            for (own, &ratio) in coordinate.iter().zip(&wanted) {
+                let direct = level.coordinate(ratio);
+                assert!((own - direct).abs() <= 1e-14 * direct.abs().max(1.0));
+            }
+            let mut moved = logs.clone();
+            bins.improve(&level, &field, &coordinate, &mut moved);
+            for token in 0..count {
+                if slopes[token] < 1e-6 * up {
+                    continue;
+                }
+                let step = level.inverse_step(values[token], slopes[token], wanted[token]);
+                let own = moved[token] - logs[token];
+                assert!((step - own).abs() < 1e-6, "{trial} {token}: {own} {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_and_what_is_no_number_are_no_trouble() {
+        assert_eq!(Bins::new(&[]).count, 0);
+        let nodes = Nodes::new(1e-6, 1e4);
+        assert!(
+            Bins::new(&[])
+                .transform(&nodes, &[], &[])
+                .iter()
+                .all(|&sum| sum == 0.0)
+        );
+        for logs in [[f64::NAN, 0.0], [-690.0, 690.0], [1e-20, -1e-20]] {
+            let bins = Bins::new(&logs);
+            let sums = bins.transform(&nodes, &[0.5, 0.5], &logs);
+            assert_eq!(sums.len(), nodes.len());
+        }
+    }
+}
