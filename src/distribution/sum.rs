@@ -298,6 +298,12 @@ impl SplitSum {
     pub(crate) fn value(&self) -> f64 {
         self.multiples.iter().sum::<f64>() + self.rests.iter().sum::<f64>()
     }
+
+    /// 1 less the sum, rounded once.
+    #[inline(always)]
+    pub(crate) fn short_of_one(&self) -> f64 {
+        (1.0 - self.multiples.iter().sum::<f64>()) - self.rests.iter().sum::<f64>()
+    }
 }
 
 /// [`SplitSum`] of a term over two rows of one length; the term of (0, 0) has to be 0.
@@ -409,6 +415,11 @@ mod tests {
             let exact = compensated_sum(own.iter().map(|a| 0.25 * a + 0.75 * a));
             assert!((sum - exact).abs() <= f64::EPSILON * exact, "{count}");
         }
+        let mut sum = SplitSum::default();
+        sum.add(&std::array::from_fn(
+            |lane| if lane == 3 { 1.0 } else { 1e-30 },
+        ));
+        assert!((sum.short_of_one() + 15e-30).abs() < 1e-44);
     }
 
     #[test]

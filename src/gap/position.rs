@@ -91,7 +91,7 @@ const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 struct Rows {
     p: Target,
     q: Draft,
-    order: Vec<u32>,
+    rising: plan::Rising,
 }
 
 /// Computes every metric of the position in `workspace.row`.
@@ -196,7 +196,7 @@ pub(super) fn evaluate(
             }
             for (scheme, name) in settings.rules(drafts) {
                 if name == VerifierName::Optimal {
-                    let Rows { p, q, order } = match &mut rows {
+                    let Rows { p, q, rising } = match &mut rows {
                         Some(rows) => rows,
                         none => {
                             let p = Target::new(target)
@@ -207,12 +207,14 @@ pub(super) fn evaluate(
                                 target: p.probabilities(),
                                 draft: q.probabilities(),
                             });
-                            none.insert(Rows { p, q, order })
+                            let rising = plan::Rising::in_order(&p, &q, &order)
+                                .map_err(|error| refused(error.to_string()))?;
+                            none.insert(Rows { p, q, rising })
                         }
                     };
                     let measured = if scheme == SchemeName::WithReplacement {
-                        plan::measure_in_order(p, q, order, drafts, &SlotWeightSettings::default())
-                            .map_err(|error| refused(error.to_string()))?
+                        let settings = SlotWeightSettings::default();
+                        plan::measure_in_order(p, q, rising, drafts, &settings)
                     } else {
                         plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
                             .map_err(|error| refused(error.to_string()))?

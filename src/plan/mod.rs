@@ -22,11 +22,11 @@ pub use race_weights::{
     MOST_SEQUENTIAL_DRAFTS, SequentialPlan, SequentialPlanError, SequentialSettings,
     measure_sequential,
 };
-pub(crate) use slot_weights::measure_in_order;
 pub use slot_weights::{
     Emission, PlanLaw, PlanMeasurement, SlotWeightPlan, SlotWeightSettings, SlotWeightStatus,
     VocabularyMismatch, measure,
 };
+pub(crate) use slot_weights::{Rising, measure_in_order};
 
 use crate::distribution::{Rational, ratio};
 use crate::number::Number;

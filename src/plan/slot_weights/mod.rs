@@ -28,6 +28,7 @@ use super::thinning::Thinning;
 use crate::distribution::{Draft, Target};
 use crate::enclosure::Enclosure;
 use bins::Bins;
+pub(crate) use chain::Rising;
 use chain::{Chain, Span};
 use groups::Groups;
 use level::{Field, Level};
@@ -145,30 +146,34 @@ pub fn measure(
     drafts: usize,
     settings: &SlotWeightSettings,
 ) -> Result<PlanMeasurement, VocabularyMismatch> {
-    let order = chain::rising(target, draft)?;
-    measure_in_order(target, draft, &order, drafts, settings)
+    let started = std::time::Instant::now();
+    let rising = Rising::sorted(target, draft)?;
+    let sorting = started.elapsed().as_secs_f64();
+    let mut measured = measure_in_order(target, draft, &rising, drafts, settings);
+    measured.seconds += sorting;
+    Ok(measured)
 }
 
-/// [`measure`] with the tokens of q > 0 by rising p/q, up to rounding.
+/// [`measure`] with the chain of the same rows, which does not depend on n.
 pub(crate) fn measure_in_order(
     target: &Target,
     draft: &Draft,
-    order: &[u32],
+    rising: &Rising,
     drafts: usize,
     settings: &SlotWeightSettings,
-) -> Result<PlanMeasurement, VocabularyMismatch> {
+) -> PlanMeasurement {
     let started = std::time::Instant::now();
-    let plan = SlotWeightPlan::solve_in_order(target, draft, order, drafts, settings)?;
+    let plan = SlotWeightPlan::solve_in_order(target, rising, drafts, settings);
     let seconds = started.elapsed().as_secs_f64();
     let law = plan.law(target, draft);
-    Ok(PlanMeasurement {
+    PlanMeasurement {
         optimum: plan.optimum.clone(),
         acceptance_rate: law.acceptance_rate,
         law_l1_error: law.l1_error,
         iterations: plan.iterations,
         status: plan.status,
         seconds,
-    })
+    }
 }
 
 /// No level: the token is never emitted as a draft.
@@ -246,27 +251,20 @@ impl SlotWeightPlan {
         drafts: usize,
         settings: &SlotWeightSettings,
     ) -> Result<Self, VocabularyMismatch> {
-        let order = chain::rising(target, draft)?;
-        Self::solve_in_order(target, draft, &order, drafts, settings)
+        let rising = Rising::sorted(target, draft)?;
+        Ok(Self::solve_in_order(target, &rising, drafts, settings))
     }
 
-    /// [`Self::solve`] with the tokens of q > 0 by rising p/q, up to rounding.
+    /// [`Self::solve`] with the chain of the same rows.
     fn solve_in_order(
         target: &Target,
-        draft: &Draft,
-        order: &[u32],
+        rising: &Rising,
         drafts: usize,
         settings: &SlotWeightSettings,
-    ) -> Result<Self, VocabularyMismatch> {
-        let (p, q) = (target.probabilities(), draft.probabilities());
-        if p.len() != q.len() {
-            return Err(VocabularyMismatch {
-                target: p.len(),
-                draft: q.len(),
-            });
-        }
+    ) -> Self {
+        let p = target.probabilities();
         let drafts = drafts.max(1);
-        let chain = Chain::new(p, q, order, drafts, settings.tie);
+        let chain = Chain::new(rising, drafts, settings.tie);
         let mut plan = Self {
             drafts,
             weight: vec![0.0; p.len()],
@@ -286,8 +284,8 @@ impl SlotWeightPlan {
         };
         let mut emitted = vec![0.0; p.len()];
         for (index, span) in (0u32..).zip(&chain.spans) {
-            let tokens = &chain.order[span.positions.clone()];
-            let solved = solve_span(span, tokens, &chain.ratio, q, drafts, settings);
+            let tokens = &rising.order[span.positions.clone()];
+            let solved = solve_span(span, rising, drafts, settings);
             for (slot, &token) in tokens.iter().enumerate() {
                 plan.weight[token as usize] = solved.weights[slot];
                 plan.level[token as usize] = index;
@@ -297,7 +295,7 @@ impl SlotWeightPlan {
             plan.groups += solved.groups;
         }
         plan.finish(p, &emitted, settings);
-        Ok(plan)
+        plan
     }
 
     /// Thins what is emitted too often, and leaves the rest to the residual.
@@ -416,14 +414,12 @@ impl SlotWeightPlan {
 
 fn solve_span(
     span: &Span,
-    tokens: &[u32],
-    ratios: &[f64],
-    draft: &[f64],
+    rising: &Rising,
     drafts: usize,
     settings: &SlotWeightSettings,
 ) -> Solved {
-    let mass: Vec<f64> = tokens.iter().map(|&token| draft[token as usize]).collect();
-    let wanted: Vec<f64> = ratios[span.positions.clone()]
+    let mass = &rising.mass[span.positions.clone()];
+    let wanted: Vec<f64> = rising.ratio[span.positions.clone()]
         .iter()
         .map(|ratio| ratio.min(span.cut))
         .collect();
@@ -460,7 +456,7 @@ fn solve_span(
     let mut logs = vec![0.0; mass.len()];
     let mut weights = vec![0.0; mass.len()];
     for _ in 0..3 {
-        let groups = Groups::new(&level, &mass, &wanted, &coordinates, grouping);
+        let groups = Groups::new(&level, mass, &wanted, &coordinates, grouping);
         level.mass = groups.mass.clone();
         level.ratio = groups.ratio.clone();
         let (state, effort) = level.solve(settings.level_tolerance, settings.iterations);
@@ -478,10 +474,10 @@ fn solve_span(
             bins::exponentials(&logs, &mut weights);
             tokens = Bins::new(&logs);
             let nodes = level.nodes(&weights);
-            let phi = tokens.transform(&nodes, &mass, &logs);
+            let phi = tokens.transform(&nodes, mass, &logs);
             field = level.field_at(nodes, phi);
             let mut emitted = tokens.emission(&level, &field, &logs, &weights);
-            let now = bins::emitted(&mass, &wanted, &mut emitted);
+            let now = bins::emitted(mass, &wanted, &mut emitted);
             if now < best {
                 best = now;
                 solved.weights.copy_from_slice(&weights);
