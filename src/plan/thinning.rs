@@ -48,6 +48,11 @@ impl Thinning {
         self.keep[token]
     }
 
+    /// The same for every token.
+    pub(super) fn keeps(&self) -> &[f64] {
+        &self.keep
+    }
+
     /// Picks one of the competing drafts, each a slot and a token, in proportion to its
     /// weight in `total`, or none; thins it; else draws from the residual.
     pub(super) fn emit(

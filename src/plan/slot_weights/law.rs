@@ -479,9 +479,12 @@ impl SlotWeightPlan {
             for (slot, integral) in members.integrals().into_iter().enumerate() {
                 let token = members.tokens[slot] as usize;
                 let share = alone + members.weights[slot] * integral;
-                emitted[token] = n * members.masses[slot] * share * self.thinning.keep(token);
+                emitted[token] = n * members.masses[slot] * share;
             }
             base += split_sum(&members.masses, &members.masses, |mass, _| mass);
+        }
+        for (emitted, keep) in emitted.iter_mut().zip(self.thinning.keeps()) {
+            *emitted *= keep;
         }
         self.thinning.law(&emitted, target.probabilities())
     }

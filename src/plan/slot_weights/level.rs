@@ -15,6 +15,7 @@
 //! r_low = g(inf) to r_up = g(0).
 
 use super::nodes::Nodes;
+use multiversion::multiversion;
 
 /// Steps in log w are cut to this.
 pub(super) const LONGEST_STEP: f64 = 2.0;
@@ -685,15 +686,7 @@ impl Level {
                 scaled[m] = factor * row[m];
                 right[m] += wanted * row[m];
             }
-            for (m, line) in gram.chunks_exact_mut(count).enumerate() {
-                let left = row[m];
-                if left == 0.0 {
-                    break;
-                }
-                for (sum, value) in line.iter_mut().zip(&scaled) {
-                    *sum += left * value;
-                }
-            }
+            add_products(row, &scaled, &mut gram);
         }
         for (m, line) in gram.chunks_exact_mut(count).enumerate() {
             for (entry, kernel) in line.iter_mut().zip(&kernel) {
@@ -788,6 +781,19 @@ impl Level {
         }
         *state = best;
         iterations
+    }
+}
+
+/// Adds the matrix of products of two rows, the first one's entries falling.
+#[multiversion(targets = "simd")]
+fn add_products(left: &[f64], right: &[f64], matrix: &mut [f64]) {
+    for (&left, line) in left.iter().zip(matrix.chunks_exact_mut(right.len())) {
+        if left == 0.0 {
+            break;
+        }
+        for (sum, value) in line.iter_mut().zip(right) {
+            *sum += left * value;
+        }
     }
 }
 

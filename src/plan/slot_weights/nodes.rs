@@ -22,6 +22,7 @@
 //! and no exponential at all. Doubled is `E = 1 - e^{-sw}`, by E (2 - E), which
 //! keeps its relative accuracy: every doubling adds at most two roundings.
 
+use crate::distribution::exp_nonpositive;
 use multiversion::multiversion;
 
 /// Nodes an octave of s.
@@ -199,11 +200,18 @@ impl Nodes {
     /// e^{-s w_j} at every `stride`-th node, one row a token.
     pub(in crate::plan) fn decays(&self, weights: &[f64], stride: usize) -> Vec<f64> {
         let nodes: Vec<f64> = self.s.iter().copied().step_by(stride).collect();
-        let mut decays = Vec::with_capacity(nodes.len() * weights.len());
-        for &weight in weights {
-            decays.extend(nodes.iter().map(|s| (-s * weight).exp()));
+        let mut decays = vec![0.0; nodes.len() * weights.len()];
+        for (row, &weight) in decays.chunks_exact_mut(nodes.len()).zip(weights) {
+            decay_at(&nodes, weight, row);
         }
         decays
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn decay_at(nodes: &[f64], weight: f64, row: &mut [f64]) {
+    for (decay, s) in row.iter_mut().zip(nodes) {
+        *decay = exp_nonpositive(-s * weight);
     }
 }
 
