@@ -196,7 +196,8 @@ const NO_LEVEL: u32 = u32::MAX;
 ///
 /// # Complexity
 /// O(V log V) to sort, then O(V): four polynomials of degree 12 a token, and Newton's
-/// method on some hundred groups; some 5 ms of one core at V = 49,152. [`SlotWeightPlan::emit`] is O(n).
+/// method on some hundred groups; some 5 ms of one core at V = 49,152.
+/// [`SlotWeightPlan::emit`] is O(n).
 ///
 /// # Source
 /// The split by H is complementary slackness of Hu et al., eq. 8. The weights and
