@@ -12,6 +12,11 @@ use super::side::{Class, Emitted, Rule, Side, base};
 /// Steps in log w are cut to this.
 const LONGEST_STEP: f64 = 2.0;
 
+/// Most that cut steps are stretched, while they change nothing: by so little that they are
+/// far from where they would.
+const STRETCH: f64 = 8.0;
+const NO_CHANGE: f64 = 1e-3;
+
 /// Range of log w. On the outer side the nodes in s reach down to the least weight;
 /// few tokens can afford many.
 const FLOOR_OUTER: f64 = -64.0;
@@ -117,6 +122,18 @@ impl Items {
             };
         }
         (offset / rate.max(1e-3)).clamp(-LONGEST_STEP, LONGEST_STEP)
+    }
+}
+
+/// Stretches steps that were cut.
+fn lengthen(from: &[f64], to: &mut [f64], stretch: f64) {
+    if stretch > 1.0 {
+        for (to, from) in to.iter_mut().zip(from) {
+            let step = *to - from;
+            if step.abs() > 0.99 * LONGEST_STEP {
+                *to = from + stretch * step;
+            }
+        }
     }
 }
 
@@ -725,6 +742,9 @@ impl<'a> Contest<'a> {
         let mut best = (residual, theta.clone(), emitted.value.clone());
         let mut stale = 0;
         let mut rate = 0.0;
+        // A few light tokens that compete with each other alone, at e^-35 times the weights
+        // of all others, would come up by one step after the other.
+        let mut stretch = 1.0;
         while residual > tolerance && iterations < 2 * limit && stale < STALE * CUT_STALE {
             iterations += 1;
             let lacking: Vec<f64> = items
@@ -800,6 +820,7 @@ impl<'a> Contest<'a> {
                     next[item] += (carried + own).clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP);
                 }
             }
+            lengthen(&theta, &mut next, stretch);
             self.bounded(&mut next);
             let mut after = self.emission(items, &next, Rule::Fine, false);
             let mut now = self.residual(items, &next, &after);
@@ -808,6 +829,7 @@ impl<'a> Contest<'a> {
                     let mut other: Vec<f64> = (0..theta.len())
                         .map(|item| theta[item] + share * items.local(item, &emitted))
                         .collect();
+                    lengthen(&theta, &mut other, stretch);
                     self.bounded(&mut other);
                     let plain = self.emission(items, &other, Rule::Fine, false);
                     let reached = self.residual(items, &other, &plain);
@@ -823,6 +845,11 @@ impl<'a> Contest<'a> {
             let cut =
                 longest.fold(0.0, |most: f64, step| most.max(step.abs())) > 0.99 * LONGEST_STEP;
             rate = now / residual;
+            stretch = if cut && (rate - 1.0).abs() <= NO_CHANGE {
+                STRETCH.min(2.0 * stretch)
+            } else {
+                1.0
+            };
             (residual, theta, emitted) = (now, next, after);
             if residual < 0.7 * best.0 {
                 stale = 0;
