@@ -22,6 +22,7 @@ use multiversion::multiversion;
 /// - `k-seq`: 1 - (1-b)^n at the root rho*, b = sum of min(p/rho, q).
 /// - `greedy`, `spechub`: p(top) + sum over others of min(p, q/(1-q(top))).
 /// - `rrs-wo`: see [`RrsWo`].
+/// - `naive`: sum of p_i P(i is drafted); see [`Naive`](super::Naive).
 ///
 /// # Exactness
 /// [`Rate::Enclosed`]: rounding is within the bounds. `rrs-wo` may be
