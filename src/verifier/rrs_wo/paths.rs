@@ -38,21 +38,27 @@ struct Node {
 
 impl Node {
     fn new(order: Vec<u32>, target: &[f64], draft: &[f64]) -> Self {
-        let over = |term: &dyn Fn(f64, f64) -> f64| {
-            let tokens = order.iter().map(|&i| i as usize);
-            tokens.map(|i| term(target[i], draft[i])).collect()
+        let gathered =
+            |row: &[f64]| -> Vec<f64> { order.iter().map(|&i| row[i as usize]).collect() };
+        let (mut target, mut draft) = (gathered(target), gathered(draft));
+        let over = |term: fn(f64, f64) -> f64| -> Vec<f64> {
+            target
+                .iter()
+                .zip(&draft)
+                .map(|(&p, &q)| term(p, q))
+                .collect()
         };
-        let summed = |term: &dyn Fn(f64, f64) -> f64| {
-            let mut terms: Vec<f64> = over(term);
-            running_sums(&mut terms);
-            terms
-        };
+        let ratios = over(|p, q| p / q);
+        let (mut mixed, mut square) = (over(|p, q| p * q), over(|_, q| q * q));
+        for terms in [&mut target, &mut draft, &mut mixed, &mut square] {
+            running_sums(terms);
+        }
         Self {
-            ratios: over(&|p, q| p / q),
-            target: summed(&|p, _| p),
-            draft: summed(&|_, q| q),
-            mixed: summed(&|p, q| p * q),
-            square: summed(&|_, q| q * q),
+            ratios,
+            target,
+            draft,
+            mixed,
+            square,
             order,
         }
     }
