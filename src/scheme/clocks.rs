@@ -9,6 +9,7 @@
 //! and R_k is a series in the power sums of q t. While q t is small, twelve power sums
 //! stand for any number of clocks.
 
+use crate::distribution::exp_nonpositive;
 use multiversion::multiversion;
 
 /// Power sums kept.
@@ -119,6 +120,19 @@ impl Clocks {
             symmetric[k] = (sum / k as f64).max(0.0);
         }
         (-powers[0]).exp()
+    }
+}
+
+/// That a clock has not rung, and that it has, for rate times time `exponent`; up to
+/// `small` neither loses digits.
+#[inline(always)]
+pub(crate) fn chances(exponent: f64, small: f64) -> (f64, f64) {
+    if exponent > small {
+        let waits = exp_nonpositive(-exponent);
+        (waits, 1.0 - waits)
+    } else {
+        let rings = -(-exponent).exp_m1();
+        (1.0 - rings, rings)
     }
 }
 

@@ -48,7 +48,7 @@ pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
 pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
-pub(crate) use clocks::{Clocks, PowerSums, summing};
+pub(crate) use clocks::{Clocks, PowerSums, chances, summing};
 pub(crate) use combinations::choose;
 pub(crate) use race::log_time_step;
 

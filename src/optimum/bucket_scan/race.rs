@@ -28,8 +28,7 @@
 //! rest of the chain adds nothing.
 
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
-use crate::distribution::exp_nonpositive;
-use crate::scheme::{Clocks, log_time_step, summing};
+use crate::scheme::{Clocks, chances, log_time_step, summing};
 
 /// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
 const CLASS_LIMITS: [f64; 5] = [
@@ -382,13 +381,7 @@ impl Counts {
     /// One more clock, of rate times time `exponent`.
     #[inline(always)]
     fn token(&mut self, exponent: f64) {
-        let (waits, rings) = if exponent > EXPANSION_LIMIT {
-            let waits = exp_nonpositive(-exponent);
-            (waits, 1.0 - waits)
-        } else {
-            let rings = -(-exponent).exp_m1();
-            (1.0 - rings, rings)
-        };
+        let (waits, rings) = chances(exponent, EXPANSION_LIMIT);
         let counts = &mut self.probabilities[..self.draws];
         for k in (1..counts.len()).rev() {
             counts[k] = counts[k] * waits + counts[k - 1] * rings;

@@ -45,8 +45,8 @@
 //! 1.04^n, the most by which sums of alternating terms exceed those they stand for.
 
 use super::{total, total_odds};
-use crate::distribution::{exp_nonpositive, heaviest};
-use crate::scheme::{Clocks, PowerSums, log_time_step, summing};
+use crate::distribution::heaviest;
+use crate::scheme::{Clocks, PowerSums, chances, log_time_step, summing};
 
 /// An octave is expanded while its largest q t is at most this.
 const EXPANSION_LIMIT: f64 = 1.0 / 32.0;
@@ -258,13 +258,7 @@ impl Counts {
     /// One clock, of rate times time `exponent`.
     #[inline(always)]
     fn clock(&mut self, exponent: f64, p: f64) {
-        let (waits, rings) = if exponent > EXPANSION_LIMIT {
-            let waits = exp_nonpositive(-exponent);
-            (waits, 1.0 - waits)
-        } else {
-            let rings = -(-exponent).exp_m1();
-            (1.0 - rings, rings)
-        };
+        let (waits, rings) = chances(exponent, EXPANSION_LIMIT);
         let now = p * exponent * waits;
         let (plain, marked) = (&mut self.plain[..], &mut self.marked[..]);
         for k in (1..plain.len().min(marked.len())).rev() {
