@@ -27,7 +27,7 @@ fn every_corrupted_fixture_is_rejected_and_the_valid_one_is_not() {
         let certificate: Certificate = serde_json::from_str(&text).unwrap();
         let checked = certificate.check(&problem);
         if path.file_stem().unwrap() == "valid" {
-            assert_eq!(checked.unwrap().get().value, 11.0 / 14.0);
+            assert_eq!(checked.unwrap().get().value(), 11.0 / 14.0);
         } else {
             assert!(checked.is_err(), "{} proves {:?}", path.display(), checked);
             rejected += 1;
@@ -165,7 +165,7 @@ proptest! {
         let subset = solved.optimum().subset.unwrap();
         let good = Certificate::new(&problem, &solved.into_plan(), &subset).unwrap();
         let proved = good.check(&problem).unwrap();
-        let truth = proved.get().exact.clone().unwrap();
+        let truth = proved.get().rational().cloned().unwrap();
 
         let mut bad = good.clone();
         let part = &mut bad.plan[entry.index(good.plan.len())];
@@ -181,7 +181,7 @@ proptest! {
             Err(place) => bad.subset.insert(place, token),
         }
         match bad.check(&problem) {
-            Ok(other) => prop_assert_eq!(other.get().exact.as_ref(), Some(&truth)),
+            Ok(other) => prop_assert_eq!(other.get().rational(), Some(&truth)),
             Err(_) => {
                 let bound = certify::upper_bound(&problem, &bad.subset).unwrap();
                 prop_assert!(*bound.get() > truth);

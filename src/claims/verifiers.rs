@@ -125,7 +125,7 @@ fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {
     evaluate(problem)
         .measured(name)?
         .membership
-        .exact()
+        .rational()
         .cloned()
 }
 
@@ -286,7 +286,7 @@ fn spechub_beats_rrs() -> Finding {
                 .ok()?
                 .acceptance()
                 .membership
-                .exact()
+                .rational()
                 .cloned()
         };
         let a = exact(&hub, VerifierName::SpecHub).unwrap_or_else(|| optimum(&hub));

@@ -3,12 +3,13 @@
 use super::metric::{Metric, Place};
 use super::{GapError, Settings};
 use crate::distribution::{Draft, Softmax, Target, compensated_sum};
+use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
 use crate::plan::{self, SequentialSettings, SlotWeightSettings};
 use crate::scheme::SchemeName;
-use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName};
+use crate::verifier::{RowRates, RrsWoSettings, VerifierName};
 use std::collections::HashMap;
 
 /// A number with the width of its enclosure.
@@ -37,12 +38,12 @@ impl Value {
     }
 }
 
-impl From<Rate> for Value {
-    fn from(rate: Rate) -> Self {
+impl From<Known> for Value {
+    fn from(rate: Known) -> Self {
         Self {
             value: rate.value(),
             width: rate.width(),
-            monte_carlo: rate.kind() == "monte-carlo",
+            monte_carlo: rate.kind() == Kind::MonteCarlo,
         }
     }
 }
@@ -162,8 +163,8 @@ pub(super) fn evaluate(
                 drafts,
             };
             for scheme in settings.optima(drafts) {
-                let scanned = |rate: crate::enclosure::Enclosure| {
-                    Value::between(rate.value, rate.lower, rate.upper)
+                let scanned = |rate: crate::known::Known| {
+                    Value::between(rate.value(), rate.lower(), rate.upper())
                 };
                 let value = match scheme {
                     SchemeName::WithReplacement => scanned(
@@ -188,7 +189,7 @@ pub(super) fn evaluate(
                             .rate;
                         // The value of the best prefix, and how well it is
                         // known; the proven lower bound is far below.
-                        Value::between(rate.value, rate.value, rate.upper)
+                        Value::between(rate.value(), rate.value(), rate.upper())
                     }
                     _ => row_rates.optimum_with_fixed(drafts - 1).into(),
                 };
@@ -226,7 +227,7 @@ pub(super) fn evaluate(
                     let rate = measured.acceptance_rate;
                     if scheme == SchemeName::WithoutReplacement {
                         let best = &measured.optimum;
-                        let proved = Value::between(best.value, best.lower, best.upper);
+                        let proved = Value::between(best.value(), best.lower(), best.upper());
                         rates.insert(Metric::Optimum { place, scheme }, proved);
                     }
                     let steps = measured.iterations as f64;

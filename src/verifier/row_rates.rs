@@ -2,8 +2,9 @@
 
 use super::naive::{self, Ranks};
 use super::rrs_wo::Rejections;
-use super::{Rate, RrsWo, RrsWoSettings};
+use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
+use crate::known::Known;
 use crate::optimum::bucket_scan::{Position, Rows};
 use crate::problem::Problem;
 use crate::scheme::WithoutReplacement;
@@ -25,8 +26,8 @@ use multiversion::multiversion;
 /// - `naive`: sum of p_i P(i is drafted); see [`Naive`](super::Naive).
 ///
 /// # Exactness
-/// [`Rate::Enclosed`]: rounding is within the bounds. `rrs-wo` may be
-/// [`Rate::MonteCarlo`], as its settings say.
+/// [`Kind::Enclosed`](crate::known::Kind::Enclosed): rounding is within the bounds. `rrs-wo` may be
+/// [`Kind::MonteCarlo`](crate::known::Kind::MonteCarlo), as its settings say.
 ///
 /// # Source
 /// As the verifiers: Hu et al., App. A; SpecTr, eq. 5; SpecHub, Theorem 1.
@@ -40,7 +41,7 @@ use multiversion::multiversion;
 /// let mut rates = RowRates::new(scan.load(rows, 2)?);
 /// let rate = rates.rrs(2);
 /// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
-/// assert_eq!(rates.position().with_replacement(2)?.rate.value, 0.9375);
+/// assert_eq!(rates.position().with_replacement(2)?.rate.value(), 0.9375);
 /// # Ok::<(), specgap::optimum::bucket_scan::ScanError>(())
 /// ```
 #[derive(Debug)]
@@ -70,20 +71,20 @@ impl<'a> RowRates<'a> {
     }
 
     /// [`Rrs`](super::Rrs) on n i.i.d. drafts. O(n m), m tokens a bucket.
-    pub fn rrs(&mut self, drafts: usize) -> Rate {
+    pub fn rrs(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let (mut factor, mut left) = (0.0, 1.0);
         for _ in 0..drafts {
             factor += left;
             left = self.position.residual_mass(factor);
         }
-        Rate::within(1.0 - left, rounding(drafts))
+        Known::rate_within(1.0 - left, rounding(drafts))
     }
 
     /// [`KSeq`](super::KSeq) at its root rho* on n i.i.d. drafts: the crossing of
     /// C(rho) = 1 - M(rho), which rises, and of 1 - (1 - C/rho)^n, which falls. O(m) an
     /// evaluation, m tokens a bucket, some 50 of them.
-    pub fn k_seq(&mut self, drafts: usize) -> Rate {
+    pub fn k_seq(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let accepted = |factor: f64, mass: f64| {
             let one_draft = ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
@@ -95,34 +96,34 @@ impl<'a> RowRates<'a> {
                 1.0 - mass < accepted(factor, mass)
             });
         // The crossing of two curves is off by no more than the worse of them.
-        Rate::within(accepted(root, mass), rounding(drafts))
+        Known::rate_within(accepted(root, mass), rounding(drafts))
     }
 
     /// [`GreedyVerifier`](super::GreedyVerifier): the n-1 heaviest tokens of q, and one
     /// drawn from the others. O(V).
-    pub fn greedy(&mut self, drafts: usize) -> Rate {
+    pub fn greedy(&mut self, drafts: usize) -> Known {
         self.with_fixed(drafts.max(1) - 1)
     }
 
     /// [`SpecHub`](super::SpecHub): two drafts, one of them the heaviest token of q. O(V).
-    pub fn spechub(&mut self) -> Rate {
+    pub fn spechub(&mut self) -> Known {
         self.with_fixed(1)
     }
 
     /// [`Naive`](super::Naive) on n i.i.d. drafts: sum of p (1 - (1-q)^n). O(nV).
-    pub fn naive(&self, drafts: usize) -> Rate {
+    pub fn naive(&self, drafts: usize) -> Known {
         let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
         let rows = self.position.rows();
         let (p_sum, q_sum) = self.position.totals();
         let rate = naive::independent(rows.target, rows.draft, q_sum, drafts.max(1)) / p_sum;
-        Rate::within(rate, rounding)
+        Known::rate_within(rate, rounding)
     }
 
     /// [`Naive`](super::Naive) on n sequential drafts without replacement. What the first
     /// call computes serves fewer drafts: for several n, ask for the largest first. The
     /// cost is that of some hundred nodes, O(n^2) each for every octave of q and O(n) for
     /// every token that is likely to be drafted.
-    pub fn naive_sequential(&mut self, drafts: usize) -> Rate {
+    pub fn naive_sequential(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         if self.position.draft_support() <= drafts {
             // All of the support is drafted.
@@ -134,14 +135,14 @@ impl<'a> RowRates<'a> {
             Some(ranks) if ranks.rates.len() >= drafts => ranks,
             _ => Ranks::new(rows.target, rows.draft, [p_sum, q_sum], drafts),
         };
-        let rate = Rate::within(ranks.among(drafts), ranks.error);
+        let rate = Known::rate_within(ranks.among(drafts), ranks.error);
         self.ranks = Some(ranks);
         rate
     }
 
     /// [`RrsWo`] on n sequential drafts without replacement. The tokens are sorted by p/q
     /// the first time.
-    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Rate {
+    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Known {
         let drafts = drafts.max(1);
         if self.rejections.is_none() {
             let rows = self.position.rows();
@@ -155,7 +156,7 @@ impl<'a> RowRates<'a> {
             self.rejections = Some(Rejections::in_order(p, q, &order));
         }
         let Some(rejections) = &self.rejections else {
-            return Rate::between(0.5, 0.0, 1.0);
+            return Known::rate(0.5, 0.0, 1.0);
         };
         if !rejections.is_reliable(drafts)
             && let Ok(rate) = self.small_rrs_wo(drafts, settings)
@@ -166,7 +167,7 @@ impl<'a> RowRates<'a> {
     }
 
     /// Small rows can be summed over their tuples.
-    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Rate, NotSmall> {
+    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Known, NotSmall> {
         let rows = self.position.rows();
         let (target, draft) = (Target::new(rows.target)?, Draft::new(rows.draft)?);
         let scheme = WithoutReplacement::new(draft, drafts);
@@ -177,14 +178,14 @@ impl<'a> RowRates<'a> {
 
     /// p(top) + sum over the others of min(p, q/(1-q(top))), the top being the `fixed`
     /// heaviest tokens of q.
-    fn with_fixed(&mut self, fixed: usize) -> Rate {
+    fn with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.position.totals();
         let star = self.star(fixed);
         let overlap = match star.rest {
             0.0 => 0.0,
             rest => star.sum(|p, q| overlap(p, q, rest, p_sum)),
         };
-        Rate::within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
+        Known::rate_within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
     }
 
     /// alpha* where all drafts but the last are fixed tokens: the k most probable ones
@@ -195,7 +196,7 @@ impl<'a> RowRates<'a> {
     /// p_i - q_i/(1 - q(top))`, smallest where H takes every negative term. The verifiers
     /// `greedy` and `spechub` reach the same number from the other side, by summing what
     /// they accept.
-    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Rate {
+    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.position.totals();
         let star = self.star(fixed);
         // Without others, the whole support is drafted.
@@ -203,7 +204,7 @@ impl<'a> RowRates<'a> {
             0.0 => star.held / p_sum,
             rest => 1.0 + (star.held - star.sum(|p, q| excess(p, q, rest, p_sum))) / p_sum,
         };
-        Rate::within(rate, 32.0 * f64::EPSILON)
+        Known::rate_within(rate, 32.0 * f64::EPSILON)
     }
 
     fn star(&mut self, fixed: usize) -> Star<'_> {

@@ -3,7 +3,8 @@
 //! broken on purpose.
 
 use super::*;
-use crate::distribution::{Draft, Target, parse_rational};
+use crate::distribution::{Draft, Target, parse_rational, round_down, round_nearest, round_up};
+use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
 use crate::problem::{AnyProblem, Problem, read};
@@ -70,8 +71,10 @@ fn every_problem_file_agrees_with_every_verifier() {
                 Err(reason) => eprintln!("{name}, {}: {reason}", one.name),
             }
             expectations += usize::from(measured.expected.is_some());
-            if let (Some(a), Some(b)) = (measured.algorithmic.exact(), measured.membership.exact())
-            {
+            if let (Some(a), Some(b)) = (
+                measured.algorithmic.rational(),
+                measured.membership.rational(),
+            ) {
                 assert!(a <= b, "{name}, {}", one.name);
             }
             assert!(
@@ -167,7 +170,7 @@ proptest! {
         let other = Draft::from_rationals(fractions(&other)).unwrap();
         for problem in all_problems(&p, &q, &other, drafts) {
             let evaluation = evaluate(&problem);
-            let best = evaluation.optimum.clone().unwrap().exact.unwrap();
+            let best = evaluation.optimum.clone().unwrap().rational().cloned().unwrap();
             for one in &evaluation.verifiers {
                 let Outcome::Measured(measured) = &one.outcome else { continue };
                 let variation = measured.total_variation.as_ref().unwrap();
@@ -177,7 +180,7 @@ proptest! {
                 );
                 prop_assert_eq!(measured.formula_agrees, Some(true), "{} {:?}", one.name, measured);
                 let (algorithmic, membership) =
-                    (measured.algorithmic.exact().unwrap(), measured.membership.exact().unwrap());
+                    (measured.algorithmic.rational().unwrap(), measured.membership.rational().unwrap());
                 prop_assert!(membership <= &best);
                 match one.name {
                     // The factor is the root rounded up, so a residual of about
@@ -307,9 +310,9 @@ fn k_seq_with_a_large_factor_has_two_acceptances() {
     );
     assert!(law.membership > law.algorithmic);
     let formula = largest.acceptance();
-    assert_eq!(formula.algorithmic, Rate::Exact(law.algorithmic.clone()));
-    assert_eq!(formula.membership, Rate::Exact(law.membership));
-    assert!(&law.algorithmic < best.acceptance().algorithmic.exact().unwrap());
+    assert_eq!(formula.algorithmic, Known::exact(law.algorithmic.clone()));
+    assert_eq!(formula.membership, Known::exact(law.membership));
+    assert!(&law.algorithmic < best.acceptance().algorithmic.rational().unwrap());
     // One step below the root the residual would be negative.
     let below = exact_below(best.factor());
     assert!(KSeq::with_factor(&iid, below).is_err());
@@ -635,7 +638,7 @@ proptest! {
     ) {
         let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
         let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
-        let holds = |rate: &Rate, exact: &Rational| {
+        let holds = |rate: &Known, exact: &Rational| {
             // Rates are cut to [0, 1], and bounds are `f64` around a rational.
             rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
         };
@@ -644,7 +647,7 @@ proptest! {
         let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
         let mut rates = RowRates::new(scan.load(rows, 4).unwrap());
         let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
-        let exact = |rule: &dyn Verifier| rule.acceptance().membership.exact().cloned().unwrap();
+        let exact = |rule: &dyn Verifier| rule.acceptance().membership.rational().cloned().unwrap();
         prop_assert!(holds(&rates.rrs(drafts), &exact(&Rrs::new(&iid).unwrap())));
         prop_assert!(holds(&rates.naive(drafts), &Naive::new(&iid).summed()));
         prop_assert!(holds(&rates.k_seq(drafts), &exact(&KSeq::new(&iid).unwrap())));
@@ -678,28 +681,28 @@ proptest! {
             prop_assert!(difference <= error, "naive, {}: {difference} {error}", problem.name());
             prop_assert!(error < 1e-11, "{} {error}", problem.name());
             if let Ok(rule) = Single::new(&problem) {
-                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = Rrs::new(&problem) {
                 let rate = rule.enclosed();
-                prop_assert!(holds(&rate, rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rate, rule.acceptance().membership.rational().unwrap()));
                 prop_assert!(rate.width() < 1e-12);
             }
             if let Ok(rule) = SpecHub::new(&problem) {
-                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = GreedyVerifier::new(&problem) {
-                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = KSeq::new(&problem) {
                 let (float, exact) = (rule.enclosed(), rule.acceptance());
-                prop_assert!(holds(&float.algorithmic, exact.algorithmic.exact().unwrap()));
-                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+                prop_assert!(holds(&float.algorithmic, exact.algorithmic.rational().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.rational().unwrap()));
                 prop_assert!(float.membership.width() < 1e-12);
                 let largest = Rational::from_integer(drafts.into());
                 let rule = KSeq::with_factor(&problem, largest).unwrap();
                 let (float, exact) = (rule.enclosed(), rule.acceptance());
-                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.rational().unwrap()));
             }
         }
     }
@@ -732,7 +735,7 @@ proptest! {
             prop_assert!(rate.lower() <= rate.value() && rate.value() <= rate.upper());
             prop_assert!(rate.lower() <= more + 1e-12, "{drafts} {rate:?} {more}");
             more = rate.upper();
-            let best = rates.position().without_replacement(drafts).unwrap().rate.upper;
+            let best = rates.position().without_replacement(drafts).unwrap().rate.upper();
             prop_assert!(rate.lower() <= best, "{drafts} {rate:?} {best}");
             if drafts <= 8 && p.vocab() <= 8 {
                 let scheme = WithoutReplacement::new(q.clone(), drafts.min(p.vocab()));
