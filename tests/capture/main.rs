@@ -1,7 +1,6 @@
 //! Does `specgap capture` log what the models say, once, whatever interrupts it?
 //!
 //! Needs ONNX Runtime; see `runtime_library`.
-#![cfg(feature = "onnx")]
 
 mod onnx;
 

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-mod made_log;
-use made_log::{rows, write};
+use crate::made_log::{rows, write};
 
 struct Run {
     code: Option<i32>,

@@ -1,0 +1,18 @@
+//! Does the library keep its promises? One module a question.
+
+mod blocks;
+mod bucket_scan;
+mod certificates;
+mod claims;
+mod formulations;
+mod gap;
+mod gap_report;
+mod log;
+mod optimal_plan;
+mod peaked;
+mod sequential_plan;
+mod sequential_weights;
+mod verify_large;
+
+#[path = "../made_log/mod.rs"]
+mod made_log;
