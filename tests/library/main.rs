@@ -10,8 +10,11 @@ mod gap_report;
 mod log;
 mod optimal_plan;
 mod peaked;
+mod rows;
 mod sequential_plan;
 mod sequential_weights;
+mod shipped_problems;
+mod solve_report;
 mod verify_large;
 
 #[path = "../made_log/mod.rs"]

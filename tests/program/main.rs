@@ -3,9 +3,12 @@
 
 mod bad_input;
 mod block;
+mod check;
 mod gap;
 mod solve;
 mod verify;
 
 #[path = "../made_log/mod.rs"]
 mod made_log;
+#[path = "../run/mod.rs"]
+mod run;

@@ -1,27 +1,24 @@
-//! Does the program keep its contract: exit codes, JSON fields, quiet pipes?
+//! `specgap solve` and `specgap certify`: exit codes, JSON fields, files, quiet pipes.
 
-use assert_cmd::Command;
+use crate::run::{ROOT, Run, command, specgap};
 use serde_json::Value;
+use std::path::Path;
 
-fn specgap() -> Command {
-    Command::cargo_bin("specgap").unwrap()
+/// A command line on files of the repository.
+fn run(args: &[&str]) -> Run {
+    specgap(Path::new(ROOT), args)
 }
 
 #[test]
 fn solve_prints_the_documented_json() {
-    let output = specgap()
-        .args([
-            "solve",
-            "--format",
-            "json",
-            "problems/spectr/bernoulli-quarter-half-n2.toml",
-        ])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.lines().count(), 1);
-    let object: Value = serde_json::from_str(&text).unwrap();
+    let run = run(&[
+        "solve",
+        "--format",
+        "json",
+        "problems/spectr/bernoulli-quarter-half-n2.toml",
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let object = run.json();
     assert_eq!(object["schema"], 1);
     assert_eq!(object["problem"], "bernoulli-quarter-half-n2");
     assert_eq!(object["scheme"], "with-replacement");
@@ -70,50 +67,26 @@ fn solve_prints_the_documented_json() {
 }
 
 #[test]
-fn solving_the_shipped_folder_succeeds() {
-    let output = specgap()
-        .args(["solve", "-q", "problems/"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains(" 0 do not"), "{text}");
-    assert_eq!(
-        text.lines().count(),
-        1,
-        "quiet prints the last line only: {text}"
-    );
+fn quiet_prints_only_the_last_line() {
+    let run = run(&["solve", "-q", "problems/hand"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains(" 0 do not"), "{}", run.out);
+    assert_eq!(run.out.lines().count(), 1, "{}", run.out);
 }
 
 #[test]
 fn json_of_a_folder_is_one_object_a_line_in_order() {
-    let run = |threads: &str| {
-        let output = specgap()
-            .args([
-                "solve",
-                "--format",
-                "json",
-                "--threads",
-                threads,
-                "problems/hand",
-            ])
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .map(|line| {
-                let object: Value = serde_json::from_str(line).unwrap();
-                (
-                    object["problem"].clone(),
-                    object["optimal_acceptance_rate"].clone(),
-                )
-            })
-            .collect::<Vec<_>>()
+    let with = |threads: &str| {
+        let options = ["solve", "--format", "json", "--threads", threads];
+        let run = run(&[&options[..], &["problems/hand"]].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let pick = |object: &Value| {
+            ["problem", "optimal_acceptance_rate"].map(|field| object[field].clone())
+        };
+        run.json_lines().iter().map(pick).collect::<Vec<_>>()
     };
-    let one = run("1");
-    assert_eq!(one, run("4"));
+    let one = with("1");
+    assert_eq!(one, with("4"));
     assert!(one.len() >= 12);
 }
 
@@ -123,13 +96,11 @@ fn a_failed_expectation_exits_with_1_and_says_so() {
     let text = std::fs::read_to_string("problems/spectr/bernoulli-quarter-half-n2.toml").unwrap();
     let path = folder.path().join("wrong.toml");
     std::fs::write(&path, text.replace("\"15/16\"", "\"14/16\"")).unwrap();
-    let output = specgap().args(["solve", "-q"]).arg(&path).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("EXPECTATION FAILS") && text.contains("7/8"),
-        "{text}"
-    );
+    let run = run(&["solve", "-q", path.to_str().unwrap()]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    for word in ["EXPECTATION FAILS", "7/8"] {
+        assert!(run.out.contains(word), "{}", run.out);
+    }
 }
 
 #[test]
@@ -137,17 +108,13 @@ fn certificates_are_written_and_checked() {
     let folder = tempfile::tempdir().unwrap();
     let problem = "problems/without-replacement/two-laws-sequential.toml";
     let certificates = folder.path().join("certificates");
-    specgap()
-        .args(["solve", "-q", problem, "--certificates"])
-        .arg(&certificates)
-        .assert()
-        .code(0);
+    let path = certificates.to_str().unwrap();
+    let solved = run(&["solve", "-q", problem, "--certificates", path]);
+    assert_eq!(solved.code, Some(0), "{}", solved.err);
     let written = certificates.join("two-laws-sequential.json");
-    specgap()
-        .args(["certify", problem])
-        .arg(&written)
-        .assert()
-        .code(0);
+    let certify = |certificate: &str| run(&["certify", problem, certificate]);
+    let path = written.to_str().unwrap();
+    assert_eq!(certify(path).code, Some(0));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -161,54 +128,27 @@ fn certificates_are_written_and_checked() {
     // Nothing temporary stays behind.
     assert_eq!(std::fs::read_dir(&certificates).unwrap().count(), 1);
 
-    let corrupted = "tests/fixtures/certificates/mass-moved-by-a-hair.json";
-    let output = specgap()
-        .args(["certify", problem, corrupted])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .contains("REJECTED")
-    );
+    let corrupted = certify("tests/fixtures/certificates/mass-moved-by-a-hair.json");
+    assert_eq!(corrupted.code, Some(1), "{}", corrupted.err);
+    assert!(corrupted.out.contains("REJECTED"), "{}", corrupted.out);
 
     std::fs::write(&written, "{\"schema\": 1").unwrap();
-    let output = specgap()
-        .args(["certify", problem])
-        .arg(&written)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    certify(path).refused(&["two-laws-sequential.json"]);
 }
 
 #[test]
 fn a_certificate_folder_that_cannot_be_made_is_bad_usage() {
-    let output = specgap()
-        .args([
-            "solve",
-            "-q",
-            "problems/hand/coin-one-draft.toml",
-            "--certificates",
-            "Cargo.toml",
-        ])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("Cargo.toml")
-    );
+    let problem = "problems/hand/coin-one-draft.toml";
+    let run = run(&["solve", "-q", problem, "--certificates", "Cargo.toml"]);
+    run.refused(&["Cargo.toml"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     use std::io::Read;
-    use std::process::{Command, Stdio};
-    let mut child = Command::new(env!("CARGO_BIN_EXE_specgap"))
-        .args(["solve", "problems/golden"])
+    use std::process::Stdio;
+    let mut child = command(Path::new(ROOT), ["solve", "problems/golden"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -226,47 +166,6 @@ fn a_reader_that_goes_away_is_no_error() {
     );
 }
 
-/// The reports as people and programs see them, with times taken out.
-#[test]
-fn golden_reports() {
-    let solution = |path: &str| {
-        let problem = specgap::problem::read(std::path::Path::new(path))
-            .unwrap()
-            .remove(0)
-            .1;
-        let specgap::problem::AnyProblem::Single(problem) = problem else {
-            panic!("{path} is a block problem")
-        };
-        let limits = specgap::solve::Limits {
-            highs_variables: 0.0,
-            ..Default::default()
-        };
-        let mut solution = specgap::solve::solve(&problem, &limits);
-        solution
-            .methods
-            .retain(|run| run.backend != Some(specgap::lp::BackendName::Highs));
-        for run in &mut solution.methods {
-            run.seconds = 0.0;
-        }
-        solution
-    };
-    for name in [
-        "without-replacement/two-laws-sequential",
-        "spectr/bernoulli-quarter-half-n2",
-    ] {
-        let solution = solution(&format!("problems/{name}.toml"));
-        let stem = name.split('/').next_back().unwrap();
-        insta::assert_snapshot!(
-            format!("{stem}-text"),
-            specgap::report::solve::text(&solution, 100)
-        );
-        insta::assert_snapshot!(
-            format!("{stem}-json"),
-            specgap::report::solve::json(&solution).unwrap()
-        );
-    }
-}
-
 #[cfg(not(feature = "onnx"))]
 #[test]
 fn capture_without_its_feature_says_how_to_build_it() {
@@ -274,12 +173,6 @@ fn capture_without_its_feature_says_how_to_build_it() {
         &["capture"][..],
         &["capture", "--target", "t.onnx", "--out", "log", "-v"],
     ] {
-        let output = specgap().args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            error.contains("cargo build --release --features onnx"),
-            "{error}"
-        );
+        run(arguments).refused(&["cargo build --release --features onnx"]);
     }
 }
