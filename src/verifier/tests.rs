@@ -7,7 +7,7 @@ use crate::distribution::{Draft, Target, parse_rational, round_down, round_neare
 use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
-use crate::problem::{AnyProblem, Problem, read};
+use crate::problem::Problem;
 use crate::scheme::{
     DistinctConditioned, DraftScheme, Explicit, Greedy, Hub, Product, WithReplacement,
     WithoutReplacement,
@@ -16,7 +16,6 @@ use proptest::prelude::*;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
-use std::path::Path;
 
 fn rational(text: &str) -> Rational {
     parse_rational(text).unwrap()
@@ -37,57 +36,6 @@ fn draft(raw: &[f64]) -> Draft {
 
 fn problem(p: &[f64], scheme: impl DraftScheme + 'static) -> Problem {
     Problem::new("test", target(p), scheme).unwrap()
-}
-
-fn single_step_problems() -> Vec<Problem> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
-    read(&root)
-        .unwrap()
-        .into_iter()
-        .filter_map(|(_, any)| match any {
-            AnyProblem::Single(problem) => Some(problem),
-            AnyProblem::Block(_) => None,
-        })
-        .collect()
-}
-
-#[test]
-fn every_problem_file_agrees_with_every_verifier() {
-    let mut exact = 0;
-    let mut expectations = 0;
-    for problem in single_step_problems() {
-        let name = problem.name().to_owned();
-        let start = std::time::Instant::now();
-        let evaluation = evaluate(&problem);
-        assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
-        assert_eq!(evaluation.unmet, [], "{name}");
-        for one in &evaluation.verifiers {
-            let Outcome::Measured(measured) = &one.outcome else {
-                continue;
-            };
-            assert!(measured.is_fine(), "{name}, {}: {measured:#?}", one.name);
-            match &measured.total_variation {
-                Ok(variation) => exact += usize::from(variation.exact.is_some()),
-                Err(reason) => eprintln!("{name}, {}: {reason}", one.name),
-            }
-            expectations += usize::from(measured.expected.is_some());
-            if let (Some(a), Some(b)) = (
-                measured.algorithmic.rational(),
-                measured.membership.rational(),
-            ) {
-                assert!(a <= b, "{name}, {}", one.name);
-            }
-            assert!(
-                measured.formula.1.width() <= 1e-6,
-                "{name}, {}: {:?}",
-                one.name,
-                measured.formula
-            );
-        }
-        eprintln!("{name}: {:.2} s", start.elapsed().as_secs_f64());
-    }
-    assert!(exact > 250, "only {exact} exact sums");
-    assert!(expectations > 180, "only {expectations} expectations");
 }
 
 /// All seven schemes where they apply, on one q.

@@ -1,5 +1,6 @@
 //! Does the scan by buckets find what the exact scan over sorted tokens finds?
 
+use crate::rows::normalised;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -8,11 +9,6 @@ use specgap::optimum::bucket_scan::{BucketScan, Rows, ScanError, ScannedRate};
 use specgap::optimum::{flow, ratio_scan};
 use specgap::problem::Problem;
 use specgap::scheme::{DistinctConditioned, DraftScheme, WithReplacement, WithoutReplacement};
-
-fn normalised(raw: &[f64]) -> Vec<f64> {
-    let total: f64 = raw.iter().sum();
-    raw.iter().map(|x| x / total).collect()
-}
 
 /// The exact optimum by the sorted scan in rationals, or its enclosure where the
 /// numbers are too long.

@@ -1,6 +1,7 @@
 //! Slot-weight plans against the flow, against enumeration, against a second
 //! integral, and against rows that are meant to break them.
 
+use crate::rows::{model_logits, model_rows, row, rows};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -54,17 +55,6 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
         (law.algorithmic - exact.value()).abs() < 1e-10,
         "{what}: {law:?} {exact:?}"
     );
-}
-
-fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
-    let scaled = |row: &[f64]| -> Vec<f64> {
-        let total: f64 = row.iter().sum();
-        row.iter().map(|x| x / total).collect()
-    };
-    (
-        Target::new(&scaled(p)).unwrap(),
-        Draft::new(&scaled(q)).unwrap(),
-    )
 }
 
 #[test]
@@ -158,18 +148,6 @@ fn ties_separate_levels() {
     assert_eq!(plan.accepted(&[3, 3]), [0.5, 0.5]);
 }
 
-/// Logits shaped like those of a language model.
-fn model_logits(vocab: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-    (1..=vocab)
-        .map(|rank| {
-            let shared = -1.6 * (rank as f64).ln() + noise();
-            (shared + 0.4 * noise(), shared + 0.6 * noise())
-        })
-        .unzip()
-}
-
 /// Ladders: P - Q of every prefix is 1e-13 to 1e-3 above its least value or, where
 /// signed, about it, so that weights must lie as far apart.
 #[test]
@@ -206,19 +184,6 @@ fn near_ties_in_a_row() {
         let (p, q) = rows(&p, &q);
         check(&p, &q, drafts, &format!("ladder {case}"));
     }
-}
-
-/// Rows shaped like those of a language model at temperatures from 0.1 to 1.5.
-fn model_rows(vocab: usize, temperature: f64, seed: u64) -> (Target, Draft) {
-    let (target, draft) = model_logits(vocab, seed);
-    let rule = Softmax {
-        temperature,
-        ..Softmax::default()
-    };
-    (
-        Target::from_logits(&target, &rule).unwrap(),
-        Draft::from_logits(&draft, &rule).unwrap(),
-    )
 }
 
 #[test]
@@ -375,17 +340,6 @@ fn rows_of_two_vocabularies_are_refused() {
         error.to_string(),
         "the target has 2 tokens and the draft 1; both rows must have one vocabulary"
     );
-}
-
-/// Integer weights make ties common; powers of ten make ranges wide.
-fn row(vocab: usize) -> impl Strategy<Value = Vec<f64>> {
-    let entry = prop_oneof![
-        3 => (0u32..5).prop_map(f64::from),
-        2 => (0.0f64..1.0).prop_map(|x| x),
-        1 => (-16i32..1).prop_map(|e| 10f64.powi(e)),
-    ];
-    prop::collection::vec(entry, vocab)
-        .prop_filter("some mass", |row| row.iter().sum::<f64>() > 1e-3)
 }
 
 proptest! {

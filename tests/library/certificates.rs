@@ -1,6 +1,7 @@
 //! Are wrong certificates refused? Every fixture but `valid.json` was broken on
 //! purpose, each in one way.
 
+use crate::rows::{fractions, normalised};
 use proptest::prelude::*;
 use specgap::certify::{self, Certificate};
 use specgap::distribution::{Draft, Target, format_rational, parse_rational};
@@ -85,8 +86,7 @@ fn a_rounded_plan_is_scaled_by_a_hair_and_not_by_more() {
         let raw: Vec<f64> = (0..60u64)
             .map(|i| 1.0 + ((i * i * 7 + seed * i) % 23) as f64)
             .collect();
-        let total: f64 = raw.iter().sum();
-        raw.iter().map(|x| x / total).collect()
+        normalised(&raw)
     };
     let draft = Draft::new(&row(3)).unwrap();
     let problem = Problem::new(
@@ -152,10 +152,6 @@ proptest! {
         up in any::<bool>(),
         token in 0usize..4,
     ) {
-        let fractions = |row: &[u32]| {
-            let total: u32 = row.iter().sum();
-            row.iter().map(|x| parse_rational(&format!("{x}/{total}")).unwrap()).collect()
-        };
         let problem = Problem::new(
             "random",
             Target::from_rationals(fractions(&p)).unwrap(),

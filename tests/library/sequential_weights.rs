@@ -2,6 +2,7 @@
 //! against enumeration, against second integrals, and against rows that are meant to
 //! break them.
 
+use crate::rows::{model_rows, row, rows};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -68,17 +69,6 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
         let overlap: f64 = pairs.map(|(p, q)| p.min(*q)).sum();
         assert!((rate - overlap).abs() < 1e-14, "{what}: {rate} {overlap}");
     }
-}
-
-fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
-    let scaled = |row: &[f64]| -> Vec<f64> {
-        let total: f64 = row.iter().sum();
-        row.iter().map(|x| x / total).collect()
-    };
-    (
-        Target::new(&scaled(p)).unwrap(),
-        Draft::new(&scaled(q)).unwrap(),
-    )
 }
 
 #[test]
@@ -153,23 +143,6 @@ fn hand_made_rows() {
             check(&p, &q, drafts, &format!("{what}, n = {drafts}"));
         }
     }
-}
-
-/// Rows shaped like those of a language model at temperatures from 0.1 to 1.5.
-fn model_rows(vocab: usize, temperature: f64, seed: u64) -> (Target, Draft) {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-    let (mut target, mut draft) = (Vec::new(), Vec::new());
-    for rank in 1..=vocab {
-        let shared = -1.6 * (rank as f64).ln() + noise();
-        target.push((shared + 0.4 * noise()) / temperature);
-        draft.push((shared + 0.6 * noise()) / temperature);
-    }
-    let rule = Softmax::default();
-    (
-        Target::from_logits(&target, &rule).unwrap(),
-        Draft::from_logits(&draft, &rule).unwrap(),
-    )
 }
 
 #[test]
@@ -376,17 +349,6 @@ fn the_optimal_verifier_uses_the_plan() {
     assert!((law.algorithmic - plan.acceptance_rate().value()).abs() < 1e-11);
     assert!(rule.depends_on_set_only());
     assert!(Optimal::new(&problem(9)).is_err());
-}
-
-/// Integer weights make ties common; powers of ten make ranges wide.
-fn row(vocab: usize) -> impl Strategy<Value = Vec<f64>> {
-    let entry = prop_oneof![
-        3 => (0u32..5).prop_map(f64::from),
-        2 => (0.0f64..1.0).prop_map(|x| x),
-        1 => (-16i32..1).prop_map(|e| 10f64.powi(e)),
-    ];
-    prop::collection::vec(entry, vocab)
-        .prop_filter("some mass", |row| row.iter().sum::<f64>() > 1e-3)
 }
 
 proptest! {

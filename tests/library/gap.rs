@@ -12,8 +12,7 @@ use specgap::scheme::{
 use specgap::verifier::{Evaluation, RrsWo, RrsWoSettings, VerifierName, evaluate, optimal_rate};
 use std::path::{Path, PathBuf};
 
-mod made_log;
-use made_log::{Pair, V, rows, write};
+use crate::made_log::{Pair, V, rows, write};
 
 fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");

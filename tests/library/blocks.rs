@@ -1,5 +1,5 @@
-//! Blocks: bounds, optima and verifiers, on every block problem shipped and on
-//! random trees from fixed seeds.
+//! Blocks: bounds, optima and verifiers, on known refutations and on random trees
+//! from fixed seeds.
 
 use num_bigint::BigInt;
 use rand::{Rng, SeedableRng};
@@ -130,35 +130,6 @@ fn random_problem(
         None,
     )
     .unwrap()
-}
-
-#[test]
-fn shipped_problems_agree_with_what_their_files_expect() {
-    let mut compared = 0;
-    for folder in ["golden-blocks", "refuted"] {
-        for problem in problems(folder) {
-            let report = evaluate(&problem, problem.drafts());
-            assert_eq!(
-                report.disagreements,
-                Vec::<String>::new(),
-                "{}",
-                problem.name()
-            );
-            assert_eq!(report.expected_ok, Some(true), "{}", problem.name());
-            for method in &report.methods {
-                assert_ne!(method.outcome.status(), "failed", "{method:?}");
-            }
-            for verifier in &report.verifiers {
-                let law = verifier.outcome.done().unwrap();
-                if verifier.name != BlockVerifierName::SpecTrGbv || problem.drafts() == 1 {
-                    assert!(law.lossless, "{} {verifier:?}", problem.name());
-                    assert!(law.undefined_mass.value() <= 1e-15);
-                }
-            }
-            compared += 1;
-        }
-    }
-    assert_eq!(compared, 8 + 3);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Acceptance rates at a real vocabulary: rows shaped like those of a language
 //! model, V = 49,152.
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use specgap::distribution::{Draft, Softmax, Target};
+use crate::rows::{ranked_logits, softmax};
+use specgap::distribution::{Draft, Target};
 use specgap::known::Kind;
 use specgap::problem::Problem;
 use specgap::scheme::{DraftScheme, Greedy, WithReplacement, WithoutReplacement};
@@ -14,22 +13,9 @@ use specgap::verifier::{
 
 const VOCAB: usize = 49_152;
 
-/// Zipf-like logits with noise that p and q share and noise that they do not,
-/// divided by the temperature: peaked at 0.3, flat at 1.5.
+/// Rows of a language model: peaked at temperature 0.3, flat at 1.5.
 fn rows(temperature: f64, seed: u64) -> (Target, Draft) {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-    let (mut target, mut draft) = (Vec::new(), Vec::new());
-    for rank in 1..=VOCAB {
-        let shared = -1.1 * (rank as f64).ln() + noise();
-        target.push((shared + 0.5 * noise()) / temperature);
-        draft.push((shared + 0.7 * noise()) / temperature);
-    }
-    let rule = Softmax::default();
-    (
-        Target::from_logits(&target, &rule).unwrap(),
-        Draft::from_logits(&draft, &rule).unwrap(),
-    )
+    softmax(&ranked_logits(VOCAB, 1.1, [0.5, 0.7], seed), temperature)
 }
 
 fn problem(p: &Target, scheme: impl DraftScheme + 'static) -> Problem {
