@@ -150,10 +150,13 @@ impl Distribution {
             }
         }
         let sum = compensated_sum(values.iter().copied());
-        if (sum - 1.0).abs() > NORMALISATION_TOLERANCE {
+        // Asked this way round, a sum that overflowed to NaN is refused.
+        let near_one = (sum - 1.0).abs() <= NORMALISATION_TOLERANCE;
+        if !near_one {
             return Err(DistributionError::Sum {
                 entries: values.len(),
-                sum,
+                // Finite entries >= 0 make no other NaN than an overflow.
+                sum: if sum.is_nan() { f64::INFINITY } else { sum },
             });
         }
         // Adding 0.0 turns -0.0 into 0.0.
@@ -427,6 +430,25 @@ mod tests {
         )
         .unwrap();
         assert_eq!(q.exact().total, 3u32.into());
+    }
+
+    #[test]
+    fn sums_that_overflow_are_refused() {
+        // The sum in two words is inf - inf, and no comparison with NaN holds.
+        for row in [[1e308, 1e308], [f64::MAX, f64::MAX], [1e308, 0.5]] {
+            assert!(
+                matches!(
+                    Target::new(&row),
+                    Err(DistributionError::Sum { entries: 2, sum }) if sum > 1e307
+                ),
+                "{row:?}"
+            );
+        }
+        let error = Draft::new(&[1e308, 1e308]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the 2 entries sum to inf; they must sum to 1 within 1e-6"
+        );
     }
 
     #[test]
