@@ -288,9 +288,7 @@ fn refused_block_problems_name_the_prefix() {
             "expected.block_lp is NaN",
         ),
         (
-            format!(
-                "{head}{target}{draft}[expected.spectr_gbv]\nexpected_accepted_length = inf\n"
-            ),
+            format!("{head}{target}{draft}[expected.spectr_gbv]\nexpected_accepted_length = inf\n"),
             "expected.spectr_gbv.expected_accepted_length is inf",
         ),
         (

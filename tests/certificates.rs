@@ -89,7 +89,12 @@ fn negative_entries_that_cancel_in_both_marginals_are_rejected() {
     let problem = problem("problems/spectr/bernoulli-quarter-half-n2.toml");
     let mut coupling = Coupling::extend(&problem, &flow::solve(&problem).into_plan());
     let one = parse_rational("1").unwrap();
-    for (cell, up) in [([0, 0], true), ([0, 1], false), ([1, 0], false), ([1, 1], true)] {
+    for (cell, up) in [
+        ([0, 0], true),
+        ([0, 1], false),
+        ([1, 0], false),
+        ([1, 1], true),
+    ] {
         if up {
             coupling.mass[cell] += &one;
         } else {
@@ -225,8 +230,12 @@ fn an_upper_bound_in_floating_point_is_above_the_exact_one() {
             WithReplacement::new(Draft::new(&row(seed + 100)).unwrap(), 3),
         )
         .unwrap();
-        let subset: Vec<usize> = (0..60).filter(|token| (token + seed as usize) % 3 > 0).collect();
-        let exact = certify::upper_bound(&problem, &subset).unwrap().into_inner();
+        let subset: Vec<usize> = (0..60)
+            .filter(|token| (token + seed as usize) % 3 > 0)
+            .collect();
+        let exact = certify::upper_bound(&problem, &subset)
+            .unwrap()
+            .into_inner();
         let (estimate, upper) = certify::upper_bound_float(&problem, &subset)
             .unwrap()
             .into_inner();

@@ -273,9 +273,7 @@ fn an_index_is_not_read_before_the_lock_is_held() {
     let rows = rows(2, 20);
     let layout = Layout::new(20);
     let mut writer = LogWriter::create(&path, Metadata::default(), layout.clone()).unwrap();
-    writer
-        .append(&position(0, &rows[0].0, &rows[0].1))
-        .unwrap();
+    writer.append(&position(0, &rows[0].0, &rows[0].1)).unwrap();
     writer.commit().unwrap();
     // What another process is about to replace says nothing: whoever asks for the log
     // now has to be told to wait before it is looked at.
