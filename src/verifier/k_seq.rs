@@ -363,3 +363,50 @@ impl Verifier for KSeq {
         self.enclosed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Target, ratio};
+    use crate::scheme::WithReplacement;
+
+    #[test]
+    fn the_factor_of_a_large_row_is_the_smallest_that_leaves_no_negative_residual() {
+        let row = |seed: u64| -> Vec<f64> {
+            let raw: Vec<f64> = (0..4000u64)
+                .map(|i| 1.0 / (1.0 + ((i * 40_503 + seed * 977 * (i + 1)) % 1009) as f64))
+                .collect();
+            let total: f64 = raw.iter().sum();
+            raw.iter().map(|x| x / total).collect()
+        };
+        for seed in 0..6 {
+            let drafts = 2 + seed as usize % 3;
+            let (target, draft) = (row(seed), row(seed + 50));
+            let scheme = WithReplacement::new(Draft::new(&draft).unwrap(), drafts);
+            let problem = Problem::new("large", Target::new(&target).unwrap(), scheme).unwrap();
+            let rule = KSeq::new(&problem).unwrap();
+            // Too large for the exact test, which would mend the factor.
+            assert!(KSeq::exact_bits(&problem, &rule.draft) > EXACT_FORMULA_BITS);
+            let (p, q) = (problem.target().probabilities(), rule.draft.probabilities());
+            let factor = rule.factor();
+            assert!(factor > 1.0 && factor < drafts as f64, "{seed}: {factor}");
+            assert!(is_lossless(p, q, &factor, drafts), "{seed}: {factor}");
+            assert!(!is_lossless(p, q, &factor.next_down(), drafts), "{seed}");
+        }
+    }
+
+    #[test]
+    fn rows_without_a_common_token_take_any_factor() {
+        let scheme = WithReplacement::new(Draft::new(&[0.0, 1.0]).unwrap(), 2);
+        let problem = Problem::new("apart", Target::new(&[1.0, 0.0]).unwrap(), scheme).unwrap();
+        assert_eq!(KSeq::new(&problem).unwrap().factor(), 1.0);
+        // Nothing is ever accepted, so every residual is p.
+        for factor in [1u32, 2] {
+            let factor = ratio(&factor.into(), &1u32.into());
+            let rule = KSeq::with_factor(&problem, factor).unwrap();
+            assert_eq!(rule.acceptance().membership.value(), 0.0);
+            let law = rule.conditional_exact(&[1, 1]).unwrap();
+            assert_eq!(*law.residual, Rational::row(problem.target())[..]);
+        }
+    }
+}
