@@ -3,8 +3,8 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
-    happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, Rational, exact_value, round_nearest};
 use crate::number::{Number, RunningSum, normalised};
@@ -209,10 +209,10 @@ impl KSeq {
 
     fn draft_of(problem: &Problem) -> Result<Draft, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WithReplacement => {
+            Some(draft) if problem.scheme().name() == SchemeName::WITH_REPLACEMENT => {
                 Ok(draft.clone())
             }
-            _ => Err(VerifierError::scheme(VerifierName::KSeq, problem)),
+            _ => Err(VerifierError::scheme(VerifierName::K_SEQ, problem)),
         }
     }
 
@@ -317,7 +317,7 @@ impl<M: Number> Rule<M> {
 
 impl Verifier for KSeq {
     fn name(&self) -> VerifierName {
-        VerifierName::KSeq
+        VerifierName::K_SEQ
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -344,6 +344,10 @@ impl Verifier for KSeq {
         }
     }
 
+    fn has_rounded_parameter(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         let drafts = self.problem.drafts();
         let note = Some(format!("rho = {}", self.float_factor));
@@ -362,3 +366,20 @@ impl Verifier for KSeq {
         self.enclosed()
     }
 }
+
+impl VerifierName {
+    /// [`KSeq`]
+    pub const K_SEQ: Self = Self(&ENTRY);
+}
+
+/// [`KSeq`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "k-seq",
+    words: "keep each draft with min(1, p/(rho q)), rho the same for all",
+    acceptance: "1 - (1-b)^n; at least (1-(1-1/n)^n) alpha*",
+    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
+    build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.k_seq(ask.drafts).into()))),
+    compared_with: &[VerifierName::RRS],
+    by_default: true,
+};
