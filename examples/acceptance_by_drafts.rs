@@ -87,10 +87,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let rates = [
             optimum(&without)?,
-            rate(&without, VerifierName::RrsWo)?,
+            rate(&without, VerifierName::RRS_WO)?,
             optimum(&with)?,
-            rate(&with, VerifierName::KSeq)?,
-            rate(&with, VerifierName::Rrs)?,
+            rate(&with, VerifierName::K_SEQ)?,
+            rate(&with, VerifierName::RRS)?,
         ];
         for (series, rate) in series.iter_mut().zip(rates) {
             println!("n = {n}  {:28} {rate:.9}", series.label);

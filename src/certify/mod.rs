@@ -235,7 +235,7 @@ fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), Certificate
 /// What an exact plan accepts, once it is found to keep within p and D.
 fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, CertificateError> {
     let scheme = problem.scheme();
-    let by_tuples = (scheme.tuple_count() <= EXACT_TUPLES || scheme.name() == SchemeName::Explicit)
+    let by_tuples = (scheme.tuple_count() <= EXACT_TUPLES || scheme.name() == SchemeName::EXPLICIT)
         .then(|| {
             let mut masses: HashMap<Vec<u32>, Rational> = HashMap::new();
             scheme.for_each_tuple_exact(&mut |tuple, probability| {
@@ -290,7 +290,7 @@ fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, Certi
 fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, CertificateError> {
     let scheme = problem.scheme();
     let unit = round_up(&ratio(&BigUint::one(), &plan.total));
-    let by_tuples = (scheme.tuple_count() <= FLOAT_TUPLES || scheme.name() == SchemeName::Explicit)
+    let by_tuples = (scheme.tuple_count() <= FLOAT_TUPLES || scheme.name() == SchemeName::EXPLICIT)
         .then(|| {
             let mut masses: HashMap<Vec<u32>, f64> = HashMap::new();
             scheme.for_each_tuple(&mut |tuple, probability| {

@@ -199,9 +199,10 @@ impl ScaledInstance {
         let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
         let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
         // Sequential draws add fractions, and reducing one is quadratic in its bits.
-        let reducing = match scheme.name() {
-            SchemeName::WithoutReplacement => scheme.set_law_cost() * (bits / 64.0).powi(2),
-            _ => 0.0,
+        let reducing = if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+            scheme.set_law_cost() * (bits / 64.0).powi(2)
+        } else {
+            0.0
         };
         entries * bits <= EXACT_BITS
             && scheme.set_law_cost() * bits <= EXACT_BIT_OPERATIONS

@@ -60,10 +60,9 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
 
 fn exact_cost(problem: &Problem) -> f64 {
     let scheme = problem.scheme();
-    let entries = match scheme.name() {
-        SchemeName::WithoutReplacement if problem.drafts() > 2 => scheme.set_law_cost(),
-        _ => 0.0,
-    } + problem.vocab() as f64;
+    let by_sets = scheme.name() == SchemeName::WITHOUT_REPLACEMENT && problem.drafts() > 2;
+    let sets = if by_sets { scheme.set_law_cost() } else { 0.0 };
+    let entries = sets + problem.vocab() as f64;
     entries * (scheme.exact_bits() + problem.target().exact_bits() as f64)
 }
 

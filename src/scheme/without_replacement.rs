@@ -3,12 +3,16 @@
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
 use super::race;
 use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, token_id,
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Rational, TwoFloat, ratio};
+use crate::known::Known;
 use crate::number::{Number, RunningSum};
+use crate::plan::MOST_SEQUENTIAL_DRAFTS;
+use crate::verifier::RowRule;
 use num_bigint::BigUint;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// While the law of sets takes at most this many operations, Q along a chain is
 /// summed over it; above, it is the race integral.
@@ -356,7 +360,7 @@ impl<M: Number> Remaining<M> {
 
 impl DraftScheme for WithoutReplacement {
     fn name(&self) -> SchemeName {
-        SchemeName::WithoutReplacement
+        SchemeName::WITHOUT_REPLACEMENT
     }
     fn vocab(&self) -> usize {
         self.draft.vocab()
@@ -544,3 +548,42 @@ impl WithoutReplacement {
         reached.pop().unwrap_or_else(M::zero)
     }
 }
+
+impl SchemeName {
+    /// [`WithoutReplacement`]
+    pub const WITHOUT_REPLACEMENT: Self = Self(&LAW);
+}
+
+/// [`WithoutReplacement`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "without-replacement",
+    words: "n sequential draws from q, each renormalised over the tokens not drawn yet \
+        (not the same law as distinct-conditioned)",
+    inside: "a recursion, or a race integral",
+    engines: "",
+    distinct: true,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
+    scan: ScanStatus::Conjectured,
+    on_row: Some(OnRow {
+        optimum: |row, drafts| {
+            let rate = row.position().without_replacement(drafts)?.rate;
+            // The value of the best prefix, and how well it is known; the proven lower
+            // bound is far below.
+            Ok(Known::rate(rate.value(), rate.value(), rate.upper()))
+        },
+        status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
+        hits: Some(RowRule::of(|row, ask| {
+            Ok(row.naive_sequential(ask.drafts).into())
+        })),
+        plan: Some(RowRule {
+            answer: |row, ask| row.sequential_plan(ask.drafts),
+            most: MOST_SEQUENTIAL_DRAFTS,
+            slow: Some(
+                "its plans take longer than everything else together; --sequential-plans solves \
+                 them",
+            ),
+        }),
+    }),
+    hue: 1,
+};

@@ -20,6 +20,7 @@ use crate::plan::{Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::{DistinctConditioned, DraftScheme, ScanStatus, SchemeName, WithoutReplacement};
 use crate::verifier::{RrsWo, RrsWoSettings};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Two floating-point solvers agree with the certified value within this.
@@ -505,11 +506,13 @@ fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun 
 fn scan(problem: &Problem) -> MethodRun {
     let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
     if problem.scheme().scan_status() == ScanStatus::NotApplicable {
-        return skip(match problem.scheme().name() {
-            SchemeName::Greedy | SchemeName::Hub => {
-                "the deterministic tokens break the order by q/p; closed-form covers this scheme"
-            }
-            _ => "there is no single q to sort by; submodular covers this scheme",
+        return skip(if problem.scheme().fixed_drafts().is_some() {
+            "the deterministic tokens break the order by q/p; closed-form covers this scheme"
+        } else if problem.scheme().draft().is_some() {
+            "no theorem says that sorting by q/p finds the optimum of this scheme; submodular \
+             covers it"
+        } else {
+            "there is no single q to sort by; submodular covers this scheme"
         });
     }
     let started = Instant::now();
@@ -534,10 +537,9 @@ fn formula(problem: &Problem) -> MethodRun {
 }
 
 fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
-    let needed = matches!(
-        problem.scheme().name(),
-        SchemeName::Product | SchemeName::Explicit
-    );
+    let scheme = problem.scheme();
+    let needed =
+        scheme.scan_status() == ScanStatus::NotApplicable && scheme.fixed_drafts().is_none();
     let limit = if needed {
         submodular::LARGEST_VOCAB
     } else {
@@ -729,15 +731,15 @@ fn sibling(problem: &Problem, limits: &Limits) -> Option<SiblingLaw> {
     let scheme = problem.scheme();
     let draft = scheme.draft()?.clone();
     let drafts = problem.drafts();
-    let other: std::sync::Arc<dyn DraftScheme> = match scheme.name() {
-        _ if drafts == 1 => return None,
-        SchemeName::WithoutReplacement => {
-            std::sync::Arc::new(DistinctConditioned::new(draft, drafts))
-        }
-        SchemeName::DistinctConditioned => {
-            std::sync::Arc::new(WithoutReplacement::new(draft, drafts))
-        }
-        _ => return None,
+    if drafts == 1 {
+        return None;
+    }
+    let other: Arc<dyn DraftScheme> = if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+        Arc::new(DistinctConditioned::new(draft, drafts))
+    } else if scheme.name() == SchemeName::DISTINCT_CONDITIONED {
+        Arc::new(WithoutReplacement::new(draft, drafts))
+    } else {
+        return None;
     };
     let other = problem.with_scheme(other);
     let name = other.scheme().name();

@@ -1,8 +1,8 @@
 //! Every verifier on one problem.
 
 use super::{
-    Optimal, OutputLaw, RrsWo, RrsWoSettings, TotalVariation, Verifier, VerifierError,
-    VerifierName, output_law, output_law_exact, total_variation, total_variation_exact, verifier,
+    Optimal, OutputLaw, RrsWoSettings, TotalVariation, Verifier, VerifierError, VerifierName,
+    output_law, output_law_exact, total_variation, total_variation_exact,
 };
 use crate::distribution::{Rational, exact_value, round_nearest};
 use crate::known::{Kind, Known};
@@ -194,10 +194,10 @@ pub fn optimal_rate(problem: &Problem) -> Result<Known, String> {
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let evaluation = evaluate(&problem);
 /// assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
-/// let rrs = evaluation.measured(VerifierName::Rrs).unwrap();
+/// let rrs = evaluation.measured(VerifierName::RRS).unwrap();
 /// assert_eq!(rrs.lossless, Some(true));
 /// assert_eq!(rrs.gap.as_ref().unwrap().value(), 0.125);
-/// assert!(evaluation.measured(VerifierName::SpecHub).is_none());
+/// assert!(evaluation.measured(VerifierName::SPECHUB).is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn evaluate(problem: &Problem) -> Evaluation {
@@ -205,7 +205,7 @@ pub fn evaluate(problem: &Problem) -> Evaluation {
 }
 
 /// [`evaluate`] with a budget and a seed for the one rate that may need Monte
-/// Carlo, that of [`RrsWo`].
+/// Carlo, that of [`RrsWo`](super::RrsWo).
 pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation {
     let mut optimum = optimal_rate(problem);
     let planned = Optimal::new(problem);
@@ -220,17 +220,17 @@ pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation 
             best.upper(),
         );
     }
-    let run = |name| match name {
-        VerifierName::RrsWo => {
-            RrsWo::with_settings(problem, *settings).map(|rule| measure(&rule, problem, &optimum))
+    let run = |name: VerifierName| {
+        if name != VerifierName::OPTIMAL {
+            let rule = (name.entry().build)(problem, settings)?;
+            return Ok(measure(rule.as_ref(), problem, &optimum));
         }
         // Its rate is alpha*, whether or not there is room for the plan.
-        VerifierName::Optimal => match (&planned, &optimum) {
+        match (&planned, &optimum) {
             (Ok(rule), _) => Ok(measure(rule, problem, &optimum)),
             (Err(error), Ok(best)) => Ok(unplanned(problem, best, error.to_string())),
             (Err(error), Err(_)) => Err(error.clone()),
-        },
-        _ => verifier(name, problem).map(|rule| measure(rule.as_ref(), problem, &optimum)),
+        }
     };
     let verifiers: Vec<Assessment> = VerifierName::ALL
         .into_iter()
@@ -285,13 +285,7 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
             "{count:.3e} {what} are too many to sum; at most {LARGEST_ENUMERATION:.0e} are"
         ));
     }
-    // Rules whose residual depends on the tuple handle all V tokens each time, and
-    // so does the sum over a law whose tuples hardly share prefixes, as hub's.
-    let own_residual = matches!(
-        verifier.name(),
-        VerifierName::RrsWo | VerifierName::Naive | VerifierName::SpecHub
-    );
-    let width = if own_residual {
+    let width = if verifier.handles_all_tokens() {
         (problem.vocab() * problem.drafts().min(problem.vocab())) as f64
     } else {
         problem.drafts() as f64
@@ -362,7 +356,8 @@ fn measure(
     let gap = optimum.as_ref().ok().map(|best| best.minus(&membership));
     let exceeds_optimum =
         gap.as_ref().is_some_and(|gap| gap.upper() < 0.0) && membership.kind() != Kind::MonteCarlo;
-    let expected = expectation(problem, verifier.name(), &membership);
+    let rounded = verifier.has_rounded_parameter();
+    let expected = expectation(problem, verifier.name(), &membership, rounded);
     Measured {
         algorithmic,
         membership,
@@ -389,26 +384,31 @@ fn unplanned(problem: &Problem, best: &Known, reason: String) -> Measured {
         formula: (rate.clone(), rate.clone()),
         formula_agrees: None,
         exceeds_optimum: false,
-        expected: expectation(problem, VerifierName::Optimal, &rate),
+        expected: expectation(problem, VerifierName::OPTIMAL, &rate, false),
         note: None,
     }
 }
 
-fn expectation(problem: &Problem, name: VerifierName, found: &Known) -> Option<ExpectedCheck> {
+fn expectation(
+    problem: &Problem,
+    name: VerifierName,
+    found: &Known,
+    rounded: bool,
+) -> Option<ExpectedCheck> {
     let expected = problem.expected()?;
     let value = expected.acceptance_rate.get(name.as_str())?;
-    Some(compare(name, value, expected.tolerance.as_ref(), found))
+    Some(compare(value, expected.tolerance.as_ref(), found, rounded))
 }
 
 fn compare(
-    name: VerifierName,
     expected: &ExpectedValue,
     tolerance: Option<&ExpectedValue>,
     found: &Known,
+    rounded: bool,
 ) -> ExpectedCheck {
     let allowed = tolerance.map_or(EXPECTED_DEFAULT, |tolerance| tolerance.value);
-    // The k-seq factor is rounded, so not even its exact sum is the ideal rate.
-    if let (Some(found), true) = (found.rational(), name != VerifierName::KSeq) {
+    // With a rounded parameter, not even the exact sum is the ideal rate.
+    if let (Some(found), false) = (found.rational(), rounded) {
         let limit = match tolerance {
             Some(tolerance) => tolerance.exact.clone(),
             None => exact_value(allowed).unwrap_or_else(Rational::zero),

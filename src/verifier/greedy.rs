@@ -3,7 +3,8 @@
 use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -128,8 +129,8 @@ impl GreedyVerifier {
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let draft = match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::Greedy => draft.clone(),
-            _ => return Err(VerifierError::scheme(VerifierName::Greedy, problem)),
+            Some(draft) if problem.scheme().name() == SchemeName::GREEDY => draft.clone(),
+            _ => return Err(VerifierError::scheme(VerifierName::GREEDY, problem)),
         };
         let scheme = Greedy::new(draft.clone(), problem.drafts());
         let last = scheme.last().to_vec();
@@ -174,7 +175,7 @@ impl GreedyVerifier {
 
 impl Verifier for GreedyVerifier {
     fn name(&self) -> VerifierName {
-        VerifierName::Greedy
+        VerifierName::GREEDY
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -201,3 +202,20 @@ impl Verifier for GreedyVerifier {
         true
     }
 }
+
+impl VerifierName {
+    /// [`GreedyVerifier`]
+    pub const GREEDY: Self = Self(&ENTRY);
+}
+
+/// [`GreedyVerifier`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "greedy",
+    words: "maximal coupling of p with the law of the last draft",
+    acceptance: "p(top) + sum of min(p, q_last): alpha* of its law",
+    lossless: Lossless::Under(&[SchemeName::GREEDY]),
+    build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.greedy(ask.drafts).into()))),
+    compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],
+    by_default: true,
+};

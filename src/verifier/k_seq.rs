@@ -3,8 +3,8 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Verdict, Verifier, VerifierError, VerifierName, draw, happens,
-    sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, Rational, exact_value, round_nearest};
 use crate::known::Known;
@@ -210,10 +210,10 @@ impl KSeq {
 
     fn draft_of(problem: &Problem) -> Result<Draft, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WithReplacement => {
+            Some(draft) if problem.scheme().name() == SchemeName::WITH_REPLACEMENT => {
                 Ok(draft.clone())
             }
-            _ => Err(VerifierError::scheme(VerifierName::KSeq, problem)),
+            _ => Err(VerifierError::scheme(VerifierName::K_SEQ, problem)),
         }
     }
 
@@ -318,7 +318,7 @@ impl<M: Number> Rule<M> {
 
 impl Verifier for KSeq {
     fn name(&self) -> VerifierName {
-        VerifierName::KSeq
+        VerifierName::K_SEQ
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -345,6 +345,10 @@ impl Verifier for KSeq {
         }
     }
 
+    fn has_rounded_parameter(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         let drafts = self.problem.drafts();
         let note = Some(format!("rho = {}", self.float_factor));
@@ -364,49 +368,19 @@ impl Verifier for KSeq {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::distribution::{Target, ratio};
-    use crate::scheme::WithReplacement;
-
-    #[test]
-    fn the_factor_of_a_large_row_is_the_smallest_that_leaves_no_negative_residual() {
-        let row = |seed: u64| -> Vec<f64> {
-            let raw: Vec<f64> = (0..4000u64)
-                .map(|i| 1.0 / (1.0 + ((i * 40_503 + seed * 977 * (i + 1)) % 1009) as f64))
-                .collect();
-            let total: f64 = raw.iter().sum();
-            raw.iter().map(|x| x / total).collect()
-        };
-        for seed in 0..6 {
-            let drafts = 2 + seed as usize % 3;
-            let (target, draft) = (row(seed), row(seed + 50));
-            let scheme = WithReplacement::new(Draft::new(&draft).unwrap(), drafts);
-            let problem = Problem::new("large", Target::new(&target).unwrap(), scheme).unwrap();
-            let rule = KSeq::new(&problem).unwrap();
-            // Too large for the exact test, which would mend the factor.
-            assert!(KSeq::exact_bits(&problem, &rule.draft) > EXACT_FORMULA_BITS);
-            let (p, q) = (problem.target().probabilities(), rule.draft.probabilities());
-            let factor = rule.factor();
-            assert!(factor > 1.0 && factor < drafts as f64, "{seed}: {factor}");
-            assert!(is_lossless(p, q, &factor, drafts), "{seed}: {factor}");
-            assert!(!is_lossless(p, q, &factor.next_down(), drafts), "{seed}");
-        }
-    }
-
-    #[test]
-    fn rows_without_a_common_token_take_any_factor() {
-        let scheme = WithReplacement::new(Draft::new(&[0.0, 1.0]).unwrap(), 2);
-        let problem = Problem::new("apart", Target::new(&[1.0, 0.0]).unwrap(), scheme).unwrap();
-        assert_eq!(KSeq::new(&problem).unwrap().factor(), 1.0);
-        // Nothing is ever accepted, so every residual is p.
-        for factor in [1u32, 2] {
-            let factor = ratio(&factor.into(), &1u32.into());
-            let rule = KSeq::with_factor(&problem, factor).unwrap();
-            assert_eq!(rule.acceptance().membership.value(), 0.0);
-            let law = rule.conditional_exact(&[1, 1]).unwrap();
-            assert_eq!(*law.residual, Rational::row(problem.target())[..]);
-        }
-    }
+impl VerifierName {
+    /// [`KSeq`]
+    pub const K_SEQ: Self = Self(&ENTRY);
 }
+
+/// [`KSeq`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "k-seq",
+    words: "keep each draft with min(1, p/(rho q)), rho the same for all",
+    acceptance: "1 - (1-b)^n; at least (1-(1-1/n)^n) alpha*",
+    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
+    build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.k_seq(ask.drafts).into()))),
+    compared_with: &[VerifierName::RRS],
+    by_default: true,
+};

@@ -1,8 +1,8 @@
 //! The verifier that attains alpha*.
 
 use super::{
-    Acceptance, ConditionalLaw, OutputLaw, Verdict, Verifier, VerifierError, VerifierName,
-    draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::distribution::Rational;
 use crate::known::Known;
@@ -267,7 +267,7 @@ impl Optimal {
         Self::by_slot_weights(problem, &SlotWeightSettings::default())
             .or_else(|| Self::by_race_weights(problem, &SequentialSettings::default()))
             .ok_or(VerifierError::Size {
-                verifier: VerifierName::Optimal,
+                verifier: VerifierName::OPTIMAL,
                 entries,
                 limit: LARGEST_PLAN,
             })
@@ -277,7 +277,7 @@ impl Optimal {
     /// `with-replacement`.
     pub fn by_slot_weights(problem: &Problem, settings: &SlotWeightSettings) -> Option<Self> {
         let scheme = problem.scheme();
-        if scheme.name() != SchemeName::WithReplacement {
+        if scheme.name() != SchemeName::WITH_REPLACEMENT {
             return None;
         }
         let (target, drafts) = (problem.target(), problem.drafts());
@@ -290,7 +290,7 @@ impl Optimal {
     pub fn by_race_weights(problem: &Problem, settings: &SequentialSettings) -> Option<Self> {
         let scheme = problem.scheme();
         let drafts = problem.drafts();
-        if scheme.name() != SchemeName::WithoutReplacement || drafts > MOST_SEQUENTIAL_DRAFTS {
+        if scheme.name() != SchemeName::WITHOUT_REPLACEMENT || drafts > MOST_SEQUENTIAL_DRAFTS {
             return None;
         }
         let plan =
@@ -421,7 +421,7 @@ impl SlotWeightRule {
 
 impl Verifier for Optimal {
     fn name(&self) -> VerifierName {
-        VerifierName::Optimal
+        VerifierName::OPTIMAL
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -486,3 +486,20 @@ impl Verifier for Optimal {
         })
     }
 }
+
+impl VerifierName {
+    /// [`Optimal`]
+    pub const OPTIMAL: Self = Self(&ENTRY);
+}
+
+/// [`Optimal`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "optimal",
+    words: "a plan that attains alpha*, from a flow or by slot weights",
+    acceptance: "alpha*; at any vocabulary for i.i.d. drafts and up to 8 sequential draws",
+    lossless: Lossless::Always,
+    build: |problem, _| Ok(Box::new(Optimal::new(problem)?)),
+    on_row: |scheme| scheme.entry().on_row.as_ref()?.plan,
+    compared_with: &[],
+    by_default: true,
+};

@@ -5,10 +5,98 @@ use super::rrs_wo::Rejections;
 use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
 use crate::known::Known;
-use crate::optimum::bucket_scan::{Position, Rows};
+use crate::optimum::bucket_scan::{Position, Rows, ScanError};
+use crate::plan::{
+    PlanMeasurement, Rising, SequentialPlanError, SequentialSettings, SlotWeightSettings,
+    VocabularyMismatch, measure_in_order, measure_sequential,
+};
 use crate::problem::Problem;
-use crate::scheme::WithoutReplacement;
+use crate::scheme::{SchemeName, WithoutReplacement};
 use multiversion::multiversion;
+
+/// How a verifier's rate is computed at a row: part of the tables of laws and verifiers.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRule {
+    /// Answers for a row.
+    pub answer: fn(&mut RowRates<'_>, RowQuestion) -> Result<RowAnswer, RowError>,
+    /// The most drafts that it answers for.
+    pub most: usize,
+    /// Why it is computed only where that is asked for by an option of its own, and
+    /// which; `None` if it is computed always.
+    pub slow: Option<&'static str>,
+}
+
+impl RowRule {
+    /// Any number of drafts, always.
+    pub const fn of(
+        answer: fn(&mut RowRates<'_>, RowQuestion) -> Result<RowAnswer, RowError>,
+    ) -> Self {
+        Self {
+            answer,
+            most: usize::MAX,
+            slow: None,
+        }
+    }
+}
+
+/// Which rate of a row is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowQuestion {
+    /// How the drafts are drawn.
+    pub scheme: SchemeName,
+    /// n.
+    pub drafts: usize,
+    /// Seed of whatever is random.
+    pub seed: u64,
+}
+
+/// A verifier's rate at a row.
+#[derive(Clone, Debug)]
+pub struct RowAnswer {
+    /// Membership acceptance.
+    pub rate: Known,
+    /// alpha*, where the rule proves it better than the law's own answer.
+    pub optimum: Option<Known>,
+    /// The plan that was solved for it, if one was.
+    pub plan: Option<PlanMeasurement>,
+}
+
+impl From<Known> for RowAnswer {
+    fn from(rate: Known) -> Self {
+        Self {
+            rate,
+            optimum: None,
+            plan: None,
+        }
+    }
+}
+
+/// Why a row is not answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowError {
+    /// The scan refuses it.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The target's row is not a distribution.
+    #[error("target: {0}")]
+    Target(DistributionError),
+    /// The draft's row is not a distribution.
+    #[error("draft: {0}")]
+    Draft(DistributionError),
+    /// Rows over different vocabularies.
+    #[error(transparent)]
+    Vocabulary(#[from] VocabularyMismatch),
+    /// A plan for sequential draws is refused.
+    #[error(transparent)]
+    Sequential(#[from] SequentialPlanError),
+    /// The law's drafts cannot be those of a log.
+    #[error("{0} drafts have no row of their own")]
+    Scheme(SchemeName),
+}
+
+/// Rounding of the integral that measures a plan's acceptance.
+const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 
 /// Membership acceptance of verifiers on one (p, q) for any n, in `f64`, enclosed.
 ///
@@ -52,6 +140,15 @@ pub struct RowRates<'a> {
     rejections: Option<Rejections>,
     /// Of sequential drafts without replacement, as many as were asked for.
     ranks: Option<Ranks>,
+    planned: Option<Planned>,
+}
+
+/// What plans are solved from: the rows, and the tokens of q > 0 by rising p/q.
+#[derive(Debug)]
+struct Planned {
+    p: Target,
+    q: Draft,
+    rising: Rising,
 }
 
 impl<'a> RowRates<'a> {
@@ -62,12 +159,33 @@ impl<'a> RowRates<'a> {
             top: Vec::new(),
             rejections: None,
             ranks: None,
+            planned: None,
         }
     }
 
     /// The scan, for the optima.
     pub fn position(&mut self) -> &mut Position<'a> {
         &mut self.position
+    }
+
+    /// alpha* of n drafts of a law, as its entry in the table computes it.
+    ///
+    /// # Errors
+    /// More drafts than the scan was loaded for, or a law that is not one of a row.
+    pub fn optimum(&mut self, scheme: SchemeName, drafts: usize) -> Result<Known, RowError> {
+        let answers = scheme.entry().on_row.as_ref();
+        let answers = answers.ok_or(RowError::Scheme(scheme))?;
+        (answers.optimum)(self, drafts)
+    }
+
+    /// The `count` most probable tokens of q, falling, the lowest id first among equals;
+    /// fewer if there are fewer. O(V) the first time.
+    pub fn heaviest(&mut self, count: usize) -> &[usize] {
+        if self.top.len() < count {
+            let most = count.max(self.position.most_drafts());
+            self.top = heaviest(self.position.rows().draft, most);
+        }
+        &self.top[..count.min(self.top.len())]
     }
 
     /// [`Rrs`](super::Rrs) on n i.i.d. drafts. O(n m), m tokens a bucket.
@@ -166,6 +284,51 @@ impl<'a> RowRates<'a> {
         rejections.acceptance(drafts, settings).membership
     }
 
+    /// What the optimal plan of n i.i.d. drafts accepts, measured by the second integral
+    /// of its law.
+    ///
+    /// # Errors
+    /// Rows that are no distributions, or of different lengths.
+    pub fn independent_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
+        let Planned { p, q, rising } = self.planned()?;
+        let settings = SlotWeightSettings::default();
+        Ok(planned_rate(measure_in_order(
+            p, q, rising, drafts, &settings,
+        )))
+    }
+
+    /// The same for n sequential draws without replacement; it proves their alpha*.
+    ///
+    /// # Errors
+    /// Rows that are no distributions, or of different lengths; more drafts than
+    /// [`MOST_SEQUENTIAL_DRAFTS`](crate::plan::MOST_SEQUENTIAL_DRAFTS).
+    pub fn sequential_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
+        let Planned { p, q, .. } = self.planned()?;
+        let measured = measure_sequential(p, q, drafts, &SequentialSettings::default())?;
+        Ok(RowAnswer {
+            optimum: Some(measured.optimum.clone()),
+            ..planned_rate(measured)
+        })
+    }
+
+    fn planned(&mut self) -> Result<&Planned, RowError> {
+        let planned = match self.planned.take() {
+            Some(planned) => planned,
+            None => {
+                let rows = self.position.rows();
+                let p = Target::new(rows.target).map_err(RowError::Target)?;
+                let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
+                let order = self.position.order(Rows {
+                    target: p.probabilities(),
+                    draft: q.probabilities(),
+                });
+                let rising = Rising::in_order(&p, &q, &order)?;
+                Planned { p, q, rising }
+            }
+        };
+        Ok(self.planned.insert(planned))
+    }
+
     /// Small rows can be summed over their tuples.
     fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Known, NotSmall> {
         let rows = self.position.rows();
@@ -208,12 +371,8 @@ impl<'a> RowRates<'a> {
     }
 
     fn star(&mut self, fixed: usize) -> Star<'_> {
-        if self.top.len() < fixed {
-            let most = fixed.max(self.position.most_drafts());
-            self.top = heaviest(self.position.rows().draft, most);
-        }
+        let mut top = self.heaviest(fixed).to_vec();
         let rows = self.position.rows();
-        let mut top = self.top[..fixed.min(self.top.len())].to_vec();
         top.sort_unstable();
         let held = compensated_sum(top.iter().map(|&token| rows.target[token]));
         let mut parts = Vec::with_capacity(top.len() + 1);
@@ -229,6 +388,17 @@ impl<'a> RowRates<'a> {
         };
         star.rest = star.sum(|_, q| naive::total(q));
         star
+    }
+}
+
+fn planned_rate(measured: PlanMeasurement) -> RowAnswer {
+    // The law is p but for this error, and so is what it accepts.
+    let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
+    let rate = measured.acceptance_rate;
+    RowAnswer {
+        rate: Known::enclosed(rate, rate - error, rate + error),
+        optimum: None,
+        plan: Some(measured),
     }
 }
 

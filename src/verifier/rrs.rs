@@ -3,7 +3,8 @@
 use super::residual::Recursion;
 use super::single::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::{
-    Acceptance, ConditionalLaw, Verdict, Verifier, VerifierError, VerifierName, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, sequential,
 };
 use crate::distribution::{Draft, Rational, TwoFloat};
 use crate::known::Known;
@@ -62,7 +63,7 @@ impl Rrs {
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         if problem.scheme().independent_draft(0).is_none() {
-            return Err(VerifierError::scheme(VerifierName::Rrs, problem));
+            return Err(VerifierError::scheme(VerifierName::RRS, problem));
         }
         Ok(Self {
             problem: problem.clone(),
@@ -93,8 +94,8 @@ impl Rrs {
     pub(super) fn enclosed(&self) -> Known {
         let n = self.problem.drafts() as f64;
         let row = self.problem.target().probabilities();
-        match (self.problem.scheme().name(), self.problem.scheme().draft()) {
-            (SchemeName::WithReplacement, Some(draft)) => {
+        match self.problem.scheme().draft() {
+            Some(draft) => {
                 let draft = draft.probabilities();
                 let (mut factor, mut left) = (0.0, 1.0);
                 for _ in 0..self.problem.drafts() {
@@ -106,7 +107,7 @@ impl Rrs {
                 let error = 4.0 * f64::EPSILON * (n + 1.0) * (n + 1.0);
                 Known::rate_within(1.0 - left, error)
             }
-            _ => {
+            None => {
                 let rows: Vec<&[f64]> = self.rows().map(|row| row.probabilities()).collect();
                 let mut current = row.to_vec();
                 let mut mass = 1.0;
@@ -141,7 +142,7 @@ fn positive_part(target: &[f64], draft: &[f64], factor: f64) -> f64 {
 
 impl Verifier for Rrs {
     fn name(&self) -> VerifierName {
-        VerifierName::Rrs
+        VerifierName::RRS
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -170,3 +171,20 @@ impl Verifier for Rrs {
         Acceptance::same(self.enclosed())
     }
 }
+
+impl VerifierName {
+    /// [`Rrs`]
+    pub const RRS: Self = Self(&ENTRY);
+}
+
+/// [`Rrs`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "rrs",
+    words: "single's rule draft by draft, p becoming its residual each time",
+    acceptance: "1 - M_(n+1), the mass of the last residual, O(nV)",
+    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
+    build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.rrs(ask.drafts).into()))),
+    compared_with: &[],
+    by_default: true,
+};

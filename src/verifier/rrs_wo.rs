@@ -8,8 +8,8 @@ mod tests;
 
 use super::residual::{keep, shortfall};
 use super::{
-    Acceptance, ConditionalLaw, Verdict, Verifier, VerifierError, VerifierName, draw, happens,
-    output_law, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens, output_law, sequential,
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Rational};
 use crate::known::Known;
@@ -137,6 +137,25 @@ impl Default for RrsWoSettings {
     }
 }
 
+/// What the rate may cost at one position of a log, in a mean over many: each further
+/// digit of the enclosure takes several times as long, and so does each further draft;
+/// above four drafts the rate is a mean over rejected paths.
+fn budget_of_a_row(drafts: usize, seed: u64) -> RrsWoSettings {
+    let plain = RrsWoSettings::default();
+    let (width, work_limit) = match drafts {
+        ..=3 => (1e-5, plain.work_limit),
+        4 => (5e-4, plain.work_limit),
+        _ => (plain.width, 0),
+    };
+    RrsWoSettings {
+        width,
+        work_limit,
+        samples: 5_000,
+        seed,
+        ..plain
+    }
+}
+
 /// One pass of the rule over a tuple, from its definition: the residual and the
 /// draft law are carried as whole rows.
 fn walk<M: Number>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M> {
@@ -191,7 +210,7 @@ impl RrsWo {
         settings: RrsWoSettings,
     ) -> Result<Self, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WithoutReplacement => {
+            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => {
                 let proportions = draft.proportions();
                 let is_faithful = proportions.is_some();
                 let raised = match proportions {
@@ -209,7 +228,7 @@ impl RrsWo {
                     settings,
                 })
             }
-            _ => Err(VerifierError::scheme(VerifierName::RrsWo, problem)),
+            _ => Err(VerifierError::scheme(VerifierName::RRS_WO, problem)),
         }
     }
 
@@ -261,7 +280,7 @@ impl RrsWo {
 
 impl Verifier for RrsWo {
     fn name(&self) -> VerifierName {
-        VerifierName::RrsWo
+        VerifierName::RRS_WO
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -299,7 +318,34 @@ impl Verifier for RrsWo {
         }
     }
 
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         self.acceptance_within(&self.settings)
     }
 }
+
+impl VerifierName {
+    /// [`RrsWo`]
+    pub const RRS_WO: Self = Self(&ENTRY);
+}
+
+/// [`RrsWo`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "rrs-wo",
+    words: "rrs, and q loses each rejected token",
+    acceptance: "a recursion in two scalars instead of simulation",
+    lossless: Lossless::Under(&[SchemeName::WITHOUT_REPLACEMENT]),
+    build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),
+    on_row: |_| {
+        Some(RowRule::of(|row, ask| {
+            Ok(row
+                .rrs_wo(ask.drafts, &budget_of_a_row(ask.drafts, ask.seed))
+                .into())
+        }))
+    },
+    compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
+    by_default: true,
+};

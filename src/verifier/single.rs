@@ -2,8 +2,8 @@
 
 use super::residual::Recursion;
 use super::{
-    Acceptance, ConditionalLaw, Verdict, Verifier, VerifierError, VerifierName, draw, happens,
-    sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowAnswer, RowRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Rational, compensated_sum};
 use crate::known::Known;
@@ -58,7 +58,7 @@ impl Single {
     /// The problem has more than one draft.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         if problem.drafts() != 1 {
-            return Err(VerifierError::scheme(VerifierName::Single, problem));
+            return Err(VerifierError::scheme(VerifierName::SINGLE, problem));
         }
         Ok(Self {
             float: Recursion::new(f64::row(problem.target()), &[draft_row(problem)]),
@@ -115,7 +115,7 @@ fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
 
 impl Verifier for Single {
     fn name(&self) -> VerifierName {
-        VerifierName::Single
+        VerifierName::SINGLE
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -164,3 +164,25 @@ pub(super) fn sample_in_turn(
         accepted: None,
     }
 }
+
+impl VerifierName {
+    /// [`Single`]
+    pub const SINGLE: Self = Self(&ENTRY);
+}
+
+/// [`Single`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "single",
+    words: "keep the draft with min(1, p/q), else draw from (p-q)+",
+    acceptance: "sum of min(p, q)",
+    lossless: Lossless::OneDraft,
+    build: |problem, _| Ok(Box::new(Single::new(problem)?)),
+    // alpha* of one draft is the overlap of p with its law, and so is this rule's rate.
+    on_row: |_| {
+        Some(RowRule::of(|row, ask| {
+            row.optimum(ask.scheme, 1).map(RowAnswer::from)
+        }))
+    },
+    compared_with: &[],
+    by_default: false,
+};

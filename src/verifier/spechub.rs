@@ -3,7 +3,8 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -145,8 +146,8 @@ impl SpecHub {
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let draft = match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::Hub => draft.clone(),
-            _ => return Err(VerifierError::scheme(VerifierName::SpecHub, problem)),
+            Some(draft) if problem.scheme().name() == SchemeName::HUB => draft.clone(),
+            _ => return Err(VerifierError::scheme(VerifierName::SPECHUB, problem)),
         };
         let hub = Hub::new(draft.clone()).hub();
         let star = Greedy::new(draft.clone(), 2);
@@ -197,7 +198,7 @@ impl SpecHub {
 
 impl Verifier for SpecHub {
     fn name(&self) -> VerifierName {
-        VerifierName::SpecHub
+        VerifierName::SPECHUB
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -212,6 +213,10 @@ impl Verifier for SpecHub {
         draw_from(&self.conditional(tuple), tuple, rng)
     }
 
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
@@ -221,3 +226,20 @@ impl Verifier for SpecHub {
         Acceptance::same(self.enclosed())
     }
 }
+
+impl VerifierName {
+    /// [`SpecHub`]
+    pub const SPECHUB: Self = Self(&ENTRY);
+}
+
+/// [`SpecHub`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "spechub",
+    words: "fill every other token from its pairs first, then the hub",
+    acceptance: "p(a) + sum of min(p, q/(1-q(a))): alpha* of its law",
+    lossless: Lossless::Under(&[SchemeName::HUB]),
+    build: |problem, _| Ok(Box::new(SpecHub::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, _| Ok(row.spechub().into()))),
+    compared_with: &[VerifierName::RRS_WO],
+    by_default: true,
+};

@@ -406,9 +406,9 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
         let scheme = WithReplacement::new(draft.unwrap().clone(), 3);
         let single = Problem::new("position", target.unwrap().clone(), scheme).unwrap();
         for (name, length) in [
-            (VerifierName::KSeq, k_seq.expected_accepted_length),
+            (VerifierName::K_SEQ, k_seq.expected_accepted_length),
             (
-                VerifierName::Rrs,
+                VerifierName::RRS,
                 output_law(&tree, &Traversal::new(3)).expected_accepted_length,
             ),
         ] {

@@ -8,8 +8,7 @@ use specgap::distribution::{Draft, Rational, Target, TupleProbabilities, ratio};
 use specgap::optimum::{closed_form, flow, ratio_scan, submodular};
 use specgap::problem::{AnyProblem, Problem};
 use specgap::scheme::{
-    DistinctConditioned, Explicit, Greedy, Hub, Product, SchemeName, WithReplacement,
-    WithoutReplacement,
+    DistinctConditioned, Greedy, MadeOf, SchemeName, WithReplacement, WithoutReplacement,
 };
 use specgap::solve::{Limits, Method, Status, solve};
 
@@ -22,46 +21,34 @@ fn draft(row: &[u32]) -> Draft {
 }
 
 fn build(name: SchemeName, p: &[u32], q: &[u32], drafts: usize) -> Option<Problem> {
-    let problem = match name {
-        SchemeName::WithReplacement => {
-            Problem::new("r", target(p), WithReplacement::new(draft(q), drafts))
-        }
-        SchemeName::WithoutReplacement => {
-            Problem::new("r", target(p), WithoutReplacement::new(draft(q), drafts))
-        }
-        SchemeName::DistinctConditioned => {
-            Problem::new("r", target(p), DistinctConditioned::new(draft(q), drafts))
-        }
-        SchemeName::Greedy => Problem::new("r", target(p), Greedy::new(draft(q), drafts)),
-        SchemeName::Hub if drafts == 2 => Problem::new("r", target(p), Hub::new(draft(q))),
-        SchemeName::Hub => return None,
-        SchemeName::Product => {
+    if !name.fits(drafts) {
+        return None;
+    }
+    let vocab = p.len();
+    let law = match name.entry().made_of {
+        MadeOf::OneDraft(make) => make(draft(q), drafts),
+        MadeOf::EachDraft(make) => {
             let mut rows = vec![draft(q); drafts];
             let mut rolled = q.to_vec();
             for row in rows.iter_mut().skip(1) {
                 rolled.rotate_left(1);
                 *row = draft(&rolled);
             }
-            Problem::new("r", target(p), Product::new(rows)?)
+            make(rows)?
         }
-        SchemeName::Explicit => {
-            let vocab = p.len() as u32;
-            let tuples = (0..vocab)
+        MadeOf::Tuples(make) => {
+            let tuples = (0..vocab as u32)
                 .map(|start| {
                     (0..drafts as u32)
-                        .map(|j| (start + j * j * 2) % vocab)
+                        .map(|j| (start + j * j * 2) % vocab as u32)
                         .collect()
                 })
                 .collect();
             let law = TupleProbabilities::from_rationals(fractions(q)).unwrap();
-            Problem::new(
-                "r",
-                target(p),
-                Explicit::new(p.len(), drafts, tuples, law).unwrap(),
-            )
+            make(vocab, drafts, tuples, law).unwrap()
         }
     };
-    problem.ok()
+    Problem::from_law("r", target(p), law).ok()
 }
 
 fn optimum(problem: &Problem) -> Rational {
@@ -111,10 +98,10 @@ fn skipped_methods_are_listed_with_a_reason() {
 
 #[test]
 fn both_laws_without_replacement_are_reported_apart() {
-    let problem = build(SchemeName::WithoutReplacement, &[1, 2, 7], &[5, 3, 2], 2).unwrap();
+    let problem = build(SchemeName::WITHOUT_REPLACEMENT, &[1, 2, 7], &[5, 3, 2], 2).unwrap();
     let solution = solve(&problem, &Limits::default());
     let sibling = solution.sibling.unwrap();
-    assert_eq!(sibling.scheme, SchemeName::DistinctConditioned);
+    assert_eq!(sibling.scheme, SchemeName::DISTINCT_CONDITIONED);
     assert_ne!(
         sibling.rate.rational(),
         solution.optimal_acceptance_rate.rational()
@@ -175,8 +162,8 @@ proptest! {
     /// Relabelling tokens changes nothing.
     #[test]
     fn permuting_tokens_permutes_everything((p, q) in rows(), drafts in 1usize..4, turn in 1usize..5) {
-        for name in [SchemeName::WithReplacement, SchemeName::WithoutReplacement,
-                     SchemeName::DistinctConditioned] {
+        for name in [SchemeName::WITH_REPLACEMENT, SchemeName::WITHOUT_REPLACEMENT,
+                     SchemeName::DISTINCT_CONDITIONED] {
             let Some(problem) = build(name, &p, &q, drafts) else { continue };
             let (mut p2, mut q2) = (p.clone(), q.clone());
             p2.rotate_left(turn % p.len());
@@ -191,8 +178,8 @@ proptest! {
     fn one_draft_is_the_overlap((p, q) in rows()) {
         let overlap: Rational =
             fractions(&p).into_iter().zip(fractions(&q)).map(|(a, b)| a.min(b)).sum();
-        for name in [SchemeName::WithReplacement, SchemeName::WithoutReplacement,
-                     SchemeName::DistinctConditioned, SchemeName::Greedy, SchemeName::Product] {
+        for name in [SchemeName::WITH_REPLACEMENT, SchemeName::WITHOUT_REPLACEMENT,
+                     SchemeName::DISTINCT_CONDITIONED, SchemeName::GREEDY, SchemeName::PRODUCT] {
             let problem = build(name, &p, &q, 1).unwrap();
             prop_assert_eq!(&optimum(&problem), &overlap);
             let formula = closed_form::solve(&problem).unwrap();
@@ -211,7 +198,7 @@ proptest! {
             .sum();
         let mut before = Rational::from_integer(0.into());
         for drafts in 1..=4 {
-            let now = optimum(&build(SchemeName::WithReplacement, &p, &q, drafts).unwrap());
+            let now = optimum(&build(SchemeName::WITH_REPLACEMENT, &p, &q, drafts).unwrap());
             prop_assert!(now >= before && now <= reachable);
             before = now;
         }
@@ -220,7 +207,7 @@ proptest! {
     /// p = q: everything is accepted, with and without replacement.
     #[test]
     fn equal_rows_accept_everything(p in row(4), drafts in 1usize..4) {
-        for name in [SchemeName::WithReplacement, SchemeName::WithoutReplacement] {
+        for name in [SchemeName::WITH_REPLACEMENT, SchemeName::WITHOUT_REPLACEMENT] {
             if let Some(problem) = build(name, &p, &p, drafts) {
                 prop_assert!(optimum(&problem).is_one());
             }
@@ -231,7 +218,7 @@ proptest! {
     /// and equals alpha* at the best one.
     #[test]
     fn spectr_bound_is_tight((p, q) in rows(), drafts in 1usize..4) {
-        let problem = build(SchemeName::WithReplacement, &p, &q, drafts).unwrap();
+        let problem = build(SchemeName::WITH_REPLACEMENT, &p, &q, drafts).unwrap();
         let alpha = optimum(&problem);
         let exact = problem.target().exact();
         let mut best = Rational::one();
@@ -251,15 +238,15 @@ proptest! {
     /// Hub and greedy at n = 2 have one law of the set, hence one optimum.
     #[test]
     fn hub_equals_greedy((p, q) in rows()) {
-        let hub = build(SchemeName::Hub, &p, &q, 2).unwrap();
-        let greedy = build(SchemeName::Greedy, &p, &q, 2).unwrap();
+        let hub = build(SchemeName::HUB, &p, &q, 2).unwrap();
+        let greedy = build(SchemeName::GREEDY, &p, &q, 2).unwrap();
         prop_assert_eq!(optimum(&hub), optimum(&greedy));
     }
 
     /// The submodular minimiser's bounds hold the truth.
     #[test]
     fn submodular_bounds_hold((p, q) in rows(), drafts in 1usize..4) {
-        for name in [SchemeName::Product, SchemeName::Explicit, SchemeName::WithoutReplacement] {
+        for name in [SchemeName::PRODUCT, SchemeName::EXPLICIT, SchemeName::WITHOUT_REPLACEMENT] {
             let Some(problem) = build(name, &p, &q, drafts) else { continue };
             let truth = optimum(&problem);
             let found = submodular::solve(&problem).unwrap().rate;
@@ -281,7 +268,7 @@ proptest! {
         (p, q) in (3usize..8).prop_flat_map(|v| (row(v), row(v))),
         drafts in 2usize..5,
     ) {
-        if let Some(problem) = build(SchemeName::WithoutReplacement, &p, &q, drafts) {
+        if let Some(problem) = build(SchemeName::WITHOUT_REPLACEMENT, &p, &q, drafts) {
             let scanned = ratio_scan::solve(&problem).unwrap().rate.rational().cloned().unwrap();
             prop_assert_eq!(scanned, optimum(&problem));
         }

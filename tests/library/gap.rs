@@ -6,9 +6,7 @@ use specgap::distribution::{Draft, Softmax, Target};
 use specgap::gap::{GapReport, Settings, measure, regressions};
 use specgap::log::{KeptTokens, Log};
 use specgap::problem::Problem;
-use specgap::scheme::{
-    DistinctConditioned, Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement,
-};
+use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{Evaluation, RrsWo, RrsWoSettings, VerifierName, evaluate, optimal_rate};
 use std::path::{Path, PathBuf};
 
@@ -41,16 +39,14 @@ fn problems(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Pr
     let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
     let p = Target::from_logits(&wide(target), &rule).unwrap();
     let q = Draft::from_logits(&wide(draft), &rule).unwrap();
-    let mut problems = vec![
-        Problem::new("", p.clone(), WithReplacement::new(q.clone(), n)).unwrap(),
-        Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), n)).unwrap(),
-        Problem::new("", p.clone(), DistinctConditioned::new(q.clone(), n)).unwrap(),
-        Problem::new("", p.clone(), Greedy::new(q.clone(), n)).unwrap(),
-    ];
-    if n == 2 {
-        problems.push(Problem::new("", p, Hub::new(q)).unwrap());
-    }
-    problems
+    Settings::schemes()
+        .into_iter()
+        .filter(|scheme| scheme.fits(n))
+        .map(|scheme| match scheme.entry().made_of {
+            MadeOf::OneDraft(make) => Problem::from_law("", p.clone(), make(q.clone(), n)).unwrap(),
+            _ => panic!("a log has one draft distribution"),
+        })
+        .collect()
 }
 
 #[test]
@@ -187,8 +183,8 @@ fn only_what_is_asked_for_is_measured() {
     let logs = [Log::open(&path).unwrap()];
     let mut settings = Settings::new(&[1.0], &[2], 3).unwrap();
     let all = measure(&logs, &settings, "", &|_| ()).unwrap();
-    settings.schemes = vec![SchemeName::WithReplacement, SchemeName::Hub];
-    settings.verifiers = vec![VerifierName::KSeq, VerifierName::Rrs];
+    settings.schemes = vec![SchemeName::WITH_REPLACEMENT, SchemeName::HUB];
+    settings.verifiers = vec![VerifierName::K_SEQ, VerifierName::RRS];
     let part = measure(&logs, &settings, "", &|_| ()).unwrap();
     let names: Vec<(&str, Vec<&str>)> = (part.cells.iter())
         .map(|cell| {
@@ -216,8 +212,8 @@ fn many_sequential_drafts_are_simulated_and_say_so() {
     let (path, rows) = log_of(folder.path(), 6);
     let logs = [Log::open(&path).unwrap()];
     let mut settings = Settings::new(&[1.0], &[5], 3).unwrap();
-    settings.schemes = vec![SchemeName::WithoutReplacement];
-    settings.verifiers = vec![VerifierName::RrsWo];
+    settings.schemes = vec![SchemeName::WITHOUT_REPLACEMENT];
+    settings.verifiers = vec![VerifierName::RRS_WO];
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
     let row = &report.cells[0].verifiers[0];
     assert_eq!(

@@ -118,10 +118,10 @@ fn evaluation_falls_back_to_formulas() {
     ] {
         let evaluation = evaluate(&problem);
         assert!(evaluation.is_fine());
-        let naive = evaluation.measured(VerifierName::Naive).unwrap();
+        let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
         assert!(naive.total_variation.is_err());
         assert!(naive.membership.width() < 1e-9);
-        let optimal = evaluation.measured(VerifierName::Optimal).unwrap();
+        let optimal = evaluation.measured(VerifierName::OPTIMAL).unwrap();
         // The plan of slot weights, and its law by an integral of its own.
         assert_eq!(optimal.lossless, Some(true));
         assert!(optimal.total_variation.as_ref().unwrap().value < 1e-12);
@@ -129,7 +129,7 @@ fn evaluation_falls_back_to_formulas() {
         assert_eq!(optimal.formula_agrees, Some(true));
         // For sequential draws it also proves the scan right.
         assert!(evaluation.optimum.as_ref().unwrap().width() < 1e-10);
-        for name in [VerifierName::Rrs, VerifierName::KSeq, VerifierName::RrsWo] {
+        for name in [VerifierName::RRS, VerifierName::K_SEQ, VerifierName::RRS_WO] {
             if let Some(rule) = evaluation.measured(name) {
                 assert!(rule.gap.as_ref().unwrap().value() > 0.0, "{name}");
                 assert!(rule.membership.value() > naive.membership.value());

@@ -8,6 +8,7 @@ use super::words::{
 use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES};
 use crate::report::plot::PlotError;
 use crate::report::scene::{Align, Ink, Scene};
+use crate::scheme::SchemeName;
 
 const WIDTH: f64 = 760.0;
 const TITLE: f64 = 15.0;
@@ -52,24 +53,16 @@ const DASHES: [&[f64]; 4] = [
 
 /// The same hue for the same drafts in every picture of every report.
 fn hue(report: &GapReport, scheme: &str) -> Ink {
-    let known = [
-        "with-replacement",
-        "without-replacement",
-        "distinct-conditioned",
-        "greedy",
-        "hub",
-        "product",
-    ];
-    let index = known.iter().position(|name| *name == scheme).or_else(|| {
-        let others = schemes(report)
-            .into_iter()
-            .filter(|name| !known.contains(name));
-        others
-            .into_iter()
-            .position(|name| name == scheme)
-            .map(|index| index + known.len())
-    });
-    Ink::Hue(index.unwrap_or(0))
+    let known = |name: &str| name.parse::<SchemeName>().ok();
+    if let Some(scheme) = known(scheme) {
+        return Ink::Hue(scheme.entry().hue);
+    }
+    // A report of another version may have schemes that this one does not know.
+    let index = schemes(report)
+        .into_iter()
+        .filter(|name| known(name).is_none())
+        .position(|name| name == scheme);
+    Ink::Hue(index.unwrap_or(0) + SchemeName::ALL.len())
 }
 
 /// One line for every optimum and verifier, over the cells that `x` places.
