@@ -61,8 +61,8 @@ pub struct MeasureArgs {
     /// Verifiers that are measured; all if not given.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = VerifierName::from_str)]
     verifiers: Vec<VerifierName>,
-    /// Solve the optimal plans of sequential draws too, for up to 8 drafts: proves their
-    /// optimum, and takes longer than everything else together.
+    /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
+    /// than everything else together.
     #[arg(long)]
     sequential_plans: bool,
     /// Length L of the blocks whose bounds are estimated from sampled text.

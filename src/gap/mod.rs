@@ -4,10 +4,8 @@
 //! number of drafts, [`measure`] computes
 //!
 //! - `alpha*` of each draft scheme, the most that any lossless verifier accepts:
-//!   for `with-replacement` and `distinct-conditioned` by the ratio scan
-//!   (proved), for `without-replacement` by the same scan (an upper bound,
-//!   conjectured to be the optimum), for `greedy` and `hub` in closed form by
-//!   their cut;
+//!   for `with-replacement`, `without-replacement` and `distinct-conditioned` by
+//!   the ratio scan, for `greedy` and `hub` in closed form by their cut;
 //! - the acceptance of each verifier that is lossless under the scheme, and its
 //!   gap `alpha* - acceptance`;
 //! - the overlap `sum of min(p, q)`.
@@ -69,8 +67,7 @@ pub struct Settings {
     /// lossless; all at first. `optimal` takes most of the time of a full vocabulary.
     pub verifiers: Vec<VerifierName>,
     /// Whether the optimal plans of sequential draws are solved too, for up to
-    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts. That proves their optimum, which is an upper bound
-    /// otherwise, and takes longer than everything else together.
+    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else together.
     pub sequential_plans: bool,
     /// L of the bounds on blocks.
     pub block_length: usize,
@@ -452,29 +449,11 @@ impl Summary<'_> {
                 let Some((tally, _)) = self.find(Metric::Optimum { place, scheme }) else {
                     continue;
                 };
-                let (kind, status) = match scheme {
-                    SchemeName::WithoutReplacement
-                        if self.settings.has(place.drafts, SEQUENTIAL_PLAN) =>
-                    {
-                        (
-                            "enclosed",
-                            "optimal: proved at every position, by what a lossless plan accepts \
-                             and by the value of a cut",
-                        )
+                let status = match scheme {
+                    SchemeName::Greedy | SchemeName::Hub => {
+                        "optimal: the value of the best cut, in closed form"
                     }
-                    SchemeName::WithoutReplacement if place.drafts > 1 => (
-                        "upper-bound",
-                        "value of the best prefix in order of q/p: an upper bound for certain, \
-                         the optimum if that scan is optimal, which is conjectured",
-                    ),
-                    SchemeName::Greedy | SchemeName::Hub => (
-                        "enclosed",
-                        "optimal: the value of the best cut, in closed form",
-                    ),
-                    _ => (
-                        "enclosed",
-                        "optimal: the ratio scan, proved for this scheme (q-convexity)",
-                    ),
+                    _ => "optimal: the ratio scan, proved for this scheme (q-convexity)",
                 };
                 let verifiers = self
                     .settings
@@ -488,7 +467,7 @@ impl Summary<'_> {
                     scheme: scheme.as_str().to_owned(),
                     optimal_acceptance_rate: Optimum {
                         estimate: tally.estimate().estimate(),
-                        kind: kind.to_owned(),
+                        kind: "enclosed".to_owned(),
                         width_max: tally.widest(),
                         status: status.to_owned(),
                         quantiles: tally.quantiles(),
@@ -584,12 +563,7 @@ impl Summary<'_> {
                     temperature: self.settings.temperatures[place.temperature],
                     drafts: place.drafts,
                     difference: tally.estimate().estimate(),
-                    kind: if self.settings.has(place.drafts, SEQUENTIAL_PLAN) {
-                        "enclosed"
-                    } else {
-                        "lower-bound"
-                    }
-                    .to_owned(),
+                    kind: "enclosed".to_owned(),
                     width_max: tally.widest(),
                     max: tally.highest(),
                     min: tally.lowest(),

@@ -180,16 +180,13 @@ pub(super) fn evaluate(
                             .map_err(|error| refused(error.to_string()))?
                             .rate,
                     ),
-                    SchemeName::WithoutReplacement => {
-                        let rate = row_rates
+                    SchemeName::WithoutReplacement => scanned(
+                        row_rates
                             .position()
                             .without_replacement(drafts)
                             .map_err(|error| refused(error.to_string()))?
-                            .rate;
-                        // The value of the best prefix, and how well it is
-                        // known; the proven lower bound is far below.
-                        Value::between(rate.value, rate.value, rate.upper)
-                    }
+                            .rate,
+                    ),
                     _ => row_rates.optimum_with_fixed(drafts - 1).into(),
                 };
                 rates.insert(Metric::Optimum { place, scheme }, value);
@@ -224,11 +221,6 @@ pub(super) fn evaluate(
                     // The law is p but for this error, and so is what it accepts.
                     let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
                     let rate = measured.acceptance_rate;
-                    if scheme == SchemeName::WithoutReplacement {
-                        let best = &measured.optimum;
-                        let proved = Value::between(best.value, best.lower, best.upper);
-                        rates.insert(Metric::Optimum { place, scheme }, proved);
-                    }
                     let steps = measured.iterations as f64;
                     rates.extend([
                         (

@@ -3,9 +3,7 @@
 use super::combinations::{choose, falling_factorial, for_each_combination};
 use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
-use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
-};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw, token_id};
 use crate::distribution::{Draft, Rational, Wide, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
@@ -242,7 +240,6 @@ impl DraftScheme for DistinctConditioned {
         PrefixScan {
             inside,
             absolute_error,
-            proven: true,
         }
     }
 
@@ -253,8 +250,9 @@ impl DraftScheme for DistinctConditioned {
         inside
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::Proven
+    /// Hu et al., Theorems 3 to 6.
+    fn has_sort_theorem(&self) -> bool {
+        true
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

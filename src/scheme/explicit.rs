@@ -1,6 +1,6 @@
 //! A list of tuples.
 
-use super::{DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw};
 use crate::distribution::{Draft, Rational, TupleProbabilities, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
@@ -239,7 +239,6 @@ impl DraftScheme for Explicit {
         PrefixScan {
             inside,
             absolute_error: 3.0 * f64::EPSILON,
-            proven: true,
         }
     }
 
@@ -251,10 +250,6 @@ impl DraftScheme for Explicit {
         .into_iter()
         .map(|held| ratio(&held, &exact.total))
         .collect()
-    }
-
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

@@ -1,9 +1,7 @@
 //! The top tokens, then one draw.
 
 use super::without_replacement::by_falling_mass;
-use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
-};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw, token_id};
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
@@ -220,7 +218,6 @@ impl DraftScheme for Greedy {
         PrefixScan {
             inside,
             absolute_error: 4.0 * f64::EPSILON,
-            proven: true,
         }
     }
 
@@ -244,10 +241,6 @@ impl DraftScheme for Greedy {
                 }
             })
             .collect()
-    }
-
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

@@ -1,9 +1,7 @@
 //! SpecHub's pairs.
 
 use super::without_replacement::by_falling_mass;
-use super::{
-    DraftScheme, ExactSetLaw, Greedy, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
-};
+use super::{DraftScheme, ExactSetLaw, Greedy, PrefixScan, SchemeName, SetLaw, token_id};
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
 
@@ -127,10 +125,6 @@ impl DraftScheme for Hub {
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         self.star.prefix_scan_exact(order)
     }
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
-    }
-
     fn set_probability(&self, set: &[u32]) -> f64 {
         let row = self.draft.probabilities();
         self.pair_sum(set, row[self.hub], |token| {

@@ -3,9 +3,7 @@
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
 use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
-use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
-};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw, token_id};
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
@@ -209,7 +207,6 @@ impl DraftScheme for Product {
         PrefixScan {
             inside,
             absolute_error,
-            proven: true,
         }
     }
 
@@ -225,10 +222,6 @@ impl DraftScheme for Product {
                 ratio(&held.iter().product(), &total)
             })
             .collect()
-    }
-
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

@@ -2,9 +2,7 @@
 
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
 use super::surjection::{Weight, surjections};
-use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
-};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw, token_id};
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
@@ -265,7 +263,6 @@ impl DraftScheme for WithReplacement {
         PrefixScan {
             inside,
             absolute_error,
-            proven: true,
         }
     }
 
@@ -282,8 +279,9 @@ impl DraftScheme for WithReplacement {
             .collect()
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::Proven
+    /// Hu et al., Theorems 3 to 6.
+    fn has_sort_theorem(&self) -> bool {
+        true
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

@@ -2,9 +2,7 @@
 
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
 use super::race;
-use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
-};
+use super::{DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw, token_id};
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::{Number, RunningSum};
 use num_bigint::BigUint;
@@ -189,7 +187,7 @@ impl WithoutReplacement {
             .enumerate()
             .filter_map(|(position, rank)| Some((rank?, position)))
             .collect();
-        let mut gained = vec![M::zero(); order.len()];
+        let mut gained = vec![M::Sum::default(); order.len()];
         if placed.len() >= self.draws {
             // `Remaining` wants ascending ranks.
             let mut placed = placed;
@@ -197,15 +195,15 @@ impl WithoutReplacement {
             let ranks: Vec<usize> = placed.iter().map(|&(rank, _)| rank).collect();
             self.subset_masses(left, &ranks, |subset, mass: M| {
                 let complete = subset.iter().map(|&i| placed[i].1).max().unwrap_or(0);
-                gained[complete].gain(&mass);
+                gained[complete].add(&mass);
             });
         }
-        let mut held = M::zero();
+        let mut held = M::Sum::default();
         gained
             .iter()
             .map(|gain| {
-                held.gain(gain);
-                held.clone()
+                held.merge(gain);
+                held.value()
             })
             .collect()
     }
@@ -231,7 +229,6 @@ impl WithoutReplacement {
         PrefixScan {
             inside: values,
             absolute_error: 8.0 * f64::EPSILON,
-            proven: true,
         }
     }
 }
@@ -371,19 +368,16 @@ impl DraftScheme for WithoutReplacement {
                 PrefixScan {
                     inside,
                     absolute_error: 4.0 * f64::EPSILON,
-                    proven: true,
                 }
             }
             2 => self.scan_pairs(order),
             _ if self.set_law_cost() <= LARGEST_ENUMERATED_LAW => {
                 let inside: Vec<f64> = self.scan_by_sets(&self.left, order);
                 let n = self.drafts as f64;
-                let absolute_error =
-                    (n * (n + 8.0) + self.set_count().sqrt() + order.len() as f64) * f64::EPSILON;
+                let absolute_error = (n * (n + 8.0) + 4.0) * f64::EPSILON;
                 PrefixScan {
                     inside,
                     absolute_error,
-                    proven: true,
                 }
             }
             _ => race::scan(self.draft.probabilities(), self.draws, order),
@@ -412,12 +406,9 @@ impl DraftScheme for WithoutReplacement {
             .collect()
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        if self.draws == 1 {
-            ScanStatus::Proven
-        } else {
-            ScanStatus::Conjectured
-        }
+    /// `docs/sequential-draws.md` has the proof.
+    fn has_sort_theorem(&self) -> bool {
+        true
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {

@@ -18,8 +18,7 @@ use crate::optimum::{
 };
 use crate::plan::{Rounding, TransportPlan};
 use crate::problem::Problem;
-use crate::scheme::{DistinctConditioned, DraftScheme, ScanStatus, SchemeName, WithoutReplacement};
-use crate::verifier::{RrsWo, RrsWoSettings};
+use crate::scheme::{DistinctConditioned, DraftScheme, SchemeName, WithoutReplacement};
 use std::time::Instant;
 
 /// Two floating-point solvers agree with the certified value within this.
@@ -192,8 +191,7 @@ pub enum Basis {
     FlowMeetsCut,
     /// A subset for the upper bound; the lower bound is a method's own
     /// enclosure (a theorem about the ratio scan, a formula, or the Lovász
-    /// bound) or what a lossless verifier accepts, since the problem is too large
-    /// for a flow.
+    /// bound), since the problem is too large for a flow.
     Subset,
 }
 
@@ -338,10 +336,10 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     methods.push(minimise(problem, limits));
 
     let (rate, proof) = match proved {
-        Some((rate, proof)) => (sharpen(problem, rate.into_inner(), &methods), proof),
+        Some((rate, proof)) => (sharpen(rate.into_inner(), &methods), proof),
         None => without_flow(problem, &methods, &mut complaints),
     };
-    let agreement = agree(problem, &methods, &rate, complaints);
+    let agreement = agree(&methods, &rate, complaints);
     let expected = problem
         .expected()
         .and_then(|expected| expectation::check(expected, &rate, problem));
@@ -383,9 +381,9 @@ fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
     })
 }
 
-/// An exact value that a theorem gives (a formula, or the ratio scan where it is
-/// proven) in place of an enclosure that holds it.
-fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosure {
+/// An exact value that a theorem gives (a formula, or the ratio scan) in place of an
+/// enclosure that holds it.
+fn sharpen(rate: Enclosure, methods: &[MethodRun]) -> Enclosure {
     if rate.exact.is_some() {
         return rate;
     }
@@ -393,9 +391,7 @@ fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosu
         .iter()
         .filter(|run| run.backend.is_none())
         .find_map(|run| {
-            let proven = run.method == Method::ClosedForm
-                || (run.method == Method::RatioScan
-                    && problem.scheme().scan_status() == ScanStatus::Proven);
+            let proven = matches!(run.method, Method::ClosedForm | Method::RatioScan);
             run.counts().filter(|_| proven)?.exact.clone()
         });
     match exact.map(Enclosure::exact) {
@@ -501,7 +497,7 @@ fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun 
 
 fn scan(problem: &Problem) -> MethodRun {
     let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
-    if problem.scheme().scan_status() == ScanStatus::NotApplicable {
+    if !problem.scheme().has_sort_theorem() {
         return skip(match problem.scheme().name() {
             SchemeName::Greedy | SchemeName::Hub => {
                 "the deterministic tokens break the order by q/p; closed-form covers this scheme"
@@ -565,8 +561,7 @@ fn without_flow(
             continue;
         };
         best.lower = best.lower.max(rate.lower);
-        let proven = run.method == Method::ClosedForm
-            || problem.scheme().scan_status() == ScanStatus::Proven;
+        let proven = run.method == Method::ClosedForm || problem.scheme().has_sort_theorem();
         if let Some(value) = rate.exact.as_ref().filter(|_| proven) {
             exact = Some(value.clone());
         }
@@ -583,10 +578,6 @@ fn without_flow(
                 Err(error) => complaints.push(format!("{}: {error}", run.method.as_str())),
             }
         }
-    }
-    // Any lossless verifier proves a lower bound.
-    if let (None, Ok(rule)) = (&exact, RrsWo::new(problem)) {
-        best.lower = best.lower.max(rule.enclosure(&RrsWoSettings::default()).0);
     }
     let rate = match exact {
         Some(value) => Enclosure::exact(value),
@@ -605,12 +596,7 @@ fn without_flow(
     (rate, proof)
 }
 
-fn agree(
-    problem: &Problem,
-    methods: &[MethodRun],
-    certified: &Enclosure,
-    mut complaints: Vec<String>,
-) -> Agreement {
+fn agree(methods: &[MethodRun], certified: &Enclosure, mut complaints: Vec<String>) -> Agreement {
     let mut worst: f64 = 0.0;
     let mut counted = 0;
     for run in methods {
@@ -631,15 +617,8 @@ fn agree(
             _ => rate.lower > certified.upper || rate.upper < certified.lower,
         };
         if disagrees {
-            let scan = run.method == Method::RatioScan
-                && problem.scheme().scan_status() == ScanStatus::Conjectured;
-            let meaning = if scan {
-                "; if so this problem refutes the conjecture that the scan is optimal"
-            } else {
-                ""
-            };
             complaints.push(format!(
-                "{name} finds {}, the certified value is {}{meaning}",
+                "{name} finds {}, the certified value is {}",
                 describe(rate),
                 describe(certified)
             ));

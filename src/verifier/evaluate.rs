@@ -205,19 +205,8 @@ pub fn evaluate(problem: &Problem) -> Evaluation {
 /// [`evaluate`] with a budget and a seed for the one rate that may need Monte
 /// Carlo, that of [`RrsWo`].
 pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation {
-    let mut optimum = optimal_rate(problem);
+    let optimum = optimal_rate(problem);
     let planned = Optimal::new(problem);
-    if let (Ok(best), Ok(rule)) = (&mut optimum, &planned)
-        && let Some(plan) = rule.race_weights()
-    {
-        // A lossless rule proves a lower bound, where the scan has only a loose one.
-        let proven = plan.optimal_acceptance_rate();
-        *best = Enclosure::rate(
-            best.value,
-            best.lower.max(proven.lower).min(best.value),
-            best.upper,
-        );
-    }
     let run = |name| match name {
         VerifierName::RrsWo => {
             RrsWo::with_settings(problem, *settings).map(|rule| measure(&rule, problem, &optimum))
