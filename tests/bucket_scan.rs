@@ -511,3 +511,56 @@ fn enclosures_hold_the_best_of_all_subsets_on_extreme_rows() {
     // Where nothing is subnormal, they are narrow too.
     assert!(worst.iter().all(|&width| width < 1e-11), "{worst:?}");
 }
+
+/// Tokens 1 and 2 have ratios 5/3 and 5/2 of the least positive number, and rounded ones of
+/// 2: sorted by id, the wrong one comes first. H = {0, 2} has P = 0.4 and Q = 1/2.
+#[test]
+fn ratios_that_rounding_makes_equal_are_not_trusted() {
+    let least = f64::from_bits(1);
+    let found = check_by_subsets(&[0.0, 0.6, 0.4], &[1.0, least, least], 2);
+    assert!(found[1].rate.lower <= 0.9 && found[2].rate.lower <= 0.9);
+    // With replacement they do not matter, and the enclosure knows.
+    assert!(found[0].rate.width() < 1e-13);
+    // Nor do they cost anything where the draws are others.
+    let (p, q) = ([0.3, 0.1, 0.6], [0.5, 0.5, 1e-303]);
+    for found in check_by_subsets(&p, &q, 2) {
+        assert!(found.rate.width() < 1e-12, "{found:?}");
+    }
+}
+
+/// Without the last token, what lies outside would ring beyond the range of f64, and the
+/// second and third drafts ring later than it takes to be sure that they do before.
+#[test]
+fn prefixes_that_the_race_passes_over_count() {
+    let p = [0.0, 1e-5, 2e-5, 4e-4, 1.0 - 4.3e-4];
+    let q = [1.0, 1e-288, 1e-288, 4e-305, 0.0];
+    let [_, _, found] = check_by_subsets(&p, &q, 3);
+    // alpha* = P({1, 2}); the best prefix with a known Q is all that is drafted.
+    assert!((found.rate.lower - 3e-5).abs() < 1e-11, "{found:?}");
+    assert!((found.rate.upper - 4.3e-4).abs() < 1e-11, "{found:?}");
+    // The same at the end of a bucket: tokens 1 and 2 have q/p near 1.
+    let p = [0.0, 1e-288, 2e-288, 4e-4, 1.0 - 4e-4];
+    let [_, _, found] = check_by_subsets(&p, &q, 3);
+    assert!(found.rate.lower < 1e-11, "{found:?}");
+    // With three tokens that ring in time it is known: Q = 1.
+    let (p, q) = (
+        [0.0, 0.0, 1e-5, 4e-4, 1.0 - 4.1e-4],
+        [0.5, 0.25, 0.25, 4e-305, 0.0],
+    );
+    let [_, _, found] = check_by_subsets(&p, &q, 3);
+    assert!(
+        (found.rate.value - 1e-5).abs() < 1e-11 && found.rate.width() < 1e-11,
+        "{found:?}"
+    );
+    // And with fewer tokens than draws: Q = 0.
+    let (p, q) = ([1.0 - 2e-6, 1e-6, 1e-6], [1.0, 1e-306, 1e-306]);
+    let [_, _, found] = check_by_subsets(&p, &q, 3);
+    assert!(found.rate.width() < 1e-11, "{found:?}");
+}
+
+/// The odds of the first token, 1 to 4e-310, are beyond the range of f64.
+#[test]
+fn odds_beyond_the_range_are_no_special_case() {
+    let [_, _, found] = check_by_subsets(&[0.0, 0.3, 0.7], &[1.0, 1e-310, 3e-310], 2);
+    assert!((found.rate.upper - 0.95).abs() < 1e-11, "{found:?}");
+}

@@ -137,7 +137,7 @@ mod symmetric;
 use super::Enclosure;
 use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE};
 use multiversion::multiversion;
-use race::{Race, Rule};
+use race::Race;
 use residual::Residual;
 pub(crate) use residual::settle;
 use symmetric::Symmetric;
@@ -959,10 +959,9 @@ impl<'a> Position<'a> {
     /// # Exactness
     /// Enclosed; the bound is counted from what was computed. For n <= 8 and V <= 2^18 it
     /// is within 5e-11 to both sides: quadrature 1e-12, the rest rounding. Closed form at
-    /// n = 2, within 5e-13. Wider only where probabilities below 1e-280 decide: where the
-    /// order of tokens with q/p below 2^-1000 matters, or less than 1e-304 of q lies
-    /// outside a prefix with fewer than n tokens above 1e-284. There, `lower` is no less
-    /// than that of [`Self::with_replacement`], whose optimum is never greater.
+    /// n = 2, within 5e-13. `lower` is further off only where probabilities below 1e-280
+    /// decide: where the order of tokens with q/p below 2^-1000 matters, or less than
+    /// 5e-305 of q lies outside a prefix with fewer than n tokens above 1e-284.
     ///
     /// # Errors
     /// `drafts` is 0 or more than was loaded for.
@@ -985,8 +984,8 @@ impl<'a> Position<'a> {
         let scan = &mut *self.scan;
         Race::prepare(scan, self.rows);
         let (target_total, draft_total) = (scan.all.target(), scan.all.draft());
-        let rule = Rule::new(draws);
         let mut race = std::mem::take(&mut scan.race);
+        let rule = race.rule(draws);
         let mut inside = std::mem::take(&mut scan.inside);
         let (quadrature, mut rounding) = race.prefixes(draws, &mut inside);
 
@@ -1051,13 +1050,7 @@ impl<'a> Position<'a> {
         } else {
             0.0
         };
-        let mut found = best.rate(floor, quadrature + rounding + 300.0 * ROUNDING);
-        if floor < best.difference {
-            let with_replacement = self.with_replacement(drafts)?.rate.lower;
-            let rate = &mut found.rate;
-            rate.lower = rate.lower.max(with_replacement.min(rate.value));
-        }
-        Ok(found)
+        Ok(best.rate(floor, quadrature + rounding + 300.0 * ROUNDING))
     }
 
     /// Products of 1 + q t over the chain; false if e_n does not fit `f64`.

@@ -99,6 +99,8 @@ pub(super) struct Race {
     within: Vec<Within>,
     dominant: Option<Dominant>,
     total: f64,
+    /// What the error of the quadrature is to be, if not [`QUADRATURE_ERROR`].
+    aim: Option<f64>,
     /// The rule that `integrals` were made with, and their rounding.
     made: Option<(Rule, f64)>,
     /// s I_2, s I_3.. of every link end, as many as that rule has.
@@ -136,8 +138,8 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(draws: usize) -> Self {
-        let (step, quadrature) = log_time_step(draws, QUADRATURE_ERROR);
+    fn new(draws: usize, aim: f64) -> Self {
+        let (step, quadrature) = log_time_step(draws, aim);
         let tails = FIRST_TIME.powi(3) + (-LAST_EXPONENT * (-step).exp()).exp();
         // (e^y - 1)^k loses terms from y^13 on; their coefficients are below 25, and
         // q t summed over what still matters is below 60.
@@ -242,6 +244,10 @@ impl Race {
         }
     }
 
+    pub(super) fn rule(&self, draws: usize) -> Rule {
+        Rule::new(draws, self.aim.unwrap_or(QUADRATURE_ERROR))
+    }
+
     /// Mass of a link, as it is in the rows.
     pub(super) fn mass(&self, link: usize) -> f64 {
         self.masses[link]
@@ -254,7 +260,7 @@ impl Race {
         let (rule, rounding) = match self.made {
             Some((rule, rounding)) if rule.draws >= draws => (rule, rounding),
             _ => {
-                let rule = Rule::new(draws);
+                let rule = self.rule(draws);
                 let rounding = self.integrate(&rule);
                 self.made = Some((rule, rounding));
                 (rule, rounding)
@@ -576,4 +582,54 @@ fn odds_of(q: f64, total: f64) -> f64 {
 fn odds_sum(draft: &[f64], total: f64) -> f64 {
     let block = |block: &[f64]| block.iter().map(|&q| odds_of(q, total)).sum::<f64>();
     draft.chunks(BLOCK).map(block).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BucketScan, Rows};
+
+    /// Four tokens of q, three sequential draws: Q by the definition. Ratios q/p fall, and
+    /// all prefixes are ends of buckets.
+    fn best_by_definition(p: [f64; 4], q: [f64; 4]) -> f64 {
+        let inside = |held: usize| {
+            let mut sum = 0.0;
+            for (x, y, z) in (0..held)
+                .flat_map(|x| (0..held).map(move |y| (x, y)))
+                .flat_map(|(x, y)| (0..held).map(move |z| (x, y, z)))
+            {
+                if x != y && y != z && x != z {
+                    sum += q[x] * q[y] / (1.0 - q[x]) * q[z] / (1.0 - q[x] - q[y]);
+                }
+            }
+            sum
+        };
+        let differences = (1..=4).map(|held| p[..held].iter().sum::<f64>() - inside(held));
+        1.0 + differences.fold(0.0, f64::min)
+    }
+
+    /// A coarse quadrature is off by far more than rounding, and the enclosure says so, on
+    /// both sides.
+    #[test]
+    fn the_enclosure_grows_with_the_error_of_the_quadrature() {
+        let (mut below, mut above) = (0, 0);
+        for step in 0..40 {
+            let share = 0.05 + 0.01 * f64::from(step);
+            let p = [0.05, 0.1, 0.15, 0.7];
+            let q = [share, 0.5 * (0.9 - share), 0.5 * (0.9 - share), 0.1];
+            let truth = best_by_definition(p, q);
+            assert!(truth < 0.999);
+            let mut scan = BucketScan::new();
+            scan.race.aim = Some(1e-3);
+            let (target, draft) = (&p[..], &q[..]);
+            let mut position = scan.load(Rows { target, draft }, 3).unwrap();
+            let rate = position.without_replacement(3).unwrap().rate;
+            assert!(
+                rate.lower <= truth && truth <= rate.upper,
+                "{rate:?} {truth}"
+            );
+            below += usize::from(truth < rate.value - 1e-9);
+            above += usize::from(truth > rate.value + 1e-9);
+        }
+        assert!(below > 0 && above > 0, "{below} {above}");
+    }
 }
