@@ -545,11 +545,11 @@ impl Counts {
 /// over `nodes` nodes and `tokens` tokens.
 fn rounding(rule: &Rule, operations: f64, nodes: usize, tokens: usize) -> f64 {
     // Roundings in a sum over odds, and in a mass: a class, and a few more.
-    let odds = (BLOCK + tokens / BLOCK + 12) as f64;
+    let odds = (tokens.min(BLOCK) + tokens / BLOCK + 12) as f64;
     let mass = summing(tokens) + 8.0;
     // s, the odds, and the quotient of two masses, each a relative error of a term
     // below 1.
-    let closed = 2.0 * (odds + 4.0 * mass + 40.0);
+    let closed = odds + 4.0 * mass + 40.0;
     // Sums of q t enter exponents, which matter while they are below 60. On one path
     // fewer than n clocks ring, alone or in classes: a lone clock's 1 - waits is above
     // 1/17; a class's e_k takes k steps of at most 15 roundings over its sums, and a sum

@@ -225,7 +225,7 @@ impl SequentialPlan {
         self.weight.len()
     }
 
-    /// alpha*, enclosed by proof: from below by this plan's acceptance, as the plan is
+    /// alpha*, enclosed: from below by this plan's acceptance, as the plan is
     /// lossless; from above by 1 + P(H) - Q(H), which is `value`.
     pub fn optimal_acceptance_rate(&self) -> &Enclosure {
         &self.optimum
