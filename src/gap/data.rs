@@ -138,7 +138,7 @@ pub struct Optimum {
     /// The mean.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// `enclosed`, or `upper-bound` where its optimality is a conjecture.
+    /// `enclosed`.
     pub kind: String,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -220,8 +220,7 @@ pub struct FormulaError {
     pub drafts: usize,
     /// Published value minus the value for the sequential law, mean.
     pub difference: Estimate,
-    /// `lower-bound`, as what is subtracted is an upper bound on the
-    /// optimum, conjectured to be it; empty in reports that did not say.
+    /// `enclosed`; empty in reports that did not say.
     #[serde(default)]
     pub kind: String,
     /// The widest enclosure of any position.

@@ -2,8 +2,8 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
@@ -222,7 +222,6 @@ impl DraftScheme for Greedy {
         PrefixScan {
             inside,
             absolute_error: 4.0 * f64::EPSILON,
-            proven: true,
         }
     }
 
@@ -291,7 +290,7 @@ pub const LAW: Law = Law {
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
-    scan: ScanStatus::NotApplicable,
+    sort_theorem: None,
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
         status: "optimal: the value of the best cut, in closed form",

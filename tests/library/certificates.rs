@@ -11,8 +11,8 @@ use specgap::optimum::flow;
 use specgap::plan::{Coupling, PlanMasses, Rounding, TransportPlan};
 use specgap::problem::{AnyProblem, Problem, parse_toml, read};
 use specgap::scheme::{
-    DistinctConditioned, DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, WithReplacement, WithoutReplacement,
+    DistinctConditioned, DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw,
+    WithReplacement, WithoutReplacement,
 };
 use std::path::Path;
 
@@ -183,8 +183,8 @@ impl DraftScheme for EverythingInside {
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         vec![parse_rational("1").unwrap(); order.len()]
     }
-    fn scan_status(&self) -> ScanStatus {
-        self.0.scan_status()
+    fn has_sort_theorem(&self) -> bool {
+        self.0.has_sort_theorem()
     }
     fn set_probability(&self, set: &[u32]) -> f64 {
         self.0.set_probability(set)

@@ -261,10 +261,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Hunts for a counterexample to the conjecture that the ratio scan is
+    /// Hunts for a counterexample to the theorem that the ratio scan is
     /// optimal under sequential sampling without replacement.
     #[test]
-    fn the_scan_conjecture_survives(
+    fn the_scan_is_optimal_for_sequential_draws(
         (p, q) in (3usize..8).prop_flat_map(|v| (row(v), row(v))),
         drafts in 2usize..5,
     ) {

@@ -4,9 +4,7 @@ use super::Picture;
 use super::provenance::facts;
 use super::strip::{CLASSES, class, gap, visible};
 use super::tables::{self, Row, Table};
-use super::words::{
-    CONJECTURED, counted, extent, headline, is_conjectured, rate, summary, temperature, title,
-};
+use super::words::{counted, extent, headline, rate, summary, temperature, title};
 use crate::gap::{GapReport, LogSummary, Strip};
 use crate::report::scene::escape;
 use std::fmt::Write as _;
@@ -354,17 +352,6 @@ fn definitions(page: &mut Page, report: &GapReport) {
          that holds the value with probability 0.999 at each position; in a mean over positions \
          most of it cancels, and what is left is in the mean's interval.</dd>\n",
     );
-    if report
-        .cells
-        .iter()
-        .any(|cell| is_conjectured(&cell.optimal_acceptance_rate))
-    {
-        let _ = writeln!(
-            out,
-            "<dt>≤</dt><dd>{CONJECTURED}</dd>",
-            CONJECTURED = escape(CONJECTURED)
-        );
-    }
     let interval = if report.clusters > 1 {
         format!(
             "Half the width of the 95% confidence interval of the mean, over {}.",

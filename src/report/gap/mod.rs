@@ -2,8 +2,7 @@
 //! for a terminal, all from a [`GapReport`](crate::gap::GapReport).
 //!
 //! Every number stands with how it came about: exact, enclosed (rounding and all
-//! that was left out are within the width), an upper bound, or Monte Carlo. Means
-//! are shown rounded; all digits are behind them in the page, and in
+//! that was left out are within the width), or Monte Carlo. Means are shown rounded; all digits are behind them in the page, and in
 //! `report.json`.
 //!
 //! # Example

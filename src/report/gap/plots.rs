@@ -2,8 +2,8 @@
 
 use super::Picture;
 use super::words::{
-    attains, cell, count, drafts, headline, is_conjectured, percent, quantile, rate, schemes,
-    temperature, temperatures, verifiers,
+    attains, cell, count, drafts, headline, percent, quantile, rate, schemes, temperature,
+    temperatures, verifiers,
 };
 use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES};
 use crate::report::plot::PlotError;
@@ -96,12 +96,6 @@ fn lines(report: &GapReport, places: &[(f64, f64, usize)]) -> Vec<Line> {
                 .map(|(x, cell)| (*x, cell.optimal_acceptance_rate.estimate))
                 .collect(),
         };
-        if found
-            .iter()
-            .any(|(_, cell)| is_conjectured(&cell.optimal_acceptance_rate))
-        {
-            optimum.label.push_str(" (≤)");
-        }
         let mut below = Vec::new();
         for (index, name) in verifiers(report, scheme).into_iter().enumerate() {
             let rows: Vec<_> = found
@@ -365,9 +359,6 @@ fn curves(
         "{title}. Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks \
          a verifier that attains the optimum."
     );
-    if lines.iter().any(|line| line.label.contains("(≤)")) {
-        caption.push_str(" (≤): an upper bound; optimal if the ratio scan's conjecture holds.");
-    }
     if report.clusters > 1 {
         caption.push_str(" Bars: 95% intervals. Points at the same place are set side by side.");
     }

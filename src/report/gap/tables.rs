@@ -2,8 +2,8 @@
 
 use super::words::{
     all_digits, attains, cell, count, difference, drafts, exactness, exactness_of, interval,
-    is_conjectured, p_value, percent, plus_minus, quantile, rate, schemes, signed_plus_minus,
-    temperature, temperatures, verifiers,
+    p_value, percent, plus_minus, quantile, rate, schemes, signed_plus_minus, temperature,
+    temperatures, verifiers,
 };
 use crate::gap::{Cell, GapReport, HISTOGRAM_EDGES, LogSummary, Optimum, StripToken, VerifierRow};
 use std::collections::BTreeMap;
@@ -223,13 +223,6 @@ pub(super) fn acceptance_at(report: &GapReport, chosen: &[f64]) -> Table {
     if report
         .cells
         .iter()
-        .any(|cell| is_conjectured(&cell.optimal_acceptance_rate))
-    {
-        notes.push(format!("≤: {}.", super::words::CONJECTURED));
-    }
-    if report
-        .cells
-        .iter()
         .flat_map(|cell| &cell.verifiers)
         .any(|row| row.kind == "monte-carlo")
     {
@@ -266,9 +259,8 @@ fn optimum_row(cells: &[Option<&Cell>]) -> Row {
             || Entry::plain("–"),
             |cell| {
                 let optimum = &cell.optimal_acceptance_rate;
-                let bound = if is_conjectured(optimum) { "≤ " } else { "" };
                 Entry::titled(
-                    format!("{bound}{}", plus_minus(&optimum.estimate)),
+                    plus_minus(&optimum.estimate),
                     format!(
                         "{}; {}; {}",
                         all_digits(&optimum.estimate),
@@ -340,21 +332,11 @@ pub(super) fn gaps(report: &GapReport) -> Table {
         number("p"),
         words("computed"),
     ];
-    let mut notes = vec![
+    let notes = vec![
         "Gap: α* minus acceptance at the same position. Share of α*: mean acceptance over mean \
          α*. None: positions with a gap below 1e-6. p: two-sided, that the gap is 0 on average. Enclosures are the sum of those of α* and of the acceptance."
             .to_owned(),
     ];
-    if report
-        .cells
-        .iter()
-        .any(|cell| is_conjectured(&cell.optimal_acceptance_rate))
-    {
-        notes.push(format!(
-            "≤: at most this, as α* is an {}.",
-            super::words::CONJECTURED
-        ));
-    }
     Table {
         id: "gaps".to_owned(),
         caption: "Gap of every verifier over the positions".to_owned(),
@@ -368,8 +350,6 @@ pub(super) fn gaps(report: &GapReport) -> Table {
 fn gap_kind(optimum: &Optimum, row: &VerifierRow) -> (&'static str, f64) {
     let kind = if row.kind == "monte-carlo" || optimum.kind == "monte-carlo" {
         "monte-carlo"
-    } else if is_conjectured(optimum) {
-        "upper-bound"
     } else if row.kind == "exact" && optimum.kind == "exact" {
         "exact"
     } else {
@@ -381,7 +361,6 @@ fn gap_kind(optimum: &Optimum, row: &VerifierRow) -> (&'static str, f64) {
 fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
     let optimum = &cell.optimal_acceptance_rate;
     let (kind, width) = gap_kind(optimum, row);
-    let bound = if is_conjectured(optimum) { "≤ " } else { "" };
     let share = row.acceptance.mean / optimum.estimate.mean;
     let total: u64 = row.gap.histogram.iter().sum();
     let none = row.gap.histogram.first().copied().unwrap_or(0);
@@ -389,7 +368,7 @@ fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
         Entry::plain(&row.name),
         Entry::plain(&cell.scheme),
         Entry::titled(
-            format!("{bound}{}", rate(row.gap.estimate.mean)),
+            rate(row.gap.estimate.mean),
             row.gap.estimate.mean.to_string(),
         ),
         Entry::titled(interval(&row.gap.estimate), all_digits(&row.gap.estimate)),
@@ -436,7 +415,6 @@ pub(super) fn gaps_short(report: &GapReport, only: Option<(f64, usize)>) -> Tabl
             .filter_map(|scheme| cell(report, at, n, scheme))
         {
             let optimum = &cell.optimal_acceptance_rate;
-            let bound = if is_conjectured(optimum) { "≤ " } else { "" };
             for row in &cell.verifiers {
                 kinds.push(gap_kind(optimum, row));
                 let share = row.acceptance.mean / optimum.estimate.mean;
@@ -455,7 +433,7 @@ pub(super) fn gaps_short(report: &GapReport, only: Option<(f64, usize)>) -> Tabl
                     entries: vec![
                         Entry::plain(&row.name),
                         Entry::plain(&cell.scheme),
-                        Entry::plain(format!("{bound}{}", plus_minus(&row.gap.estimate))),
+                        Entry::plain(plus_minus(&row.gap.estimate)),
                         Entry::plain(share),
                         Entry::maybe(quantile(&row.gap.quantiles, 0.5)),
                         Entry::maybe(quantile(&row.gap.quantiles, 0.95)),
@@ -594,10 +572,6 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
             "The published optimum without replacement is derived for a law other than the \
              sequential one that is sampled; positive: it promises more than can be had."
                 .to_owned(),
-            format!(
-                "Lower bound: α* of the sequential law is an {}.",
-                super::words::CONJECTURED
-            ),
         ],
     })
 }

@@ -1,14 +1,11 @@
 //! Numbers, names and sentences of a gap report.
 
-use crate::gap::{Cell, Estimate, GapReport, Optimum, VerifierRow};
+use crate::gap::{Cell, Estimate, GapReport, VerifierRow};
 use std::collections::BTreeMap;
 
 /// A gap below this counts as none: the upper edge of the first bin of
 /// [`crate::gap::HISTOGRAM_EDGES`].
 pub(super) const NO_GAP: f64 = 1e-6;
-
-/// What marks an optimum whose optimality is a conjecture.
-pub(super) const CONJECTURED: &str = "upper bound; optimal if the ratio scan's conjecture holds";
 
 /// A temperature, always with a decimal point.
 pub(super) fn temperature(value: f64) -> String {
@@ -134,8 +131,6 @@ pub(super) fn exactness(kind: &str, width: f64) -> String {
     match kind {
         "exact" => "exact".to_owned(),
         "enclosed" => format!("enclosed, {}", at_most(width)),
-        "upper-bound" => format!("upper bound, {}", at_most(width)),
-        "lower-bound" => format!("lower bound, {}", at_most(width)),
         "monte-carlo" => format!("Monte Carlo, {}", at_most(width)),
         // A report made before its kind was written down.
         "" => "–".to_owned(),
@@ -168,11 +163,6 @@ pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<
                 .is_ok_and(|key| (key - share).abs() < 1e-9)
         })
         .map(|(_, value)| *value)
-}
-
-/// Whether the optimum is known to be attained.
-pub(super) fn is_conjectured(optimum: &Optimum) -> bool {
-    optimum.kind == "upper-bound"
 }
 
 /// The gap is below [`NO_GAP`] wherever it was measured.
@@ -331,9 +321,6 @@ fn scheme_sentence(cell: &Cell, first: bool) -> String {
             cell.scheme
         )
     };
-    if is_conjectured(optimum) {
-        out.push_str(" (an upper bound)");
-    }
     if cell.verifiers.is_empty() {
         out.push_str("; no verifier of them was run.");
         return out;
