@@ -299,26 +299,6 @@ fn a_rounded_plan_is_scaled_by_a_hair_and_not_by_more() {
     assert!(certify::optimum(&problem, &corrupted, &subset).is_err());
 }
 
-#[test]
-fn the_checker_imports_no_solver() {
-    for file in ["mod", "certificate", "residuals"] {
-        let source = std::fs::read_to_string(format!("src/certify/{file}.rs")).unwrap();
-        for solver in [
-            "optimum::",
-            "crate::solve",
-            "lp::{",
-            "lp::MiniLp",
-            "lp::Highs",
-            "Backend",
-        ] {
-            for line in source.lines().filter(|line| line.starts_with("use ")) {
-                let data_only = line.contains("lp::{Direction, LinearProgram, Relation}");
-                assert!(data_only || !line.contains(solver), "{file}.rs: {line}");
-            }
-        }
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
