@@ -8,6 +8,7 @@ use super::{
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The n-1 most probable tokens of q, deterministically and in that order (ties:
@@ -41,7 +42,11 @@ impl Greedy {
         let drafts = drafts.max(1);
         let order = by_falling_mass(&draft);
         let (top, rest) = order.split_at((drafts - 1).min(order.len()));
-        let row = draft.probabilities();
+        // Where the top tokens leave a denormal rest, a row that has its digits.
+        let row = match draft.proportions() {
+            Some(row) => row,
+            None => Cow::Borrowed(draft.probabilities()),
+        };
         let mut left = TwoFloat::ZERO;
         for &token in rest {
             left += row[token];
@@ -51,6 +56,7 @@ impl Greedy {
         for &token in rest {
             last[token] = row[token] / left;
         }
+        drop(row);
         let top = top.to_vec();
         Self {
             draft,

@@ -725,3 +725,74 @@ fn sibling(problem: &Problem, limits: &Limits) -> Option<SiblingLaw> {
     };
     Some(SiblingLaw { scheme: name, rate })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::parse_rational;
+
+    fn run(method: Method, backend: Option<BackendName>, rate: Known) -> MethodRun {
+        MethodRun {
+            status: Status::Optimal,
+            rate: Some(rate),
+            ..MethodRun::skipped(method, backend, "")
+        }
+    }
+
+    fn complaints(runs: &[MethodRun], certified: &Known) -> Vec<String> {
+        agree(runs, certified, Vec::new()).complaints
+    }
+
+    #[test]
+    fn methods_that_exclude_one_another_do_not_agree() {
+        let certified = Known::rate(0.5, 0.0, 1.0);
+        let all = run(Method::MaxFlow, None, Known::rate(1.0, 1.0, 1.0));
+        let none = run(Method::Submodular, None, Known::rate(0.0, 0.0, 0.0));
+        let found = complaints(&[all, none], &certified);
+        // The pair, and a certified value that says nothing.
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("submodular finds 0 in [0, 0], max-flow finds 1 in [1, 1]"));
+        assert!(found[1].contains("wider than 1e-6"), "{found:?}");
+    }
+
+    #[test]
+    fn a_linear_program_is_held_to_its_own_tolerance() {
+        let certified = Known::rate(0.5, 0.5 - 4e-7, 0.5 + 4e-7);
+        let flow = run(
+            Method::MaxFlow,
+            None,
+            Known::rate(0.5, 0.5 - 1e-12, 0.5 + 1e-12),
+        );
+        let program = |value: f64| {
+            run(
+                Method::DualLp,
+                Some(BackendName::MiniLp),
+                Known::float(value),
+            )
+        };
+        for (value, count) in [
+            (0.5 + 0.9e-9, 0),
+            // Within the certified enclosure, and not what the flow says.
+            (0.5 + 1e-8, 1),
+            // Out of both: said once.
+            (0.5 + 4.1e-7, 1),
+        ] {
+            let runs = [flow.clone(), program(value)];
+            let found = complaints(&runs, &certified);
+            assert_eq!(found.len(), count, "{value}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn exact_values_agree_when_they_are_equal() {
+        let exact = |text: &str| Known::exact(parse_rational(text).unwrap());
+        let flow = run(Method::MaxFlow, None, exact("1/3"));
+        let scan = |text: &str| run(Method::RatioScan, None, exact(text));
+        let near = "333333333333333333333333333333/1000000000000000000000000000000";
+        for (text, count) in [("1/3", 0), (near, 1)] {
+            let runs = [flow.clone(), scan(text)];
+            let found = complaints(&runs, &exact("1/3"));
+            assert_eq!(found.len(), count, "{found:?}");
+        }
+    }
+}
