@@ -38,7 +38,7 @@ fn optimum(problem: &Problem) -> Result<f64, Box<dyn std::error::Error>> {
     let subset = solved.optimum().subset.unwrap_or_default();
     let proved = certify::optimum(problem, &solved.into_plan(), &subset)?;
     assert!(proved.get().width() < 1e-12);
-    Ok(proved.get().value)
+    Ok(proved.get().value())
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -20,7 +20,7 @@ use crate::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, format_rational, ratio,
     round_down, round_up,
 };
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::plan::{Coupling, PlanMasses, Rounding, TransportPlan, distinct};
 use crate::problem::Problem;
 use crate::scheme::{SchemeName, UNDERFLOW};
@@ -142,17 +142,17 @@ fn check_subset(problem: &Problem, subset: &[usize]) -> Result<(), CertificateEr
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let plan = flow::solve(&problem).into_plan();
 /// let proved = certify::optimum(&problem, &plan, &[0])?;
-/// assert_eq!((proved.get().lower, proved.get().upper), (0.9375, 0.9375));
+/// assert_eq!((proved.get().lower(), proved.get().upper()), (0.9375, 0.9375));
 /// // The same plan with another subset proves less.
 /// let weaker = certify::optimum(&problem, &plan, &[1])?;
-/// assert!(weaker.get().exact.is_none() && weaker.get().upper == 1.0);
+/// assert!(weaker.get().rational().is_none() && weaker.get().upper() == 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn optimum(
     problem: &Problem,
     plan: &TransportPlan,
     subset: &[usize],
-) -> Result<Certified<Enclosure>, CertificateError> {
+) -> Result<Certified<Known>, CertificateError> {
     check_subset(problem, subset)?;
     check_sets(problem, plan)?;
     match plan.rounding {
@@ -166,9 +166,9 @@ pub fn optimum(
                 });
             }
             let value = if lower == upper {
-                Enclosure::exact(lower)
+                Known::exact(lower)
             } else {
-                Enclosure::rate(round_down(&lower), round_down(&lower), round_up(&upper))
+                Known::rate(round_down(&lower), round_down(&lower), round_up(&upper))
             };
             Ok(Certified { value })
         }
@@ -182,7 +182,7 @@ pub fn optimum(
                 });
             }
             Ok(Certified {
-                value: Enclosure::rate(value, lower, upper),
+                value: Known::rate(value, lower, upper),
             })
         }
     }

@@ -133,7 +133,8 @@ pub(super) fn optimum(problem: &Problem) -> Rational {
     flow::solve(problem)
         .optimum()
         .rate
-        .exact
+        .rational()
+        .cloned()
         .unwrap_or_default()
 }
 

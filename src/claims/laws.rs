@@ -135,7 +135,7 @@ fn q_convex(scheme: SchemeName, seed: u64, laws: usize, scans: usize) -> Finding
     }
     finding.count("scans against flows", scans as u64);
     for problem in family.problems(scheme, scans, 6, 4) {
-        let scanned = ratio_scan::solve(&problem).and_then(|found| found.rate.exact);
+        let scanned = ratio_scan::solve(&problem).and_then(|found| found.rate.rational().cloned());
         let alpha = optimum(&problem);
         finding.require(scanned.as_ref() == Some(&alpha), || {
             format!("{}: scan {scanned:?}, flow {alpha}", describe(&problem))

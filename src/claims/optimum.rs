@@ -153,7 +153,10 @@ fn subset_equal() -> Finding {
             ScaledInstance::Native(instance) => enumeration::solve(&instance),
             ScaledInstance::Big(instance) => enumeration::solve(&instance),
         };
-        let (alpha, found) = (optimum(problem), by_subsets.rate.exact.unwrap_or_default());
+        let (alpha, found) = (
+            optimum(problem),
+            by_subsets.rate.rational().cloned().unwrap_or_default(),
+        );
         finding.require(alpha == found, || {
             format!("{}: {alpha} {found}", describe(problem))
         });
@@ -412,7 +415,8 @@ fn uniform() -> Finding {
                         format_rational(&alpha)
                     )
                 });
-                let closed = closed_form::solve(&problem).and_then(|found| found.rate.exact);
+                let closed =
+                    closed_form::solve(&problem).and_then(|found| found.rate.rational().cloned());
                 finding.require(closed.as_ref() == Some(&formula), || {
                     format!("d = {d}, r = {r}, n = {drafts}: closed form {closed:?}")
                 });

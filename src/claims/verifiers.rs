@@ -125,7 +125,7 @@ fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {
     evaluate(problem)
         .measured(name)?
         .membership
-        .exact()
+        .rational()
         .cloned()
 }
 
@@ -285,7 +285,7 @@ fn spechub_beats_rrs() -> Finding {
                 .ok()?
                 .acceptance()
                 .membership
-                .exact()
+                .rational()
                 .cloned()
         };
         let a = exact(&hub, VerifierName::SPECHUB).unwrap_or_else(|| optimum(&hub));

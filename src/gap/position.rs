@@ -3,12 +3,12 @@
 use super::metric::{Metric, Place};
 use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
-use crate::enclosure::Enclosure;
+use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
 use crate::scheme::SchemeName;
-use crate::verifier::{Rate, RowQuestion, RowRates};
+use crate::verifier::{RowQuestion, RowRates};
 use std::collections::HashMap;
 
 /// A number with the width of its enclosure.
@@ -37,19 +37,13 @@ impl Value {
     }
 }
 
-impl From<Rate> for Value {
-    fn from(rate: Rate) -> Self {
+impl From<Known> for Value {
+    fn from(rate: Known) -> Self {
         Self {
             value: rate.value(),
             width: rate.width(),
-            monte_carlo: rate.kind() == "monte-carlo",
+            monte_carlo: rate.kind() == Kind::MonteCarlo,
         }
-    }
-}
-
-impl From<Enclosure> for Value {
-    fn from(rate: Enclosure) -> Self {
-        Self::between(rate.value, rate.lower, rate.upper)
     }
 }
 

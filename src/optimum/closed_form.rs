@@ -1,7 +1,8 @@
 //! alpha* by formula, where one exists.
 
-use super::{Enclosure, Optimum};
+use super::Optimum;
 use crate::distribution::{Rational, ratio};
+use crate::known::Known;
 use crate::problem::Problem;
 use crate::scheme::{DraftScheme, ExactSetLaw, SchemeName};
 use num_bigint::BigUint;
@@ -35,7 +36,7 @@ const BITS_LIMIT: f64 = 2.0e8;
 ///     Hub::new(Draft::new(&[0.5, 0.25, 0.25])?),
 /// )?;
 /// let optimum = closed_form::solve(&problem).unwrap();
-/// assert_eq!(format_rational(&optimum.rate.exact.unwrap()), "1");
+/// assert_eq!(format_rational(optimum.rate.rational().unwrap()), "1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn solve(problem: &Problem) -> Option<Optimum> {
@@ -46,7 +47,7 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
     }
     let found = |rate: Rational, subset: Option<Vec<usize>>, formula: &str| {
         Some(Optimum {
-            rate: Enclosure::exact(rate),
+            rate: Known::exact(rate),
             subset,
             note: Some(formula.to_owned()),
         })
@@ -178,7 +179,7 @@ fn restriction(problem: &Problem) -> Option<Optimum> {
         .filter(|&token| p.weights[token].is_zero() && !q.weights[token].is_zero())
         .collect();
     Some(Optimum {
-        rate: Enclosure::exact(Rational::one() - missed),
+        rate: Known::exact(Rational::one() - missed),
         subset: Some(subset),
         note: Some("p is q restricted to a set R: 1 - (1 - q(R))^n".to_owned()),
     })
@@ -201,7 +202,7 @@ fn bernoulli(problem: &Problem) -> Optimum {
         rate += p.min(reached);
     }
     Optimum {
-        rate: Enclosure::exact(rate),
+        rate: Known::exact(rate),
         subset: Some(subset),
         note: Some("V = 2: min(p, 1-(1-q)^n) + min(1-p, 1-q^n)".to_owned()),
     }

@@ -7,10 +7,11 @@
 //! combination of bases proves a lower bound and any subset an upper one, so the
 //! answer carries its own duality gap, recomputed in exact arithmetic.
 
-use super::{Enclosure, Optimum};
+use super::Optimum;
 use crate::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, round_down, round_up,
 };
+use crate::known::Known;
 use crate::problem::Problem;
 use num_traits::{One, Zero};
 
@@ -245,16 +246,16 @@ impl<'a> Search<'a> {
                 let upper = Rational::one() + self.exact_difference(&subset);
                 let lower = Rational::one() + self.exact_lower();
                 if lower == upper {
-                    Enclosure::exact(upper)
+                    Known::exact(upper)
                 } else {
                     let (below, above) = (round_down(&lower), round_up(&upper));
-                    Enclosure::rate(round_up(&upper), below, above)
+                    Known::rate(round_up(&upper), below, above)
                 }
             } else {
                 let scan_error = scheme.prefix_scan(&(0..self.problem.vocab()).collect::<Vec<_>>());
                 let error = scan_error.absolute_error + PROBABILITY_RELATIVE_ERROR + f64::EPSILON;
                 let slack = 3.0 * error * self.problem.vocab() as f64;
-                Enclosure::rate(
+                Known::rate(
                     1.0 + self.upper.0,
                     1.0 + self.lower.0 - slack,
                     1.0 + self.upper.0 + error,

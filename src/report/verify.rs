@@ -3,7 +3,8 @@
 use super::solve::{JsonRate, wrap};
 use super::{JSON_SCHEMA, exact_or_decimal};
 use crate::distribution::format_rational;
-use crate::verifier::{Evaluation, Measured, Outcome, Rate, VerifierError};
+use crate::known::{Known, Sampling};
+use crate::verifier::{Evaluation, Measured, Outcome, VerifierError};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -142,24 +143,16 @@ fn json_measured<'a>(name: &'static str, measured: &'a Measured) -> JsonMeasured
         status: "measured",
         algorithmic_acceptance: measured.algorithmic.value(),
         membership_acceptance: rate.value(),
-        kind: rate.kind(),
+        kind: rate.kind().as_str(),
         lower: rate.lower(),
         upper: rate.upper(),
-        exact: rate.exact().map(format_rational),
-        monte_carlo: match rate {
-            Rate::MonteCarlo {
-                confidence,
-                samples,
-                seed,
-                ..
-            } => Some(JsonMonteCarlo {
-                confidence: *confidence,
-                samples: *samples,
-                seed: *seed,
-            }),
-            _ => None,
-        },
-        gap: measured.gap.as_ref().map(|gap| gap.value),
+        exact: rate.rational().map(format_rational),
+        monte_carlo: rate.sampling().map(|sampling| JsonMonteCarlo {
+            confidence: sampling.confidence,
+            samples: sampling.samples,
+            seed: sampling.seed,
+        }),
+        gap: measured.gap.as_ref().map(|gap| gap.value()),
         total_variation: variation.ok().map(|variation| variation.value),
         total_variation_exact: variation.is_ok_and(|variation| variation.exact.is_some()),
         total_variation_reason: variation.err().map(String::as_str),
@@ -186,13 +179,13 @@ pub fn text(evaluation: &Evaluation, width: u16) -> String {
     let _ = writeln!(out, "  V = {}, n = {}", evaluation.vocab, evaluation.drafts);
     match &evaluation.optimum {
         Ok(rate) => {
-            let value = match &rate.exact {
-                Some(exact) => exact_or_decimal(exact, rate.value),
+            let value = match &rate.rational() {
+                Some(exact) => exact_or_decimal(exact, rate.value()),
                 None => format!(
                     "{} enclosed in [{}, {}], width {:.1e}",
-                    rate.value,
-                    rate.lower,
-                    rate.upper,
+                    rate.value(),
+                    rate.lower(),
+                    rate.upper(),
                     rate.width()
                 ),
             };
@@ -269,18 +262,17 @@ fn remarks(measured: &Measured) -> Vec<String> {
     if let Some(note) = &measured.note {
         lines.push(note.clone());
     }
-    if let Rate::MonteCarlo {
-        lower,
-        upper,
+    let rate = &measured.membership;
+    if let Some(Sampling {
         confidence,
         samples,
         seed,
-        ..
-    } = &measured.membership
+    }) = rate.sampling()
     {
         lines.push(format!(
-            "Monte Carlo, {samples} runs, seed {seed}: in [{lower}, {upper}] with confidence \
-             {confidence}"
+            "Monte Carlo, {samples} runs, seed {seed}: in [{}, {}] with confidence {confidence}",
+            rate.lower(),
+            rate.upper()
         ));
     }
     match &measured.total_variation {
@@ -315,7 +307,7 @@ fn remarks(measured: &Measured) -> Vec<String> {
 }
 
 fn row(name: &str, measured: &Measured) -> [String; 7] {
-    let rate = |rate: &Rate| format!("{:.12}", rate.value());
+    let rate = |rate: &Known| format!("{:.12}", rate.value());
     let small = |value: f64| {
         if value == 0.0 {
             "0".to_owned()
@@ -337,9 +329,9 @@ fn row(name: &str, measured: &Measured) -> [String; 7] {
         measured
             .gap
             .as_ref()
-            .map_or_else(|| "-".to_owned(), |gap| small(gap.value)),
+            .map_or_else(|| "-".to_owned(), |gap| small(gap.value())),
         variation.map_or_else(|_| "-".to_owned(), |v| small(v.value)),
         lossless.to_owned(),
-        measured.membership.kind().to_owned(),
+        measured.membership.kind().to_string(),
     ]
 }

@@ -293,7 +293,7 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
     scan: ScanStatus::NotApplicable,
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1)).into()),
+        optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
         status: "optimal: the value of the best cut, in closed form",
         hits: None,
         plan: None,

@@ -193,7 +193,7 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
     scan: ScanStatus::NotApplicable,
     on_row: Some(OnRow {
-        optimum: |row, _| Ok(row.optimum_with_fixed(1).into()),
+        optimum: |row, _| Ok(row.optimum_with_fixed(1)),
         status: "optimal: the value of the best cut, in closed form",
         hits: None,
         plan: None,

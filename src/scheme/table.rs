@@ -2,7 +2,7 @@
 
 use super::{DraftScheme, ExplicitError, LAWS, ScanStatus};
 use crate::distribution::{Draft, TupleProbabilities};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::verifier::{RowError, RowRates, RowRule};
 use std::cmp::Ordering;
 use std::fmt;
@@ -75,7 +75,7 @@ impl MadeOf {
 #[derive(Debug)]
 pub struct OnRow {
     /// alpha* of n drafts.
-    pub optimum: fn(&mut RowRates<'_>, usize) -> Result<Enclosure, RowError>,
+    pub optimum: fn(&mut RowRates<'_>, usize) -> Result<Known, RowError>,
     /// Why that is the optimum, for reports.
     pub status: &'static str,
     /// How often a draw from p is among the drafts, the sum of p_i P(i in A(X)): what

@@ -7,7 +7,7 @@ use super::{
     SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::number::{Number, RunningSum};
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::verifier::RowRule;
@@ -485,10 +485,7 @@ pub const LAW: Law = Law {
             let rate = row.position().without_replacement(drafts)?.rate;
             // The value of the best prefix, and how well it is known; the proven lower
             // bound is far below.
-            Ok(Enclosure {
-                lower: rate.value,
-                ..rate
-            })
+            Ok(Known::rate(rate.value(), rate.value(), rate.upper()))
         },
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
         hits: Some(RowRule::of(|row, ask| {

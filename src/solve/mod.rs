@@ -11,7 +11,7 @@ pub use expectation::ExpectationCheck;
 
 use crate::certify::{self, Certified, Residuals};
 use crate::distribution::{Rational, format_rational};
-use crate::enclosure::Enclosure;
+use crate::known::{Kind, Known};
 use crate::lp::BackendName;
 use crate::optimum::{
     Optimum, ScaledInstance, closed_form, enumeration, flow, ratio_scan, submodular,
@@ -137,9 +137,9 @@ pub struct MethodRun {
     pub backend: Option<BackendName>,
     /// How it ended.
     pub status: Status,
-    /// alpha* as the method has it. A linear program's is a plain `f64` with
-    /// empty enclosure: nothing rigorous is claimed for it.
-    pub rate: Option<Enclosure>,
+    /// alpha* as the method has it. A linear program's is a plain float: nothing
+    /// rigorous is claimed for it.
+    pub rate: Option<Known>,
     /// Optimality conditions of a linear program's answer.
     pub residuals: Option<Residuals>,
     /// A minimiser of P - Q, where the method gives one.
@@ -177,7 +177,7 @@ impl MethodRun {
         }
     }
 
-    fn counts(&self) -> Option<&Enclosure> {
+    fn counts(&self) -> Option<&Known> {
         self.rate
             .as_ref()
             .filter(|_| self.status == Status::Optimal)
@@ -221,7 +221,7 @@ pub struct SiblingLaw {
     /// Its name.
     pub scheme: SchemeName,
     /// Its alpha*.
-    pub rate: Enclosure,
+    pub rate: Known,
 }
 
 /// Whether the methods agree.
@@ -247,7 +247,7 @@ pub struct Solution {
     /// n.
     pub drafts: usize,
     /// alpha*.
-    pub optimal_acceptance_rate: Enclosure,
+    pub optimal_acceptance_rate: Known,
     /// Why that is so.
     pub proof: Proof,
     /// Every method, run or skipped.
@@ -288,14 +288,14 @@ impl Solution {
 /// "#)? else { unreachable!() };
 /// let solution = solve(&problem, &Limits::default());
 /// assert!(solution.ok());
-/// assert_eq!(solution.optimal_acceptance_rate.value, 0.9375);
+/// assert_eq!(solution.optimal_acceptance_rate.value(), 0.9375);
 /// # Ok::<(), specgap::problem::FieldError>(())
 /// ```
 pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     let mut methods = lps::run(problem, limits);
     let mut complaints = Vec::new();
 
-    let mut proved: Option<(Certified<Enclosure>, Proof)> = None;
+    let mut proved: Option<(Certified<Known>, Proof)> = None;
     let mut instance = None;
     let obstacle = flow_obstacle(problem, limits);
     if obstacle.is_none() {
@@ -317,7 +317,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
                     Rounding::None => Basis::FlowEqualsCut,
                     Rounding::Grid { .. } => Basis::FlowMeetsCut,
                 };
-                if basis == Basis::FlowEqualsCut && rate.get().exact.is_none() {
+                if basis == Basis::FlowEqualsCut && rate.get().rational().is_none() {
                     complaints.push("max-flow: the plan and the cut do not meet".to_owned());
                 }
                 if plan.rounding == Rounding::None {
@@ -386,8 +386,8 @@ fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
 
 /// An exact value that a theorem gives (a formula, or the ratio scan where it is
 /// proven) in place of an enclosure that holds it.
-fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosure {
-    if rate.exact.is_some() {
+fn sharpen(problem: &Problem, rate: Known, methods: &[MethodRun]) -> Known {
+    if rate.rational().is_some() {
         return rate;
     }
     let exact = methods
@@ -397,10 +397,10 @@ fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosu
             let proven = run.method == Method::ClosedForm
                 || (run.method == Method::RatioScan
                     && problem.scheme().scan_status() == ScanStatus::Proven);
-            run.counts().filter(|_| proven)?.exact.clone()
+            run.counts().filter(|_| proven)?.rational().cloned()
         });
-    match exact.map(Enclosure::exact) {
-        Some(value) if value.lower <= rate.upper && value.upper >= rate.lower => value,
+    match exact.map(Known::exact) {
+        Some(value) if value.lower() <= rate.upper() && value.upper() >= rate.lower() => value,
         _ => rate,
     }
 }
@@ -409,7 +409,7 @@ fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosu
 fn check_coupling(
     problem: &Problem,
     plan: &TransportPlan,
-    rate: &Enclosure,
+    rate: &Known,
     limits: &Limits,
 ) -> Option<String> {
     let entries = problem.scheme().tuple_count() * problem.vocab() as f64;
@@ -420,7 +420,7 @@ fn check_coupling(
     }
     let coupling = crate::plan::Coupling::extend(problem, plan);
     match certify::coupling(problem, &coupling) {
-        Ok(accepted) if Some(accepted.get()) == rate.exact.as_ref() => None,
+        Ok(accepted) if Some(accepted.get()) == rate.rational() => None,
         Ok(accepted) => Some(format!(
             "coupling: its acceptance rate is {}",
             format_rational(accepted.get())
@@ -434,9 +434,9 @@ fn proof(
     basis: Basis,
     subset: Vec<usize>,
     plan: Option<TransportPlan>,
-    rate: &Enclosure,
+    rate: &Known,
 ) -> Proof {
-    let exact = rate.exact.is_some().then(|| {
+    let exact = rate.rational().is_some().then(|| {
         (
             problem.target().exact().mass(&subset),
             problem.scheme().inside_exact(&subset),
@@ -558,27 +558,27 @@ fn without_flow(
     problem: &Problem,
     methods: &[MethodRun],
     complaints: &mut Vec<String>,
-) -> (Enclosure, Proof) {
-    let mut best = Enclosure::rate(1.0, 0.0, 1.0);
+) -> (Known, Proof) {
+    let (mut value, mut lower, mut upper) = (1.0, 0.0f64, 1.0f64);
     let mut subset = Vec::new();
     let mut exact = None;
     for run in methods {
         let Some(rate) = run.counts().filter(|_| run.backend.is_none()) else {
             continue;
         };
-        best.lower = best.lower.max(rate.lower);
+        lower = lower.max(rate.lower());
         let proven = run.method == Method::ClosedForm
             || problem.scheme().scan_status() == ScanStatus::Proven;
-        if let Some(value) = rate.exact.as_ref().filter(|_| proven) {
-            exact = Some(value.clone());
+        if let Some(found) = rate.rational().filter(|_| proven) {
+            exact = Some(found.clone());
         }
         if let Some(found) = &run.subset {
             match certify::upper_bound_float(problem, found) {
                 Ok(bound) => {
-                    let (value, upper) = *bound.get();
-                    if upper < best.upper || subset.is_empty() {
-                        best.upper = best.upper.min(upper);
-                        best.value = value;
+                    let (cut, bound) = *bound.get();
+                    if bound < upper || subset.is_empty() {
+                        upper = upper.min(bound);
+                        value = cut;
                         subset.clone_from(found);
                     }
                 }
@@ -588,29 +588,20 @@ fn without_flow(
     }
     // Any lossless verifier proves a lower bound.
     if let (None, Ok(rule)) = (&exact, RrsWo::new(problem)) {
-        best.lower = best.lower.max(rule.enclosure(&RrsWoSettings::default()).0);
+        lower = lower.max(rule.enclosure(&RrsWoSettings::default()).0);
     }
     let rate = match exact {
-        Some(value) => Enclosure::exact(value),
-        None => Enclosure::rate(best.value, best.lower, best.upper),
+        Some(value) => Known::exact(value),
+        None => Known::rate(value, lower, upper),
     };
-    let proof = proof(
-        problem,
-        Basis::Subset,
-        subset,
-        None,
-        &Enclosure {
-            exact: None,
-            ..rate.clone()
-        },
-    );
+    let proof = proof(problem, Basis::Subset, subset, None, &rate.as_enclosure());
     (rate, proof)
 }
 
 fn agree(
     problem: &Problem,
     methods: &[MethodRun],
-    certified: &Enclosure,
+    certified: &Known,
     mut complaints: Vec<String>,
 ) -> Agreement {
     let mut worst: f64 = 0.0;
@@ -618,19 +609,19 @@ fn agree(
     for run in methods {
         let Some(rate) = run.counts() else { continue };
         counted += 1;
-        let difference = match &certified.exact {
-            Some(exact) if rate.exact.is_none() => certify::distance(rate.value, exact),
-            _ => (rate.value - certified.value).abs(),
+        let difference = match &certified.rational() {
+            Some(exact) if rate.rational().is_none() => certify::distance(rate.value(), exact),
+            _ => (rate.value() - certified.value()).abs(),
         };
         worst = worst.max(difference);
         let name = match run.backend {
             Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
             None => run.method.as_str().to_owned(),
         };
-        let disagrees = match (&rate.exact, &certified.exact) {
+        let disagrees = match (&rate.rational(), &certified.rational()) {
             (Some(a), Some(b)) => a != b,
             _ if run.backend.is_some() => difference > LP_TOLERANCE + certified.width(),
-            _ => rate.lower > certified.upper || rate.upper < certified.lower,
+            _ => rate.lower() > certified.upper() || rate.upper() < certified.lower(),
         };
         if disagrees {
             let scan = run.method == Method::RatioScan
@@ -655,17 +646,18 @@ fn agree(
 }
 
 /// A value as people read it: the fraction where it is short.
-pub(crate) fn describe(rate: &Enclosure) -> String {
-    match &rate.exact {
+pub(crate) fn describe(rate: &Known) -> String {
+    match &rate.rational() {
         Some(value) => {
             let text = format_rational(value);
             if text.len() <= 40 {
                 text
             } else {
-                format!("{} (exact)", rate.value)
+                format!("{} (exact)", rate.value())
             }
         }
-        None => format!("{} in [{}, {}]", rate.value, rate.lower, rate.upper),
+        None if rate.kind() == Kind::Float => rate.value().to_string(),
+        None => format!("{} in [{}, {}]", rate.value(), rate.lower(), rate.upper()),
     }
 }
 

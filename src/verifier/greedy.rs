@@ -3,10 +3,11 @@
 use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowRule, Verdict, Verifier, VerifierError,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, SchemeName, token_id};
@@ -143,12 +144,12 @@ impl GreedyVerifier {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
         let rest = target.iter().zip(self.scheme.last());
         let top = self.scheme.top().iter().map(|&token| target[token]);
         let rate = compensated_sum(rest.map(|(&p, &q)| p.min(q)).chain(top));
-        Rate::within(rate, 8.0 * f64::EPSILON)
+        Known::rate_within(rate, 8.0 * f64::EPSILON)
     }
 
     fn exact(&self) -> &Rule<Rational> {
@@ -192,7 +193,7 @@ impl Verifier for GreedyVerifier {
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

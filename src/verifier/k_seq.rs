@@ -3,10 +3,11 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowRule, Verdict, Verifier, VerifierError,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, Rational, exact_value, round_nearest};
+use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -254,8 +255,8 @@ impl KSeq {
         // the residual is off by a rounding of p at each token.
         let error = (8.0 * drafts as f64 + 8.0) * f64::EPSILON;
         Acceptance {
-            algorithmic: Rate::within(algorithmic, error),
-            membership: Rate::within(algorithmic + hits, 2.0 * error),
+            algorithmic: Known::rate_within(algorithmic, error),
+            membership: Known::rate_within(algorithmic + hits, 2.0 * error),
             note,
         }
     }
@@ -358,8 +359,8 @@ impl Verifier for KSeq {
             let algorithmic = Rational::one() - none;
             let membership = &algorithmic + exact.residual_hits(&self.factor, drafts);
             return Acceptance {
-                algorithmic: Rate::Exact(algorithmic),
-                membership: Rate::Exact(membership),
+                algorithmic: Known::exact(algorithmic),
+                membership: Known::exact(membership),
                 note,
             };
         }

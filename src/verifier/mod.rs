@@ -53,8 +53,8 @@ pub use spechub::SpecHub;
 pub(crate) use table::any_of;
 pub use table::{Build, Entry, Lossless, UnknownVerifier, VerifierName};
 
-use crate::distribution::{Rational, round_down, round_nearest, round_up};
-use crate::enclosure::Enclosure;
+use crate::distribution::Rational;
+use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -158,150 +158,20 @@ pub struct Verdict {
     pub accepted: Option<usize>,
 }
 
-/// How often a verifier accepts, dimensionless, in [0, 1], and how far the
-/// number can be trusted.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Rate {
-    /// An exact rational.
-    Exact(Rational),
-    /// Between two bounds that account for rounding and for whatever was left
-    /// out.
-    Enclosed {
-        /// Best estimate.
-        value: f64,
-        /// Lower bound.
-        lower: f64,
-        /// Upper bound.
-        upper: f64,
-    },
-    /// A mean over simulated runs with a confidence interval.
-    MonteCarlo {
-        /// The mean.
-        value: f64,
-        /// Lower end of the interval.
-        lower: f64,
-        /// Upper end of the interval.
-        upper: f64,
-        /// Probability that the interval holds the true rate, at least.
-        confidence: f64,
-        /// Number of independent runs.
-        samples: u64,
-        /// Seed of the generator (ChaCha8).
-        seed: u64,
-    },
-}
-
-impl Rate {
-    /// A value with an absolute error, cut to [0, 1].
-    pub fn within(value: f64, error: f64) -> Self {
-        Self::between(value, value - error, value + error)
-    }
-
-    /// A value between bounds, cut to [0, 1]. Bounds that are no numbers bound
-    /// nothing: they become 0 and 1.
-    pub fn between(value: f64, lower: f64, upper: f64) -> Self {
-        let Enclosure {
-            value,
-            lower,
-            upper,
-            ..
-        } = Enclosure::rate(value, lower, upper);
-        Self::Enclosed {
-            value,
-            lower,
-            upper,
-        }
-    }
-
-    /// The best estimate.
-    pub fn value(&self) -> f64 {
-        match self {
-            Self::Exact(value) => round_nearest(value),
-            Self::Enclosed { value, .. } | Self::MonteCarlo { value, .. } => *value,
-        }
-    }
-
-    /// Lower bound, or lower end of the confidence interval.
-    pub fn lower(&self) -> f64 {
-        match self {
-            Self::Exact(value) => round_down(value),
-            Self::Enclosed { lower, .. } | Self::MonteCarlo { lower, .. } => *lower,
-        }
-    }
-
-    /// Upper bound, or upper end of the confidence interval.
-    pub fn upper(&self) -> f64 {
-        match self {
-            Self::Exact(value) => round_up(value),
-            Self::Enclosed { upper, .. } | Self::MonteCarlo { upper, .. } => *upper,
-        }
-    }
-
-    /// upper - lower; 0 if exact.
-    pub fn width(&self) -> f64 {
-        match self {
-            Self::Exact(_) => 0.0,
-            _ => self.upper() - self.lower(),
-        }
-    }
-
-    /// The exact value, where it is known.
-    pub fn exact(&self) -> Option<&Rational> {
-        match self {
-            Self::Exact(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// `exact`, `enclosed` or `monte-carlo`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Exact(_) => "exact",
-            Self::Enclosed { .. } => "enclosed",
-            Self::MonteCarlo { .. } => "monte-carlo",
-        }
-    }
-}
-
-impl From<Rate> for Enclosure {
-    /// An interval of a mean over simulated runs is taken as it is.
-    fn from(rate: Rate) -> Self {
-        match rate {
-            Rate::Exact(value) => Self::exact(value),
-            Rate::Enclosed {
-                value,
-                lower,
-                upper,
-            }
-            | Rate::MonteCarlo {
-                value,
-                lower,
-                upper,
-                ..
-            } => Self {
-                value,
-                lower,
-                upper,
-                exact: None,
-            },
-        }
-    }
-}
-
 /// The two acceptance rates of a verifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acceptance {
     /// Probability that the rule accepts a draft.
-    pub algorithmic: Rate,
+    pub algorithmic: Known,
     /// P(output in A(X)).
-    pub membership: Rate,
+    pub membership: Known,
     /// What a reader must know about how they were computed.
     pub note: Option<String>,
 }
 
 impl Acceptance {
     /// For a rule whose residual never equals a draft.
-    fn same(rate: Rate) -> Self {
+    fn same(rate: Known) -> Self {
         Self {
             algorithmic: rate.clone(),
             membership: rate,

@@ -5,12 +5,11 @@ mod ranks;
 pub(super) use ranks::Ranks;
 
 use super::single::EXACT_FORMULA_BITS;
-use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, Verdict, Verifier, VerifierName, draw,
-};
+use super::{Acceptance, ConditionalLaw, Entry, Lossless, Verdict, Verifier, VerifierName, draw};
 use crate::distribution::{
     LANES, Rational, SplitSum, Wide, compensated_sum, for_lanes, ratio, split_sum,
 };
+use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
@@ -285,12 +284,12 @@ impl Verifier for Naive {
         let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
         let small = entries <= SUMMED_ENTRIES && entries * bits <= 100.0 * EXACT_FORMULA_BITS;
         if small && ScaledInstance::exact_is_affordable(&self.problem) {
-            return Acceptance::same(Rate::Exact(self.summed()));
+            return Acceptance::same(Known::exact(self.summed()));
         }
         let (value, error, note) = self.formula();
         Acceptance {
             note,
-            ..Acceptance::same(Rate::within(value, error))
+            ..Acceptance::same(Known::rate_within(value, error))
         }
     }
 

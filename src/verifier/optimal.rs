@@ -1,11 +1,11 @@
 //! The verifier that attains alpha*.
 
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, Rate, Verdict, Verifier, VerifierError,
+    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, Verdict, Verifier, VerifierError,
     VerifierName, draw_from,
 };
 use crate::distribution::Rational;
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance, Rounding};
@@ -74,7 +74,7 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let optimal = Optimal::new(&problem)?;
-/// assert_eq!(format_rational(optimal.acceptance().membership.exact().unwrap()), "15/16");
+/// assert_eq!(format_rational(optimal.acceptance().membership.rational().unwrap()), "15/16");
 /// // The pair {0, 1} never emits token 0: the pair {0, 0} needs all of it.
 /// assert_eq!(optimal.conditional(&[0, 1]).accepted, [0.0, 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -136,7 +136,7 @@ impl TokenPlan {
     }
 
     /// Acceptance of the plan, and alpha*.
-    fn rates(&self) -> (&Enclosure, &Enclosure) {
+    fn rates(&self) -> (&Known, &Known) {
         match self {
             Self::Independent(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
             Self::Sequential(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
@@ -411,9 +411,9 @@ impl SlotWeightRule {
     fn acceptance(&self) -> Acceptance {
         let (rate, best) = self.plan.rates();
         Acceptance {
-            algorithmic: Rate::between(rate.value, rate.lower, rate.upper),
+            algorithmic: rate.clone(),
             // A residual draw may equal a draft only by what rounding left there.
-            membership: Rate::between(rate.value, rate.lower, rate.upper.max(best.upper)),
+            membership: Known::rate(rate.value(), rate.lower(), rate.upper().max(best.upper())),
             note: Some(self.plan.note()),
         }
     }
@@ -460,11 +460,7 @@ impl Verifier for Optimal {
             Rule::Flow(rule) => rule,
             Rule::SlotWeights(rule) => return rule.acceptance(),
         };
-        let rate = rule.solved.optimum().rate;
-        Acceptance::same(match rate.exact {
-            Some(exact) => Rate::Exact(exact),
-            None => Rate::between(rate.value, rate.lower, rate.upper),
-        })
+        Acceptance::same(rule.solved.optimum().rate)
     }
 
     fn depends_on_set_only(&self) -> bool {

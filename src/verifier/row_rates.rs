@@ -2,9 +2,9 @@
 
 use super::naive::{self, Ranks};
 use super::rrs_wo::Rejections;
-use super::{Rate, RrsWo, RrsWoSettings};
+use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::optimum::bucket_scan::{Position, Rows, ScanError};
 use crate::plan::{
     PlanMeasurement, Rising, SequentialPlanError, SequentialSettings, SlotWeightSettings,
@@ -54,26 +54,20 @@ pub struct RowQuestion {
 #[derive(Clone, Debug)]
 pub struct RowAnswer {
     /// Membership acceptance.
-    pub rate: Rate,
+    pub rate: Known,
     /// alpha*, where the rule proves it better than the law's own answer.
-    pub optimum: Option<Enclosure>,
+    pub optimum: Option<Known>,
     /// The plan that was solved for it, if one was.
     pub plan: Option<PlanMeasurement>,
 }
 
-impl From<Rate> for RowAnswer {
-    fn from(rate: Rate) -> Self {
+impl From<Known> for RowAnswer {
+    fn from(rate: Known) -> Self {
         Self {
             rate,
             optimum: None,
             plan: None,
         }
-    }
-}
-
-impl From<Enclosure> for RowAnswer {
-    fn from(rate: Enclosure) -> Self {
-        Rate::between(rate.value, rate.lower, rate.upper).into()
     }
 }
 
@@ -120,8 +114,8 @@ const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 /// - `naive`: sum of p_i P(i is drafted); see [`Naive`](super::Naive).
 ///
 /// # Exactness
-/// [`Rate::Enclosed`]: rounding is within the bounds. `rrs-wo` may be
-/// [`Rate::MonteCarlo`], as its settings say.
+/// [`Kind::Enclosed`](crate::known::Kind::Enclosed): rounding is within the bounds. `rrs-wo` may be
+/// [`Kind::MonteCarlo`](crate::known::Kind::MonteCarlo), as its settings say.
 ///
 /// # Source
 /// As the verifiers: Hu et al., App. A; SpecTr, eq. 5; SpecHub, Theorem 1.
@@ -135,7 +129,7 @@ const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 /// let mut rates = RowRates::new(scan.load(rows, 2)?);
 /// let rate = rates.rrs(2);
 /// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
-/// assert_eq!(rates.position().with_replacement(2)?.rate.value, 0.9375);
+/// assert_eq!(rates.position().with_replacement(2)?.rate.value(), 0.9375);
 /// # Ok::<(), specgap::optimum::bucket_scan::ScanError>(())
 /// ```
 #[derive(Debug)]
@@ -178,7 +172,7 @@ impl<'a> RowRates<'a> {
     ///
     /// # Errors
     /// More drafts than the scan was loaded for, or a law that is not one of a row.
-    pub fn optimum(&mut self, scheme: SchemeName, drafts: usize) -> Result<Enclosure, RowError> {
+    pub fn optimum(&mut self, scheme: SchemeName, drafts: usize) -> Result<Known, RowError> {
         let answers = scheme.entry().on_row.as_ref();
         let answers = answers.ok_or(RowError::Scheme(scheme))?;
         (answers.optimum)(self, drafts)
@@ -195,20 +189,20 @@ impl<'a> RowRates<'a> {
     }
 
     /// [`Rrs`](super::Rrs) on n i.i.d. drafts. O(n m), m tokens a bucket.
-    pub fn rrs(&mut self, drafts: usize) -> Rate {
+    pub fn rrs(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let (mut factor, mut left) = (0.0, 1.0);
         for _ in 0..drafts {
             factor += left;
             left = self.position.residual_mass(factor);
         }
-        Rate::within(1.0 - left, rounding(drafts))
+        Known::rate_within(1.0 - left, rounding(drafts))
     }
 
     /// [`KSeq`](super::KSeq) at its root rho* on n i.i.d. drafts: the crossing of
     /// C(rho) = 1 - M(rho), which rises, and of 1 - (1 - C/rho)^n, which falls. O(m) an
     /// evaluation, m tokens a bucket, some 50 of them.
-    pub fn k_seq(&mut self, drafts: usize) -> Rate {
+    pub fn k_seq(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let accepted = |factor: f64, mass: f64| {
             let one_draft = ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
@@ -220,34 +214,34 @@ impl<'a> RowRates<'a> {
                 1.0 - mass < accepted(factor, mass)
             });
         // The crossing of two curves is off by no more than the worse of them.
-        Rate::within(accepted(root, mass), rounding(drafts))
+        Known::rate_within(accepted(root, mass), rounding(drafts))
     }
 
     /// [`GreedyVerifier`](super::GreedyVerifier): the n-1 heaviest tokens of q, and one
     /// drawn from the others. O(V).
-    pub fn greedy(&mut self, drafts: usize) -> Rate {
+    pub fn greedy(&mut self, drafts: usize) -> Known {
         self.with_fixed(drafts.max(1) - 1)
     }
 
     /// [`SpecHub`](super::SpecHub): two drafts, one of them the heaviest token of q. O(V).
-    pub fn spechub(&mut self) -> Rate {
+    pub fn spechub(&mut self) -> Known {
         self.with_fixed(1)
     }
 
     /// [`Naive`](super::Naive) on n i.i.d. drafts: sum of p (1 - (1-q)^n). O(nV).
-    pub fn naive(&self, drafts: usize) -> Rate {
+    pub fn naive(&self, drafts: usize) -> Known {
         let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
         let rows = self.position.rows();
         let (p_sum, q_sum) = self.position.totals();
         let rate = naive::independent(rows.target, rows.draft, q_sum, drafts.max(1)) / p_sum;
-        Rate::within(rate, rounding)
+        Known::rate_within(rate, rounding)
     }
 
     /// [`Naive`](super::Naive) on n sequential drafts without replacement. What the first
     /// call computes serves fewer drafts: for several n, ask for the largest first. The
     /// cost is that of some hundred nodes, O(n^2) each for every octave of q and O(n) for
     /// every token that is likely to be drafted.
-    pub fn naive_sequential(&mut self, drafts: usize) -> Rate {
+    pub fn naive_sequential(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         if self.position.draft_support() <= drafts {
             // All of the support is drafted.
@@ -259,14 +253,14 @@ impl<'a> RowRates<'a> {
             Some(ranks) if ranks.rates.len() >= drafts => ranks,
             _ => Ranks::new(rows.target, rows.draft, [p_sum, q_sum], drafts),
         };
-        let rate = Rate::within(ranks.among(drafts), ranks.error);
+        let rate = Known::rate_within(ranks.among(drafts), ranks.error);
         self.ranks = Some(ranks);
         rate
     }
 
     /// [`RrsWo`] on n sequential drafts without replacement. The tokens are sorted by p/q
     /// the first time.
-    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Rate {
+    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Known {
         let drafts = drafts.max(1);
         if self.rejections.is_none() {
             let rows = self.position.rows();
@@ -280,7 +274,7 @@ impl<'a> RowRates<'a> {
             self.rejections = Some(Rejections::in_order(p, q, &order));
         }
         let Some(rejections) = &self.rejections else {
-            return Rate::between(0.5, 0.0, 1.0);
+            return Known::rate(0.5, 0.0, 1.0);
         };
         if !rejections.is_reliable(drafts)
             && let Ok(rate) = self.small_rrs_wo(drafts, settings)
@@ -336,7 +330,7 @@ impl<'a> RowRates<'a> {
     }
 
     /// Small rows can be summed over their tuples.
-    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Rate, NotSmall> {
+    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Known, NotSmall> {
         let rows = self.position.rows();
         let (target, draft) = (Target::new(rows.target)?, Draft::new(rows.draft)?);
         let scheme = WithoutReplacement::new(draft, drafts);
@@ -347,14 +341,14 @@ impl<'a> RowRates<'a> {
 
     /// p(top) + sum over the others of min(p, q/(1-q(top))), the top being the `fixed`
     /// heaviest tokens of q.
-    fn with_fixed(&mut self, fixed: usize) -> Rate {
+    fn with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.position.totals();
         let star = self.star(fixed);
         let overlap = match star.rest {
             0.0 => 0.0,
             rest => star.sum(|p, q| overlap(p, q, rest, p_sum)),
         };
-        Rate::within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
+        Known::rate_within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
     }
 
     /// alpha* where all drafts but the last are fixed tokens: the k most probable ones
@@ -365,7 +359,7 @@ impl<'a> RowRates<'a> {
     /// p_i - q_i/(1 - q(top))`, smallest where H takes every negative term. The verifiers
     /// `greedy` and `spechub` reach the same number from the other side, by summing what
     /// they accept.
-    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Rate {
+    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.position.totals();
         let star = self.star(fixed);
         // Without others, the whole support is drafted.
@@ -373,7 +367,7 @@ impl<'a> RowRates<'a> {
             0.0 => star.held / p_sum,
             rest => 1.0 + (star.held - star.sum(|p, q| excess(p, q, rest, p_sum))) / p_sum,
         };
-        Rate::within(rate, 32.0 * f64::EPSILON)
+        Known::rate_within(rate, 32.0 * f64::EPSILON)
     }
 
     fn star(&mut self, fixed: usize) -> Star<'_> {
@@ -402,11 +396,7 @@ fn planned_rate(measured: PlanMeasurement) -> RowAnswer {
     let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
     let rate = measured.acceptance_rate;
     RowAnswer {
-        rate: Rate::Enclosed {
-            value: rate,
-            lower: rate - error,
-            upper: rate + error,
-        },
+        rate: Known::enclosed(rate, rate - error, rate + error),
         optimum: None,
         plan: Some(measured),
     }

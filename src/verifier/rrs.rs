@@ -3,10 +3,11 @@
 use super::residual::Recursion;
 use super::single::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowRule, Verdict, Verifier, VerifierError,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, sequential,
 };
 use crate::distribution::{Draft, Rational, TwoFloat};
+use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -45,7 +46,7 @@ use std::sync::OnceLock;
 /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let rate = Rrs::new(&problem)?.acceptance().membership;
-/// assert_eq!(format_rational(rate.exact().unwrap()), "13/16");
+/// assert_eq!(format_rational(rate.rational().unwrap()), "13/16");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl Rrs {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let n = self.problem.drafts() as f64;
         let row = self.problem.target().probabilities();
         match self.problem.scheme().draft() {
@@ -104,7 +105,7 @@ impl Rrs {
                 // M(L) is computed to 2 epsilon (1 + L), L <= n, and L carries
                 // the sum of those errors of the steps before.
                 let error = 4.0 * f64::EPSILON * (n + 1.0) * (n + 1.0);
-                Rate::within(1.0 - left, error)
+                Known::rate_within(1.0 - left, error)
             }
             None => {
                 let rows: Vec<&[f64]> = self.rows().map(|row| row.probabilities()).collect();
@@ -121,7 +122,7 @@ impl Rrs {
                 // Without one q there is no single factor: an error of r enters
                 // the next r twice, directly and through its mass.
                 let error = 8.0 * f64::EPSILON * 2f64.powf(n);
-                Rate::within(1.0 - mass, error)
+                Known::rate_within(1.0 - mass, error)
             }
         }
     }
@@ -165,7 +166,7 @@ impl Verifier for Rrs {
         let target = self.problem.target();
         let bits = target.exact_bits() as f64 + self.problem.scheme().exact_bits();
         if bits * n * target.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

@@ -6,10 +6,11 @@ mod sampled;
 
 use super::residual::{keep, shortfall};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowRule, Verdict, Verifier, VerifierError,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, draw, happens, output_law, sequential,
 };
 use crate::distribution::{Draft, Rational};
+use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -228,7 +229,7 @@ impl RrsWo {
             let (lower, upper) = self.enclosure(settings);
             if upper - lower > settings.width {
                 let law = output_law(self, scheme);
-                return Acceptance::same(Rate::within(law.membership, SUMMED_ERROR));
+                return Acceptance::same(Known::rate_within(law.membership, SUMMED_ERROR));
             }
         }
         rejections.acceptance(drafts, settings)
@@ -247,7 +248,7 @@ impl RrsWo {
     /// drawn and rejected, and takes the mass of the residual that is left after the last
     /// draft: no accepted run is wasted, and what varies from run to run is a few
     /// hundredths at most instead of 0 or 1. O(n log V) a run, after a sort.
-    pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Rate {
+    pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Known {
         self.rejections()
             .monte_carlo(self.problem.drafts(), settings)
     }

@@ -2,10 +2,11 @@
 
 use super::residual::Recursion;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowAnswer, RowRule, Verdict, Verifier,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowAnswer, RowRule, Verdict, Verifier,
     VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Rational, compensated_sum};
+use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use rand::RngCore;
@@ -74,12 +75,12 @@ impl Single {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
         let draft = draft_row(&self.problem);
         let rate = compensated_sum(target.iter().zip(&draft).map(|(&p, &q)| p.min(q)));
         // Each term is within 1.25 epsilon of p or q; a list adds its own sum.
-        Rate::within(rate, 4.0 * f64::EPSILON)
+        Known::rate_within(rate, 4.0 * f64::EPSILON)
     }
 }
 
@@ -138,7 +139,7 @@ impl Verifier for Single {
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.problem.scheme().exact_bits();
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

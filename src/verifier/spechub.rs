@@ -3,10 +3,11 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, Rate, RowRule, Verdict, Verifier, VerifierError,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, Hub, SchemeName};
@@ -163,13 +164,13 @@ impl SpecHub {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
         let star = Greedy::new(self.draft.clone(), 2);
         let others = target.iter().zip(star.last()).map(|(&p, &q)| p.min(q));
         // star.last() is 0 at the hub.
         let rate = target[self.hub as usize] + compensated_sum(others);
-        Rate::within(rate, 8.0 * f64::EPSILON)
+        Known::rate_within(rate, 8.0 * f64::EPSILON)
     }
 
     fn exact(&self) -> &Rule<Rational> {
@@ -220,7 +221,7 @@ impl Verifier for SpecHub {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
             // All that is not accepted is what p lacks.
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }

@@ -5,8 +5,9 @@ use super::RrsWoSettings;
 use super::paths::RejectedPaths;
 use super::sampled::PathSampler;
 use crate::distribution::{TwoFloat, compensated_sum, heaviest};
+use crate::known::{Known, Sampling};
+use crate::verifier::Acceptance;
 use crate::verifier::curve::Curve;
-use crate::verifier::{Acceptance, Rate};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::OnceLock;
@@ -112,7 +113,7 @@ impl Rejections {
             return Acceptance::same(self.monte_carlo(drafts, settings));
         }
         let (lower, upper) = self.enclosure(drafts, settings);
-        let rate = Rate::between(0.5 * (lower + upper), lower, upper);
+        let rate = Known::rate(0.5 * (lower + upper), lower, upper);
         if upper - lower <= settings.width {
             return Acceptance::same(rate);
         }
@@ -167,7 +168,11 @@ impl Rejections {
     }
 
     /// The rate by simulation of rejected paths.
-    pub(in crate::verifier) fn monte_carlo(&self, drafts: usize, settings: &RrsWoSettings) -> Rate {
+    pub(in crate::verifier) fn monte_carlo(
+        &self,
+        drafts: usize,
+        settings: &RrsWoSettings,
+    ) -> Known {
         let mut rng = ChaCha8Rng::seed_from_u64(settings.seed);
         let samples = settings.samples.max(1);
         let rejected = PathSampler::new(&self.curve).mean(
@@ -176,13 +181,15 @@ impl Rejections {
             settings.confidence,
             &mut rng,
         );
-        Rate::MonteCarlo {
-            value: 1.0 - rejected.mean,
-            lower: 1.0 - rejected.upper,
-            upper: 1.0 - rejected.lower,
-            confidence: settings.confidence,
-            samples,
-            seed: settings.seed,
-        }
+        Known::monte_carlo(
+            1.0 - rejected.mean,
+            1.0 - rejected.upper,
+            1.0 - rejected.lower,
+            Sampling {
+                confidence: settings.confidence,
+                samples,
+                seed: settings.seed,
+            },
+        )
     }
 }

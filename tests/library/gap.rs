@@ -10,8 +10,7 @@ use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{Evaluation, RrsWo, RrsWoSettings, VerifierName, evaluate, optimal_rate};
 use std::path::{Path, PathBuf};
 
-mod made_log;
-use made_log::{Pair, V, rows, write};
+use crate::made_log::{Pair, V, rows, write};
 
 fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");
@@ -72,7 +71,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
                 let mean = |f: &dyn Fn(&Evaluation) -> f64| {
                     all.iter().map(|one| f(&one[scheme])).sum::<f64>() / rows.len() as f64
                 };
-                let optimum = mean(&|e| e.optimum.as_ref().unwrap().value);
+                let optimum = mean(&|e| e.optimum.as_ref().unwrap().value());
                 let ours = &cell.optimal_acceptance_rate;
                 assert!((ours.estimate.mean - optimum).abs() < 1e-11, "{cell:?}");
                 if cell.scheme.ends_with("replacement") {
@@ -98,7 +97,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
             .iter()
             .map(|(target, draft)| {
                 let all = exact(target, draft, row.temperature, 1);
-                all[0].optimum.as_ref().unwrap().value
+                all[0].optimum.as_ref().unwrap().value()
             })
             .sum::<f64>()
             / 12.0;
@@ -126,7 +125,7 @@ fn sequential_plans_prove_their_optimum() {
             .map(|(p, q)| {
                 optimal_rate(&problems(p, q, 1.0, cell.drafts)[1])
                     .unwrap()
-                    .value
+                    .value()
             })
             .sum::<f64>()
             / rows.len() as f64;
@@ -266,7 +265,7 @@ fn intervals_are_over_prompts_and_sizes_count() {
                 .optimum
                 .as_ref()
                 .unwrap()
-                .value
+                .value()
         })
         .collect();
     let mean = values.iter().sum::<f64>() / 12.0;
@@ -331,7 +330,7 @@ fn top_heavy_rows_are_their_tokens_and_the_mass_of_the_rest() {
             .map(|(target, draft)| {
                 let (target, draft) = restricted(target, draft, 64);
                 let all = problems(&target, &draft, 1.0, 2);
-                optimal_rate(&all[scheme]).unwrap().value
+                optimal_rate(&all[scheme]).unwrap().value()
             })
             .sum::<f64>()
             / 10.0;
@@ -346,7 +345,7 @@ fn top_heavy_rows_are_their_tokens_and_the_mass_of_the_rest() {
             .iter()
             .map(|(target, draft)| {
                 let all = exact(target, draft, 1.0, 2);
-                all[scheme].optimum.as_ref().unwrap().value
+                all[scheme].optimum.as_ref().unwrap().value()
             })
             .sum::<f64>()
             / 10.0;

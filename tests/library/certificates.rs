@@ -1,6 +1,7 @@
 //! Are wrong certificates refused? Every fixture but `valid.json` was broken on
 //! purpose, each in one way.
 
+use crate::rows::{fractions, normalised};
 use proptest::prelude::*;
 use specgap::certify::{self, Certificate};
 use specgap::distribution::{Draft, Target, format_rational, parse_rational};
@@ -27,7 +28,7 @@ fn every_corrupted_fixture_is_rejected_and_the_valid_one_is_not() {
         let certificate: Certificate = serde_json::from_str(&text).unwrap();
         let checked = certificate.check(&problem);
         if path.file_stem().unwrap() == "valid" {
-            assert_eq!(checked.unwrap().get().value, 11.0 / 14.0);
+            assert_eq!(checked.unwrap().get().value(), 11.0 / 14.0);
         } else {
             assert!(checked.is_err(), "{} proves {:?}", path.display(), checked);
             rejected += 1;
@@ -85,8 +86,7 @@ fn a_rounded_plan_is_scaled_by_a_hair_and_not_by_more() {
         let raw: Vec<f64> = (0..60u64)
             .map(|i| 1.0 + ((i * i * 7 + seed * i) % 23) as f64)
             .collect();
-        let total: f64 = raw.iter().sum();
-        raw.iter().map(|x| x / total).collect()
+        normalised(&raw)
     };
     let draft = Draft::new(&row(3)).unwrap();
     let problem = Problem::new(
@@ -152,10 +152,6 @@ proptest! {
         up in any::<bool>(),
         token in 0usize..4,
     ) {
-        let fractions = |row: &[u32]| {
-            let total: u32 = row.iter().sum();
-            row.iter().map(|x| parse_rational(&format!("{x}/{total}")).unwrap()).collect()
-        };
         let problem = Problem::new(
             "random",
             Target::from_rationals(fractions(&p)).unwrap(),
@@ -165,7 +161,7 @@ proptest! {
         let subset = solved.optimum().subset.unwrap();
         let good = Certificate::new(&problem, &solved.into_plan(), &subset).unwrap();
         let proved = good.check(&problem).unwrap();
-        let truth = proved.get().exact.clone().unwrap();
+        let truth = proved.get().rational().cloned().unwrap();
 
         let mut bad = good.clone();
         let part = &mut bad.plan[entry.index(good.plan.len())];
@@ -181,7 +177,7 @@ proptest! {
             Err(place) => bad.subset.insert(place, token),
         }
         match bad.check(&problem) {
-            Ok(other) => prop_assert_eq!(other.get().exact.as_ref(), Some(&truth)),
+            Ok(other) => prop_assert_eq!(other.get().rational(), Some(&truth)),
             Err(_) => {
                 let bound = certify::upper_bound(&problem, &bad.subset).unwrap();
                 prop_assert!(*bound.get() > truth);
