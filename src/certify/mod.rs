@@ -306,6 +306,9 @@ fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, Certific
     // The largest factor that brings every set and every token within its mass.
     let mut factor: f64 = 1.0;
     let mut shrink = |used: f64, capacity: f64, describe: &dyn Fn() -> CertificateError| {
+        if !capacity.is_finite() {
+            return Err(describe());
+        }
         if used <= capacity {
             return Ok(());
         }
@@ -433,6 +436,10 @@ pub fn coupling(
 /// acceptance rate, against the exact p and D rounded to `f64`.
 pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64) {
     let mut worst: f64 = 0.0;
+    // `max` passes NaN over, which is no small error.
+    let mut note = |error: f64| {
+        worst = worst.max(if error.is_nan() { f64::INFINITY } else { error });
+    };
     let mut accepted = Vec::new();
     for (token, (row, p)) in coupling
         .mass
@@ -441,9 +448,9 @@ pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64)
         .zip(problem.target().probabilities())
         .enumerate()
     {
-        worst = worst.max((compensated_sum(row.iter().copied()) - p).abs());
+        note((compensated_sum(row.iter().copied()) - p).abs());
         for (tuple, &mass) in coupling.tuples.iter().zip(row) {
-            worst = worst.max(-mass);
+            note(-mass);
             if tuple.contains(&(token as u32)) {
                 accepted.push(mass);
             }
@@ -452,7 +459,7 @@ pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64)
     let mut column = 0;
     problem.scheme().for_each_tuple(&mut |_, probability| {
         let sum = compensated_sum(coupling.mass.column(column).iter().copied());
-        worst = worst.max((sum - probability).abs());
+        note((sum - probability).abs());
         column += 1;
     });
     (worst, compensated_sum(accepted))

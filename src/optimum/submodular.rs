@@ -42,7 +42,11 @@ type Order = Vec<usize>;
 /// Each step one prefix scan, O(V log V) for sorting and O(k^3) for k <= V + 1
 /// bases; at most `20 V + 200` steps and a fixed budget of operations, after which
 /// the gap reached is reported.
-pub fn solve(problem: &Problem) -> Optimum {
+///
+/// # Errors
+/// `None` if a law's numbers left the range of `f64`, so that there is no base to
+/// recompute a bound from.
+pub fn solve(problem: &Problem) -> Option<Optimum> {
     let vocab = problem.vocab();
     let mut search = Search::new(problem);
     let mut work = 0.0;
@@ -236,7 +240,15 @@ impl<'a> Search<'a> {
     }
 
     /// Upper and lower bound again, from the subset and the orders alone.
-    fn certificate(&self) -> Optimum {
+    fn certificate(&self) -> Option<Optimum> {
+        let shares = &self.lower.2;
+        let usable = shares.iter().all(|share| share.is_finite())
+            && shares.iter().any(|&share| share > 0.0)
+            && self.lower.0.is_finite()
+            && self.upper.0.is_finite();
+        if !usable {
+            return None;
+        }
         let subset = self.upper.1.clone();
         let scheme = self.problem.scheme();
         let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
@@ -262,11 +274,11 @@ impl<'a> Search<'a> {
                 )
             };
         let note = Some(format!("duality gap {:.1e}", rate.width()));
-        Optimum {
+        Some(Optimum {
             rate,
             subset: Some(subset),
             note,
-        }
+        })
     }
 
     fn exact_difference(&self, subset: &[usize]) -> Rational {

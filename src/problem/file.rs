@@ -798,6 +798,29 @@ fn build_block(
                     return Err(FieldError::Unexpected { field, cure });
                 }
             }
+            let gbv = table.spectr_gbv;
+            for (field, value) in [
+                ("expected.block_lp", table.block_lp),
+                ("expected.per_depth_bound", table.per_depth_bound),
+                ("expected.lemma_5_1", table.lemma_5_1),
+                (
+                    "expected.spectr_gbv.expected_accepted_length",
+                    gbv.map(|gbv| gbv.expected_accepted_length),
+                ),
+                (
+                    "expected.spectr_gbv.undefined_mass",
+                    gbv.and_then(|gbv| gbv.undefined_mass),
+                ),
+            ] {
+                // No value is within any tolerance of NaN.
+                if let Some(value) = value.filter(|value| !value.is_finite()) {
+                    return Err(FieldError::Range {
+                        field: field.to_owned(),
+                        value: value.to_string(),
+                        limit: "the finite numbers".to_owned(),
+                    });
+                }
+            }
             Ok(BlockExpected {
                 block_lp: table.block_lp,
                 per_depth_bound: table.per_depth_bound,

@@ -26,6 +26,9 @@ use std::time::Instant;
 /// Two floating-point solvers agree with the certified value within this.
 pub const LP_TOLERANCE: f64 = 1e-9;
 
+/// Widest certified enclosure that says anything: a wider one is a complaint.
+pub const WIDEST_CERTIFIED: f64 = 1e-6;
+
 /// What each method may take. Beyond it the method is skipped, and says so.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
@@ -342,7 +345,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
         Some((rate, proof)) => (sharpen(problem, rate.into_inner(), &methods), proof),
         None => without_flow(problem, &methods, &mut complaints),
     };
-    let agreement = agree(problem, &methods, &rate, complaints);
+    let agreement = agree(problem, &methods, (&rate, proof.basis), complaints);
     let expected = problem
         .expected()
         .and_then(|expected| expectation::check(expected, &rate, problem));
@@ -549,7 +552,17 @@ fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
         );
         return MethodRun::skipped(Method::Submodular, None, reason);
     }
-    timed(Method::Submodular, || submodular::solve(problem))
+    let started = Instant::now();
+    let found = submodular::solve(problem);
+    let seconds = started.elapsed().as_secs_f64();
+    match found {
+        Some(optimum) => MethodRun::of(Method::Submodular, optimum, seconds),
+        None => MethodRun {
+            status: Status::Unsolved("the law's numbers leave the range of f64".to_owned()),
+            seconds,
+            ..MethodRun::skipped(Method::Submodular, None, "")
+        },
+    }
 }
 
 /// The best answer of a problem that is too large for a flow: the smallest
@@ -598,14 +611,40 @@ fn without_flow(
     (rate, proof)
 }
 
+fn named(run: &MethodRun) -> String {
+    match run.backend {
+        Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
+        None => run.method.as_str().to_owned(),
+    }
+}
+
+/// Whether two results for one number can both be right: they meet, or are equal where
+/// both are exact. A linear program's plain float is allowed [`LP_TOLERANCE`]. False for
+/// NaN.
+fn can_both_hold(one: &Known, other: &Known) -> bool {
+    let ends = |rate: &Known| match rate.kind() {
+        Kind::Float => (rate.value() - LP_TOLERANCE, rate.value() + LP_TOLERANCE),
+        _ => (rate.lower(), rate.upper()),
+    };
+    match (one.rational(), other.rational()) {
+        (Some(one), Some(other)) => one == other,
+        _ => {
+            let ((lower, upper), (least, most)) = (ends(one), ends(other));
+            lower <= most && least <= upper
+        }
+    }
+}
+
 fn agree(
     problem: &Problem,
     methods: &[MethodRun],
-    certified: &Known,
+    (certified, basis): (&Known, Basis),
     mut complaints: Vec<String>,
 ) -> Agreement {
     let mut worst: f64 = 0.0;
     let mut counted = 0;
+    // Methods that agree with the certified value, to be compared with one another.
+    let mut agreeing: Vec<(&MethodRun, &Known)> = Vec::new();
     for run in methods {
         let Some(rate) = run.counts() else { continue };
         counted += 1;
@@ -614,16 +653,10 @@ fn agree(
             _ => (rate.value() - certified.value()).abs(),
         };
         worst = worst.max(difference);
-        let name = match run.backend {
-            Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
-            None => run.method.as_str().to_owned(),
-        };
-        let disagrees = match (&rate.rational(), &certified.rational()) {
-            (Some(a), Some(b)) => a != b,
-            _ if run.backend.is_some() => difference > LP_TOLERANCE + certified.width(),
-            _ => rate.lower() > certified.upper() || rate.upper() < certified.lower(),
-        };
-        if disagrees {
+        if can_both_hold(rate, certified) {
+            agreeing.push((run, rate));
+        } else {
+            let name = named(run);
             let scan = run.method == Method::RatioScan
                 && problem.scheme().scan_status() == ScanStatus::Conjectured;
             let meaning = if scan {
@@ -637,6 +670,29 @@ fn agree(
                 describe(certified)
             ));
         }
+    }
+    // A wide certified enclosure holds what excludes one another.
+    for (index, &(run, rate)) in agreeing.iter().enumerate() {
+        for &(other, found) in &agreeing[..index] {
+            if !can_both_hold(rate, found) {
+                complaints.push(format!(
+                    "{} finds {}, {} finds {}",
+                    named(run),
+                    describe(rate),
+                    named(other),
+                    describe(found)
+                ));
+            }
+        }
+    }
+    // The bounds of a conjecture are wide by nature.
+    let settled =
+        basis != Basis::Subset || problem.scheme().scan_status() != ScanStatus::Conjectured;
+    if settled && certified.width() > WIDEST_CERTIFIED {
+        complaints.push(format!(
+            "the certified value is {}, which is wider than {WIDEST_CERTIFIED:e}",
+            describe(certified)
+        ));
     }
     Agreement {
         max_abs_difference: worst,

@@ -162,7 +162,9 @@ pub fn optimal_rate(problem: &Problem) -> Result<Known, String> {
     closed_form::solve(problem)
         .or_else(|| ratio_scan::solve(problem))
         .or_else(|| {
-            (problem.vocab() <= submodular::LARGEST_VOCAB).then(|| submodular::solve(problem))
+            (problem.vocab() <= submodular::LARGEST_VOCAB)
+                .then(|| submodular::solve(problem))
+                .flatten()
         })
         .map(|optimum| optimum.rate)
         .ok_or_else(|| {

@@ -3,19 +3,22 @@
 mod paths;
 mod rejections;
 mod sampled;
+#[cfg(test)]
+mod tests;
 
 use super::residual::{keep, shortfall};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, draw, happens, output_law, sequential,
 };
-use crate::distribution::{Draft, Rational};
+use crate::distribution::{Draft, LEAST_PROPORTION, Rational};
 use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use rand::RngCore;
 pub(super) use rejections::Rejections;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// Recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
@@ -89,6 +92,10 @@ use std::sync::OnceLock;
 pub struct RrsWo {
     problem: Problem,
     draft: Draft,
+    /// q up to a factor, where the probabilities have too few digits.
+    raised: Option<Vec<f64>>,
+    /// Whether q has its digits in `f64`.
+    is_faithful: bool,
     exact: OnceLock<(Vec<Rational>, Vec<Rational>)>,
     rejections: OnceLock<Rejections>,
     settings: RrsWoSettings,
@@ -163,8 +170,13 @@ fn walk<M: Number>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M
             kept.push(M::zero());
             continue;
         }
-        let scale = mass.over(&rest);
-        let offered: Vec<M> = left.iter().map(|q| scale.times(q)).collect();
+        // 1 over what is left may overflow; q over what is left does not.
+        let offered: Vec<M> = if !M::EXACT && rest.to_f64() < LEAST_PROPORTION {
+            left.iter().map(|q| mass.times(&q.over(&rest))).collect()
+        } else {
+            let scale = mass.over(&rest);
+            left.iter().map(|q| scale.times(q)).collect()
+        };
         kept.push(keep(&wanted[token], &offered[token]));
         let next = shortfall(&wanted, &offered);
         let next_mass = M::total(&next);
@@ -198,13 +210,24 @@ impl RrsWo {
         settings: RrsWoSettings,
     ) -> Result<Self, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => Ok(Self {
-                draft: draft.clone(),
-                problem: problem.clone(),
-                exact: OnceLock::new(),
-                rejections: OnceLock::new(),
-                settings,
-            }),
+            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => {
+                let proportions = draft.proportions();
+                let is_faithful = proportions.is_some();
+                let raised = match proportions {
+                    Some(Cow::Borrowed(row)) if std::ptr::eq(row, draft.probabilities()) => None,
+                    Some(row) => Some(row.into_owned()),
+                    None => None,
+                };
+                Ok(Self {
+                    draft: draft.clone(),
+                    raised,
+                    is_faithful,
+                    problem: problem.clone(),
+                    exact: OnceLock::new(),
+                    rejections: OnceLock::new(),
+                    settings,
+                })
+            }
             _ => Err(VerifierError::scheme(VerifierName::RRS_WO, problem)),
         }
     }
@@ -212,7 +235,8 @@ impl RrsWo {
     fn rejections(&self) -> &Rejections {
         self.rejections.get_or_init(|| {
             let row = self.problem.target().probabilities();
-            Rejections::new(row, self.draft.probabilities())
+            let rejections = Rejections::new(row, self.draft.probabilities());
+            rejections.with_support(&self.draft.support())
         })
     }
 
@@ -225,7 +249,7 @@ impl RrsWo {
         let drafts = self.problem.drafts();
         let scheme = self.problem.scheme();
         let few = scheme.tuple_count() * self.problem.vocab() as f64 <= SUMMED_ENTRIES;
-        if few && !rejections.is_reliable(drafts) {
+        if few && self.is_faithful && !rejections.is_reliable(drafts) {
             let (lower, upper) = self.enclosure(settings);
             if upper - lower > settings.width {
                 let law = output_law(self, scheme);
@@ -260,8 +284,8 @@ impl Verifier for RrsWo {
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let (target, draft) = (self.problem.target(), &self.draft);
-        walk(target.probabilities(), draft.probabilities(), tuple)
+        let draft = (self.raised.as_deref()).unwrap_or(self.draft.probabilities());
+        walk(self.problem.target().probabilities(), draft, tuple)
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {

@@ -249,7 +249,7 @@ proptest! {
         for name in [SchemeName::PRODUCT, SchemeName::EXPLICIT, SchemeName::WITHOUT_REPLACEMENT] {
             let Some(problem) = build(name, &p, &q, drafts) else { continue };
             let truth = optimum(&problem);
-            let found = submodular::solve(&problem).rate;
+            let found = submodular::solve(&problem).unwrap().rate;
             let below = specgap::distribution::exact_value(found.lower()).unwrap();
             let above = specgap::distribution::exact_value(found.upper()).unwrap();
             prop_assert!(below <= truth && truth <= above, "{found:?} {truth}");

@@ -68,6 +68,12 @@ fn refused_entries_name_field_entry_and_limit() {
             &["target", "sum to 0.95"],
         ),
         ("target = [0.0, 0.0, 0.0]", &["target", "sum to 0"]),
+        // The sum overflows, and no comparison with what it then is holds.
+        (
+            "target = [1e308, 1e308, 0.0]",
+            &["target", "sum to inf", "1e-6"],
+        ),
+        ("q = [1e308, 1e308, 0.0]", &["draft.q", "sum to inf"]),
         (
             "target = [\"1/2\", \"1/0\", \"1/2\"]",
             &["target", "entry 1", "zero"],
@@ -250,6 +256,21 @@ fn refused_block_problems_name_the_prefix() {
                 draft.replacen("0.5, 0.5", "0.5, 0.6", 1)
             ),
             "sum to",
+        ),
+        (
+            format!(
+                "{head}{target}{}",
+                draft.replacen("0.5, 0.5", "1e308, 1e308", 1)
+            ),
+            "sum to inf",
+        ),
+        (
+            format!("{head}{target}{draft}[expected]\nblock_lp = nan\n"),
+            "expected.block_lp is NaN",
+        ),
+        (
+            format!("{head}{target}{draft}[expected.spectr_gbv]\nexpected_accepted_length = inf\n"),
+            "expected.spectr_gbv.expected_accepted_length is inf",
         ),
         (
             format!(

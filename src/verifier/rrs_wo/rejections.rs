@@ -12,8 +12,8 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::OnceLock;
 
-/// Least mass of q that the recursion divides by. Masses are kept to about 1e-32
-/// (in two words), so what is left is good to 1e-14 relative.
+/// Least mass of q that the recursion divides by. Masses are kept in two words, a few
+/// 2^-104 each: what is left is good to 1e-13 relative.
 const RELIABLE_REST: f64 = 1e-18;
 
 /// Allowance for rounding of the sum for two drafts, in either direction: M is within a
@@ -57,6 +57,15 @@ impl Rejections {
         }
     }
 
+    /// Tokens that can be drafted, where some of them are below `f64`.
+    pub(super) fn with_support(mut self, support: &[usize]) -> Self {
+        if support.len() != self.support {
+            self.support = support.len();
+            self.reachable = compensated_sum(support.iter().map(|&token| self.target[token]));
+        }
+        self
+    }
+
     fn paths(&self) -> &RejectedPaths {
         self.paths.get_or_init(|| {
             let rising = self.curve.tokens.iter().rev().copied();
@@ -84,7 +93,8 @@ impl Rejections {
             others[token] = 0.0;
         }
         let mut left = TwoFloat::from(compensated_sum(others));
-        let mut reliable = draws;
+        // Fewer where tokens are below `f64`: nothing that it holds is left then.
+        let mut reliable = top.len();
         for (draw, &token) in top.iter().enumerate().rev() {
             // What is left of q before this draw, all heavier tokens gone.
             left += self.draft[token];
