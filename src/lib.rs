@@ -28,7 +28,7 @@
 //! | module | stage |
 //! | --- | --- |
 //! | [`distribution`] | p and q, as `f64` and as exact rationals |
-//! | [`scheme`] | the seven laws of X built from q |
+//! | [`scheme`] | the laws of X built from q |
 //! | [`problem`] | validated problems and their files |
 //! | [`lp`] | the problem as linear programs, HiGHS and minilp |
 //! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation |
@@ -89,6 +89,8 @@ pub mod certify;
 pub mod claims;
 pub mod cli;
 pub mod distribution;
+#[cfg(test)]
+mod documents;
 mod files;
 pub mod gap;
 pub mod known;

@@ -11,8 +11,7 @@ use crate::verifier::{Lossless, VerifierName, any_of};
 /// Nothing at all is left to measure: no scheme has the numbers of drafts, or none of
 /// the verifiers that were named has a rate.
 pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
-    let mut lines = Vec::new();
-    lines.extend(schemes_without_drafts(settings));
+    let mut lines: Vec<String> = schemes_without_drafts(settings).collect();
     let any_optimum = settings
         .drafts
         .iter()
@@ -20,18 +19,20 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
     if !any_optimum {
         return Err(nothing(settings, &lines));
     }
-    lines.extend(costly(settings));
+    let mut missing: Vec<String> = costly(settings).collect();
     // By default, a verifier is measured wherever it fits.
     if settings.verifiers != Settings::verifiers() {
-        lines.extend(verifiers_without_rates(settings));
+        missing.extend(verifiers_without_rates(settings));
         let any_rate = settings
             .drafts
             .iter()
             .any(|&n| settings.rules(n).next().is_some());
         if !any_rate && !settings.verifiers.is_empty() {
-            return Err(nothing(settings, &lines));
+            let reasons = if missing.is_empty() { lines } else { missing };
+            return Err(nothing(settings, &reasons));
         }
     }
+    lines.extend(missing);
     Ok(lines)
 }
 

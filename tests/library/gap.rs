@@ -465,3 +465,50 @@ fn rows_with_fewer_tokens_than_drafts_are_named() {
         assert!(Settings::new(temperatures, drafts, 0).is_err());
     }
 }
+
+/// One draft of any law is verified by `single`, where that is asked for; where it cannot
+/// be, the report says so.
+#[test]
+fn single_is_measured_at_one_draft_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 6);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[1, 2], 3).unwrap();
+    assert!(!settings.verifiers.contains(&VerifierName::SINGLE));
+    settings.verifiers = vec![VerifierName::SINGLE];
+    let report = measure(&logs, &settings, "", &|_| ()).unwrap();
+    let all: Vec<Vec<Evaluation>> = rows.iter().map(|(p, q)| exact(p, q, 1.0, 1)).collect();
+    let one_draft: Vec<_> = report
+        .cells
+        .iter()
+        .filter(|cell| cell.drafts == 1)
+        .collect();
+    assert_eq!(one_draft.len(), all[0].len());
+    for (index, cell) in one_draft.into_iter().enumerate() {
+        let rate = |one: &Vec<Evaluation>| {
+            let measured = one[index].measured(VerifierName::SINGLE).unwrap();
+            measured.membership.value()
+        };
+        let mean = all.iter().map(rate).sum::<f64>() / rows.len() as f64;
+        let row = &cell.verifiers[0];
+        assert_eq!((cell.verifiers.len(), row.name.as_str()), (1, "single"));
+        assert!(
+            (row.acceptance.mean - mean).abs() < 1e-12,
+            "{cell:?} {mean}"
+        );
+        assert!(row.gap.max.abs() < 1e-12);
+        if cell.scheme == "with-replacement" {
+            assert!((mean - report.overlap[0].estimate.mean).abs() < 1e-12);
+        }
+    }
+    let two_drafts = report.cells.iter().filter(|cell| cell.drafts == 2);
+    assert!(two_drafts.into_iter().all(|cell| cell.verifiers.is_empty()));
+    let said = |start: &str, cure: &str| {
+        let lines = report.left_out.iter();
+        lines
+            .filter(|line| line.starts_with(start) && line.contains(cure))
+            .count()
+    };
+    assert_eq!(said("single for 2 drafts: ", "--drafts 1"), 1);
+    assert_eq!(said("hub for 1 draft: ", "--drafts 2"), 1);
+}

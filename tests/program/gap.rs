@@ -178,6 +178,62 @@ fn options_out_of_range_name_themselves() {
 }
 
 #[test]
+fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
+    let folder = folder_with_log();
+    for (options, words) in [
+        (
+            "--verifiers single",
+            ["--verifiers single --drafts 2", "one draft", "--drafts 1"],
+        ),
+        (
+            "--schemes greedy --verifiers rrs",
+            [
+                "--schemes greedy --verifiers rrs",
+                "with-replacement and product drafts only",
+                "ask for --schemes with-replacement",
+            ],
+        ),
+        (
+            "--schemes greedy --verifiers naive",
+            ["nothing to measure", "naive", "--schemes with-replacement"],
+        ),
+        (
+            "--schemes hub --drafts 3",
+            ["--schemes hub --drafts 3", "2 drafts", "--drafts 2"],
+        ),
+        (
+            "--verifiers spechub --drafts 3",
+            ["--verifiers spechub --drafts 3", "hub for 3", "--drafts 2"],
+        ),
+        (
+            "--schemes without-replacement --verifiers optimal",
+            ["nothing to measure", "optimal", "--sequential-plans"],
+        ),
+        (
+            "--schemes product",
+            ["--schemes", "product", "distinct-conditioned"],
+        ),
+        ("--verifiers rrss", ["--verifiers", "rrss", "k-seq"]),
+    ] {
+        let drafts = if options.contains("--drafts") {
+            ""
+        } else {
+            "--drafts 2"
+        };
+        let line = format!("log --temperature 1.0 {drafts} {options} --out r");
+        refused(folder.path(), &line, &words);
+    }
+    // What is left out beside something else is a line of the report.
+    let line = "log --temperature 1.0 --drafts 2,3 --schemes greedy,hub --verifiers greedy,rrs";
+    let run = gap(folder.path(), &format!("{line} --format json"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let lines = run.json()["left_out"].to_string();
+    for part in ["hub for 3 drafts: ", "rrs: it is lossless for"] {
+        assert!(lines.contains(part), "{part} in {lines}");
+    }
+}
+
+#[test]
 fn a_log_gives_the_temperatures_and_drafts_that_it_has() {
     let folder = folder_with_log();
     let kept = KeptTokens::Top {
