@@ -373,7 +373,7 @@ fn pictures_name_what_they_show() {
     }
     for scheme in [
         "with-replacement",
-        "without-replacement (≤)",
+        "without-replacement",
         "distinct-conditioned",
     ] {
         assert!(
