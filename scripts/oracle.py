@@ -43,20 +43,21 @@ Conventions
   probabilities of explicit tuples) is then divided by its exact sum, which must
   be within 1e-6 of 1.
 * Schemes that draw distinct tokens (without-replacement, distinct-conditioned,
-  greedy, hub): where fewer than n tokens have q > 0, the draw is the whole
+  greedy, hub, top): where fewer than n tokens have q > 0, the draw is the whole
   support.
 * greedy takes the n-1 most probable tokens, equal probabilities in order of token
   id, lowest first; the last token follows q renormalised over the rest.
 * hub (n = 2): a is the most probable token, the lowest id among equals. For
   every other x the pair (x, a) has probability q(x), the pair (a, x) has
   probability q(a) q(x) / (1 - q(a)). With q(a) = 1 the draft is {a}.
+* top takes the n most probable tokens, with the ties of greedy; nothing is random.
 * explicit: tuples that occur more than once, or in another order, or with
   repeated tokens, simply add up on their set of tokens.
 
 Verifiers in [expected.acceptance_rate]
 ---------------------------------------
 The number is P(output in A(X)). All but k-seq are exact:
-    single   sum of min(p, q)                                           (n = 1)
+    single   sum of min(p, law of the one draft)                        (n = 1)
     naive    sum over sets A of D(A) P(A)
     rrs      recursive rejection, i.i.d. drafts: one minus the product of the
              rejection probabilities of the rounds
@@ -93,8 +94,9 @@ SCHEMES = {
     "hub": {"q"},
     "product": {"qs"},
     "explicit": {"tuples", "probabilities"},
+    "top": {"q"},
 }
-DISTINCT = {"without-replacement", "distinct-conditioned", "greedy", "hub"}
+DISTINCT = {"without-replacement", "distinct-conditioned", "greedy", "hub", "top"}
 
 
 class BadProblem(Exception):
@@ -258,6 +260,8 @@ def draft_tuples(problem):
         mass = sum(q[x] for x in rest)
         for x in rest:
             yield (*top, x), q[x] / mass
+    elif scheme == "top":
+        yield tuple(by_rank(q)[:n]), Fraction(1)
     elif scheme == "hub":
         a = by_rank(q)[0]
         if q[a] == 1:
@@ -574,7 +578,7 @@ def acceptance(verifier, problem, law, alpha):
     """The membership acceptance of a verifier, or BadProblem where it does not apply."""
     scheme, n = problem.scheme, problem.drafts
     applies = {
-        "single": n == 1 and scheme not in ("product", "explicit"),
+        "single": n == 1,
         "naive": True,
         "optimal": True,
         "rrs": scheme == "with-replacement",
@@ -586,7 +590,7 @@ def acceptance(verifier, problem, law, alpha):
     if not applies.get(verifier, False):
         raise BadProblem(f"expected.acceptance_rate.{verifier}: not a verifier of {scheme}")
     if verifier == "single":
-        return overlap(problem.target, problem.q)
+        return overlap(problem.target, [law.get(1 << x, 0) for x in range(problem.vocab)])
     if verifier == "naive":
         return sum(
             weight * sum(problem.target[x] for x in tokens_of(mask))

@@ -29,6 +29,7 @@ mod race;
 mod set_law;
 mod surjection;
 mod table;
+mod top;
 mod with_replacement;
 mod without_replacement;
 
@@ -39,6 +40,7 @@ pub use hub::Hub;
 pub use product::Product;
 pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
 pub use table::{Law, MadeOf, OnRow, SchemeName, TuplesToLaw, UnknownScheme};
+pub use top::Top;
 pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
@@ -59,6 +61,7 @@ pub const LAWS: &[&Law] = &[
     &hub::LAW,
     &product::LAW,
     &explicit::LAW,
+    &top::LAW,
 ];
 
 /// Q along a chain of prefixes, with the error that it may carry.

@@ -84,10 +84,11 @@ impl Single {
     }
 }
 
-/// Law of the only draft.
+/// Law of the only draft. A scheme's q may not be it: the scheme may choose from q otherwise
+/// than by drawing.
 fn draft_row(problem: &Problem) -> Vec<f64> {
     let scheme = problem.scheme();
-    if let Some(draft) = scheme.draft().or_else(|| scheme.independent_draft(0)) {
+    if let Some(draft) = scheme.independent_draft(0) {
         return f64::row(draft);
     }
     let mut row = vec![0.0; problem.vocab()];
@@ -101,7 +102,7 @@ fn draft_row(problem: &Problem) -> Vec<f64> {
 
 fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
     let scheme = problem.scheme();
-    if let Some(draft) = scheme.draft().or_else(|| scheme.independent_draft(0)) {
+    if let Some(draft) = scheme.independent_draft(0) {
         return Rational::row(draft);
     }
     let mut row = vec![Rational::zero(); problem.vocab()];

@@ -1,0 +1,237 @@
+//! The top tokens.
+
+use super::without_replacement::by_falling_mass;
+use super::{
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, token_id,
+};
+use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::known::Known;
+use crate::number::Number;
+use crate::verifier::{RowRates, RowRule};
+use std::sync::Arc;
+
+/// The n most probable tokens of q, deterministically and in that order (ties: lowest
+/// token id first); the whole support if that has fewer than n tokens. One draft is the
+/// argmax of q, which engines call one-hot drafting.
+///
+/// `Q(H) = 1` if H contains the top tokens, else 0. Hence `alpha* = p(top)`: H = top gives
+/// it as an upper bound, and a draw from p is in the top tokens that often.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::Draft;
+/// use specgap::scheme::{DraftScheme, Top};
+/// let scheme = Top::new(Draft::new(&[0.25, 0.5, 0.25])?, 2);
+/// assert_eq!(scheme.top(), [1, 0]);
+/// assert_eq!(scheme.inside(&[0, 1]), 1.0);
+/// assert_eq!(scheme.inside(&[1, 2]), 0.0);
+/// # Ok::<(), specgap::distribution::DistributionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Top {
+    draft: Draft,
+    drafts: usize,
+    top: Vec<usize>,
+}
+
+impl Top {
+    /// The `drafts` (at least 1) most probable tokens of `draft`.
+    pub fn new(draft: Draft, drafts: usize) -> Self {
+        let drafts = drafts.max(1);
+        let mut top = by_falling_mass(&draft);
+        top.truncate(drafts);
+        Self { draft, drafts, top }
+    }
+
+    /// The drafts in their order.
+    pub fn top(&self) -> &[usize] {
+        &self.top
+    }
+
+    fn tuple(&self) -> Vec<u32> {
+        self.top.iter().copied().map(token_id).collect()
+    }
+
+    fn sets(&self) -> SetFamily {
+        let mut set = self.tuple();
+        set.sort_unstable();
+        let mut sets = SetFamily::new();
+        sets.push(set);
+        sets
+    }
+
+    /// For each prefix of `order`, whether it holds all drafts.
+    fn held<'a>(&'a self, order: &'a [usize]) -> impl Iterator<Item = bool> + 'a {
+        let mut missing = self.top.len();
+        order.iter().map(move |token| {
+            missing -= usize::from(self.top.contains(token));
+            missing == 0
+        })
+    }
+
+    fn is_drawn(&self, set: &[u32]) -> bool {
+        let drafted = |&token: &u32| self.top.contains(&(token as usize));
+        set.len() == self.top.len() && set.iter().all(drafted)
+    }
+}
+
+impl DraftScheme for Top {
+    fn name(&self) -> SchemeName {
+        SchemeName::TOP
+    }
+    fn vocab(&self) -> usize {
+        self.draft.vocab()
+    }
+    fn drafts(&self) -> usize {
+        self.drafts
+    }
+    fn draft(&self) -> Option<&Draft> {
+        Some(&self.draft)
+    }
+    fn tuple_count(&self) -> f64 {
+        1.0
+    }
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        visit(&self.tuple(), 1.0);
+    }
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        visit(&self.tuple(), &Rational::one());
+    }
+    fn set_count(&self) -> f64 {
+        1.0
+    }
+
+    fn set_law(&self) -> SetLaw {
+        SetLaw {
+            sets: self.sets(),
+            probabilities: vec![1.0],
+            relative_error: 0.0,
+        }
+    }
+
+    fn largest_checked_set(&self) -> usize {
+        usize::MAX
+    }
+
+    fn exact_bits(&self) -> f64 {
+        1.0
+    }
+
+    fn exact_set_law(&self) -> ExactSetLaw {
+        ExactSetLaw {
+            sets: self.sets(),
+            weights: vec![1u32.into()],
+            total: 1u32.into(),
+        }
+    }
+
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        let inside = self.held(order).map(|all| f64::from(u8::from(all)));
+        PrefixScan {
+            inside: inside.collect(),
+            absolute_error: 0.0,
+            proven: true,
+        }
+    }
+
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        self.held(order)
+            .map(|all| if all { Rational::one() } else { Rational::zero() })
+            .collect()
+    }
+
+    fn fixed_drafts(&self) -> Option<usize> {
+        Some(self.top.len())
+    }
+
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        f64::from(u8::from(self.is_drawn(set)))
+    }
+
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        if self.is_drawn(set) {
+            Rational::one()
+        } else {
+            Rational::zero()
+        }
+    }
+}
+
+/// p of the n most probable tokens of q.
+fn p_of_top(row: &mut RowRates<'_>, drafts: usize) -> Known {
+    let top = row.heaviest(drafts).to_vec();
+    let (p_sum, _) = row.position().totals();
+    let rows = row.position().rows();
+    let held = compensated_sum(top.into_iter().map(|token| rows.target[token]));
+    Known::rate_within(held / p_sum, 8.0 * f64::EPSILON)
+}
+
+impl SchemeName {
+    /// [`Top`]
+    pub const TOP: Self = Self(&LAW);
+}
+
+/// [`Top`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "top",
+    words: "the n most probable tokens of q",
+    inside: "1 if H contains the top tokens, else 0",
+    engines: "vLLM's EAGLE and MTP heads at their defaults (n = 1), SGLang's and EAGLE's trees, \
+        llama.cpp and mlx-lm (n = 1)",
+    distinct: true,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
+    scan: ScanStatus::NotApplicable,
+    on_row: Some(OnRow {
+        optimum: |row, drafts| Ok(p_of_top(row, drafts)),
+        status: "optimal: p of the drafts, which a draw from p attains",
+        hits: Some(RowRule::of(|row, ask| {
+            Ok(p_of_top(row, ask.drafts).into())
+        })),
+        plan: None,
+    }),
+    hue: 5,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Target, parse_rational};
+    use crate::optimum::bucket_scan::{BucketScan, Rows};
+    use crate::problem::Problem;
+    use crate::solve::{Basis, Limits, solve};
+    use crate::verifier::{VerifierName, evaluate};
+
+    /// Exact in `solve` with a certificate, attained by `naive`, and the same on a row.
+    #[test]
+    fn the_optimum_is_p_of_the_top_tokens() {
+        let row = |texts: [&str; 5]| texts.map(|text| parse_rational(text).unwrap()).to_vec();
+        // Token 1 ties with token 3, and token 4 is never drafted.
+        let p = Target::from_rationals(row(["1/10", "1/5", "1/4", "3/10", "3/20"])).unwrap();
+        let q = Draft::from_rationals(row(["1/8", "1/4", "3/8", "1/4", "0"])).unwrap();
+        let tops: [&[usize]; 5] = [&[2], &[2, 1], &[2, 1, 3], &[2, 1, 3, 0], &[2, 1, 3, 0]];
+        let mut scan = BucketScan::new();
+        let rows = Rows {
+            target: p.probabilities(),
+            draft: q.probabilities(),
+        };
+        let mut rates = RowRates::new(scan.load(rows, 5).unwrap());
+        for (drafts, top) in (1..).zip(tops) {
+            let scheme = Top::new(q.clone(), drafts);
+            assert_eq!(scheme.top(), top);
+            let problem = Problem::new("top", p.clone(), scheme).unwrap();
+            let expected = p.exact().mass(top);
+            let solution = solve(&problem, &Limits::default());
+            assert!(solution.ok(), "{:?}", solution.agreement);
+            assert_eq!(solution.proof.basis, Basis::FlowEqualsCut);
+            assert_eq!(solution.optimal_acceptance_rate.rational(), Some(&expected));
+            let evaluation = evaluate(&problem);
+            assert!(evaluation.is_fine());
+            let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
+            assert_eq!(naive.membership.rational(), Some(&expected));
+            let on_row = rates.optimum(SchemeName::TOP, drafts).unwrap();
+            assert!(on_row.may_equal(&Known::exact(expected)) && on_row.width() < 1e-14);
+        }
+    }
+}
