@@ -126,7 +126,7 @@ fn a_wrong_expectation_is_exit_1() {
         .assert()
         .code(1)
         .stdout(contains("DISAGREES: expected.block_lp is 0.9, found 1"))
-        .stdout(contains("1 block evaluations: 0 agree, 1 do not"));
+        .stdout(contains("1 block evaluation: 0 agree, 1 does not"));
     specgap()
         .arg(&wrong)
         .args(["--format", "json"])
@@ -231,6 +231,6 @@ fn quiet_prints_only_the_last_line() {
     let output = specgap().args([UNIFORM, "-q"]).output().unwrap();
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        "1 block evaluations: 1 agree, 0 do not\n"
+        "1 block evaluation: 1 agrees, 0 do not\n"
     );
 }

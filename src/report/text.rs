@@ -190,3 +190,28 @@ pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result
     }
     writeln!(out, "{line}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_take_the_right_form() {
+        assert_eq!(counted(1, "position"), "1 position");
+        assert_eq!(counted(0, "position"), "0 positions");
+        assert_eq!(counted(49_152, "token"), "49,152 tokens");
+        assert_eq!((agree(1), agree(2)), ("1 agrees".into(), "2 agree".into()));
+        let both = (disagree(1), disagree(0));
+        assert_eq!(both, ("1 does not".into(), "0 do not".into()));
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn nothing_is_0_and_widths_are_rounded_up() {
+        assert_eq!(small(0.0, 1), "0");
+        assert_eq!(small(2.5e-7, 1), "2.5e-7");
+        assert_eq!(at_most(0.0), "0");
+        assert_eq!(at_most(1.01e-7), "1.1e-7");
+        assert_eq!(rate(-0.00004), "−4.0e-5");
+    }
+}

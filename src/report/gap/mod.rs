@@ -128,13 +128,19 @@ fn plans(report: &GapReport) -> Option<Section> {
 
 fn blocks(report: &GapReport) -> Option<Section> {
     let tables = [tables::blocks(report), tables::lemma(report)];
-    let blocks: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
-    (!blocks.is_empty()).then(|| {
+    let tables: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
+    let how = Block::Paragraph(
+        "Estimated along the text that was sampled, at the temperature it was sampled at; no other \
+         temperature can be estimated from it. An average over sampled blocks: its error is the \
+         interval's."
+            .to_owned(),
+    );
+    (!tables.is_empty()).then(|| {
         Section::new(
             "blocks",
             "Blocks",
             "How many tokens of a whole drafted block are accepted, along the text.",
-            blocks,
+            std::iter::once(how).chain(tables),
         )
     })
 }

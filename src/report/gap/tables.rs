@@ -7,7 +7,7 @@ use super::select::{
 };
 use crate::gap::{BlockEstimate, Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{count, counted, difference, p_value, percent, rate, temperature};
+use crate::report::text::{count, counted, difference, p_value, percent, rate, small, temperature};
 use std::collections::BTreeMap;
 
 /// Most pairs of a temperature and a number of drafts side by side.
@@ -330,8 +330,8 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
                 one.scheme,
                 place(one.temperature, one.drafts)
             )),
-            Entry::plain(format!("{:.1e}", one.shortfall_max)),
-            Entry::plain(format!("{:.1e}", one.law_l1_max)),
+            Entry::plain(small(one.shortfall_max, 1)),
+            Entry::plain(small(one.law_l1_max, 1)),
             Entry::plain(format!("{:.1}", one.iterations_mean)),
             Entry::plain(format!("{:.0}", one.iterations_max)),
         ];
@@ -345,7 +345,7 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
     let table = Table::new("plans", "Optimal plans, solved at every position", columns).rows(rows);
     if_any(table.note(
         "Acceptance and output law are measured by a second integral that shares only the plan's \
-         weights with the solve. What is below α* is known as well as the gap of `optimal`; what \
+         weights with the solve. What is below α* is known as well as the gap of “optimal”; what \
          the law is off by is summed in double precision, without bounds on rounding.",
     ))
 }
@@ -398,15 +398,7 @@ fn block_table<'a>(
         ])
     });
     let table = Table::new(id, caption, columns).rows(rows);
-    if_any(
-        table
-            .note(
-                "Estimated along the text that was sampled, at the temperature it was sampled at; \
-                 no other temperature can be estimated from it. An average over sampled blocks: \
-                 its error is the interval's.",
-            )
-            .note(tally.line()),
-    )
+    if_any(table.note(tally.line()))
 }
 
 /// All shares that some map of quantiles has, ascending.
