@@ -90,7 +90,8 @@ fn measure(problem: &Problem) -> Ours {
         let proved = certify::optimum(problem, &plan, &subset).expect("a valid certificate");
         ours.check = ours.check.min(lap(started));
         let rate = proved.get();
-        (ours.value, ours.width, ours.exact) = (rate.value, rate.width(), rate.exact.is_some());
+        (ours.value, ours.width, ours.exact) =
+            (rate.value(), rate.width(), rate.rational().is_some());
     }
     ours
 }

@@ -153,22 +153,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The first pass also warms the page cache.
     limit(&logs, 1.0)?;
     line("reading and one softmax each", &mut || limit(&logs, 1.0))?;
-    let iid = [SchemeName::WithReplacement];
+    let iid = [SchemeName::WITH_REPLACEMENT];
     let closed = [
-        SchemeName::WithReplacement,
-        SchemeName::DistinctConditioned,
-        SchemeName::Greedy,
-        SchemeName::Hub,
+        SchemeName::WITH_REPLACEMENT,
+        SchemeName::DISTINCT_CONDITIONED,
+        SchemeName::GREEDY,
+        SchemeName::HUB,
     ];
     let rules = [
-        VerifierName::Rrs,
-        VerifierName::KSeq,
-        VerifierName::Greedy,
-        VerifierName::SpecHub,
+        VerifierName::RRS,
+        VerifierName::K_SEQ,
+        VerifierName::GREEDY,
+        VerifierName::SPECHUB,
     ];
-    let all = VerifierName::ALL;
-    let optimal = [VerifierName::Optimal];
-    let sequential = [SchemeName::WithoutReplacement];
+    let (everything, all) = (Settings::schemes(), Settings::verifiers());
+    let optimal = [VerifierName::OPTIMAL];
+    let sequential = [SchemeName::WITHOUT_REPLACEMENT];
     let parts: [(&str, &[SchemeName], &[VerifierName]); 7] = [
         ("alpha* with replacement", &iid, &[]),
         ("alpha* of all schemes but sequential draws", &closed, &[]),
@@ -176,19 +176,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         (
             "sequential draws: alpha* and naive",
             &sequential,
-            &[VerifierName::Naive],
+            &[VerifierName::NAIVE],
         ),
         (
             "sequential draws: alpha* and rrs-wo",
             &sequential,
-            &[VerifierName::RrsWo],
+            &[VerifierName::RRS_WO],
         ),
         (
             "with replacement: alpha* and the optimal plan",
             &iid,
             &optimal,
         ),
-        ("everything", &Settings::SCHEMES, &all),
+        ("everything", &everything, &all),
     ];
     for (what, schemes, verifiers) in parts {
         if !what.contains(&part) {

@@ -140,14 +140,18 @@ fn measure(instance: &Instance) -> Times {
         times.without.push(seconds(|| {
             let mut position = scan.load(black_box(rows), n).expect("two distributions");
             let found = position.without_replacement(n).expect("n in range");
-            times.widths[2] = times.widths[2].max(2.0 * (found.rate.upper - found.rate.value));
-            times.gap = times.gap.max(found.rate.value - found.rate.lower);
+            times.widths[2] = times.widths[2].max(2.0 * (found.rate.upper() - found.rate.value()));
+            times.gap = times.gap.max(found.rate.value() - found.rate.lower());
             black_box(found);
         }));
         let mut position = scan.load(rows, n).expect("two distributions");
-        times
-            .values
-            .push(position.with_replacement(n).expect("n in range").rate.value);
+        times.values.push(
+            position
+                .with_replacement(n)
+                .expect("n in range")
+                .rate
+                .value(),
+        );
     }
     times.everything = seconds(|| {
         let mut position = scan.load(black_box(rows), most).expect("two distributions");

@@ -38,7 +38,7 @@ fn optimum(problem: &Problem) -> Result<f64, Box<dyn std::error::Error>> {
     let subset = solved.optimum().subset.unwrap_or_default();
     let proved = certify::optimum(problem, &solved.into_plan(), &subset)?;
     assert!(proved.get().width() < 1e-12);
-    Ok(proved.get().value)
+    Ok(proved.get().value())
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -85,10 +85,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let rates = [
             optimum(&without)?,
-            rate(&without, VerifierName::RrsWo)?,
+            rate(&without, VerifierName::RRS_WO)?,
             optimum(&with)?,
-            rate(&with, VerifierName::KSeq)?,
-            rate(&with, VerifierName::Rrs)?,
+            rate(&with, VerifierName::K_SEQ)?,
+            rate(&with, VerifierName::RRS)?,
         ];
         for (line, rate) in lines.iter_mut().zip(rates) {
             println!("n = {n}  {:28} {rate:.9}", line.label);

@@ -118,7 +118,7 @@ fn full_vocabulary(positions: &[Rows]) -> Result<(), Box<dyn Error>> {
                 let (p, q) = distributions(rows, temperature)?;
                 let (plan, ms) = timed(&p, &q, drafts)?;
                 let law = plan.law(&p, &q);
-                let best = plan.optimal_acceptance_rate().value;
+                let best = plan.optimal_acceptance_rate().value();
                 alpha += best / positions.len() as f64;
                 short = short.max((best - law.acceptance_rate).abs());
                 l1 = l1.max(law.l1_error);
@@ -153,8 +153,8 @@ fn against_flow() -> Result<(), Box<dyn Error>> {
         let (exact, flow_ms) = repeated(|| flow::solve(&problem).optimum().rate);
         println!(
             "| {vocab} | {drafts} | {:.12} | {:.1e} | {:.1e} | {} | {ms:.2} | {flow_ms:.1} |",
-            exact.value,
-            law.acceptance_rate - exact.value,
+            exact.value(),
+            law.acceptance_rate - exact.value(),
             law.l1_error,
             plan.iterations()
         );
@@ -189,7 +189,7 @@ fn truncations(rows: &Rows) -> Result<(), Box<dyn Error>> {
         (4, &[10, 30]),
     ] {
         let (plan, ms) = timed(&p, &q, drafts)?;
-        let full = plan.acceptance_rate().value;
+        let full = plan.acceptance_rate().value();
         for &k in cuts {
             let (p, q) = truncated(&p, &q, k)?;
             let (plan, ms) = timed(&p, &q, drafts)?;
@@ -201,12 +201,12 @@ fn truncations(rows: &Rows) -> Result<(), Box<dyn Error>> {
             let (best, flow_ms) = repeated(|| flow::solve(&problem).optimum().rate);
             println!(
                 "| {drafts} | {k} | {:.9} (plan: {:+.0e}) | {:.2e} | {flow_ms:.1} | {ms:.2} |",
-                best.value,
-                plan.acceptance_rate().value - best.value,
-                full - best.value
+                best.value(),
+                plan.acceptance_rate().value() - best.value(),
+                full - best.value()
             );
             std::io::stdout().flush()?;
-            instances.push((problem, best.value));
+            instances.push((problem, best.value()));
         }
         println!(
             "| {drafts} | all {} | {full:.9} | 0 | too many sets | {ms:.1} |",
@@ -342,10 +342,10 @@ fn sequential(temperature: f64, positions: &[(Target, Draft)]) -> Result<(), Box
                 .load(rows, drafts)?
                 .without_replacement(drafts)?
                 .rate;
-            alpha += best.value / positions.len() as f64;
+            alpha += best.value() / positions.len() as f64;
             before = before.max(scanned.width());
             width = width.max(best.width());
-            short = short.max((best.value - law.acceptance_rate).abs());
+            short = short.max((best.value() - law.acceptance_rate).abs());
             l1 = l1.max(law.l1_error);
             iterations = iterations.max(plan.iterations());
             failed += usize::from(plan.status() != SlotWeightStatus::Optimal);
@@ -393,8 +393,8 @@ fn sequential_tables(log: Option<&String>) -> Result<(), Box<dyn Error>> {
         let (exact, flow_ms) = repeated(|| flow::solve(&problem).optimum().rate);
         println!(
             "| {vocab} | {drafts} | {:.12} | {:.1e} | {:.1e} | {} | {ms:.1} | {flow_ms:.1} |",
-            exact.value,
-            law.acceptance_rate - exact.value,
+            exact.value(),
+            law.acceptance_rate - exact.value(),
             law.l1_error,
             plan.iterations()
         );

@@ -72,7 +72,7 @@
 //! let q = Draft::new(&[0.75, 0.25])?;
 //! let problem = Problem::new("two tokens", p, WithReplacement::new(q, 2))?;
 //! let solution = solve(&problem, &Limits::default());
-//! assert_eq!(solution.optimal_acceptance_rate.value, 15.0 / 16.0);
+//! assert_eq!(solution.optimal_acceptance_rate.value(), 15.0 / 16.0);
 //! assert_eq!(solution.proof.subset, [0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -86,9 +86,9 @@ pub mod certify;
 pub mod claims;
 pub mod cli;
 pub mod distribution;
-pub mod enclosure;
 mod files;
 pub mod gap;
+pub mod known;
 pub mod log;
 pub mod lp;
 pub mod number;

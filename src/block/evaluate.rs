@@ -6,7 +6,8 @@ use super::{
     Block, BlockOptimal, BlockVerifier, GreedyBlock, Selection, SpecTr, SpecTrGbv, Token,
     Traversal, lemma_5_1, output_law, per_depth_bound, single_draft_optimum, tuple_count,
 };
-use crate::distribution::{Distribution, Rational, round_nearest};
+use crate::distribution::{Distribution, Rational};
+use crate::known::Known;
 use crate::lp::BackendName;
 use crate::number::Number;
 use crate::problem::{BlockExpected, BlockProblem};
@@ -159,28 +160,6 @@ impl FromStr for BlockVerifierName {
     }
 }
 
-/// A number, and the rational that it is where it was computed exactly.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Value {
-    /// The number, or the `f64` nearest to the rational.
-    pub value: f64,
-    /// The exact value.
-    pub exact: Option<Rational>,
-}
-
-impl Value {
-    fn float(value: f64) -> Self {
-        Self { value, exact: None }
-    }
-
-    fn exact(exact: Rational) -> Self {
-        Self {
-            value: round_nearest(&exact),
-            exact: Some(exact),
-        }
-    }
-}
-
 /// A result, or why there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome<R> {
@@ -227,7 +206,7 @@ pub struct OptimumMethod {
     /// The LP solver.
     pub backend: Option<BackendName>,
     /// The optimum.
-    pub outcome: Outcome<Value>,
+    pub outcome: Outcome<Known>,
     /// Largest violation of a constraint, recomputed; 0 for the exact method.
     pub primal_infeasibility: Option<f64>,
     /// Upper bound minus value, recomputed; 0 for the exact method.
@@ -238,14 +217,14 @@ pub struct OptimumMethod {
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifierLaw {
     /// `E[tau]`, bonus excluded.
-    pub expected_accepted_length: Value,
+    pub expected_accepted_length: Known,
     /// Total variation of the output string to the target's; see
     /// [`super::OutputLaw::total_variation`].
-    pub total_variation: Value,
+    pub total_variation: Known,
     /// The same for the first token alone.
-    pub first_token_total_variation: Value,
+    pub first_token_total_variation: Known,
     /// Probability that the output's law is 0/0.
-    pub undefined_mass: Value,
+    pub undefined_mass: Known,
     /// Whether [`Self::total_variation`] is 0, or at most
     /// [`LOSSLESS_TOLERANCE`] in `f64`.
     pub lossless: bool,
@@ -254,7 +233,7 @@ pub struct VerifierLaw {
 impl VerifierLaw {
     /// `E[tau]` + 1: tokens per call of the target.
     pub fn block_efficiency(&self) -> f64 {
-        self.expected_accepted_length.value + 1.0
+        self.expected_accepted_length.value() + 1.0
     }
 }
 
@@ -285,11 +264,11 @@ pub struct BlockEvaluation {
     /// The block optimum, by every method.
     pub methods: Vec<OptimumMethod>,
     /// Sum of the single depths' optima: at least the block optimum.
-    pub per_depth_bound: Value,
+    pub per_depth_bound: Known,
     /// Lemma 5.1's value: the optimum at K = 1, no upper bound for K >= 2.
-    pub lemma_5_1: Value,
+    pub lemma_5_1: Known,
     /// The optimum with one draft.
-    pub single_draft_optimum: Value,
+    pub single_draft_optimum: Known,
     /// Every verifier.
     pub verifiers: Vec<VerifierEvaluation>,
     /// What disagrees with a proof, a second computation or the file; empty if
@@ -303,7 +282,7 @@ pub struct BlockEvaluation {
 impl BlockEvaluation {
     /// The block optimum: the exact one, else that of the first solver whose
     /// answer was accepted.
-    pub fn block_optimum(&self) -> Option<&Value> {
+    pub fn block_optimum(&self) -> Option<&Known> {
         self.methods.iter().find_map(|method| method.outcome.done())
     }
 
@@ -353,11 +332,11 @@ pub fn lemma_5_1_status(drafts: usize) -> &'static str {
 /// "#;
 /// let AnyProblem::Block(problem) = parse_toml(text)? else { panic!() };
 /// let report = evaluate(&problem, problem.drafts());
-/// assert_eq!(report.block_optimum().unwrap().value, 1.0);
+/// assert_eq!(report.block_optimum().unwrap().value(), 1.0);
 /// let gbv = report.verifier(BlockVerifierName::SpecTrGbv).unwrap();
 /// let law = gbv.outcome.done().unwrap();
-/// assert_eq!(law.expected_accepted_length.exact, Some("7/9".parse()?));
-/// assert_eq!(law.undefined_mass.exact, Some("2/9".parse()?));
+/// assert_eq!(law.expected_accepted_length.rational(), Some(&"7/9".parse()?));
+/// assert_eq!(law.undefined_mass.rational(), Some(&"2/9".parse()?));
 /// assert!(report.is_ok(), "that spectr-gbv is lossy is known");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -371,8 +350,8 @@ pub fn evaluate(problem: &BlockProblem, drafts: usize) -> BlockEvaluation {
     let value = |float: &dyn Fn(&TokenTree<f64>) -> f64,
                  rational: &dyn Fn(&TokenTree<Rational>) -> Rational| {
         fractions.map_or_else(
-            || Value::float(float(&tree)),
-            |exact| Value::exact(rational(exact)),
+            || Known::float(float(&tree)),
+            |exact| Known::exact(rational(exact)),
         )
     };
     let mut evaluation = BlockEvaluation {
@@ -479,7 +458,7 @@ fn optima(
         }
         None => too_many(MAX_EXACT_PAIRS),
         Some(transport) => match transport.check(&transport.solve()) {
-            Ok(optimum) => Outcome::Done(Value::exact(optimum)),
+            Ok(optimum) => Outcome::Done(Known::exact(optimum)),
             Err(refused) => Outcome::Failed(refused.to_string()),
         },
     };
@@ -521,7 +500,7 @@ fn optima(
                     Some(Ok(checked)) => {
                         method.primal_infeasibility = Some(checked.primal_infeasibility);
                         method.duality_gap = Some(checked.duality_gap);
-                        Outcome::Done(Value::float(checked.value))
+                        Outcome::Done(Known::float(checked.value))
                     }
                     Some(Err(error)) => Outcome::Failed(error.to_string()),
                     None => Outcome::Failed("the drafts' law is no distribution".to_owned()),
@@ -566,10 +545,10 @@ fn law(
         let law = output_law(tree, verifier.as_ref());
         return Outcome::Done(VerifierLaw {
             lossless: law.total_variation.is_nil(),
-            expected_accepted_length: Value::exact(law.expected_accepted_length),
-            total_variation: Value::exact(law.total_variation),
-            first_token_total_variation: Value::exact(law.first_token_total_variation),
-            undefined_mass: Value::exact(law.undefined_mass),
+            expected_accepted_length: Known::exact(law.expected_accepted_length),
+            total_variation: Known::exact(law.total_variation),
+            first_token_total_variation: Known::exact(law.first_token_total_variation),
+            undefined_mass: Known::exact(law.undefined_mass),
         });
     }
     let Some(verifier) = name.verifier(problem, size.drafts) else {
@@ -578,10 +557,10 @@ fn law(
     let law = output_law(tree, verifier.as_ref());
     Outcome::Done(VerifierLaw {
         lossless: law.total_variation <= LOSSLESS_TOLERANCE,
-        expected_accepted_length: Value::float(law.expected_accepted_length),
-        total_variation: Value::float(law.total_variation),
-        first_token_total_variation: Value::float(law.first_token_total_variation),
-        undefined_mass: Value::float(law.undefined_mass),
+        expected_accepted_length: Known::float(law.expected_accepted_length),
+        total_variation: Known::float(law.total_variation),
+        first_token_total_variation: Known::float(law.first_token_total_variation),
+        undefined_mass: Known::float(law.undefined_mass),
     })
 }
 
@@ -603,19 +582,22 @@ fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
             });
         }
     }
-    let bound = evaluation.per_depth_bound.value;
-    let lemma = evaluation.lemma_5_1.value;
+    let bound = evaluation.per_depth_bound.value();
+    let lemma = evaluation.lemma_5_1.value();
     must(lemma <= bound + AGREEMENT_TOLERANCE, &|| {
         format!("Lemma 5.1's value {lemma} exceeds the per-depth bound {bound}")
     });
-    if let Some(optimum) = evaluation.block_optimum().map(|optimum| optimum.value) {
+    if let Some(optimum) = evaluation.block_optimum().map(|optimum| optimum.value()) {
         for method in &evaluation.methods {
             if let Some(other) = method.outcome.done() {
                 must(
-                    (other.value - optimum).abs() <= AGREEMENT_TOLERANCE,
+                    (other.value() - optimum).abs() <= AGREEMENT_TOLERANCE,
                     &|| {
                         let solver = method.backend.map_or(method.name, BackendName::as_str);
-                        format!("block optimum: {optimum}, but {} by {solver}", other.value)
+                        format!(
+                            "block optimum: {optimum}, but {} by {solver}",
+                            other.value()
+                        )
                     },
                 );
             }
@@ -629,38 +611,40 @@ fn contradictions(evaluation: &BlockEvaluation) -> Vec<String> {
                 ("the single-draft optimum", &evaluation.single_draft_optimum),
             ] {
                 must(
-                    (value.value - optimum).abs() <= AGREEMENT_TOLERANCE,
+                    (value.value() - optimum).abs() <= AGREEMENT_TOLERANCE,
                     &|| {
                         format!(
                             "one draft: {what} is {}, the block optimum {optimum}",
-                            value.value
+                            value.value()
                         )
                     },
                 );
             }
         }
     }
-    let limit = evaluation.block_optimum().map_or(bound, |best| best.value);
+    let limit = evaluation
+        .block_optimum()
+        .map_or(bound, |best| best.value());
     for row in &evaluation.verifiers {
         let Some(law) = row.outcome.done() else {
             continue;
         };
         let name = row.name;
-        let length = law.expected_accepted_length.value;
+        let length = law.expected_accepted_length.value();
         if !name.is_proved_lossless(evaluation.drafts) {
             continue;
         }
         must(law.lossless, &|| {
-            let distance = law.total_variation.value;
+            let distance = law.total_variation.value();
             format!("{name} is proved lossless, but its total variation is {distance:e}")
         });
         must(length <= limit + AGREEMENT_TOLERANCE, &|| {
             format!("{name} accepts {length} tokens, more than the optimum {limit}")
         });
         let attained = match name {
-            BlockVerifierName::GreedyBlock => Some(evaluation.single_draft_optimum.value),
-            BlockVerifierName::SpecTrGbv => Some(evaluation.single_draft_optimum.value),
-            BlockVerifierName::BlockOptimal => evaluation.block_optimum().map(|best| best.value),
+            BlockVerifierName::GreedyBlock => Some(evaluation.single_draft_optimum.value()),
+            BlockVerifierName::SpecTrGbv => Some(evaluation.single_draft_optimum.value()),
+            BlockVerifierName::BlockOptimal => evaluation.block_optimum().map(|best| best.value()),
             _ => None,
         };
         if let Some(best) = attained {
@@ -683,27 +667,27 @@ fn unexpected(evaluation: &BlockEvaluation, expected: &BlockExpected) -> Vec<Str
         (
             "block_lp",
             expected.block_lp,
-            evaluation.block_optimum().map(|value| value.value),
+            evaluation.block_optimum().map(|value| value.value()),
         ),
         (
             "per_depth_bound",
             expected.per_depth_bound,
-            Some(evaluation.per_depth_bound.value),
+            Some(evaluation.per_depth_bound.value()),
         ),
         (
             "lemma_5_1",
             expected.lemma_5_1,
-            Some(evaluation.lemma_5_1.value),
+            Some(evaluation.lemma_5_1.value()),
         ),
         (
             "spectr_gbv.expected_accepted_length",
             wanted.map(|wanted| wanted.expected_accepted_length),
-            gbv.map(|law| law.expected_accepted_length.value),
+            gbv.map(|law| law.expected_accepted_length.value()),
         ),
         (
             "spectr_gbv.undefined_mass",
             wanted.and_then(|wanted| wanted.undefined_mass),
-            gbv.map(|law| law.undefined_mass.value),
+            gbv.map(|law| law.undefined_mass.value()),
         ),
     ];
     rows.into_iter()

@@ -3,7 +3,7 @@
 use crate::distribution::{
     ParseRationalError, Rational, format_rational, integer_weights, parse_rational, ratio,
 };
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::plan::{PlanMasses, Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
@@ -198,7 +198,7 @@ pub struct PlanEntry {
 ///     subset: vec![0],
 ///     plan: vec![entry(0, "1/2"), entry(1, "1/4")],
 /// };
-/// assert_eq!(certificate.check(&problem)?.get().value, 0.75);
+/// assert_eq!(certificate.check(&problem)?.get().value(), 0.75);
 /// certificate.plan[1].mass = "1/3".into();
 /// assert!(certificate.check(&problem).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -259,10 +259,7 @@ impl Certificate {
     /// # Errors
     /// The first thing that is wrong; a certificate whose plan and subset do not
     /// meet is wrong too.
-    pub fn check(
-        &self,
-        problem: &Problem,
-    ) -> Result<super::Certified<Enclosure>, CertificateError> {
+    pub fn check(&self, problem: &Problem) -> Result<super::Certified<Known>, CertificateError> {
         if self.schema != 1 {
             return Err(CertificateError::Schema(self.schema));
         }
@@ -278,14 +275,14 @@ impl Certificate {
                 claimed: self.optimal_acceptance_rate.clone(),
                 proved: "no such number".to_owned(),
             })?;
-        if proved.get().exact.as_ref() == Some(&claimed) {
+        if proved.get().rational() == Some(&claimed) {
             return Ok(proved);
         }
         Err(CertificateError::Claim {
             claimed: self.optimal_acceptance_rate.clone(),
-            proved: match &proved.get().exact {
+            proved: match &proved.get().rational() {
                 Some(value) => format_rational(value),
-                None => format!("[{}, {}]", proved.get().lower, proved.get().upper),
+                None => format!("[{}, {}]", proved.get().lower(), proved.get().upper()),
             },
         })
     }

@@ -20,7 +20,7 @@ use crate::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, format_rational, ratio,
     round_down, round_up,
 };
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::plan::{Coupling, PlanMasses, Rounding, TransportPlan, distinct};
 use crate::problem::Problem;
 use crate::scheme::{SchemeName, UNDERFLOW};
@@ -142,17 +142,17 @@ fn check_subset(problem: &Problem, subset: &[usize]) -> Result<(), CertificateEr
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let plan = flow::solve(&problem).into_plan();
 /// let proved = certify::optimum(&problem, &plan, &[0])?;
-/// assert_eq!((proved.get().lower, proved.get().upper), (0.9375, 0.9375));
+/// assert_eq!((proved.get().lower(), proved.get().upper()), (0.9375, 0.9375));
 /// // The same plan with another subset proves less.
 /// let weaker = certify::optimum(&problem, &plan, &[1])?;
-/// assert!(weaker.get().exact.is_none() && weaker.get().upper == 1.0);
+/// assert!(weaker.get().rational().is_none() && weaker.get().upper() == 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn optimum(
     problem: &Problem,
     plan: &TransportPlan,
     subset: &[usize],
-) -> Result<Certified<Enclosure>, CertificateError> {
+) -> Result<Certified<Known>, CertificateError> {
     check_subset(problem, subset)?;
     check_sets(problem, plan)?;
     match plan.rounding {
@@ -166,9 +166,9 @@ pub fn optimum(
                 });
             }
             let value = if lower == upper {
-                Enclosure::exact(lower)
+                Known::exact(lower)
             } else {
-                Enclosure::rate(round_down(&lower), round_down(&lower), round_up(&upper))
+                Known::rate(round_down(&lower), round_down(&lower), round_up(&upper))
             };
             Ok(Certified { value })
         }
@@ -182,7 +182,7 @@ pub fn optimum(
                 });
             }
             Ok(Certified {
-                value: Enclosure::rate(value, lower, upper),
+                value: Known::rate(value, lower, upper),
             })
         }
     }
@@ -235,7 +235,7 @@ fn check_sets(problem: &Problem, plan: &TransportPlan) -> Result<(), Certificate
 /// What an exact plan accepts, once it is found to keep within p and D.
 fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, CertificateError> {
     let scheme = problem.scheme();
-    let by_tuples = (scheme.tuple_count() <= EXACT_TUPLES || scheme.name() == SchemeName::Explicit)
+    let by_tuples = (scheme.tuple_count() <= EXACT_TUPLES || scheme.name() == SchemeName::EXPLICIT)
         .then(|| {
             let mut masses: HashMap<Vec<u32>, Rational> = HashMap::new();
             scheme.for_each_tuple_exact(&mut |tuple, probability| {
@@ -290,7 +290,7 @@ fn exact_plan(problem: &Problem, plan: &TransportPlan) -> Result<Rational, Certi
 fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, CertificateError> {
     let scheme = problem.scheme();
     let unit = round_up(&ratio(&BigUint::one(), &plan.total));
-    let by_tuples = (scheme.tuple_count() <= FLOAT_TUPLES || scheme.name() == SchemeName::Explicit)
+    let by_tuples = (scheme.tuple_count() <= FLOAT_TUPLES || scheme.name() == SchemeName::EXPLICIT)
         .then(|| {
             let mut masses: HashMap<Vec<u32>, f64> = HashMap::new();
             scheme.for_each_tuple(&mut |tuple, probability| {
@@ -306,6 +306,9 @@ fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, Certific
     // The largest factor that brings every set and every token within its mass.
     let mut factor: f64 = 1.0;
     let mut shrink = |used: f64, capacity: f64, describe: &dyn Fn() -> CertificateError| {
+        if !capacity.is_finite() {
+            return Err(describe());
+        }
         if used <= capacity {
             return Ok(());
         }
@@ -433,6 +436,10 @@ pub fn coupling(
 /// acceptance rate, against the exact p and D rounded to `f64`.
 pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64) {
     let mut worst: f64 = 0.0;
+    // `max` passes NaN over, which is no small error.
+    let mut note = |error: f64| {
+        worst = worst.max(if error.is_nan() { f64::INFINITY } else { error });
+    };
     let mut accepted = Vec::new();
     for (token, (row, p)) in coupling
         .mass
@@ -441,9 +448,9 @@ pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64)
         .zip(problem.target().probabilities())
         .enumerate()
     {
-        worst = worst.max((compensated_sum(row.iter().copied()) - p).abs());
+        note((compensated_sum(row.iter().copied()) - p).abs());
         for (tuple, &mass) in coupling.tuples.iter().zip(row) {
-            worst = worst.max(-mass);
+            note(-mass);
             if tuple.contains(&(token as u32)) {
                 accepted.push(mass);
             }
@@ -452,7 +459,7 @@ pub fn coupling_float(problem: &Problem, coupling: &Coupling<f64>) -> (f64, f64)
     let mut column = 0;
     problem.scheme().for_each_tuple(&mut |_, probability| {
         let sum = compensated_sum(coupling.mass.column(column).iter().copied());
-        worst = worst.max((sum - probability).abs());
+        note((sum - probability).abs());
         column += 1;
     });
     (worst, compensated_sum(accepted))

@@ -206,7 +206,7 @@ fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&Verifie
 }
 
 fn optimum(evaluation: &BlockEvaluation) -> Option<Rational> {
-    evaluation.block_optimum()?.exact.clone()
+    evaluation.block_optimum()?.rational().cloned()
 }
 
 fn one_block() -> Finding {
@@ -216,9 +216,9 @@ fn one_block() -> Finding {
     for problem in &trees {
         let evaluation = evaluate(problem, 1);
         let optimum = optimum(&evaluation);
-        let lemma = evaluation.lemma_5_1.exact.clone();
+        let lemma = evaluation.lemma_5_1.rational().cloned();
         let greedy = law(&evaluation, BlockVerifierName::GreedyBlock);
-        let attained = greedy.and_then(|law| law.expected_accepted_length.exact.clone());
+        let attained = greedy.and_then(|law| law.expected_accepted_length.rational().cloned());
         finding.require(
             optimum.is_some() && optimum == lemma && optimum == attained,
             || format!("optimum {optimum:?}, lemma {lemma:?}, greedy-block {attained:?}"),
@@ -240,7 +240,7 @@ fn blocks_lossless() -> Finding {
                 continue;
             };
             laws += 1;
-            finding.require(law.lossless && law.undefined_mass.value == 0.0, || {
+            finding.require(law.lossless && law.undefined_mass.value() == 0.0, || {
                 format!(
                     "{} with {} drafts: {:?}",
                     name.as_str(),
@@ -267,7 +267,7 @@ fn per_depth() -> Finding {
             continue;
         };
         checked += 1;
-        let difference = bound.exact.as_ref().map(|bound| bound - &optimum);
+        let difference = bound.rational().map(|bound| bound - &optimum);
         finding.require(
             difference.as_ref().is_some_and(|d| *d >= Rational::zero()),
             || format!("bound {bound:?}, optimum {optimum}"),
@@ -287,7 +287,10 @@ fn gbv_upper() -> Finding {
     let mut finding = Finding::default();
     if let Some(problem) = block(BERNOULLI) {
         let evaluation = evaluate(&problem, 2);
-        let (best, lemma) = (optimum(&evaluation), evaluation.lemma_5_1.exact.clone());
+        let (best, lemma) = (
+            optimum(&evaluation),
+            evaluation.lemma_5_1.rational().cloned(),
+        );
         if let (Some(best), Some(lemma)) = (best, lemma) {
             finding.text("Bernoulli: block optimum", format_rational(&best));
             finding.text("Bernoulli: Lemma 5.1", format_rational(&lemma));
@@ -300,8 +303,8 @@ fn gbv_upper() -> Finding {
         let evaluation = evaluate(&problem, 2);
         if let Some(law) = law(&evaluation, BlockVerifierName::SpecTrKSeq) {
             let (found, lemma) = (
-                law.expected_accepted_length.value,
-                evaluation.lemma_5_1.value,
+                law.expected_accepted_length.value(),
+                evaluation.lemma_5_1.value(),
             );
             finding.number("three tokens: k-seq", found);
             finding.number("three tokens: Lemma 5.1", lemma);
@@ -318,9 +321,7 @@ fn gbv_lower() -> Finding {
     let mut checked = 0;
     for (index, problem) in trees(504, 90).iter().enumerate() {
         let evaluation = evaluate(problem, 2 + index % 2);
-        if let (Some(best), Some(lemma)) =
-            (optimum(&evaluation), evaluation.lemma_5_1.exact.as_ref())
-        {
+        if let (Some(best), Some(lemma)) = (optimum(&evaluation), evaluation.lemma_5_1.rational()) {
             checked += 1;
             finding.require(*lemma <= best, || {
                 format!("Lemma 5.1 {lemma}, optimum {best}")
@@ -338,8 +339,8 @@ fn below_per_depth() -> Finding {
     for (index, problem) in trees(508, 90).iter().enumerate() {
         let evaluation = evaluate(problem, 1 + index % 4);
         let (lemma, bound) = (
-            &evaluation.lemma_5_1.exact,
-            &evaluation.per_depth_bound.exact,
+            &evaluation.lemma_5_1.rational(),
+            &evaluation.per_depth_bound.rational(),
         );
         if let (Some(lemma), Some(bound)) = (lemma, bound) {
             checked += 1;
@@ -404,8 +405,8 @@ fn gbv_attains() -> Finding {
         let evaluation = evaluate(&problem, 2);
         let law = law(&evaluation, BlockVerifierName::SpecTrGbv);
         if let (Some(found), Some(lemma)) = (
-            law.and_then(|law| law.expected_accepted_length.exact.clone()),
-            evaluation.lemma_5_1.exact.clone(),
+            law.and_then(|law| law.expected_accepted_length.rational().cloned()),
+            evaluation.lemma_5_1.rational().cloned(),
         ) {
             finding.text("E[tau] of SpecTr-GBV", format_rational(&found));
             finding.text("Lemma 5.1", format_rational(&lemma));
@@ -436,11 +437,10 @@ fn gbv_lossless() -> Finding {
         let Some(law) = law(&evaluation, BlockVerifierName::SpecTrGbv) else {
             continue;
         };
-        let exact = |value: &crate::block::evaluate::Value| {
+        let exact = |value: &crate::known::Known| {
             value
-                .exact
-                .as_ref()
-                .map_or_else(|| value.value.to_string(), format_rational)
+                .rational()
+                .map_or_else(|| value.value().to_string(), format_rational)
         };
         finding.text(undefined, exact(&law.undefined_mass));
         finding.text(variation, exact(&law.total_variation));
@@ -469,7 +469,8 @@ fn gbv_strict() -> Finding {
         let value = |drafts| {
             evaluate(&problem, drafts)
                 .lemma_5_1
-                .exact
+                .rational()
+                .cloned()
                 .unwrap_or_default()
         };
         let (one, two) = (value(1), value(2));
@@ -485,7 +486,8 @@ fn gbv_strict() -> Finding {
         for drafts in 1..=3 {
             let now = evaluate(&problem, drafts)
                 .lemma_5_1
-                .exact
+                .rational()
+                .cloned()
                 .unwrap_or_default();
             falls += u64::from(now < before);
             before = now;

@@ -3,10 +3,7 @@
 use crate::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
 use crate::optimum::flow;
 use crate::problem::Problem;
-use crate::scheme::{
-    DistinctConditioned, Explicit, Greedy, Hub, Product, SchemeName, WithReplacement,
-    WithoutReplacement,
-};
+use crate::scheme::{MadeOf, SchemeName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -73,41 +70,27 @@ impl Family {
     ) -> Option<Problem> {
         let (p, q) = (self.weights(vocab), self.weights(vocab));
         let target = Target::from_rationals(fractions(&p)).ok()?;
-        let draft = || Draft::from_rationals(fractions(&q)).ok();
-        let problem = match scheme {
-            SchemeName::WithReplacement => {
-                Problem::new("random", target, WithReplacement::new(draft()?, drafts))
-            }
-            SchemeName::WithoutReplacement => {
-                Problem::new("random", target, WithoutReplacement::new(draft()?, drafts))
-            }
-            SchemeName::DistinctConditioned => {
-                Problem::new("random", target, DistinctConditioned::new(draft()?, drafts))
-            }
-            SchemeName::Greedy => Problem::new("random", target, Greedy::new(draft()?, drafts)),
-            SchemeName::Hub if drafts == 2 => Problem::new("random", target, Hub::new(draft()?)),
-            SchemeName::Hub => return None,
-            SchemeName::Product => {
-                let rows = (0..drafts)
+        if !scheme.fits(drafts) {
+            return None;
+        }
+        let law = match scheme.entry().made_of {
+            MadeOf::OneDraft(make) => make(Draft::from_rationals(fractions(&q)).ok()?, drafts),
+            MadeOf::EachDraft(make) => make(
+                (0..drafts)
                     .map(|_| Draft::from_rationals(fractions(&self.weights(vocab))).ok())
-                    .collect::<Option<Vec<_>>>()?;
-                Problem::new("random", target, Product::new(rows)?)
-            }
-            SchemeName::Explicit => {
+                    .collect::<Option<Vec<_>>>()?,
+            )?,
+            MadeOf::Tuples(make) => {
                 let count = self.between(2, 8);
                 let tuples = (0..count)
                     .map(|_| (0..drafts).map(|_| self.below(vocab) as u32).collect())
                     .collect();
                 let law =
                     TupleProbabilities::from_rationals(fractions(&self.weights(count))).ok()?;
-                Problem::new(
-                    "random",
-                    target,
-                    Explicit::new(vocab, drafts, tuples, law).ok()?,
-                )
+                make(vocab, drafts, tuples, law).ok()?
             }
         };
-        problem.ok()
+        Problem::from_law("random", target, law).ok()
     }
 
     /// `count` problems of a scheme with V and n up to the limits.
@@ -121,10 +104,9 @@ impl Family {
         let mut problems = Vec::with_capacity(count);
         while problems.len() < count {
             let vocab = self.between(2, vocab);
-            let drafts = if scheme == SchemeName::Hub {
-                2
-            } else {
-                self.between(1, drafts.min(vocab))
+            let drafts = match scheme.entry().only {
+                Some(only) => only,
+                None => self.between(1, drafts.min(vocab)),
             };
             problems.extend(self.problem(scheme, vocab, drafts));
         }
@@ -151,7 +133,8 @@ pub(super) fn optimum(problem: &Problem) -> Rational {
     flow::solve(problem)
         .optimum()
         .rate
-        .exact
+        .rational()
+        .cloned()
         .unwrap_or_default()
 }
 

@@ -18,7 +18,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
-        check: || q_convex(SchemeName::WithReplacement, 201, 60, 250),
+        check: || q_convex(SchemeName::WITH_REPLACEMENT, 201, 60, 250),
     },
     Claim {
         id: "qconvex-distinct",
@@ -30,7 +30,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],
-        check: || q_convex(SchemeName::DistinctConditioned, 202, 60, 250),
+        check: || q_convex(SchemeName::DISTINCT_CONDITIONED, 202, 60, 250),
     },
     Claim {
         id: "wo-formula",
@@ -61,7 +61,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         standing: Verdict::Supported,
         expected: Verdict::Supported,
         counterexamples: &[],
-        check: || q_convex(SchemeName::WithoutReplacement, 203, 300, 3000),
+        check: || q_convex(SchemeName::WITHOUT_REPLACEMENT, 203, 300, 3000),
     },
     Claim {
         id: "supermodular",
@@ -135,7 +135,7 @@ fn q_convex(scheme: SchemeName, seed: u64, laws: usize, scans: usize) -> Finding
     }
     finding.count("scans against flows", scans as u64);
     for problem in family.problems(scheme, scans, 6, 4) {
-        let scanned = ratio_scan::solve(&problem).and_then(|found| found.rate.exact);
+        let scanned = ratio_scan::solve(&problem).and_then(|found| found.rate.rational().cloned());
         let alpha = optimum(&problem);
         finding.require(scanned.as_ref() == Some(&alpha), || {
             format!("{}: scan {scanned:?}, flow {alpha}", describe(&problem))
@@ -176,7 +176,7 @@ fn wo_formula() -> Finding {
     // How far the optima are apart, either way round.
     let mut family = Family::new(204);
     let (mut below, mut above) = (Rational::zero(), Rational::zero());
-    for problem in family.problems(SchemeName::WithoutReplacement, 1500, 6, 3) {
+    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 1500, 6, 3) {
         let Some(draft) = problem.scheme().draft().cloned() else {
             continue;
         };
@@ -252,7 +252,7 @@ fn wo_beats_wr() -> Finding {
     let mut finding = Finding::default();
     let mut family = Family::new(206);
     let mut smallest: Option<Rational> = None;
-    for problem in family.problems(SchemeName::WithoutReplacement, 4000, 6, 4) {
+    for problem in family.problems(SchemeName::WITHOUT_REPLACEMENT, 4000, 6, 4) {
         let Some(draft) = problem.scheme().draft().cloned() else {
             continue;
         };

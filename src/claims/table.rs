@@ -134,17 +134,17 @@ fn draw(family: &mut Family, temperature: f64, similarity: f64, audit: bool) -> 
         // The formulas against the verifiers themselves.
         let library = rate(
             Problem::new("toy", p.clone(), with).ok()?,
-            VerifierName::Rrs,
+            VerifierName::RRS,
         )?;
         let library_hub = rate(
             Problem::new("toy", p.clone(), hub).ok()?,
-            VerifierName::SpecHub,
+            VerifierName::SPECHUB,
         )?;
         if (library - rrs).abs() > 1e-12 || (library_hub - spechub).abs() > 1e-12 {
             return None;
         }
     }
-    let rrs_wo = rate(Problem::new("toy", p, without).ok()?, VerifierName::RrsWo)?;
+    let rrs_wo = rate(Problem::new("toy", p, without).ok()?, VerifierName::RRS_WO)?;
     Some([rrs, rrs_wo, optimum[0], optimum[1], spechub])
 }
 

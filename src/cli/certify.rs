@@ -47,7 +47,7 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
     let proved = checked
         .as_ref()
         .ok()
-        .and_then(|rate| rate.get().exact.as_ref())
+        .and_then(|rate| rate.get().rational())
         .map(format_rational);
     let reason = checked.as_ref().err().map(ToString::to_string);
     match common.format {

@@ -148,7 +148,7 @@ fn check_single(problem: &Problem) -> Checks {
     );
     values.insert(
         "optimal_acceptance_rate".to_owned(),
-        solution.optimal_acceptance_rate.value,
+        solution.optimal_acceptance_rate.value(),
     );
     let evaluation = evaluate(problem);
     for name in VerifierName::ALL {
@@ -182,18 +182,18 @@ fn check_single(problem: &Problem) -> Checks {
 fn check_block(problem: &BlockProblem) -> Checks {
     let evaluation = evaluate_block(problem, problem.drafts());
     let mut values = BTreeMap::new();
-    values.insert("lemma_5_1".to_owned(), evaluation.lemma_5_1.value);
+    values.insert("lemma_5_1".to_owned(), evaluation.lemma_5_1.value());
     values.insert(
         "per_depth_bound".to_owned(),
-        evaluation.per_depth_bound.value,
+        evaluation.per_depth_bound.value(),
     );
     if let Some(optimum) = evaluation.block_optimum() {
-        values.insert("block_lp".to_owned(), optimum.value);
+        values.insert("block_lp".to_owned(), optimum.value());
     }
     for verifier in &evaluation.verifiers {
         if let Some(law) = verifier.outcome.done() {
             let name = format!("{}.expected_accepted_length", verifier.name.as_str());
-            values.insert(name, law.expected_accepted_length.value);
+            values.insert(name, law.expected_accepted_length.value());
         }
     }
     (evaluation.disagreements.clone(), values)

@@ -8,6 +8,7 @@ use crate::report;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -56,10 +57,16 @@ pub struct MeasureArgs {
     )]
     temperature: Vec<f64>,
     /// Draft schemes whose optima and verifiers are measured; all if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = scheme)]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = schemes())]
     schemes: Vec<SchemeName>,
-    /// Verifiers that are measured; all if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = VerifierName::from_str)]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        value_parser = verifiers(),
+        help = verifiers_help(),
+        long_help = verifiers_help()
+    )]
     verifiers: Vec<VerifierName>,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts: proves their
     /// optimum, and takes longer than everything else together.
@@ -74,14 +81,38 @@ pub struct MeasureArgs {
     timing: bool,
 }
 
-fn scheme(name: &str) -> Result<SchemeName, String> {
-    Settings::SCHEMES
+/// The schemes of a log's drafts, with their words.
+fn schemes() -> impl TypedValueParser<Value = SchemeName> {
+    PossibleValuesParser::new(
+        Settings::schemes()
+            .into_iter()
+            .map(|scheme| PossibleValue::new(scheme.as_str()).help(scheme.law())),
+    )
+    .try_map(|name| SchemeName::from_str(&name))
+}
+
+/// All verifiers, with their words.
+fn verifiers() -> impl TypedValueParser<Value = VerifierName> {
+    PossibleValuesParser::new(VerifierName::ALL.map(|name| {
+        let words = format!("{}; for {}", name.rule(), name.draft_schemes());
+        PossibleValue::new(name.as_str()).help(words)
+    }))
+    .try_map(|name| VerifierName::from_str(&name))
+}
+
+fn verifiers_help() -> String {
+    let usual = Settings::verifiers();
+    let others: Vec<&str> = VerifierName::ALL
         .into_iter()
-        .find(|scheme| scheme.as_str() == name)
-        .ok_or_else(|| {
-            let known: Vec<&str> = Settings::SCHEMES.iter().map(|s| s.as_str()).collect();
-            format!("unknown scheme; one of {}", known.join(", "))
-        })
+        .filter(|name| !usual.contains(name))
+        .map(VerifierName::as_str)
+        .collect();
+    let but = if others.is_empty() {
+        String::new()
+    } else {
+        format!(" but {}", others.join(", "))
+    };
+    format!("Verifiers that are measured; all{but} if not given")
 }
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {

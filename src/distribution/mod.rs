@@ -25,6 +25,7 @@ pub use sum::{TwoFloat, compensated_sum};
 use multiversion::multiversion;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -36,6 +37,13 @@ pub const NORMALISATION_TOLERANCE: f64 = 1e-6;
 /// [`Distribution::probabilities`]: the rounding of the sum and of one division.
 /// (Entries below 1e-307 also carry an absolute error of 5e-324.)
 pub const PROBABILITY_RELATIVE_ERROR: f64 = 1.25 * f64::EPSILON;
+
+/// Probabilities from here on have all their digits after any division by what is left of
+/// a row, and a reciprocal in range.
+pub(crate) const LEAST_PROPORTION: f64 = 1e-280;
+
+/// A row of fractions below that is multiplied by 2 to this.
+const PROPORTION_BITS: u32 = 900;
 
 /// Why numbers are not a distribution.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -150,10 +158,13 @@ impl Distribution {
             }
         }
         let sum = compensated_sum(values.iter().copied());
-        if (sum - 1.0).abs() > NORMALISATION_TOLERANCE {
+        // Asked this way round, a sum that overflowed to NaN is refused.
+        let near_one = (sum - 1.0).abs() <= NORMALISATION_TOLERANCE;
+        if !near_one {
             return Err(DistributionError::Sum {
                 entries: values.len(),
-                sum,
+                // Finite entries >= 0 make no other NaN than an overflow.
+                sum: if sum.is_nan() { f64::INFINITY } else { sum },
             });
         }
         // Adding 0.0 turns -0.0 into 0.0.
@@ -204,6 +215,34 @@ impl Distribution {
     /// [`PROBABILITY_RELATIVE_ERROR`] of the exact value.
     pub fn probabilities(&self) -> &[f64] {
         &self.probabilities
+    }
+
+    /// The row up to a factor, for laws that draw from what is left of it: every entry
+    /// above zero is within [`PROBABILITY_RELATIVE_ERROR`], relative, whatever little the
+    /// others leave. The probabilities themselves, unless they reach down to where `f64`
+    /// holds fewer digits; `None` where no factor brings the row into its range. O(V).
+    pub(crate) fn proportions(&self) -> Option<Cow<'_, [f64]>> {
+        let least = (0..self.vocab())
+            .filter(|&token| self.is_positive(token))
+            .map(|token| self.probabilities[token])
+            .fold(f64::INFINITY, f64::min);
+        if least >= LEAST_PROPORTION {
+            return Some(Cow::Borrowed(&self.probabilities));
+        }
+        match &self.origin {
+            // What was given has all its digits before it is divided by its sum.
+            Origin::Float(values) => Some(Cow::Borrowed(values)),
+            Origin::Rational(_) => {
+                let exact = self.exact();
+                let raised = |weight: &BigUint| {
+                    round_nearest(&ratio(&(weight << PROPORTION_BITS), &exact.total))
+                };
+                let row: Vec<f64> = exact.weights.iter().map(raised).collect();
+                let holds =
+                    |token: usize| !self.is_positive(token) || row[token] >= LEAST_PROPORTION;
+                (0..self.vocab()).all(holds).then_some(Cow::Owned(row))
+            }
+        }
     }
 
     /// The vocabulary size V.
@@ -427,6 +466,50 @@ mod tests {
         )
         .unwrap();
         assert_eq!(q.exact().total, 3u32.into());
+    }
+
+    #[test]
+    fn proportions_keep_their_digits() {
+        // An ordinary row is taken as it is.
+        let plain = Draft::new(&[0.1, 0.9, 0.0]).unwrap();
+        assert_eq!(*plain.proportions().unwrap(), *plain.probabilities());
+        // 1e-320 has 11 bits, which a division by 1 + 9e-7 would round.
+        let denormal = Draft::new(&[1.0 + 9e-7, 1e-320, 3e-320, 0.0]).unwrap();
+        let row = denormal.proportions().unwrap();
+        assert_eq!(row[2] / row[1], 3e-320 / 1e-320);
+        assert_eq!(row[3], 0.0);
+        // Fractions below f64 are raised; what then still is below it is refused.
+        let draft = |small: &str| {
+            let rest = parse_rational("1").unwrap() - parse_rational(small).unwrap();
+            Draft::from_rationals(vec![rest, parse_rational(small).unwrap()]).unwrap()
+        };
+        let tiny = draft("1e-400");
+        assert_eq!(tiny.probabilities()[1], 0.0);
+        let row = tiny.proportions().unwrap();
+        let quotient = exact_value(row[1]).unwrap() / exact_value(row[0]).unwrap();
+        let off = quotient / parse_rational("1e-400").unwrap() - Rational::one();
+        assert!(round_nearest(&off).abs() < 1e-15);
+        let digits = format!("1/1{}", "0".repeat(900));
+        assert!(draft(&digits).proportions().is_none());
+    }
+
+    #[test]
+    fn sums_that_overflow_are_refused() {
+        // The sum in two words is inf - inf, and no comparison with NaN holds.
+        for row in [[1e308, 1e308], [f64::MAX, f64::MAX], [1e308, 0.5]] {
+            assert!(
+                matches!(
+                    Target::new(&row),
+                    Err(DistributionError::Sum { entries: 2, sum }) if sum > 1e307
+                ),
+                "{row:?}"
+            );
+        }
+        let error = Draft::new(&[1e308, 1e308]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the 2 entries sum to inf; they must sum to 1 within 1e-6"
+        );
     }
 
     #[test]

@@ -2,53 +2,53 @@
 
 use super::Settings;
 use crate::scheme::SchemeName;
-use crate::verifier::VerifierName;
+use crate::verifier::{RowRule, VerifierName};
 
 /// A scheme and a verifier that is lossless under it.
-pub(super) const VERIFIERS: [(SchemeName, VerifierName); 9] = [
-    (SchemeName::WithReplacement, VerifierName::Rrs),
-    (SchemeName::WithReplacement, VerifierName::KSeq),
-    (SchemeName::WithReplacement, VerifierName::Optimal),
-    (SchemeName::WithReplacement, VerifierName::Naive),
-    (SchemeName::WithoutReplacement, VerifierName::RrsWo),
-    (SchemeName::WithoutReplacement, VerifierName::Optimal),
-    (SchemeName::WithoutReplacement, VerifierName::Naive),
-    (SchemeName::Greedy, VerifierName::Greedy),
-    (SchemeName::Hub, VerifierName::SpecHub),
-];
+pub(super) type Rule = (SchemeName, VerifierName);
 
-/// Schemes with an optimum, in the order of reports.
-pub(super) const SCHEMES: [SchemeName; 5] = [
-    SchemeName::WithReplacement,
-    SchemeName::WithoutReplacement,
-    SchemeName::DistinctConditioned,
-    SchemeName::Greedy,
-    SchemeName::Hub,
-];
+/// The optimal plans of sequential draws.
+pub(super) const SEQUENTIAL_PLAN: Rule = (SchemeName::WITHOUT_REPLACEMENT, VerifierName::OPTIMAL);
 
-/// Pairs whose acceptance is compared at the same positions.
-const PAIRS: [(Rule, Rule); 6] = [
-    (K_SEQ, RRS),
-    (RRS_WO, RRS),
-    (RRS_WO, K_SEQ),
-    (GREEDY, K_SEQ),
-    (GREEDY, RRS_WO),
-    (SPECHUB, RRS_WO),
-];
+/// Schemes with an optimum on a row, in the order of reports.
+pub(super) fn schemes() -> impl Iterator<Item = SchemeName> {
+    SchemeName::ALL
+        .into_iter()
+        .filter(|scheme| scheme.entry().on_row.is_some())
+}
 
-type Rule = (SchemeName, VerifierName);
-const RRS: Rule = (SchemeName::WithReplacement, VerifierName::Rrs);
-const K_SEQ: Rule = (SchemeName::WithReplacement, VerifierName::KSeq);
-const RRS_WO: Rule = (SchemeName::WithoutReplacement, VerifierName::RrsWo);
-const GREEDY: Rule = (SchemeName::Greedy, VerifierName::Greedy);
-const SPECHUB: Rule = (SchemeName::Hub, VerifierName::SpecHub);
+/// Every verifier with a rate on a row, scheme by scheme, in the order of reports.
+pub(super) fn rules() -> impl Iterator<Item = (Rule, RowRule)> {
+    schemes().flat_map(|scheme| {
+        VerifierName::ALL
+            .into_iter()
+            .filter_map(move |name| Some(((scheme, name), name.on_row(scheme)?)))
+    })
+}
+
+/// Pairs whose acceptance is compared at the same positions: each rule with those that
+/// its entry names, under the same scheme where that is possible, else under the first.
+fn pairs() -> impl Iterator<Item = (Rule, Rule)> {
+    rules().flat_map(|(first, _)| {
+        first
+            .1
+            .entry()
+            .compared_with
+            .iter()
+            .filter_map(move |&name| {
+                let same = rules().find(|&(rule, _)| rule == (first.0, name));
+                let other = same.or_else(|| rules().find(|&(rule, _)| rule.1 == name));
+                other.map(|(second, _)| (first, second))
+            })
+    })
+}
 
 /// Optimal plans.
-pub(super) const PLANS: [Rule; 2] = [
-    (SchemeName::WithReplacement, VerifierName::Optimal),
-    SEQUENTIAL_PLAN,
-];
-pub(super) const SEQUENTIAL_PLAN: Rule = (SchemeName::WithoutReplacement, VerifierName::Optimal);
+pub(super) fn plans() -> impl Iterator<Item = Rule> {
+    rules()
+        .map(|(rule, _)| rule)
+        .filter(|rule| rule.1 == VerifierName::OPTIMAL)
+}
 
 /// A place in the list of settings' temperatures, and n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,11 +88,6 @@ pub(super) enum Metric {
     DraftRest { column: usize },
 }
 
-/// Whether a scheme has n drafts.
-pub(super) fn fits(scheme: SchemeName, drafts: usize) -> bool {
-    scheme != SchemeName::Hub || drafts == 2
-}
-
 /// Every number of a position, in the order in which they are computed.
 pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
     let mut all = Vec::new();
@@ -110,11 +105,11 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
             for scheme in settings.optima(drafts) {
                 all.push(Metric::Optimum { place, scheme });
             }
-            for rule in settings.rules(drafts) {
+            for (rule, _) in settings.rules(drafts) {
                 all.push(Metric::Acceptance { place, rule });
                 all.push(Metric::Gap { place, rule });
             }
-            for (first, second) in PAIRS {
+            for (first, second) in pairs() {
                 if settings.has(drafts, first) && settings.has(drafts, second) {
                     all.push(Metric::Difference {
                         place,
@@ -124,10 +119,10 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
                 }
             }
             let known = |scheme| settings.schemes.contains(&scheme);
-            if known(SchemeName::DistinctConditioned) && known(SchemeName::WithoutReplacement) {
+            if known(SchemeName::DISTINCT_CONDITIONED) && known(SchemeName::WITHOUT_REPLACEMENT) {
                 all.push(Metric::FormulaError { place });
             }
-            for rule in PLANS.into_iter().filter(|&rule| settings.has(drafts, rule)) {
+            for rule in plans().filter(|&rule| settings.has(drafts, rule)) {
                 all.push(Metric::PlanError { place, rule });
                 all.push(Metric::PlanSteps { place, rule });
                 if settings.timing {
@@ -137,4 +132,37 @@ pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_comparisons_come_in_their_order() {
+        let name = |(scheme, rule): Rule| format!("{scheme}/{rule}");
+        let all: Vec<[String; 2]> = pairs().map(|(a, b)| [name(a), name(b)]).collect();
+        let expected = [
+            ["with-replacement/k-seq", "with-replacement/rrs"],
+            ["without-replacement/rrs-wo", "with-replacement/rrs"],
+            ["without-replacement/rrs-wo", "with-replacement/k-seq"],
+            ["greedy/greedy", "with-replacement/k-seq"],
+            ["greedy/greedy", "without-replacement/rrs-wo"],
+            ["hub/spechub", "without-replacement/rrs-wo"],
+        ];
+        let places: Vec<usize> = expected
+            .iter()
+            .map(|pair| all.iter().position(|one| one == pair).unwrap())
+            .collect();
+        assert!(places.is_sorted(), "{all:?}");
+    }
+
+    #[test]
+    fn schemes_of_a_report_have_colours_of_their_own() {
+        let hues: Vec<usize> = schemes().map(|scheme| scheme.entry().hue).collect();
+        let mut distinct = hues.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), hues.len(), "{hues:?}");
+    }
 }

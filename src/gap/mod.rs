@@ -22,6 +22,7 @@
 //! with one degree of freedom less than there are prompts. P-values of gaps and
 //! of differences are of the paired test: both sides at the same positions.
 
+mod coverage;
 mod data;
 mod metric;
 mod position;
@@ -37,10 +38,11 @@ pub use data::{
 use crate::distribution::DistributionError;
 use crate::log::{Log, LogError, Span};
 use crate::optimum::bucket_scan::MAX_DRAFTS;
+#[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::scheme::SchemeName;
-use crate::verifier::VerifierName;
-use metric::{Metric, PLANS, Place, SCHEMES, SEQUENTIAL_PLAN, VERIFIERS, fits, metrics};
+use crate::verifier::{RowRule, VerifierName};
+use metric::{Metric, Place, Rule, SEQUENTIAL_PLAN, metrics, plans, rules, schemes};
 use position::{Value, Workspace, evaluate};
 use rayon::prelude::*;
 use sequence::Sequences;
@@ -63,10 +65,10 @@ pub struct Settings {
     pub temperatures: Vec<f64>,
     /// Numbers of drafts n, 1..=64.
     pub drafts: Vec<usize>,
-    /// Schemes whose optima are measured; all of [`Settings::SCHEMES`] at first.
+    /// Schemes whose optima are measured; all of [`Settings::schemes`] at first.
     pub schemes: Vec<SchemeName>,
     /// Verifiers that are measured, under every scheme above for which they are
-    /// lossless; all at first. `optimal` takes most of the time of a full vocabulary.
+    /// lossless; those of [`Settings::verifiers`] at first. `optimal` takes most of the time of a full vocabulary.
     pub verifiers: Vec<VerifierName>,
     /// Whether the optimal plans of sequential draws are solved too, for up to
     /// [`MOST_SEQUENTIAL_DRAFTS`] drafts. That proves their optimum, which is an upper bound
@@ -82,7 +84,17 @@ pub struct Settings {
 
 impl Settings {
     /// Schemes that have an optimum in a report.
-    pub const SCHEMES: [SchemeName; 5] = SCHEMES;
+    pub fn schemes() -> Vec<SchemeName> {
+        schemes().collect()
+    }
+
+    /// Verifiers that a report measures where none are named.
+    pub fn verifiers() -> Vec<VerifierName> {
+        VerifierName::ALL
+            .into_iter()
+            .filter(|name| name.entry().by_default)
+            .collect()
+    }
 
     /// Checks and sorts temperatures and drafts.
     ///
@@ -122,8 +134,8 @@ impl Settings {
         Ok(Self {
             temperatures,
             drafts,
-            schemes: SCHEMES.to_vec(),
-            verifiers: VerifierName::ALL.to_vec(),
+            schemes: Self::schemes(),
+            verifiers: Self::verifiers(),
             sequential_plans: false,
             block_length: 5,
             seed,
@@ -132,24 +144,28 @@ impl Settings {
     }
 
     /// The verifiers that are run for n drafts.
-    fn rules(&self, drafts: usize) -> impl Iterator<Item = (SchemeName, VerifierName)> + '_ {
-        VERIFIERS.into_iter().filter(move |&(scheme, verifier)| {
-            let asked = self.schemes.contains(&scheme) && self.verifiers.contains(&verifier);
-            let planned = (scheme, verifier) != SEQUENTIAL_PLAN
-                || (self.sequential_plans && drafts <= MOST_SEQUENTIAL_DRAFTS);
-            asked && fits(scheme, drafts) && planned
+    fn rules(&self, drafts: usize) -> impl Iterator<Item = (Rule, RowRule)> + '_ {
+        rules().filter(move |&((scheme, name), rule)| {
+            let affordable = rule.slow.is_none() || self.sequential_plans;
+            self.asks_for((scheme, name))
+                && scheme.fits(drafts)
+                && name.is_lossless(scheme, drafts)
+                && drafts <= rule.most
+                && affordable
         })
+    }
+
+    fn asks_for(&self, (scheme, name): Rule) -> bool {
+        self.schemes.contains(&scheme) && self.verifiers.contains(&name)
     }
 
     /// The schemes whose optima are measured for n drafts.
     fn optima(&self, drafts: usize) -> impl Iterator<Item = SchemeName> + '_ {
-        SCHEMES
-            .into_iter()
-            .filter(move |&scheme| self.schemes.contains(&scheme) && fits(scheme, drafts))
+        schemes().filter(move |scheme| self.schemes.contains(scheme) && scheme.fits(drafts))
     }
 
-    fn has(&self, drafts: usize, rule: (SchemeName, VerifierName)) -> bool {
-        self.rules(drafts).any(|known| known == rule)
+    fn has(&self, drafts: usize, rule: Rule) -> bool {
+        self.rules(drafts).any(|(known, _)| known == rule)
     }
 }
 
@@ -191,8 +207,9 @@ struct Measured {
 /// `progress` is told of positions as they are done.
 ///
 /// # Errors
-/// Logs whose rows are refused (file, tensor, row and column are named), and
-/// rows that list fewer tokens than there are distinct drafts.
+/// Logs whose rows are refused (file, tensor, row and column are named),
+/// rows that list fewer tokens than there are distinct drafts, and settings that leave
+/// nothing to measure.
 pub fn measure(
     logs: &[Log],
     settings: &Settings,
@@ -202,25 +219,7 @@ pub fn measure(
     if logs.is_empty() {
         return Err(GapError::Settings("name at least one log".to_owned()));
     }
-    let mut left_out = Vec::new();
-    let iid_only = settings.schemes.contains(&SchemeName::WithoutReplacement)
-        && settings.verifiers.contains(&VerifierName::Optimal)
-        && settings
-            .drafts
-            .iter()
-            .any(|&n| !settings.has(n, SEQUENTIAL_PLAN));
-    if iid_only {
-        left_out.push(format!(
-            "without-replacement/optimal{}",
-            if settings.sequential_plans {
-                format!(" for more than {MOST_SEQUENTIAL_DRAFTS} drafts: no plan is built for them")
-            } else {
-                ": its plans take longer than everything else together; --sequential-plans solves \
-                 them"
-                    .to_owned()
-            }
-        ));
-    }
+    let mut left_out = coverage::left_out(settings)?;
     let rest = &logs[0].metadata().rest_temperatures;
     let same_rest = logs
         .iter()
@@ -448,39 +447,33 @@ impl Summary<'_> {
     fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for place in self.places() {
-            for scheme in SCHEMES {
+            for scheme in schemes() {
                 let Some((tally, _)) = self.find(Metric::Optimum { place, scheme }) else {
                     continue;
                 };
-                let (kind, status) = match scheme {
-                    SchemeName::WithoutReplacement
-                        if self.settings.has(place.drafts, SEQUENTIAL_PLAN) =>
-                    {
+                let sequential = scheme == SchemeName::WITHOUT_REPLACEMENT;
+                let (kind, status) =
+                    if sequential && self.settings.has(place.drafts, SEQUENTIAL_PLAN) {
                         (
                             "enclosed",
                             "optimal: proved at every position, by what a lossless plan accepts \
                              and by the value of a cut",
                         )
-                    }
-                    SchemeName::WithoutReplacement if place.drafts > 1 => (
-                        "upper-bound",
-                        "value of the best prefix in order of q/p: an upper bound for certain, \
-                         the optimum if that scan is optimal, which is conjectured",
-                    ),
-                    SchemeName::Greedy | SchemeName::Hub => (
-                        "enclosed",
-                        "optimal: the value of the best cut, in closed form",
-                    ),
-                    _ => (
-                        "enclosed",
-                        "optimal: the ratio scan, proved for this scheme (q-convexity)",
-                    ),
-                };
+                    } else if sequential && place.drafts > 1 {
+                        (
+                            "upper-bound",
+                            "value of the best prefix in order of q/p: an upper bound for \
+                             certain, the optimum if that scan is optimal, which is conjectured",
+                        )
+                    } else {
+                        let answers = scheme.entry().on_row.as_ref();
+                        ("enclosed", answers.map_or("", |answers| answers.status))
+                    };
                 let verifiers = self
                     .settings
                     .rules(place.drafts)
-                    .filter(|rule| rule.0 == scheme)
-                    .filter_map(|rule| self.verifier(place, rule))
+                    .filter(|(rule, _)| rule.0 == scheme)
+                    .filter_map(|(rule, _)| self.verifier(place, rule))
                     .collect();
                 cells.push(Cell {
                     temperature: self.settings.temperatures[place.temperature],
@@ -500,7 +493,7 @@ impl Summary<'_> {
         cells
     }
 
-    fn verifier(&self, place: Place, rule: (SchemeName, VerifierName)) -> Option<VerifierRow> {
+    fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {
         let (acceptance, monte_carlo) = self.find(Metric::Acceptance { place, rule })?;
         let (gap, _) = self.find(Metric::Gap { place, rule })?;
         Some(VerifierRow {
@@ -519,9 +512,7 @@ impl Summary<'_> {
     }
 
     fn comparisons(&self) -> Vec<Comparison> {
-        let name = |(scheme, verifier): (SchemeName, VerifierName)| {
-            format!("{}/{}", scheme.as_str(), verifier.as_str())
-        };
+        let name = |(scheme, verifier): Rule| format!("{}/{}", scheme.as_str(), verifier.as_str());
         let mut rows: Vec<Comparison> = self
             .all
             .iter()
@@ -553,8 +544,7 @@ impl Summary<'_> {
     }
 
     fn plans(&self) -> Vec<PlanRow> {
-        PLANS
-            .into_iter()
+        plans()
             .flat_map(|rule| self.places().map(move |place| (place, rule)))
             .filter_map(|(place, rule)| {
                 let (gap, _) = self.find(Metric::Gap { place, rule })?;
@@ -655,7 +645,7 @@ fn log_summary(log: &Log, summary: &Summary<'_>, rest: bool) -> LogSummary {
 struct StripBuilder {
     place: Place,
     temperature: f64,
-    rule: (SchemeName, VerifierName),
+    rule: Rule,
     optimum: Option<usize>,
     acceptance: Option<usize>,
     texts: Vec<(i64, StripText)>,
@@ -674,7 +664,7 @@ impl StripBuilder {
             temperature,
             drafts,
         };
-        let rule = (SchemeName::WithReplacement, VerifierName::Rrs);
+        let rule = (SchemeName::WITH_REPLACEMENT, VerifierName::RRS);
         let find = |metric| all.iter().position(|&m| m == metric);
         Self {
             place,
@@ -821,13 +811,17 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
     .into_iter()
     .map(|(name, text)| (name.to_owned(), text.to_owned()))
     .collect();
-    for scheme in SCHEMES {
+    for scheme in schemes() {
+        let engines = match scheme.entry().engines {
+            "" => String::new(),
+            engines => format!("; drafted so by {engines}"),
+        };
         all.insert(
-            format!("scheme {}", scheme.as_str()),
-            scheme.law().to_owned(),
+            format!("scheme {scheme}"),
+            format!("{}{engines}", scheme.law()),
         );
     }
-    for (_, name) in VERIFIERS {
+    for ((_, name), _) in rules() {
         all.insert(
             format!("verifier {}", name.as_str()),
             format!("{}; for {}", name.rule(), name.draft_schemes()),

@@ -2,13 +2,13 @@
 
 use super::metric::{Metric, Place};
 use super::{GapError, Settings};
-use crate::distribution::{Draft, Softmax, Target, compensated_sum};
+use crate::distribution::{Softmax, compensated_sum};
+use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
-use crate::plan::{self, SequentialSettings, SlotWeightSettings};
 use crate::scheme::SchemeName;
-use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName};
+use crate::verifier::{RowQuestion, RowRates};
 use std::collections::HashMap;
 
 /// A number with the width of its enclosure.
@@ -37,12 +37,12 @@ impl Value {
     }
 }
 
-impl From<Rate> for Value {
-    fn from(rate: Rate) -> Self {
+impl From<Known> for Value {
+    fn from(rate: Known) -> Self {
         Self {
             value: rate.value(),
             width: rate.width(),
-            monte_carlo: rate.kind() == "monte-carlo",
+            monte_carlo: rate.kind() == Kind::MonteCarlo,
         }
     }
 }
@@ -64,35 +64,6 @@ pub(super) struct Workspace {
 const ROUNDING: f64 = 4e-12;
 /// Seeds of neighbouring positions are this far apart.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// What the rate of `rrs-wo` may cost at one position, in a mean over many: each further
-/// digit of the enclosure takes several times as long, and so does each further draft;
-/// above four drafts its rate is a mean over rejected paths.
-fn rrs_wo_budget(drafts: usize, seed: u64) -> RrsWoSettings {
-    let plain = RrsWoSettings::default();
-    let (width, work_limit) = match drafts {
-        ..=3 => (1e-5, plain.work_limit),
-        4 => (5e-4, plain.work_limit),
-        _ => (plain.width, 0),
-    };
-    RrsWoSettings {
-        width,
-        work_limit,
-        samples: 5_000,
-        seed,
-        ..plain
-    }
-}
-
-/// Rounding of the integral that measures a plan's acceptance.
-const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
-
-/// What plans are solved from: the rows, and the tokens of q > 0 by rising p/q.
-struct Rows {
-    p: Target,
-    q: Draft,
-    rising: plan::Rising,
-}
 
 /// Computes every metric of the position in `workspace.row`.
 pub(super) fn evaluate(
@@ -154,7 +125,6 @@ pub(super) fn evaluate(
         let mut row_rates = RowRates::new(at);
         // One draft is accepted with the overlap, however it is verified.
         rates.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
-        let mut rows = None;
         // What sequential draws take for many drafts serves fewer.
         for &drafts in settings.drafts.iter().rev() {
             let place = Place {
@@ -162,109 +132,33 @@ pub(super) fn evaluate(
                 drafts,
             };
             for scheme in settings.optima(drafts) {
-                let scanned = |rate: crate::enclosure::Enclosure| {
-                    Value::between(rate.value, rate.lower, rate.upper)
-                };
-                let value = match scheme {
-                    SchemeName::WithReplacement => scanned(
-                        row_rates
-                            .position()
-                            .with_replacement(drafts)
-                            .map_err(|error| refused(error.to_string()))?
-                            .rate,
-                    ),
-                    SchemeName::DistinctConditioned => scanned(
-                        row_rates
-                            .position()
-                            .distinct_conditioned(drafts)
-                            .map_err(|error| refused(error.to_string()))?
-                            .rate,
-                    ),
-                    SchemeName::WithoutReplacement => {
-                        let rate = row_rates
-                            .position()
-                            .without_replacement(drafts)
-                            .map_err(|error| refused(error.to_string()))?
-                            .rate;
-                        // The value of the best prefix, and how well it is
-                        // known; the proven lower bound is far below.
-                        Value::between(rate.value, rate.value, rate.upper)
-                    }
-                    _ => row_rates.optimum_with_fixed(drafts - 1).into(),
-                };
-                rates.insert(Metric::Optimum { place, scheme }, value);
+                let optimum = row_rates
+                    .optimum(scheme, drafts)
+                    .map_err(|error| refused(error.to_string()))?;
+                rates.insert(Metric::Optimum { place, scheme }, optimum.into());
             }
-            for (scheme, name) in settings.rules(drafts) {
-                if name == VerifierName::Optimal {
-                    let Rows { p, q, rising } = match &mut rows {
-                        Some(rows) => rows,
-                        none => {
-                            let p = Target::new(target)
-                                .map_err(|error| refused(format!("target: {error}")))?;
-                            let q = Draft::new(draft)
-                                .map_err(|error| refused(format!("draft: {error}")))?;
-                            let order = row_rates.position().order(bucket_scan::Rows {
-                                target: p.probabilities(),
-                                draft: q.probabilities(),
-                            });
-                            let rising = plan::Rising::in_order(&p, &q, &order)
-                                .map_err(|error| refused(error.to_string()))?;
-                            none.insert(Rows { p, q, rising })
-                        }
-                    };
-                    let measured = if scheme == SchemeName::WithReplacement {
-                        let settings = SlotWeightSettings::default();
-                        plan::measure_in_order(p, q, rising, drafts, &settings)
-                    } else {
-                        plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
-                            .map_err(|error| refused(error.to_string()))?
-                    };
-                    let plain = |value| Value::between(value, value, value);
-                    let rule = (scheme, name);
-                    // The law is p but for this error, and so is what it accepts.
-                    let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
-                    let rate = measured.acceptance_rate;
-                    if scheme == SchemeName::WithoutReplacement {
-                        let best = &measured.optimum;
-                        let proved = Value::between(best.value, best.lower, best.upper);
-                        rates.insert(Metric::Optimum { place, scheme }, proved);
-                    }
-                    let steps = measured.iterations as f64;
-                    rates.extend([
-                        (
-                            Metric::Acceptance { place, rule },
-                            Value::between(rate, rate - error, rate + error),
-                        ),
-                        (
-                            Metric::PlanError { place, rule },
-                            plain(measured.law_l1_error),
-                        ),
-                        (Metric::PlanSteps { place, rule }, plain(steps)),
-                        (Metric::PlanSeconds { place, rule }, plain(measured.seconds)),
-                    ]);
-                    continue;
-                }
-                let rate = match (scheme, name) {
-                    (SchemeName::WithReplacement, VerifierName::Rrs) => row_rates.rrs(drafts),
-                    (SchemeName::WithReplacement, VerifierName::KSeq) => row_rates.k_seq(drafts),
-                    (SchemeName::WithoutReplacement, VerifierName::RrsWo) => {
-                        let seed = settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
-                        row_rates.rrs_wo(drafts, &rrs_wo_budget(drafts, seed))
-                    }
-                    (SchemeName::Greedy, VerifierName::Greedy) => row_rates.greedy(drafts),
-                    (SchemeName::Hub, VerifierName::SpecHub) => row_rates.spechub(),
-                    (SchemeName::WithReplacement, VerifierName::Naive) => row_rates.naive(drafts),
-                    (SchemeName::WithoutReplacement, VerifierName::Naive) => {
-                        row_rates.naive_sequential(drafts)
-                    }
-                    _ => {
-                        return Err(refused(format!(
-                            "internal error: no rate of {name} on {drafts} {scheme} drafts"
-                        )));
-                    }
+            for (rule, answers) in settings.rules(drafts) {
+                let (scheme, _) = rule;
+                let question = RowQuestion {
+                    scheme,
+                    drafts,
+                    seed: settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE),
                 };
-                let rule = (scheme, name);
-                rates.insert(Metric::Acceptance { place, rule }, rate.into());
+                let answer = (answers.answer)(&mut row_rates, question)
+                    .map_err(|error| refused(error.to_string()))?;
+                rates.insert(Metric::Acceptance { place, rule }, answer.rate.into());
+                if let Some(proved) = answer.optimum {
+                    rates.insert(Metric::Optimum { place, scheme }, proved.into());
+                }
+                if let Some(plan) = answer.plan {
+                    let plain = |value| Value::between(value, value, value);
+                    let steps = plan.iterations as f64;
+                    rates.extend([
+                        (Metric::PlanError { place, rule }, plain(plan.law_l1_error)),
+                        (Metric::PlanSteps { place, rule }, plain(steps)),
+                        (Metric::PlanSeconds { place, rule }, plain(plan.seconds)),
+                    ]);
+                }
             }
         }
     }
@@ -299,8 +193,8 @@ pub(super) fn evaluate(
             )?)),
             Metric::FormulaError { place } => {
                 let optimum = |scheme| rate(Metric::Optimum { place, scheme });
-                Ok(optimum(SchemeName::DistinctConditioned)?
-                    .minus(optimum(SchemeName::WithoutReplacement)?))
+                Ok(optimum(SchemeName::DISTINCT_CONDITIONED)?
+                    .minus(optimum(SchemeName::WITHOUT_REPLACEMENT)?))
             }
             metric => rate(metric),
         })

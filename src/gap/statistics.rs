@@ -243,6 +243,43 @@ mod tests {
     }
 
     #[test]
+    fn a_mean_that_rounding_makes_shows_nothing() {
+        let rounding = Clustered::new([(1.1e-16, 1.0), (1.0e-16, 1.0), (0.9e-16, 1.0)].into_iter());
+        assert!(rounding.mean / rounding.error > 10.0);
+        assert_eq!(rounding.p_value(), 1.0);
+        let small = Clustered::new([(1.1e-11, 1.0), (1.0e-11, 1.0), (0.9e-11, 1.0)].into_iter());
+        assert!(small.p_value() < 0.01);
+    }
+
+    #[test]
+    fn clusters_that_all_differ_by_one_amount_leave_no_chance() {
+        let equal = Clustered::new([(0.25, 1.0), (0.25, 1.0), (0.5, 2.0)].into_iter());
+        assert_eq!((equal.mean, equal.error), (0.25, 0.0));
+        assert_eq!(equal.p_value(), 0.0);
+    }
+
+    #[test]
+    fn quantiles_of_four_values_by_hand() {
+        let mut tally = Tally::new();
+        for value in [0.1, 0.2, 0.3, 0.4] {
+            tally.add(0, value, 0.0);
+        }
+        // The smallest value that at least this share does not exceed.
+        for (share, value) in [
+            (0.0, 0.1),
+            (0.25, 0.1),
+            (0.26, 0.2),
+            (0.5, 0.2),
+            (0.6, 0.3),
+            (0.9, 0.4),
+            (1.0, 0.4),
+        ] {
+            let found = tally.quantile(share);
+            assert!((found - value).abs() < 2e-3, "{share}: {found}");
+        }
+    }
+
+    #[test]
     fn holm_by_hand() {
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
         for (got, expected) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {

@@ -5,7 +5,7 @@ use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
 use super::source::Source;
 use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +41,23 @@ pub(super) struct Contents {
     /// Names with a type that is not read, and that type.
     pub unreadable: BTreeMap<String, String>,
     pub metadata: Option<String>,
+}
+
+impl Contents {
+    /// All tensors by name, as a message lists them.
+    fn names(&self) -> String {
+        let names: Vec<_> = self
+            .tensors
+            .keys()
+            .chain(self.unreadable.keys())
+            .map(String::as_str)
+            .collect();
+        if names.is_empty() {
+            "no tensors".to_owned()
+        } else {
+            names.join(", ")
+        }
+    }
 }
 
 /// A log of paired rows: one file, or a directory of shards.
@@ -536,7 +553,21 @@ fn parse_index(path: &Path, text: &str) -> Result<Index, LogError> {
             format!("schema is {schema}; this version of specgap reads {SCHEMA}"),
         ));
     }
-    serde_json::from_str(text).map_err(unreadable)
+    let index: Index = serde_json::from_str(text).map_err(unreadable)?;
+    let mut seen = HashMap::with_capacity(index.shards.len());
+    for (entry, shard) in index.shards.iter().enumerate() {
+        if let Some(first) = seen.insert(shard.file.as_str(), entry) {
+            return Err(LogError::format(
+                path,
+                format!(
+                    "entries {first} and {entry} of its shards are both {:?}, whose positions \
+                     would count twice; remove one of the two",
+                    shard.file
+                ),
+            ));
+        }
+    }
+    Ok(index)
 }
 
 /// A shard's name, if it is one: no folders, so that a log cannot point outside.
@@ -572,8 +603,9 @@ fn read_source(path: &Path, source: Source) -> Result<Contents, LogError> {
 
 impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
-        let (target, target_kind) = rows_of(path, &mut contents, "target")?;
-        let (draft, draft_kind) = rows_of(path, &mut contents, "draft")?;
+        let held = contents.names();
+        let (target, target_kind) = rows_of(path, &mut contents, "target", &held)?;
+        let (draft, draft_kind) = rows_of(path, &mut contents, "draft", &held)?;
         let positions = target.rows();
         if draft.rows() != positions {
             return Err(LogError::tensor(
@@ -714,11 +746,12 @@ impl Shard {
     }
 }
 
-/// Finds a model's rows under one of their three names.
+/// Finds a model's rows under one of their three names; `held` names what the file has.
 fn rows_of(
     path: &Path,
     contents: &mut Contents,
     model: &str,
+    held: &str,
 ) -> Result<(Tensor, RowKind), LogError> {
     let mut found = None;
     for kind in RowKind::ALL {
@@ -744,22 +777,11 @@ fn rows_of(
         }
     }
     let Some((tensor, kind)) = found else {
-        let names: Vec<_> = contents
-            .tensors
-            .keys()
-            .chain(contents.unreadable.keys())
-            .map(String::as_str)
-            .collect();
         return Err(LogError::tensor(
             path,
             &format!("{model}_logits"),
             format!(
-                "is missing, and so are {model}_probs and {model}_logprobs; the file has {}",
-                if names.is_empty() {
-                    "no tensors".to_owned()
-                } else {
-                    names.join(", ")
-                }
+                "is missing, and so are {model}_probs and {model}_logprobs; the file has {held}"
             ),
         ));
     };

@@ -205,8 +205,14 @@ impl LogWriter {
     /// its vocabulary is not the layout's.
     pub fn resume(directory: &Path, layout: Layout) -> Result<Self, LogError> {
         check_layout(directory, &layout)?;
-        let index = read_index(directory)?;
+        if !Self::exists(directory) {
+            // Says so, and leaves no lock in a folder without a log.
+            read_index(directory)?;
+        }
+        // The lock before the index: what another writer commits in between is not
+        // in an index that was read before, and would be removed below as a stray.
         let lock = lock(directory)?;
+        let index = read_index(directory)?;
         if index.metadata.vocabulary != Some(layout.vocabulary) {
             return Err(LogError::format(
                 directory,

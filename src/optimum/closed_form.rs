@@ -1,7 +1,8 @@
 //! alpha* by formula, where one exists.
 
-use super::{Enclosure, Optimum};
+use super::Optimum;
 use crate::distribution::{Rational, ratio};
+use crate::known::Known;
 use crate::problem::Problem;
 use crate::scheme::{DraftScheme, ExactSetLaw, SchemeName};
 use num_bigint::BigUint;
@@ -16,7 +17,7 @@ const BITS_LIMIT: f64 = 2.0e8;
 /// | case | alpha* |
 /// | --- | --- |
 /// | n = 1 | sum of `min(p, q)` |
-/// | `greedy`, `hub` | `p(top)` + sum over the rest of `min(p, q/(1 - q(top)))` (Hu et al. eq. 81; SpecHub sec. 4) |
+/// | fixed tokens and at most one other: `greedy`, `hub` | `p(top)` + sum over the rest of `min(p, q/(1 - q(top)))` (Hu et al. eq. 81; SpecHub sec. 4) |
 /// | `with-replacement`, V = 2 | `min(p, 1-(1-q)^n) + min(1-p, 1-q^n)` (SpecTr App. B.2) |
 /// | `with-replacement`, p is q restricted to a set R | `1 - (1 - q(R))^n` (SpecTr's uniform case is one of these) |
 /// | p = q, drafts with or without replacement | 1 |
@@ -35,7 +36,7 @@ const BITS_LIMIT: f64 = 2.0e8;
 ///     Hub::new(Draft::new(&[0.5, 0.25, 0.25])?),
 /// )?;
 /// let optimum = closed_form::solve(&problem).unwrap();
-/// assert_eq!(format_rational(&optimum.rate.exact.unwrap()), "1");
+/// assert_eq!(format_rational(optimum.rate.rational().unwrap()), "1");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn solve(problem: &Problem) -> Option<Optimum> {
@@ -46,7 +47,7 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
     }
     let found = |rate: Rational, subset: Option<Vec<usize>>, formula: &str| {
         Some(Optimum {
-            rate: Enclosure::exact(rate),
+            rate: Known::exact(rate),
             subset,
             note: Some(formula.to_owned()),
         })
@@ -55,61 +56,58 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
         let (rate, subset) = minimum_with(problem, &scheme.exact_set_law(), &[]);
         return found(rate, Some(subset), "n = 1: sum of min(p, q)");
     }
-    match scheme.name() {
-        SchemeName::Greedy | SchemeName::Hub => {
-            let top = match scheme.name() {
-                SchemeName::Hub => 1,
-                _ => problem.drafts() - 1,
-            };
-            let law = scheme.exact_set_law();
-            let top = common_tokens(&law, top);
-            let (rate, subset) = minimum_with(problem, &law, &top);
-            found(
-                rate,
-                Some(subset),
-                "p(top) + sum over the rest of min(p, q/(1 - q(top)))",
-            )
-        }
-        SchemeName::WithReplacement => {
-            if let Some(optimum) = restriction(problem) {
-                return Some(optimum);
-            }
-            (problem.vocab() == 2).then(|| bernoulli(problem))
-        }
-        SchemeName::WithoutReplacement | SchemeName::DistinctConditioned => {
-            let draft = scheme.draft()?;
-            let support = draft.support();
-            if support.len() <= problem.drafts() {
-                let rate = problem.target().exact().mass(&support);
-                let note = "every draw is the whole support of q: p of that support";
-                return found(rate, None, note);
-            }
-            let same = scheme.name() == SchemeName::WithoutReplacement
-                && (0..problem.vocab()).all(|token| {
-                    let (p, q) = (problem.target().exact(), draft.exact());
-                    &p.weights[token] * &q.total == &q.weights[token] * &p.total
-                });
-            if same {
-                return found(
-                    Rational::one(),
-                    Some(Vec::new()),
-                    "p = q: the first draft is a draw from p",
-                );
-            }
-            let disjoint = support
-                .iter()
-                .all(|&token| !problem.target().is_positive(token));
-            if disjoint {
-                return found(
-                    Rational::zero(),
-                    Some(support),
-                    "p and q have no token in common: 0",
-                );
-            }
-            None
-        }
-        SchemeName::Product | SchemeName::Explicit => None,
+    if let Some(fixed) = scheme.fixed_drafts() {
+        let law = scheme.exact_set_law();
+        let top = common_tokens(&law, fixed);
+        let (rate, subset) = minimum_with(problem, &law, &top);
+        let note = if law.sets.len() == 1 {
+            "every draw is one set: p of it"
+        } else {
+            "p(top) + sum over the rest of min(p, q/(1 - q(top)))"
+        };
+        return found(rate, Some(subset), note);
     }
+    let name = scheme.name();
+    if name == SchemeName::WITH_REPLACEMENT {
+        if let Some(optimum) = restriction(problem) {
+            return Some(optimum);
+        }
+        return (problem.vocab() == 2).then(|| bernoulli(problem));
+    }
+    let sequential = name == SchemeName::WITHOUT_REPLACEMENT;
+    if !(sequential || name == SchemeName::DISTINCT_CONDITIONED) {
+        return None;
+    }
+    let draft = scheme.draft()?;
+    let support = draft.support();
+    if support.len() <= problem.drafts() {
+        let rate = problem.target().exact().mass(&support);
+        let note = "every draw is the whole support of q: p of that support";
+        return found(rate, None, note);
+    }
+    let same = sequential
+        && (0..problem.vocab()).all(|token| {
+            let (p, q) = (problem.target().exact(), draft.exact());
+            &p.weights[token] * &q.total == &q.weights[token] * &p.total
+        });
+    if same {
+        return found(
+            Rational::one(),
+            Some(Vec::new()),
+            "p = q: the first draft is a draw from p",
+        );
+    }
+    let disjoint = support
+        .iter()
+        .all(|&token| !problem.target().is_positive(token));
+    if disjoint {
+        return found(
+            Rational::zero(),
+            Some(support),
+            "p and q have no token in common: 0",
+        );
+    }
+    None
 }
 
 fn scheme_row_bits(scheme: &dyn DraftScheme) -> f64 {
@@ -181,7 +179,7 @@ fn restriction(problem: &Problem) -> Option<Optimum> {
         .filter(|&token| p.weights[token].is_zero() && !q.weights[token].is_zero())
         .collect();
     Some(Optimum {
-        rate: Enclosure::exact(Rational::one() - missed),
+        rate: Known::exact(Rational::one() - missed),
         subset: Some(subset),
         note: Some("p is q restricted to a set R: 1 - (1 - q(R))^n".to_owned()),
     })
@@ -204,7 +202,7 @@ fn bernoulli(problem: &Problem) -> Optimum {
         rate += p.min(reached);
     }
     Optimum {
-        rate: Enclosure::exact(rate),
+        rate: Known::exact(rate),
         subset: Some(subset),
         note: Some("V = 2: min(p, 1-(1-q)^n) + min(1-p, 1-q^n)".to_owned()),
     }

@@ -1,7 +1,8 @@
 //! alpha* by trying every subset.
 
-use super::{Capacity, Enclosure, Instance, Optimum, Rounding};
+use super::{Capacity, Instance, Optimum, Rounding};
 use crate::distribution::{Rational, ratio, round_down, round_nearest, round_up};
+use crate::known::Known;
 use num_bigint::BigUint;
 
 /// Largest vocabulary whose subsets are enumerated in 128-bit integers.
@@ -53,8 +54,8 @@ pub fn solve<C: Capacity>(instance: &Instance<C>) -> Optimum {
     let excess: BigUint = best.0.to_big();
     let rate = Rational::from_integer(1.into()) - ratio(&excess, &instance.total);
     let rate = match instance.rounding {
-        Rounding::None => Enclosure::exact(rate),
-        Rounding::Grid { absolute_error, .. } => Enclosure::rate(
+        Rounding::None => Known::exact(rate),
+        Rounding::Grid { absolute_error, .. } => Known::rate(
             round_nearest(&rate),
             round_down(&rate) - absolute_error,
             round_up(&rate) + absolute_error,

@@ -15,8 +15,9 @@
 //! Sets are never nodes and merged edges never stored: memory is one integer an
 //! entry of the set lists, and a relabel scans only the sets of one token.
 
-use super::{Capacity, Enclosure, Instance, Optimum, Rounding, ScaledInstance};
+use super::{Capacity, Instance, Optimum, Rounding, ScaledInstance};
 use crate::distribution::{Rational, round_down, round_up};
+use crate::known::Known;
 use crate::plan::{PlanMasses, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
@@ -338,10 +339,10 @@ impl SolvedFlow {
         };
         let rate = Rational::from_integer(1.into()) - crate::distribution::ratio(excess, total);
         let rate = match rounding {
-            Rounding::None => Enclosure::exact(rate),
+            Rounding::None => Known::exact(rate),
             Rounding::Grid { absolute_error, .. } => {
                 let (lower, upper) = (round_down(&rate), round_up(&rate));
-                Enclosure::rate(
+                Known::rate(
                     crate::distribution::round_nearest(&rate),
                     lower - absolute_error,
                     upper + absolute_error,
@@ -410,7 +411,7 @@ impl SolvedFlow {
 /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let optimum = flow::solve(&problem).optimum();
-/// assert_eq!(format_rational(&optimum.rate.exact.unwrap()), "15/16");
+/// assert_eq!(format_rational(optimum.rate.rational().unwrap()), "15/16");
 /// assert_eq!(optimum.subset.unwrap(), [0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

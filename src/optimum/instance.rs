@@ -96,6 +96,9 @@ const EXACT_BIT_OPERATIONS: f64 = 2.0e10;
 /// Most word operations that reducing the fractions of a law may take.
 const EXACT_REDUCTIONS: f64 = 2.0e9;
 
+/// The largest mass that rounding can make of 1.
+const MOST_MASS: f64 = 1.0 + 1e-9;
+
 /// Exact capacities must fit this many bits to be held in `u128`.
 const NATIVE_BITS: u64 = 126;
 
@@ -150,14 +153,17 @@ impl ScaledInstance {
     }
 
     /// The problem with capacities rounded down to multiples of 2^-120, from
-    /// the `f64` law and its error bound.
+    /// the `f64` law and its error bound. A law with a probability that is none, or
+    /// without a bound, makes an instance that says nothing: its error is 1.
     pub fn rounded(problem: &Problem) -> Instance<u128> {
         let law = problem.scheme().set_law();
         let row = problem.target().probabilities();
+        let is_law = law.relative_error.is_finite()
+            && (law.probabilities.iter()).all(|mass| (0.0..=MOST_MASS).contains(mass));
         let supply: Vec<u128> = law
             .probabilities
             .iter()
-            .map(|&mass| to_grid(mass))
+            .map(|&mass| if is_law { to_grid(mass) } else { 0 })
             .collect();
         let demand = row.iter().map(|&mass| to_grid(mass)).collect();
         let entries = supply.len() as f64 + row.len() as f64;
@@ -171,10 +177,17 @@ impl ScaledInstance {
             supply,
             demand,
             total: BigUint::from(1u32) << GRID_BITS.unsigned_abs(),
-            rounding: Rounding::Grid {
-                feasible_share: 1.0 - relative,
-                // Both marginals are off by at most `relative` of total mass 1.
-                absolute_error: 2.0 * relative + lost,
+            rounding: if is_law {
+                Rounding::Grid {
+                    feasible_share: 1.0 - relative,
+                    // Both marginals are off by at most `relative` of total mass 1.
+                    absolute_error: 2.0 * relative + lost,
+                }
+            } else {
+                Rounding::Grid {
+                    feasible_share: 0.0,
+                    absolute_error: 1.0,
+                }
             },
         }
     }
@@ -186,9 +199,10 @@ impl ScaledInstance {
         let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
         let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
         // Sequential draws add fractions, and reducing one is quadratic in its bits.
-        let reducing = match scheme.name() {
-            SchemeName::WithoutReplacement => scheme.set_law_cost() * (bits / 64.0).powi(2),
-            _ => 0.0,
+        let reducing = if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+            scheme.set_law_cost() * (bits / 64.0).powi(2)
+        } else {
+            0.0
         };
         entries * bits <= EXACT_BITS
             && scheme.set_law_cost() * bits <= EXACT_BIT_OPERATIONS
@@ -196,12 +210,8 @@ impl ScaledInstance {
     }
 }
 
+/// A mass in [0, [`MOST_MASS`]].
 fn to_grid(mass: f64) -> u128 {
     // Exact: a power of two times a number below 2^53, rounded down.
-    let scaled = mass * 2f64.powi(GRID_BITS);
-    if scaled.is_finite() {
-        scaled as u128
-    } else {
-        0
-    }
+    (mass * 2f64.powi(GRID_BITS)) as u128
 }

@@ -20,14 +20,15 @@ pub mod submodular;
 
 pub use instance::{Capacity, Instance, ScaledInstance};
 
-pub use crate::enclosure::Enclosure;
 pub use crate::plan::Rounding;
+
+use crate::known::Known;
 
 /// What an algorithm found: alpha* and a subset that proves its upper bound.
 #[derive(Clone, Debug)]
 pub struct Optimum {
     /// alpha*.
-    pub rate: Enclosure,
+    pub rate: Known,
     /// A minimiser H of P - Q, ascending, where the algorithm yields one.
     pub subset: Option<Vec<usize>>,
     /// Anything a reader must know about the result.

@@ -1,7 +1,8 @@
 //! alpha* along one chain of subsets.
 
-use super::{Enclosure, Optimum};
+use super::Optimum;
 use crate::distribution::{PROBABILITY_RELATIVE_ERROR, Rational, TwoFloat};
+use crate::known::Known;
 use crate::problem::Problem;
 use crate::scheme::{ScanStatus, SchemeName};
 use num_traits::Zero;
@@ -42,7 +43,7 @@ const CONJECTURE: &str = "the subset proves the upper bound; that the best prefi
 /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let optimum = ratio_scan::solve(&problem).unwrap();
-/// assert_eq!(optimum.rate.value, 0.9375);
+/// assert_eq!(optimum.rate.value(), 0.9375);
 /// assert_eq!(optimum.subset.unwrap(), [0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -59,10 +60,9 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
 
 fn exact_cost(problem: &Problem) -> f64 {
     let scheme = problem.scheme();
-    let entries = match scheme.name() {
-        SchemeName::WithoutReplacement if problem.drafts() > 2 => scheme.set_law_cost(),
-        _ => 0.0,
-    } + problem.vocab() as f64;
+    let by_sets = scheme.name() == SchemeName::WITHOUT_REPLACEMENT && problem.drafts() > 2;
+    let sets = if by_sets { scheme.set_law_cost() } else { 0.0 };
+    let entries = sets + problem.vocab() as f64;
     entries * (scheme.exact_bits() + problem.target().exact_bits() as f64)
 }
 
@@ -104,29 +104,16 @@ fn exact(problem: &Problem) -> Option<Optimum> {
     let target = problem.target().exact();
     let mut held = Rational::zero();
     let mut best = (Rational::zero(), 0);
-    let mut previous = Rational::zero();
-    let mut lovasz = Rational::zero();
     for (position, (&token, q)) in order.iter().zip(&inside).enumerate() {
         held += target.probability(token);
         let difference = &held - q;
-        let step = &difference - &previous;
-        if step < Rational::zero() {
-            lovasz += step;
-        }
         if difference < best.0 {
-            best = (difference.clone(), position + 1);
+            best = (difference, position + 1);
         }
-        previous = difference;
     }
-    let one = Rational::from_integer(1.into());
-    let mut rate = Enclosure::exact(&one + &best.0);
-    let mut note = None;
-    if problem.scheme().scan_status() == ScanStatus::Conjectured {
-        if lovasz != best.0 {
-            rate.lower = crate::distribution::round_down(&(&one + lovasz)).max(0.0);
-        }
-        note = Some(CONJECTURE.to_owned());
-    }
+    let rate = Known::exact(Rational::from_integer(1.into()) + &best.0);
+    let note =
+        (problem.scheme().scan_status() == ScanStatus::Conjectured).then(|| CONJECTURE.to_owned());
     Some(Optimum {
         rate,
         subset: Some(prefix(&order, best.1)),
@@ -166,10 +153,7 @@ fn enclosed(problem: &Problem) -> Option<Optimum> {
         let quadrature = "the error of the race integral is estimated by halving its step";
         note = Some(note.map_or_else(|| quadrature.to_owned(), |n| format!("{n}; {quadrature}")));
     }
-    let rate = Enclosure {
-        value: value.clamp(0.0, 1.0),
-        ..Enclosure::rate(value, lower, value + error)
-    };
+    let rate = Known::rate(value, lower, value + error);
     Some(Optimum {
         rate,
         subset: Some(prefix(&order, best.1)),

@@ -7,10 +7,11 @@
 //! combination of bases proves a lower bound and any subset an upper one, so the
 //! answer carries its own duality gap, recomputed in exact arithmetic.
 
-use super::{Enclosure, Optimum};
+use super::Optimum;
 use crate::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, round_down, round_up,
 };
+use crate::known::Known;
 use crate::problem::Problem;
 use num_traits::{One, Zero};
 
@@ -41,7 +42,11 @@ type Order = Vec<usize>;
 /// Each step one prefix scan, O(V log V) for sorting and O(k^3) for k <= V + 1
 /// bases; at most `20 V + 200` steps and a fixed budget of operations, after which
 /// the gap reached is reported.
-pub fn solve(problem: &Problem) -> Optimum {
+///
+/// # Errors
+/// `None` if a law's numbers left the range of `f64`, so that there is no base to
+/// recompute a bound from.
+pub fn solve(problem: &Problem) -> Option<Optimum> {
     let vocab = problem.vocab();
     let mut search = Search::new(problem);
     let mut work = 0.0;
@@ -235,7 +240,15 @@ impl<'a> Search<'a> {
     }
 
     /// Upper and lower bound again, from the subset and the orders alone.
-    fn certificate(&self) -> Optimum {
+    fn certificate(&self) -> Option<Optimum> {
+        let shares = &self.lower.2;
+        let usable = shares.iter().all(|share| share.is_finite())
+            && shares.iter().any(|&share| share > 0.0)
+            && self.lower.0.is_finite()
+            && self.upper.0.is_finite();
+        if !usable {
+            return None;
+        }
         let subset = self.upper.1.clone();
         let scheme = self.problem.scheme();
         let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
@@ -245,27 +258,27 @@ impl<'a> Search<'a> {
                 let upper = Rational::one() + self.exact_difference(&subset);
                 let lower = Rational::one() + self.exact_lower();
                 if lower == upper {
-                    Enclosure::exact(upper)
+                    Known::exact(upper)
                 } else {
                     let (below, above) = (round_down(&lower), round_up(&upper));
-                    Enclosure::rate(round_up(&upper), below, above)
+                    Known::rate(round_up(&upper), below, above)
                 }
             } else {
                 let scan_error = scheme.prefix_scan(&(0..self.problem.vocab()).collect::<Vec<_>>());
                 let error = scan_error.absolute_error + PROBABILITY_RELATIVE_ERROR + f64::EPSILON;
                 let slack = 3.0 * error * self.problem.vocab() as f64;
-                Enclosure::rate(
+                Known::rate(
                     1.0 + self.upper.0,
                     1.0 + self.lower.0 - slack,
                     1.0 + self.upper.0 + error,
                 )
             };
         let note = Some(format!("duality gap {:.1e}", rate.width()));
-        Optimum {
+        Some(Optimum {
             rate,
             subset: Some(subset),
             note,
-        }
+        })
     }
 
     fn exact_difference(&self, subset: &[usize]) -> Rational {

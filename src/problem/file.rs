@@ -11,12 +11,11 @@ use crate::distribution::{
     DistributionError, Draft, ParseRationalError, Rational, Target, TupleProbabilities,
     exact_value, parse_rational, round_nearest,
 };
-use crate::scheme::{
-    DistinctConditioned, DraftScheme, Explicit, ExplicitError, Greedy, Hub, Product, SchemeName,
-    UnknownScheme, WithReplacement, WithoutReplacement,
-};
+use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw, UnknownScheme};
+use crate::verifier::{UnknownVerifier, VerifierName};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, de::DeserializeOwned};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,11 +23,6 @@ use std::sync::Arc;
 
 /// The version of the problem file format that this build reads.
 pub const SCHEMA: i64 = 1;
-
-/// Verifiers that `[expected.acceptance_rate]` may name.
-pub const VERIFIER_NAMES: [&str; 8] = [
-    "single", "rrs", "rrs-wo", "k-seq", "spechub", "greedy", "optimal", "naive",
-];
 
 /// Largest problem file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -92,7 +86,7 @@ pub enum FieldError {
         /// The field.
         field: &'static str,
         /// What to do.
-        cure: &'static str,
+        cure: Cow<'static, str>,
     },
     /// A field that does not belong.
     #[error("{field} does not belong here; {cure}")]
@@ -157,11 +151,8 @@ pub enum FieldError {
     #[error("block: {0}")]
     Block(#[from] BlockProblemError),
     /// An acceptance rate for a verifier that does not exist.
-    #[error(
-        "expected.acceptance_rate: \"{0}\" is not a verifier; choose one of single, rrs, rrs-wo, \
-         k-seq, spechub, greedy, optimal, naive"
-    )]
-    Verifier(String),
+    #[error("expected.acceptance_rate: {0}")]
+    Verifier(#[from] UnknownVerifier),
 }
 
 /// A number as it stands in a file: a float, an integer, or text that is an
@@ -437,8 +428,14 @@ fn flatten(error: &impl fmt::Display) -> String {
         .join(" ")
 }
 
+fn missing(field: &'static str, cure: &'static str) -> FieldError {
+    FieldError::Missing {
+        field,
+        cure: cure.into(),
+    }
+}
+
 fn build(file: File) -> Result<AnyProblem, FieldError> {
-    let missing = |field, cure| FieldError::Missing { field, cure };
     let schema = file
         .schema
         .ok_or_else(|| missing("schema", "write schema = 1"))?;
@@ -546,17 +543,13 @@ fn build_scheme(
     vocab: usize,
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
-    let text = table.scheme.ok_or(FieldError::Missing {
+    let text = table.scheme.ok_or_else(|| FieldError::Missing {
         field: "draft.scheme",
-        cure: "name one of with-replacement, without-replacement, distinct-conditioned, greedy, \
-               hub, product, explicit",
+        cure: format!("name one of {}", SchemeName::list()).into(),
     })?;
     let name: SchemeName = text.parse()?;
-    let wanted: &[&str] = match name {
-        SchemeName::Product => &["draft.qs"],
-        SchemeName::Explicit => &["draft.tuples", "draft.probabilities"],
-        _ => &["draft.q"],
-    };
+    let made_of = name.entry().made_of;
+    let wanted = made_of.fields();
     for (field, present) in [
         ("draft.q", table.q.is_some()),
         ("draft.qs", table.qs.is_some()),
@@ -578,12 +571,34 @@ fn build_scheme(
             limit: format!("{vocab}..={vocab}, the length of target"),
         })
     };
-    match name {
-        SchemeName::Product => {
-            let rows = table.qs.ok_or(FieldError::Missing {
-                field: "draft.qs",
-                cure: "list one distribution a draft",
-            })?;
+    match made_of {
+        MadeOf::OneDraft(make) => {
+            let row = table
+                .q
+                .ok_or_else(|| missing("draft.q", "list the draft's probabilities"))?;
+            same_vocab("draft.q", row.len())?;
+            let draft = distribution("draft.q", &row, Draft::new, Draft::from_rationals)?;
+            if drafts > vocab && name.draws_distinct_tokens() {
+                return Err(ProblemError::MoreDraftsThanTokens {
+                    drafts,
+                    vocab,
+                    scheme: name,
+                }
+                .into());
+            }
+            if let Some(only) = name.entry().only.filter(|&only| only != drafts) {
+                return Err(FieldError::Range {
+                    field: "drafts".to_owned(),
+                    value: drafts.to_string(),
+                    limit: format!("{only}..={only} for scheme {name}"),
+                });
+            }
+            Ok(make(draft, drafts))
+        }
+        MadeOf::EachDraft(make) => {
+            let rows = table
+                .qs
+                .ok_or_else(|| missing("draft.qs", "list one distribution a draft"))?;
             if rows.len() != drafts {
                 return Err(FieldError::Range {
                     field: "number of distributions in draft.qs".to_owned(),
@@ -600,61 +615,26 @@ fn build_scheme(
                     distribution(&field, row, Draft::new, Draft::from_rationals)
                 })
                 .collect::<Result<Vec<_>, _>>()?;
-            let product = Product::new(rows).ok_or(FieldError::Empty {
+            make(rows).ok_or(FieldError::Empty {
                 field: "draft.qs".to_owned(),
-            })?;
-            Ok(Arc::new(product))
-        }
-        SchemeName::Explicit => build_explicit(table.tuples, table.probabilities, vocab, drafts),
-        _ => {
-            let row = table.q.ok_or(FieldError::Missing {
-                field: "draft.q",
-                cure: "list the draft's probabilities",
-            })?;
-            same_vocab("draft.q", row.len())?;
-            let draft = distribution("draft.q", &row, Draft::new, Draft::from_rationals)?;
-            if drafts > vocab && name.draws_distinct_tokens() {
-                return Err(ProblemError::MoreDraftsThanTokens {
-                    drafts,
-                    vocab,
-                    scheme: name,
-                }
-                .into());
-            }
-            Ok(match name {
-                SchemeName::WithoutReplacement => Arc::new(WithoutReplacement::new(draft, drafts)),
-                SchemeName::DistinctConditioned => {
-                    Arc::new(DistinctConditioned::new(draft, drafts))
-                }
-                SchemeName::Greedy => Arc::new(Greedy::new(draft, drafts)),
-                SchemeName::Hub if drafts != 2 => {
-                    return Err(FieldError::Range {
-                        field: "drafts".to_owned(),
-                        value: drafts.to_string(),
-                        limit: "2..=2 for scheme hub".to_owned(),
-                    });
-                }
-                SchemeName::Hub => Arc::new(Hub::new(draft)),
-                _ => Arc::new(WithReplacement::new(draft, drafts)),
             })
+        }
+        MadeOf::Tuples(make) => {
+            build_tuples(make, table.tuples, table.probabilities, vocab, drafts)
         }
     }
 }
 
-fn build_explicit(
+fn build_tuples(
+    make: TuplesToLaw,
     tuples: Option<Vec<Vec<i64>>>,
     probabilities: Option<Vec<Number>>,
     vocab: usize,
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
-    let tuples = tuples.ok_or(FieldError::Missing {
-        field: "draft.tuples",
-        cure: "list the draft tuples",
-    })?;
-    let probabilities = probabilities.ok_or(FieldError::Missing {
-        field: "draft.probabilities",
-        cure: "list one probability a tuple",
-    })?;
+    let tuples = tuples.ok_or_else(|| missing("draft.tuples", "list the draft tuples"))?;
+    let probabilities = probabilities
+        .ok_or_else(|| missing("draft.probabilities", "list one probability a tuple"))?;
     let tuples = tuples
         .into_iter()
         .enumerate()
@@ -680,7 +660,7 @@ fn build_explicit(
         TupleProbabilities::new,
         TupleProbabilities::from_rationals,
     )?;
-    Ok(Arc::new(Explicit::new(vocab, drafts, tuples, law)?))
+    Ok(make(vocab, drafts, tuples, law)?)
 }
 
 fn expected_value(field: &str, number: &Number) -> Result<ExpectedValue, FieldError> {
@@ -754,9 +734,7 @@ fn build_expected(table: ExpectedTable) -> Result<Expected, FieldError> {
     }
     let mut acceptance_rate = BTreeMap::new();
     for (verifier, number) in &table.acceptance_rate {
-        if !VERIFIER_NAMES.contains(&verifier.as_str()) {
-            return Err(FieldError::Verifier(verifier.clone()));
-        }
+        verifier.parse::<VerifierName>()?;
         let value = rate(&format!("expected.acceptance_rate.{verifier}"), number)?;
         acceptance_rate.insert(verifier.clone(), value);
     }
@@ -818,6 +796,29 @@ fn build_block(
                 if present {
                     let cure = "it is expected of single-step problems only".to_owned();
                     return Err(FieldError::Unexpected { field, cure });
+                }
+            }
+            let gbv = table.spectr_gbv;
+            for (field, value) in [
+                ("expected.block_lp", table.block_lp),
+                ("expected.per_depth_bound", table.per_depth_bound),
+                ("expected.lemma_5_1", table.lemma_5_1),
+                (
+                    "expected.spectr_gbv.expected_accepted_length",
+                    gbv.map(|gbv| gbv.expected_accepted_length),
+                ),
+                (
+                    "expected.spectr_gbv.undefined_mass",
+                    gbv.and_then(|gbv| gbv.undefined_mass),
+                ),
+            ] {
+                // No value is within any tolerance of NaN.
+                if let Some(value) = value.filter(|value| !value.is_finite()) {
+                    return Err(FieldError::Range {
+                        field: field.to_owned(),
+                        value: value.to_string(),
+                        limit: "the finite numbers".to_owned(),
+                    });
                 }
             }
             Ok(BlockExpected {

@@ -9,8 +9,7 @@ mod file;
 
 pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
 pub use file::{
-    Expected, ExpectedValue, FieldError, ProblemFileError, SCHEMA, VERIFIER_NAMES, parse_json,
-    parse_toml, read,
+    Expected, ExpectedValue, FieldError, ProblemFileError, SCHEMA, parse_json, parse_toml, read,
 };
 
 use crate::distribution::Target;
@@ -87,7 +86,19 @@ impl Problem {
         target: Target,
         scheme: impl DraftScheme + 'static,
     ) -> Result<Self, ProblemError> {
-        Self::from_parts(name.into(), target, Arc::new(scheme), None)
+        Self::from_law(name, target, Arc::new(scheme))
+    }
+
+    /// The same with a law that is one of several: what a table of laws builds.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn from_law(
+        name: impl Into<String>,
+        target: Target,
+        scheme: Arc<dyn DraftScheme>,
+    ) -> Result<Self, ProblemError> {
+        Self::from_parts(name.into(), target, scheme, None)
     }
 
     fn from_parts(

@@ -4,9 +4,10 @@ use super::table::{Column, Row, Table};
 use super::text::{counted, exact_or_decimal, wrap};
 use super::{JSON_SCHEMA, terminal};
 use crate::block::evaluate::{
-    BlockEvaluation, OptimumMethod, Value, VerifierEvaluation, lemma_5_1_status,
+    BlockEvaluation, OptimumMethod, VerifierEvaluation, lemma_5_1_status,
 };
 use crate::distribution::format_rational;
+use crate::known::Known;
 use crate::lp::BackendName;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -97,7 +98,7 @@ struct JsonExpected {
 /// None that an evaluation can cause; serialisation is fallible by type.
 pub fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
     let optimum = evaluation.block_optimum();
-    let exact = |value: &Value| value.exact.as_ref().map(format_rational);
+    let exact = |value: &Known| value.rational().map(format_rational);
     serde_json::to_string(&Json {
         schema: JSON_SCHEMA,
         problem: &evaluation.problem,
@@ -105,19 +106,19 @@ pub fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
         vocab: evaluation.vocab,
         length: evaluation.length,
         horizon: evaluation.horizon,
-        block_lp: optimum.map(|value| value.value),
+        block_lp: optimum.map(|value| value.value()),
         block_lp_exact: optimum.and_then(exact),
-        per_depth_bound: evaluation.per_depth_bound.value,
-        lemma_5_1: evaluation.lemma_5_1.value,
+        per_depth_bound: evaluation.per_depth_bound.value(),
+        lemma_5_1: evaluation.lemma_5_1.value(),
         lemma_5_1_status: lemma_5_1_status(evaluation.drafts),
-        single_draft_optimum: evaluation.single_draft_optimum.value,
+        single_draft_optimum: evaluation.single_draft_optimum.value(),
         methods: evaluation
             .methods
             .iter()
             .map(|method| JsonMethod {
                 name: method.name,
                 backend: method.backend.map(BackendName::as_str),
-                value: method.outcome.done().map(|value| value.value),
+                value: method.outcome.done().map(|value| value.value()),
                 status: method.outcome.status(),
                 reason: method.outcome.reason(),
                 primal_infeasibility: method.primal_infeasibility,
@@ -138,7 +139,7 @@ pub fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
 fn json_verifier(row: &VerifierEvaluation, drafts: usize) -> JsonVerifier<'_> {
     let law = row.outcome.done();
     let exact = law.and_then(|law| {
-        let text = |value: &Value| value.exact.as_ref().map(format_rational);
+        let text = |value: &Known| value.rational().map(format_rational);
         Some(JsonExactLaw {
             expected_accepted_length: text(&law.expected_accepted_length)?,
             total_variation: text(&law.total_variation)?,
@@ -148,11 +149,11 @@ fn json_verifier(row: &VerifierEvaluation, drafts: usize) -> JsonVerifier<'_> {
     JsonVerifier {
         name: row.name.as_str(),
         status: row.outcome.status(),
-        expected_accepted_length: law.map(|law| law.expected_accepted_length.value),
+        expected_accepted_length: law.map(|law| law.expected_accepted_length.value()),
         block_efficiency: law.map(|law| law.block_efficiency()),
-        total_variation: law.map(|law| law.total_variation.value),
-        first_token_total_variation: law.map(|law| law.first_token_total_variation.value),
-        undefined_mass: law.map(|law| law.undefined_mass.value),
+        total_variation: law.map(|law| law.total_variation.value()),
+        first_token_total_variation: law.map(|law| law.first_token_total_variation.value()),
+        undefined_mass: law.map(|law| law.undefined_mass.value()),
         lossless: law.map(|law| law.lossless),
         proved_lossless: row.name.is_proved_lossless(drafts),
         exact,
@@ -231,10 +232,10 @@ fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
     let many = drafts > 1;
     let columns = ["E[tau]", "value", "what it is"].map(Column::words);
     let mut rows = Vec::new();
-    let written = |value: &Value| {
-        value.exact.as_ref().map_or_else(
-            || format!("{:.12}", value.value),
-            |exact| exact_or_decimal(exact, value.value),
+    let written = |value: &Known| {
+        value.rational().map_or_else(
+            || format!("{:.12}", value.value()),
+            |exact| exact_or_decimal(exact, value.value()),
         )
     };
     rows.push(Row::texts([
@@ -291,12 +292,12 @@ fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
             rows.push(Row::texts([row.name.as_str(), row.outcome.status()]));
             continue;
         };
-        let length = law.expected_accepted_length.value;
+        let length = law.expected_accepted_length.value();
         let share = evaluation
             .block_optimum()
-            .filter(|best| best.value > 0.0)
+            .filter(|best| best.value() > 0.0)
             .map_or_else(String::new, |best| {
-                format!("{:.2} %", 100.0 * length / best.value)
+                format!("{:.2} %", 100.0 * length / best.value())
             });
         let proved = row.name.is_proved_lossless(evaluation.drafts);
         rows.push(Row::texts([
@@ -320,11 +321,11 @@ fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
 }
 
 /// 0, or a short number; a short fraction where it is exact.
-fn distance(value: &Value) -> String {
-    match &value.exact {
+fn distance(value: &Known) -> String {
+    match &value.rational() {
         Some(exact) if format_rational(exact).len() <= 9 => format_rational(exact),
-        _ if value.value == 0.0 => "0".to_owned(),
-        _ => format!("{:.2e}", value.value),
+        _ if value.value() == 0.0 => "0".to_owned(),
+        _ => format!("{:.2e}", value.value()),
     }
 }
 

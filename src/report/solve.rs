@@ -4,7 +4,7 @@ use super::table::{Column, Row, Table};
 use super::text::{counted, exact_or_decimal, seconds, small, wrap};
 use super::{JSON_SCHEMA, terminal};
 use crate::distribution::{Rational, format_rational};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::solve::{Basis, MethodRun, Solution, Status};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -45,13 +45,13 @@ pub(super) struct JsonRate {
     exact: Option<String>,
 }
 
-impl From<&Enclosure> for JsonRate {
-    fn from(rate: &Enclosure) -> Self {
-        let exact = rate.exact.as_ref().map(format_rational);
+impl From<&Known> for JsonRate {
+    fn from(rate: &Known) -> Self {
+        let exact = rate.rational().map(format_rational);
         Self {
-            value: rate.value,
-            lower: rate.lower,
-            upper: rate.upper,
+            value: rate.value(),
+            lower: rate.lower(),
+            upper: rate.upper(),
             exact,
         }
     }
@@ -143,7 +143,8 @@ pub fn json(solution: &Solution) -> serde_json::Result<String> {
         methods: solution.methods.iter().map(json_method).collect(),
         certificate: JsonCertificate {
             subset: &solution.proof.subset,
-            flow_equals_cut: solution.proof.basis == Basis::FlowEqualsCut && rate.exact.is_some(),
+            flow_equals_cut: solution.proof.basis == Basis::FlowEqualsCut
+                && rate.rational().is_some(),
             basis: basis(solution.proof.basis),
             target_mass: solution.proof.target_mass,
             inside: solution.proof.inside,
@@ -165,7 +166,7 @@ pub fn json(solution: &Solution) -> serde_json::Result<String> {
         other_law_without_replacement: solution.sibling.as_ref().map(|sibling| JsonSibling {
             scheme: sibling.scheme.as_str(),
             optimal_acceptance_rate: (&sibling.rate).into(),
-            difference: sibling.rate.value - rate.value,
+            difference: sibling.rate.value() - rate.value(),
         }),
         ok: solution.ok(),
     })
@@ -189,11 +190,11 @@ fn json_method(run: &MethodRun) -> JsonMethod<'_> {
     JsonMethod {
         name: run.method.as_str(),
         backend: run.backend.map(crate::lp::BackendName::as_str),
-        value: run.rate.as_ref().map(|rate| rate.value),
-        lower: rigorous.map(|rate| rate.lower),
-        upper: rigorous.map(|rate| rate.upper),
+        value: run.rate.as_ref().map(|rate| rate.value()),
+        lower: rigorous.map(|rate| rate.lower()),
+        upper: rigorous.map(|rate| rate.upper()),
         exact: rigorous
-            .and_then(|rate| rate.exact.as_ref())
+            .and_then(|rate| rate.rational())
             .map(format_rational),
         seconds: run.seconds,
         status: run.status.as_str(),
@@ -245,24 +246,24 @@ pub fn statement(solution: &Solution) -> String {
         )
     };
     let below = match proof.basis {
-        Basis::FlowEqualsCut if rate.exact.is_some() => format!(
+        Basis::FlowEqualsCut if rate.rational().is_some() => format!(
             "A plan that accepts {} was checked entry by entry in exact arithmetic: flow = cut.",
-            number(rate.value, rate.exact.as_ref())
+            number(rate.value(), rate.rational())
         ),
         Basis::FlowEqualsCut => "The plan and the subset do not meet.".to_owned(),
-        Basis::FlowMeetsCut if rate.exact.is_some() => {
+        Basis::FlowMeetsCut if rate.rational().is_some() => {
             "The value is exact by a theorem or formula; a plan was checked entry by entry to \
              come within rounding of it."
                 .to_owned()
         }
         Basis::FlowMeetsCut => format!(
             "A plan that accepts at least {} was checked entry by entry; rounding is in the bounds.",
-            rate.lower
+            rate.lower()
         ),
         Basis::Subset => format!(
             "The problem is too large for a plan; that at least {} can be accepted follows from \
              a method's own bound, or from what a lossless verifier accepts.",
-            rate.lower
+            rate.lower()
         ),
     };
     format!("{above} {below}")
@@ -299,14 +300,14 @@ pub fn text(solution: &Solution, width: u16) -> String {
         width,
     );
     let _ = writeln!(out, "  V = {}, n = {}", solution.vocab, solution.drafts);
-    let _ = match &rate.exact {
-        Some(exact) => writeln!(out, "  alpha* = {}", exact_or_decimal(exact, rate.value)),
+    let _ = match &rate.rational() {
+        Some(exact) => writeln!(out, "  alpha* = {}", exact_or_decimal(exact, rate.value())),
         None => writeln!(
             out,
             "  alpha* = {} enclosed in [{}, {}], width {:.1e}",
-            rate.value,
-            rate.lower,
-            rate.upper,
+            rate.value(),
+            rate.lower(),
+            rate.upper(),
             rate.width()
         ),
     };
@@ -369,8 +370,8 @@ pub fn text(solution: &Solution, width: u16) -> String {
         let line = format!(
             "not the same law: under {} alpha* is {} ({:+.6} against this one)",
             sibling.scheme,
-            sibling.rate.value,
-            sibling.rate.value - rate.value
+            sibling.rate.value(),
+            sibling.rate.value() - rate.value()
         );
         let _ = wrap(&mut out, &line, width);
     }
@@ -407,20 +408,25 @@ fn skipped(methods: &[MethodRun]) -> Vec<(&str, Vec<String>)> {
     reasons
 }
 
-fn row(run: &MethodRun, certified: &Enclosure) -> Row {
+fn row(run: &MethodRun, certified: &Known) -> Row {
     let value = run
         .rate
         .as_ref()
-        .map_or_else(String::new, |rate| format!("{:.12}", rate.value));
+        .map_or_else(String::new, |rate| format!("{:.12}", rate.value()));
     let difference = run.rate.as_ref().map_or_else(String::new, |rate| {
-        if rate.exact.is_some() && rate.exact == certified.exact {
+        if rate.rational().is_some() && rate.rational() == certified.rational() {
             "0".to_owned()
         } else {
-            small((rate.value - certified.value).abs(), 1)
+            small((rate.value() - certified.value()).abs(), 1)
         }
     });
     let status = match &run.status {
-        Status::Optimal if run.rate.as_ref().is_some_and(|rate| rate.exact.is_some()) => {
+        Status::Optimal
+            if run
+                .rate
+                .as_ref()
+                .is_some_and(|rate| rate.rational().is_some()) =>
+        {
             "optimal, exact".to_owned()
         }
         other => other.as_str().to_owned(),

@@ -5,7 +5,8 @@ use super::table::{Column, Row, Table};
 use super::text::{counted, exact_or_decimal, small, wrap};
 use super::{JSON_SCHEMA, terminal};
 use crate::distribution::format_rational;
-use crate::verifier::{Evaluation, Measured, Outcome, Rate, VerifierError};
+use crate::known::{Known, Sampling};
+use crate::verifier::{Evaluation, Measured, Outcome, VerifierError};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -143,24 +144,16 @@ fn json_measured<'a>(name: &'static str, measured: &'a Measured) -> JsonMeasured
         status: "measured",
         algorithmic_acceptance: measured.algorithmic.value(),
         membership_acceptance: rate.value(),
-        kind: rate.kind(),
+        kind: rate.kind().as_str(),
         lower: rate.lower(),
         upper: rate.upper(),
-        exact: rate.exact().map(format_rational),
-        monte_carlo: match rate {
-            Rate::MonteCarlo {
-                confidence,
-                samples,
-                seed,
-                ..
-            } => Some(JsonMonteCarlo {
-                confidence: *confidence,
-                samples: *samples,
-                seed: *seed,
-            }),
-            _ => None,
-        },
-        gap: measured.gap.as_ref().map(|gap| gap.value),
+        exact: rate.rational().map(format_rational),
+        monte_carlo: rate.sampling().map(|sampling| JsonMonteCarlo {
+            confidence: sampling.confidence,
+            samples: sampling.samples,
+            seed: sampling.seed,
+        }),
+        gap: measured.gap.as_ref().map(|gap| gap.value()),
         total_variation: variation.ok().map(|variation| variation.value),
         total_variation_exact: variation.is_ok_and(|variation| variation.exact.is_some()),
         total_variation_reason: variation.err().map(String::as_str),
@@ -187,13 +180,13 @@ pub fn text(evaluation: &Evaluation, width: u16) -> String {
     let _ = writeln!(out, "  V = {}, n = {}", evaluation.vocab, evaluation.drafts);
     match &evaluation.optimum {
         Ok(rate) => {
-            let value = match &rate.exact {
-                Some(exact) => exact_or_decimal(exact, rate.value),
+            let value = match &rate.rational() {
+                Some(exact) => exact_or_decimal(exact, rate.value()),
                 None => format!(
                     "{} enclosed in [{}, {}], width {:.1e}",
-                    rate.value,
-                    rate.lower,
-                    rate.upper,
+                    rate.value(),
+                    rate.lower(),
+                    rate.upper(),
                     rate.width()
                 ),
             };
@@ -261,18 +254,18 @@ fn remarks(measured: &Measured) -> Vec<String> {
     if let Some(note) = &measured.note {
         lines.push(note.clone());
     }
-    if let Rate::MonteCarlo {
-        lower,
-        upper,
+    let rate = &measured.membership;
+    if let Some(Sampling {
         confidence,
         samples,
         seed,
-        ..
-    } = &measured.membership
+    }) = rate.sampling()
     {
         lines.push(format!(
-            "Monte Carlo, {}, seed {seed}: in [{lower}, {upper}] with confidence {confidence}",
-            counted(usize::try_from(*samples).unwrap_or(usize::MAX), "run")
+            "Monte Carlo, {}, seed {seed}: in [{}, {}] with confidence {confidence}",
+            counted(usize::try_from(*samples).unwrap_or(usize::MAX), "run"),
+            rate.lower(),
+            rate.upper()
         ));
     }
     match &measured.total_variation {
@@ -312,7 +305,7 @@ fn remarks(measured: &Measured) -> Vec<String> {
 }
 
 fn row(name: &str, measured: &Measured) -> Row {
-    let rate = |rate: &Rate| format!("{:.12}", rate.value());
+    let rate = |rate: &Known| format!("{:.12}", rate.value());
     let variation = measured.total_variation.as_ref();
     let lossless = match measured.lossless {
         None => "-",
@@ -327,9 +320,9 @@ fn row(name: &str, measured: &Measured) -> Row {
         measured
             .gap
             .as_ref()
-            .map_or_else(|| "-".to_owned(), |gap| small(gap.value, 3)),
+            .map_or_else(|| "-".to_owned(), |gap| small(gap.value(), 3)),
         variation.map_or_else(|_| "-".to_owned(), |v| small(v.value, 3)),
         lossless.to_owned(),
-        measured.membership.kind().to_owned(),
+        measured.membership.kind().to_string(),
     ])
 }

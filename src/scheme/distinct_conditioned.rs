@@ -4,12 +4,13 @@ use super::combinations::{choose, falling_factorial, for_each_combination};
 use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, Wide, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// n independent draws from q, conditioned on all of them being different:
 /// P(A(X) = A) is proportional to the product of q over A, and
@@ -159,7 +160,7 @@ fn permutations(items: &[usize], visit: &mut dyn FnMut(&[usize])) {
 
 impl DraftScheme for DistinctConditioned {
     fn name(&self) -> SchemeName {
-        SchemeName::DistinctConditioned
+        SchemeName::DISTINCT_CONDITIONED
     }
     fn vocab(&self) -> usize {
         self.draft.vocab()
@@ -253,10 +254,6 @@ impl DraftScheme for DistinctConditioned {
         inside
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::Proven
-    }
-
     fn set_probability(&self, set: &[u32]) -> f64 {
         if set.len() != self.draws {
             return 0.0;
@@ -277,3 +274,28 @@ impl DraftScheme for DistinctConditioned {
         ratio(&weight, self.normaliser_exact())
     }
 }
+
+impl SchemeName {
+    /// [`DistinctConditioned`]
+    pub const DISTINCT_CONDITIONED: Self = Self(&LAW);
+}
+
+/// [`DistinctConditioned`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "distinct-conditioned",
+    words: "n independent draws from q, conditioned on all being different \
+        (not the same law as without-replacement)",
+    inside: "e_n(q on H)/e_n(q), e_n the elementary symmetric polynomial",
+    engines: "",
+    distinct: true,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),
+    scan: ScanStatus::Proven,
+    on_row: Some(OnRow {
+        optimum: |row, drafts| Ok(row.position().distinct_conditioned(drafts)?.rate),
+        status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
+        hits: None,
+        plan: None,
+    }),
+    hue: 2,
+};

@@ -1,10 +1,13 @@
 //! A list of tuples.
 
-use super::{DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw};
+use super::{
+    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw,
+};
 use crate::distribution::{Draft, Rational, TupleProbabilities, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why tuples do not make a scheme.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -162,7 +165,7 @@ impl Explicit {
 
 impl DraftScheme for Explicit {
     fn name(&self) -> SchemeName {
-        SchemeName::Explicit
+        SchemeName::EXPLICIT
     }
     fn vocab(&self) -> usize {
         self.vocab
@@ -253,10 +256,6 @@ impl DraftScheme for Explicit {
         .collect()
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
-    }
-
     fn set_probability(&self, set: &[u32]) -> f64 {
         let mut sum = TwoFloat::ZERO;
         for (tuple, &probability) in self.tuples.iter().zip(self.law.probabilities()) {
@@ -277,3 +276,24 @@ impl DraftScheme for Explicit {
         sum
     }
 }
+
+impl SchemeName {
+    /// [`Explicit`]
+    pub const EXPLICIT: Self = Self(&LAW);
+}
+
+/// [`Explicit`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "explicit",
+    words: "a list of tuples with probabilities",
+    inside: "by summation",
+    engines: "",
+    distinct: false,
+    only: None,
+    made_of: MadeOf::Tuples(|vocab, drafts, tuples, law| {
+        Ok(Arc::new(Explicit::new(vocab, drafts, tuples, law)?))
+    }),
+    scan: ScanStatus::NotApplicable,
+    on_row: None,
+    hue: 6,
+};

@@ -2,11 +2,13 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
+use std::sync::Arc;
 
 /// The n-1 most probable tokens of q, deterministically and in that order (ties:
 /// lowest token id first), then one draw from q renormalised over the rest
@@ -122,7 +124,7 @@ impl Greedy {
 
 impl DraftScheme for Greedy {
     fn name(&self) -> SchemeName {
-        SchemeName::Greedy
+        SchemeName::GREEDY
     }
     fn vocab(&self) -> usize {
         self.draft.vocab()
@@ -246,8 +248,8 @@ impl DraftScheme for Greedy {
             .collect()
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
+    fn fixed_drafts(&self) -> Option<usize> {
+        Some(self.drafts - 1)
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
@@ -274,3 +276,27 @@ impl DraftScheme for Greedy {
         }
     }
 }
+
+impl SchemeName {
+    /// [`Greedy`]
+    pub const GREEDY: Self = Self(&LAW);
+}
+
+/// [`Greedy`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "greedy",
+    words: "the n-1 most probable tokens of q, then one draw from the rest",
+    inside: "q(H - top)/(1 - q(top)) if H contains the top tokens, else 0",
+    engines: "",
+    distinct: true,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
+    scan: ScanStatus::NotApplicable,
+    on_row: Some(OnRow {
+        optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
+        status: "optimal: the value of the best cut, in closed form",
+        hits: None,
+        plan: None,
+    }),
+    hue: 3,
+};

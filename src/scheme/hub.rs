@@ -2,10 +2,12 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Greedy, PrefixScan, ScanStatus, SchemeName, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName,
+    SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
+use std::sync::Arc;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
 /// id), the pair (x, a) has probability q(x) for x != a, and the pair (a, x)
@@ -59,7 +61,7 @@ impl Hub {
 
 impl DraftScheme for Hub {
     fn name(&self) -> SchemeName {
-        SchemeName::Hub
+        SchemeName::HUB
     }
     fn vocab(&self) -> usize {
         self.draft.vocab()
@@ -127,8 +129,8 @@ impl DraftScheme for Hub {
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         self.star.prefix_scan_exact(order)
     }
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
+    fn fixed_drafts(&self) -> Option<usize> {
+        Some(1)
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
@@ -174,3 +176,27 @@ impl Hub {
         }
     }
 }
+
+impl SchemeName {
+    /// [`Hub`]
+    pub const HUB: Self = Self(&LAW);
+}
+
+/// [`Hub`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "hub",
+    words: "SpecHub's pairs around the most probable token of q",
+    inside: "q(H - a)/(1 - q(a)) if H contains the hub a, else 0",
+    engines: "",
+    distinct: true,
+    only: Some(2),
+    made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
+    scan: ScanStatus::NotApplicable,
+    on_row: Some(OnRow {
+        optimum: |row, _| Ok(row.optimum_with_fixed(1)),
+        status: "optimal: the value of the best cut, in closed form",
+        hits: None,
+        plan: None,
+    }),
+    hue: 4,
+};

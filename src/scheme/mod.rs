@@ -5,15 +5,7 @@
 //! `Q(H) = P(every draft lies in H)`, and Q along a chain of growing H. Each in
 //! `f64` with a stated error, and exactly.
 //!
-//! | name | law | Q(H) |
-//! | --- | --- | --- |
-//! | `with-replacement` | i.i.d. from q | `q(H)^n` |
-//! | `without-replacement` | sequential draws, renormalised over the tokens left | no product form for n >= 3 |
-//! | `distinct-conditioned` | i.i.d. from q given that all n differ | `e_n(q on H) / e_n(q)` |
-//! | `greedy` | the n-1 most probable tokens, then one draw from the rest | `q(H - top)/(1 - q(top))` if H contains top, else 0 |
-//! | `hub` | SpecHub's pairs around a = argmax q | `q(H - a)/(1 - q(a))` if H contains a, else 0 |
-//! | `product` | independent draws from n distributions | product of `q_j(H)` |
-//! | `explicit` | a list of tuples with probabilities | by summation |
+//! [`LAWS`] is the list of all laws; each file ends in its entry.
 //!
 //! `without-replacement` and `distinct-conditioned` are **different laws**. The
 //! first is what engines run (Hu et al., eq. 6; the Plackett-Luce law), the
@@ -36,6 +28,7 @@ mod product;
 mod race;
 mod set_law;
 mod surjection;
+mod table;
 mod with_replacement;
 mod without_replacement;
 
@@ -45,6 +38,7 @@ pub use greedy::Greedy;
 pub use hub::Hub;
 pub use product::Product;
 pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
+pub use table::{Law, MadeOf, OnRow, SchemeName, TuplesToLaw, UnknownScheme};
 pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
@@ -55,104 +49,17 @@ pub(crate) use race::log_time_step;
 use crate::distribution::{Draft, Rational};
 use crate::number::Number;
 use std::fmt;
-use std::str::FromStr;
 
-/// The seven schemes by their names in problem files and reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum SchemeName {
-    /// [`WithReplacement`]
-    WithReplacement,
-    /// [`WithoutReplacement`]
-    WithoutReplacement,
-    /// [`DistinctConditioned`]
-    DistinctConditioned,
-    /// [`Greedy`]
-    Greedy,
-    /// [`Hub`]
-    Hub,
-    /// [`Product`]
-    Product,
-    /// [`Explicit`]
-    Explicit,
-}
-
-impl SchemeName {
-    /// Every scheme.
-    pub const ALL: [Self; 7] = [
-        Self::WithReplacement,
-        Self::WithoutReplacement,
-        Self::DistinctConditioned,
-        Self::Greedy,
-        Self::Hub,
-        Self::Product,
-        Self::Explicit,
-    ];
-
-    /// The name as written in problem files, e.g. `with-replacement`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WithReplacement => "with-replacement",
-            Self::WithoutReplacement => "without-replacement",
-            Self::DistinctConditioned => "distinct-conditioned",
-            Self::Greedy => "greedy",
-            Self::Hub => "hub",
-            Self::Product => "product",
-            Self::Explicit => "explicit",
-        }
-    }
-
-    /// The law in one line, for reports.
-    pub fn law(self) -> &'static str {
-        match self {
-            Self::WithReplacement => "n independent draws from q",
-            Self::WithoutReplacement => {
-                "n sequential draws from q, each renormalised over the tokens not drawn yet \
-                 (not the same law as distinct-conditioned)"
-            }
-            Self::DistinctConditioned => {
-                "n independent draws from q, conditioned on all being different \
-                 (not the same law as without-replacement)"
-            }
-            Self::Greedy => "the n-1 most probable tokens of q, then one draw from the rest",
-            Self::Hub => "SpecHub's pairs around the most probable token of q",
-            Self::Product => "independent draws from n draft distributions",
-            Self::Explicit => "a list of tuples with probabilities",
-        }
-    }
-
-    /// True if all drafts of a tuple are different by construction, so that
-    /// n may not exceed V.
-    pub fn draws_distinct_tokens(self) -> bool {
-        matches!(
-            self,
-            Self::WithoutReplacement | Self::DistinctConditioned | Self::Greedy | Self::Hub
-        )
-    }
-}
-
-impl fmt::Display for SchemeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A scheme name that is not one of [`SchemeName::ALL`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{0}\" is not a draft scheme; choose one of with-replacement, without-replacement, \
-     distinct-conditioned, greedy, hub, product, explicit"
-)]
-pub struct UnknownScheme(pub String);
-
-impl FromStr for SchemeName {
-    type Err = UnknownScheme;
-    fn from_str(text: &str) -> Result<Self, UnknownScheme> {
-        Self::ALL
-            .into_iter()
-            .find(|name| name.as_str() == text)
-            .ok_or_else(|| UnknownScheme(text.to_owned()))
-    }
-}
+/// Every draft law, in the order of reports.
+pub const LAWS: &[&Law] = &[
+    &with_replacement::LAW,
+    &without_replacement::LAW,
+    &distinct_conditioned::LAW,
+    &greedy::LAW,
+    &hub::LAW,
+    &product::LAW,
+    &explicit::LAW,
+];
 
 /// What is known about the ratio scan under a scheme: Q is *q-convex* when its
 /// growth per unit of q never falls along a chain of subsets, and then some
@@ -188,7 +95,7 @@ pub const LARGEST_CHECKED_SET: usize = 20;
 ///
 /// Implementations are validated when they are built; every method is total.
 pub trait DraftScheme: fmt::Debug + Send + Sync {
-    /// Which of the seven schemes this is.
+    /// Which of [`LAWS`] this is.
     fn name(&self) -> SchemeName;
 
     /// Vocabulary size V.
@@ -260,7 +167,15 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational>;
 
     /// Whether sorting by q/p finds the optimal subset.
-    fn scan_status(&self) -> ScanStatus;
+    fn scan_status(&self) -> ScanStatus {
+        self.name().entry().scan
+    }
+
+    /// How many drafts are the same tokens in every draw, where at most one other is
+    /// drawn; `None` for every other kind of law. The optimum then has a closed form.
+    fn fixed_drafts(&self) -> Option<usize> {
+        None
+    }
 
     /// P(A(X) = `set`), from the definition and not from the merged law.
     ///

@@ -4,11 +4,13 @@ use super::combinations::{choose, for_each_combination, over_subsets, surjection
 use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
 use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
+use std::sync::Arc;
 
 /// One draw from each of n draft distributions, independent of one another;
 /// `Q(H) = q_1(H) ... q_n(H)`.
@@ -124,7 +126,7 @@ fn by_inclusion_exclusion(rows: &[Vec<BigUint>]) -> BigUint {
 
 impl DraftScheme for Product {
     fn name(&self) -> SchemeName {
-        SchemeName::Product
+        SchemeName::PRODUCT
     }
     fn vocab(&self) -> usize {
         self.rows[0].vocab()
@@ -227,10 +229,6 @@ impl DraftScheme for Product {
             .collect()
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::NotApplicable
-    }
-
     fn set_probability(&self, set: &[u32]) -> f64 {
         let rows: Vec<Vec<f64>> = self
             .rows
@@ -249,3 +247,22 @@ impl DraftScheme for Product {
         ratio(&weight, &self.exact_total())
     }
 }
+
+impl SchemeName {
+    /// [`Product`]
+    pub const PRODUCT: Self = Self(&LAW);
+}
+
+/// [`Product`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "product",
+    words: "independent draws from n draft distributions",
+    inside: "product of q_j(H)",
+    engines: "",
+    distinct: false,
+    only: None,
+    made_of: MadeOf::EachDraft(|rows| Some(Arc::new(Product::new(rows)?))),
+    scan: ScanStatus::NotApplicable,
+    on_row: None,
+    hue: 5,
+};

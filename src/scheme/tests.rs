@@ -6,15 +6,17 @@ use crate::distribution::{TupleProbabilities, exact_value, round_nearest};
 use num_traits::Signed;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn normalised(raw: &[f64]) -> Vec<f64> {
     let total: f64 = raw.iter().sum();
     raw.iter().map(|x| x / total).collect()
 }
 
-fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Box<dyn DraftScheme>> {
+/// Every law of the table that has n drafts.
+fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Arc<dyn DraftScheme>> {
     let q = || Draft::new(&normalised(raw)).unwrap();
-    let rows = (0..drafts)
+    let rows: Vec<Draft> = (0..drafts)
         .map(|j| Draft::new(&normalised(if j % 2 == 0 { raw } else { second })).unwrap())
         .collect();
     let vocab = raw.len() as u32;
@@ -26,18 +28,40 @@ fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Box<dyn DraftS
         })
         .collect();
     let law = TupleProbabilities::new(&normalised(second)).unwrap();
-    let mut schemes: Vec<Box<dyn DraftScheme>> = vec![
-        Box::new(WithReplacement::new(q(), drafts)),
-        Box::new(WithoutReplacement::new(q(), drafts)),
-        Box::new(DistinctConditioned::new(q(), drafts)),
-        Box::new(Greedy::new(q(), drafts)),
-        Box::new(Product::new(rows).unwrap()),
-        Box::new(Explicit::new(raw.len(), drafts, tuples, law).unwrap()),
-    ];
-    if drafts == 2 {
-        schemes.push(Box::new(Hub::new(q())));
+    SchemeName::ALL
+        .into_iter()
+        .filter(|name| name.fits(drafts))
+        .map(|name| match name.entry().made_of {
+            MadeOf::OneDraft(make) => make(q(), drafts),
+            MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
+            MadeOf::Tuples(make) => make(raw.len(), drafts, tuples.clone(), law.clone()).unwrap(),
+        })
+        .collect()
+}
+
+#[test]
+fn every_law_is_built_by_its_entry() {
+    let (raw, second) = ([5.0, 3.0, 2.0], [1.0, 1.0, 1.0]);
+    for drafts in 1..=3 {
+        let mut names: Vec<&str> = Vec::new();
+        for scheme in all_schemes(&raw, &second, drafts) {
+            assert_eq!(scheme.drafts(), drafts, "{}", scheme.name());
+            names.push(scheme.name().as_str());
+        }
+        let expected: Vec<&str> = SchemeName::ALL
+            .into_iter()
+            .filter(|name| name.fits(drafts))
+            .map(SchemeName::as_str)
+            .collect();
+        assert_eq!(names, expected);
     }
-    schemes
+    for name in SchemeName::ALL {
+        assert_eq!(name.as_str().parse(), Ok(name));
+    }
+    let error = "with".parse::<SchemeName>().unwrap_err().to_string();
+    for name in SchemeName::ALL {
+        assert!(error.contains(name.as_str()), "{error}");
+    }
 }
 
 fn merged_tuples(scheme: &dyn DraftScheme) -> BTreeMap<Vec<u32>, Rational> {

@@ -3,12 +3,15 @@
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
 use super::surjection::{Weight, surjections};
 use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
+use crate::verifier::RowRule;
 use num_bigint::BigUint;
 use num_traits::Pow;
+use std::sync::Arc;
 
 /// n independent draws from q; `Q(H) = q(H)^n`.
 ///
@@ -177,7 +180,7 @@ fn binomial_rows<W: Weight>(size: usize) -> Vec<Vec<W>> {
 
 impl DraftScheme for WithReplacement {
     fn name(&self) -> SchemeName {
-        SchemeName::WithReplacement
+        SchemeName::WITH_REPLACEMENT
     }
     fn vocab(&self) -> usize {
         self.draft.vocab()
@@ -282,10 +285,6 @@ impl DraftScheme for WithReplacement {
             .collect()
     }
 
-    fn scan_status(&self) -> ScanStatus {
-        ScanStatus::Proven
-    }
-
     fn set_probability(&self, set: &[u32]) -> f64 {
         let row = self.draft.probabilities();
         let restricted: Vec<f64> = set.iter().map(|&token| row[token as usize]).collect();
@@ -302,3 +301,27 @@ impl DraftScheme for WithReplacement {
         ratio(&weight, &Pow::pow(&exact.total, self.drafts))
     }
 }
+
+impl SchemeName {
+    /// [`WithReplacement`]
+    pub const WITH_REPLACEMENT: Self = Self(&LAW);
+}
+
+/// [`WithReplacement`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "with-replacement",
+    words: "n independent draws from q",
+    inside: "q(H)^n",
+    engines: "",
+    distinct: false,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),
+    scan: ScanStatus::Proven,
+    on_row: Some(OnRow {
+        optimum: |row, drafts| Ok(row.position().with_replacement(drafts)?.rate),
+        status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
+        hits: Some(RowRule::of(|row, ask| Ok(row.naive(ask.drafts).into()))),
+        plan: Some(RowRule::of(|row, ask| row.independent_plan(ask.drafts))),
+    }),
+    hue: 0,
+};

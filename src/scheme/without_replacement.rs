@@ -3,12 +3,16 @@
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
 use super::race;
 use super::{
-    DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, token_id,
 };
-use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::distribution::{Draft, LEAST_PROPORTION, Rational, TwoFloat, ratio};
+use crate::known::Known;
 use crate::number::{Number, RunningSum};
+use crate::plan::MOST_SEQUENTIAL_DRAFTS;
+use crate::verifier::RowRule;
 use num_bigint::BigUint;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// While the law of sets takes at most this many operations, Q along a chain is
 /// summed over it; above, it is the race integral.
@@ -46,6 +50,10 @@ pub struct WithoutReplacement {
     /// Position in `by_mass` of every token, `None` off the support.
     rank_of: Vec<Option<usize>>,
     left: Remaining<f64>,
+    /// Whether 1 over what is left may leave the range of `f64`.
+    is_extreme: bool,
+    /// Whether `left` has its digits; if not, nothing in `f64` is vouched for.
+    is_faithful: bool,
     exact_left: OnceLock<Remaining<Rational>>,
 }
 
@@ -58,7 +66,11 @@ impl WithoutReplacement {
         for (rank, &token) in by_mass.iter().enumerate() {
             rank_of[token] = Some(rank);
         }
-        let left = Remaining::of(&draft, &by_mass);
+        let (left, is_faithful) = match draft.proportions() {
+            Some(row) => (Remaining::of(&row, &by_mass), true),
+            None => (Remaining::of(draft.probabilities(), &by_mass), false),
+        };
+        let is_extreme = (left.masses.last()).is_some_and(|&least| least < LEAST_PROPORTION);
         let exact_left = OnceLock::new();
         Self {
             draft,
@@ -67,7 +79,18 @@ impl WithoutReplacement {
             draws,
             rank_of,
             left,
+            is_extreme,
+            is_faithful,
             exact_left,
+        }
+    }
+
+    /// A bound on an error, or none.
+    fn vouched(&self, error: f64) -> f64 {
+        if self.is_faithful {
+            error
+        } else {
+            f64::INFINITY
         }
     }
 
@@ -78,7 +101,7 @@ impl WithoutReplacement {
 
     fn exact_left(&self) -> &Remaining<Rational> {
         self.exact_left
-            .get_or_init(|| Remaining::of(&self.draft, &self.by_mass))
+            .get_or_init(|| Remaining::of(&Rational::row(&self.draft), &self.by_mass))
     }
 
     fn tuples<M: Number>(&self, left: &Remaining<M>, visit: &mut dyn FnMut(&[u32], &M)) {
@@ -131,14 +154,21 @@ impl WithoutReplacement {
             return;
         }
         let ranking = Ranking::new(ranks.len(), self.draws);
+        // 1 over what is left overflows where that is denormal, but q over it does not.
+        let divides_first = !M::EXACT && self.is_extreme;
         let mut level = vec![M::one()];
         for size in 1..=self.draws {
-            // Each smaller subset's mass over what it leaves to draw from.
+            // Each smaller subset's mass over what it leaves to draw from, or what it leaves.
             let mut share = Vec::with_capacity(level.len());
             let mut index = 0;
             for_each_combination(ranks.len(), size - 1, |subset| {
                 let drawn: Vec<usize> = subset.iter().map(|&i| ranks[i]).collect();
-                share.push(level[index].over(&left.without(&drawn)));
+                let rest = left.without(&drawn);
+                share.push(if divides_first {
+                    rest
+                } else {
+                    level[index].over(&rest)
+                });
                 index += 1;
             });
             let last = size == self.draws;
@@ -155,8 +185,12 @@ impl WithoutReplacement {
                         .enumerate()
                         .filter(|(i, _)| *i != position)
                         .map(|(_, &m)| m);
-                    let factor = &share[ranking.rank(before)];
-                    mass.gain(&left.masses[ranks[member]].times(factor));
+                    let (drawn, q) = (ranking.rank(before), &left.masses[ranks[member]]);
+                    mass.gain(&if divides_first {
+                        q.over(&share[drawn]).times(&level[drawn])
+                    } else {
+                        q.times(&share[drawn])
+                    });
                 }
                 if last {
                     visit(subset, mass);
@@ -210,8 +244,47 @@ impl WithoutReplacement {
             .collect()
     }
 
+    /// [`Self::scan_pairs`] where q over what the heaviest token leaves is out of range:
+    /// this token's part is q times the share of the others that is held.
+    fn scan_extreme_pairs(&self, order: &[usize]) -> PrefixScan {
+        let left = &self.left;
+        let total = left.without(&[]);
+        let (mut q_held, mut a_held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO, TwoFloat::ZERO);
+        // The heaviest token's q once it is held, and what the others held make of the rest.
+        let (mut heaviest, mut others) = (0.0, TwoFloat::ZERO);
+        let values = order
+            .iter()
+            .map(|&token| self.rank_of[token])
+            .map(|rank| {
+                if let Some(rank) = rank {
+                    let q = left.masses[rank] / total;
+                    if rank == 0 {
+                        heaviest = q;
+                        inside += a_held * q;
+                    } else {
+                        let a = TwoFloat::from(left.masses[rank]).divided_by(left.without(&[rank]));
+                        inside += a * q_held + a_held * q + a * heaviest;
+                        q_held += q;
+                        a_held += a;
+                        others += left.masses[rank];
+                    }
+                }
+                let share = others.value() / left.without(&[0]);
+                (inside.value() + heaviest * share).min(1.0)
+            })
+            .collect();
+        PrefixScan {
+            inside: values,
+            absolute_error: self.vouched(16.0 * f64::EPSILON),
+            proven: true,
+        }
+    }
+
     fn scan_pairs(&self, order: &[usize]) -> PrefixScan {
         let left = &self.left;
+        if self.is_extreme {
+            return self.scan_extreme_pairs(order);
+        }
         let (mut q_held, mut a_held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO, TwoFloat::ZERO);
         let values = order
             .iter()
@@ -259,8 +332,8 @@ struct Remaining<M: Number> {
 }
 
 impl<M: Number> Remaining<M> {
-    fn of(draft: &Draft, by_mass: &[usize]) -> Self {
-        let row = M::row(draft);
+    /// `row` may be q up to a factor.
+    fn of(row: &[M], by_mass: &[usize]) -> Self {
         let masses: Vec<M> = by_mass.iter().map(|&token| row[token].clone()).collect();
         let mut suffix = vec![M::Sum::default(); masses.len() + 1];
         for rank in (0..masses.len()).rev() {
@@ -287,7 +360,7 @@ impl<M: Number> Remaining<M> {
 
 impl DraftScheme for WithoutReplacement {
     fn name(&self) -> SchemeName {
-        SchemeName::WithoutReplacement
+        SchemeName::WITHOUT_REPLACEMENT
     }
     fn vocab(&self) -> usize {
         self.draft.vocab()
@@ -317,7 +390,7 @@ impl DraftScheme for WithoutReplacement {
         SetLaw {
             sets,
             probabilities,
-            relative_error: n * (n + 8.0) * f64::EPSILON,
+            relative_error: self.vouched(n * (n + 8.0) * f64::EPSILON),
         }
     }
 
@@ -382,7 +455,7 @@ impl DraftScheme for WithoutReplacement {
                     (n * (n + 8.0) + self.set_count().sqrt() + order.len() as f64) * f64::EPSILON;
                 PrefixScan {
                     inside,
-                    absolute_error,
+                    absolute_error: self.vouched(absolute_error),
                     proven: true,
                 }
             }
@@ -424,6 +497,11 @@ impl DraftScheme for WithoutReplacement {
         self.by_orders(&self.left, set)
     }
 
+    fn set_probability_error(&self) -> f64 {
+        let n = self.drafts as f64;
+        self.vouched(2.0 * n * (n + 8.0) * f64::EPSILON)
+    }
+
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
         self.by_orders(self.exact_left(), set)
     }
@@ -442,6 +520,7 @@ impl WithoutReplacement {
             return M::one();
         }
         ranks.sort_unstable();
+        let divides_first = !M::EXACT && self.is_extreme;
         let mut reached = vec![M::zero(); 1 << ranks.len()];
         reached[0] = M::one();
         for mask in 0..reached.len() - 1 {
@@ -450,12 +529,61 @@ impl WithoutReplacement {
                 .filter(|&bit| members(bit))
                 .map(|bit| ranks[bit])
                 .collect();
-            let share = reached[mask].over(&left.without(&drawn));
+            let rest = left.without(&drawn);
+            let share = if divides_first {
+                M::zero()
+            } else {
+                reached[mask].over(&rest)
+            };
             for bit in (0..ranks.len()).filter(|&bit| !members(bit)) {
-                let gain = left.masses[ranks[bit]].times(&share);
+                let q = &left.masses[ranks[bit]];
+                let gain = if divides_first {
+                    q.over(&rest).times(&reached[mask])
+                } else {
+                    q.times(&share)
+                };
                 reached[mask | 1 << bit].gain(&gain);
             }
         }
         reached.pop().unwrap_or_else(M::zero)
     }
 }
+
+impl SchemeName {
+    /// [`WithoutReplacement`]
+    pub const WITHOUT_REPLACEMENT: Self = Self(&LAW);
+}
+
+/// [`WithoutReplacement`] in the table of laws.
+pub const LAW: Law = Law {
+    name: "without-replacement",
+    words: "n sequential draws from q, each renormalised over the tokens not drawn yet \
+        (not the same law as distinct-conditioned)",
+    inside: "a recursion, or a race integral",
+    engines: "",
+    distinct: true,
+    only: None,
+    made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
+    scan: ScanStatus::Conjectured,
+    on_row: Some(OnRow {
+        optimum: |row, drafts| {
+            let rate = row.position().without_replacement(drafts)?.rate;
+            // The value of the best prefix, and how well it is known; the proven lower
+            // bound is far below.
+            Ok(Known::rate(rate.value(), rate.value(), rate.upper()))
+        },
+        status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
+        hits: Some(RowRule::of(|row, ask| {
+            Ok(row.naive_sequential(ask.drafts).into())
+        })),
+        plan: Some(RowRule {
+            answer: |row, ask| row.sequential_plan(ask.drafts),
+            most: MOST_SEQUENTIAL_DRAFTS,
+            slow: Some(
+                "its plans take longer than everything else together; --sequential-plans solves \
+                 them",
+            ),
+        }),
+    }),
+    hue: 1,
+};

@@ -2,7 +2,7 @@
 
 use crate::certify;
 use crate::distribution::{Rational, format_rational};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::problem::{Expected, Problem};
 use num_traits::{Signed, Zero};
 
@@ -24,7 +24,7 @@ pub struct ExpectationCheck {
 
 pub(super) fn check(
     expected: &Expected,
-    rate: &Enclosure,
+    rate: &Known,
     problem: &Problem,
 ) -> Option<ExpectationCheck> {
     let wanted = expected.optimal_acceptance_rate.as_ref()?;
@@ -39,7 +39,7 @@ pub(super) fn check(
     } else {
         wanted.value.to_string()
     };
-    let complaint = match &rate.exact {
+    let complaint = match rate.rational() {
         Some(exact) => {
             let difference = (exact - &wanted.exact).abs();
             (difference > tolerance).then(|| {
@@ -55,12 +55,12 @@ pub(super) fn check(
              and the answer is only enclosed in [{}, {}]",
             problem.vocab(),
             problem.drafts(),
-            rate.lower,
-            rate.upper
+            rate.lower(),
+            rate.upper()
         )),
         None => {
             let (low, high) = (wanted.value - allowed, wanted.value + allowed);
-            (rate.upper < low || rate.lower > high).then(|| {
+            (rate.upper() < low || rate.lower() > high).then(|| {
                 format!(
                     "expected {shown} within {allowed:e}; found {}",
                     super::describe(rate)

@@ -3,7 +3,7 @@
 use super::{LP_TOLERANCE, Limits, Method, MethodRun, Status};
 use crate::certify::{self, Residuals};
 use crate::distribution::compensated_sum;
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::lp::formulation::{TupleLaw, dual, full, membership};
 use crate::lp::{Backend, BackendName, LinearProgram, LpAnswer, LpStatus};
 use crate::plan::Coupling;
@@ -158,12 +158,7 @@ fn run_one(
     match (&answer.status, &answer.primal) {
         (LpStatus::Optimal, Some(primal)) => {
             let value = program.objective_at(primal);
-            run.rate = Some(Enclosure {
-                value,
-                lower: value,
-                upper: value,
-                exact: None,
-            });
+            run.rate = Some(Known::float(value));
             run.residuals = answer
                 .dual
                 .as_ref()

@@ -11,7 +11,7 @@ pub use expectation::ExpectationCheck;
 
 use crate::certify::{self, Certified, Residuals};
 use crate::distribution::{Rational, format_rational};
-use crate::enclosure::Enclosure;
+use crate::known::{Kind, Known};
 use crate::lp::BackendName;
 use crate::optimum::{
     Optimum, ScaledInstance, closed_form, enumeration, flow, ratio_scan, submodular,
@@ -20,10 +20,14 @@ use crate::plan::{Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::{DistinctConditioned, DraftScheme, ScanStatus, SchemeName, WithoutReplacement};
 use crate::verifier::{RrsWo, RrsWoSettings};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Two floating-point solvers agree with the certified value within this.
 pub const LP_TOLERANCE: f64 = 1e-9;
+
+/// Widest certified enclosure that says anything: a wider one is a complaint.
+pub const WIDEST_CERTIFIED: f64 = 1e-6;
 
 /// What each method may take. Beyond it the method is skipped, and says so.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,9 +140,9 @@ pub struct MethodRun {
     pub backend: Option<BackendName>,
     /// How it ended.
     pub status: Status,
-    /// alpha* as the method has it. A linear program's is a plain `f64` with
-    /// empty enclosure: nothing rigorous is claimed for it.
-    pub rate: Option<Enclosure>,
+    /// alpha* as the method has it. A linear program's is a plain float: nothing
+    /// rigorous is claimed for it.
+    pub rate: Option<Known>,
     /// Optimality conditions of a linear program's answer.
     pub residuals: Option<Residuals>,
     /// A minimiser of P - Q, where the method gives one.
@@ -176,7 +180,7 @@ impl MethodRun {
         }
     }
 
-    fn counts(&self) -> Option<&Enclosure> {
+    fn counts(&self) -> Option<&Known> {
         self.rate
             .as_ref()
             .filter(|_| self.status == Status::Optimal)
@@ -220,7 +224,7 @@ pub struct SiblingLaw {
     /// Its name.
     pub scheme: SchemeName,
     /// Its alpha*.
-    pub rate: Enclosure,
+    pub rate: Known,
 }
 
 /// Whether the methods agree.
@@ -246,7 +250,7 @@ pub struct Solution {
     /// n.
     pub drafts: usize,
     /// alpha*.
-    pub optimal_acceptance_rate: Enclosure,
+    pub optimal_acceptance_rate: Known,
     /// Why that is so.
     pub proof: Proof,
     /// Every method, run or skipped.
@@ -287,14 +291,14 @@ impl Solution {
 /// "#)? else { unreachable!() };
 /// let solution = solve(&problem, &Limits::default());
 /// assert!(solution.ok());
-/// assert_eq!(solution.optimal_acceptance_rate.value, 0.9375);
+/// assert_eq!(solution.optimal_acceptance_rate.value(), 0.9375);
 /// # Ok::<(), specgap::problem::FieldError>(())
 /// ```
 pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     let mut methods = lps::run(problem, limits);
     let mut complaints = Vec::new();
 
-    let mut proved: Option<(Certified<Enclosure>, Proof)> = None;
+    let mut proved: Option<(Certified<Known>, Proof)> = None;
     let mut instance = None;
     let obstacle = flow_obstacle(problem, limits);
     if obstacle.is_none() {
@@ -316,7 +320,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
                     Rounding::None => Basis::FlowEqualsCut,
                     Rounding::Grid { .. } => Basis::FlowMeetsCut,
                 };
-                if basis == Basis::FlowEqualsCut && rate.get().exact.is_none() {
+                if basis == Basis::FlowEqualsCut && rate.get().rational().is_none() {
                     complaints.push("max-flow: the plan and the cut do not meet".to_owned());
                 }
                 if plan.rounding == Rounding::None {
@@ -341,7 +345,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
         Some((rate, proof)) => (sharpen(problem, rate.into_inner(), &methods), proof),
         None => without_flow(problem, &methods, &mut complaints),
     };
-    let agreement = agree(problem, &methods, &rate, complaints);
+    let agreement = agree(problem, &methods, (&rate, proof.basis), complaints);
     let expected = problem
         .expected()
         .and_then(|expected| expectation::check(expected, &rate, problem));
@@ -385,8 +389,8 @@ fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
 
 /// An exact value that a theorem gives (a formula, or the ratio scan where it is
 /// proven) in place of an enclosure that holds it.
-fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosure {
-    if rate.exact.is_some() {
+fn sharpen(problem: &Problem, rate: Known, methods: &[MethodRun]) -> Known {
+    if rate.rational().is_some() {
         return rate;
     }
     let exact = methods
@@ -396,10 +400,10 @@ fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosu
             let proven = run.method == Method::ClosedForm
                 || (run.method == Method::RatioScan
                     && problem.scheme().scan_status() == ScanStatus::Proven);
-            run.counts().filter(|_| proven)?.exact.clone()
+            run.counts().filter(|_| proven)?.rational().cloned()
         });
-    match exact.map(Enclosure::exact) {
-        Some(value) if value.lower <= rate.upper && value.upper >= rate.lower => value,
+    match exact.map(Known::exact) {
+        Some(value) if value.lower() <= rate.upper() && value.upper() >= rate.lower() => value,
         _ => rate,
     }
 }
@@ -408,7 +412,7 @@ fn sharpen(problem: &Problem, rate: Enclosure, methods: &[MethodRun]) -> Enclosu
 fn check_coupling(
     problem: &Problem,
     plan: &TransportPlan,
-    rate: &Enclosure,
+    rate: &Known,
     limits: &Limits,
 ) -> Option<String> {
     let entries = problem.scheme().tuple_count() * problem.vocab() as f64;
@@ -419,7 +423,7 @@ fn check_coupling(
     }
     let coupling = crate::plan::Coupling::extend(problem, plan);
     match certify::coupling(problem, &coupling) {
-        Ok(accepted) if Some(accepted.get()) == rate.exact.as_ref() => None,
+        Ok(accepted) if Some(accepted.get()) == rate.rational() => None,
         Ok(accepted) => Some(format!(
             "coupling: its acceptance rate is {}",
             format_rational(accepted.get())
@@ -433,9 +437,9 @@ fn proof(
     basis: Basis,
     subset: Vec<usize>,
     plan: Option<TransportPlan>,
-    rate: &Enclosure,
+    rate: &Known,
 ) -> Proof {
-    let exact = rate.exact.is_some().then(|| {
+    let exact = rate.rational().is_some().then(|| {
         (
             problem.target().exact().mass(&subset),
             problem.scheme().inside_exact(&subset),
@@ -502,11 +506,13 @@ fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun 
 fn scan(problem: &Problem) -> MethodRun {
     let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
     if problem.scheme().scan_status() == ScanStatus::NotApplicable {
-        return skip(match problem.scheme().name() {
-            SchemeName::Greedy | SchemeName::Hub => {
-                "the deterministic tokens break the order by q/p; closed-form covers this scheme"
-            }
-            _ => "there is no single q to sort by; submodular covers this scheme",
+        return skip(if problem.scheme().fixed_drafts().is_some() {
+            "the deterministic tokens break the order by q/p; closed-form covers this scheme"
+        } else if problem.scheme().draft().is_some() {
+            "no theorem says that sorting by q/p finds the optimum of this scheme; submodular \
+             covers it"
+        } else {
+            "there is no single q to sort by; submodular covers this scheme"
         });
     }
     let started = Instant::now();
@@ -531,10 +537,9 @@ fn formula(problem: &Problem) -> MethodRun {
 }
 
 fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
-    let needed = matches!(
-        problem.scheme().name(),
-        SchemeName::Product | SchemeName::Explicit
-    );
+    let scheme = problem.scheme();
+    let needed =
+        scheme.scan_status() == ScanStatus::NotApplicable && scheme.fixed_drafts().is_none();
     let limit = if needed {
         submodular::LARGEST_VOCAB
     } else {
@@ -547,7 +552,17 @@ fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
         );
         return MethodRun::skipped(Method::Submodular, None, reason);
     }
-    timed(Method::Submodular, || submodular::solve(problem))
+    let started = Instant::now();
+    let found = submodular::solve(problem);
+    let seconds = started.elapsed().as_secs_f64();
+    match found {
+        Some(optimum) => MethodRun::of(Method::Submodular, optimum, seconds),
+        None => MethodRun {
+            status: Status::Unsolved("the law's numbers leave the range of f64".to_owned()),
+            seconds,
+            ..MethodRun::skipped(Method::Submodular, None, "")
+        },
+    }
 }
 
 /// The best answer of a problem that is too large for a flow: the smallest
@@ -556,27 +571,27 @@ fn without_flow(
     problem: &Problem,
     methods: &[MethodRun],
     complaints: &mut Vec<String>,
-) -> (Enclosure, Proof) {
-    let mut best = Enclosure::rate(1.0, 0.0, 1.0);
+) -> (Known, Proof) {
+    let (mut value, mut lower, mut upper) = (1.0, 0.0f64, 1.0f64);
     let mut subset = Vec::new();
     let mut exact = None;
     for run in methods {
         let Some(rate) = run.counts().filter(|_| run.backend.is_none()) else {
             continue;
         };
-        best.lower = best.lower.max(rate.lower);
+        lower = lower.max(rate.lower());
         let proven = run.method == Method::ClosedForm
             || problem.scheme().scan_status() == ScanStatus::Proven;
-        if let Some(value) = rate.exact.as_ref().filter(|_| proven) {
-            exact = Some(value.clone());
+        if let Some(found) = rate.rational().filter(|_| proven) {
+            exact = Some(found.clone());
         }
         if let Some(found) = &run.subset {
             match certify::upper_bound_float(problem, found) {
                 Ok(bound) => {
-                    let (value, upper) = *bound.get();
-                    if upper < best.upper || subset.is_empty() {
-                        best.upper = best.upper.min(upper);
-                        best.value = value;
+                    let (cut, bound) = *bound.get();
+                    if bound < upper || subset.is_empty() {
+                        upper = upper.min(bound);
+                        value = cut;
                         subset.clone_from(found);
                     }
                 }
@@ -586,51 +601,62 @@ fn without_flow(
     }
     // Any lossless verifier proves a lower bound.
     if let (None, Ok(rule)) = (&exact, RrsWo::new(problem)) {
-        best.lower = best.lower.max(rule.enclosure(&RrsWoSettings::default()).0);
+        lower = lower.max(rule.enclosure(&RrsWoSettings::default()).0);
     }
     let rate = match exact {
-        Some(value) => Enclosure::exact(value),
-        None => Enclosure::rate(best.value, best.lower, best.upper),
+        Some(value) => Known::exact(value),
+        None => Known::rate(value, lower, upper),
     };
-    let proof = proof(
-        problem,
-        Basis::Subset,
-        subset,
-        None,
-        &Enclosure {
-            exact: None,
-            ..rate.clone()
-        },
-    );
+    let proof = proof(problem, Basis::Subset, subset, None, &rate.as_enclosure());
     (rate, proof)
+}
+
+fn named(run: &MethodRun) -> String {
+    match run.backend {
+        Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
+        None => run.method.as_str().to_owned(),
+    }
+}
+
+/// Whether two results for one number can both be right: they meet, or are equal where
+/// both are exact. A linear program's plain float is allowed [`LP_TOLERANCE`]. False for
+/// NaN.
+fn can_both_hold(one: &Known, other: &Known) -> bool {
+    let ends = |rate: &Known| match rate.kind() {
+        Kind::Float => (rate.value() - LP_TOLERANCE, rate.value() + LP_TOLERANCE),
+        _ => (rate.lower(), rate.upper()),
+    };
+    match (one.rational(), other.rational()) {
+        (Some(one), Some(other)) => one == other,
+        _ => {
+            let ((lower, upper), (least, most)) = (ends(one), ends(other));
+            lower <= most && least <= upper
+        }
+    }
 }
 
 fn agree(
     problem: &Problem,
     methods: &[MethodRun],
-    certified: &Enclosure,
+    (certified, basis): (&Known, Basis),
     mut complaints: Vec<String>,
 ) -> Agreement {
     let mut worst: f64 = 0.0;
     let mut counted = 0;
+    // Methods that agree with the certified value, to be compared with one another.
+    let mut agreeing: Vec<(&MethodRun, &Known)> = Vec::new();
     for run in methods {
         let Some(rate) = run.counts() else { continue };
         counted += 1;
-        let difference = match &certified.exact {
-            Some(exact) if rate.exact.is_none() => certify::distance(rate.value, exact),
-            _ => (rate.value - certified.value).abs(),
+        let difference = match &certified.rational() {
+            Some(exact) if rate.rational().is_none() => certify::distance(rate.value(), exact),
+            _ => (rate.value() - certified.value()).abs(),
         };
         worst = worst.max(difference);
-        let name = match run.backend {
-            Some(backend) => format!("{} ({})", run.method.as_str(), backend.as_str()),
-            None => run.method.as_str().to_owned(),
-        };
-        let disagrees = match (&rate.exact, &certified.exact) {
-            (Some(a), Some(b)) => a != b,
-            _ if run.backend.is_some() => difference > LP_TOLERANCE + certified.width(),
-            _ => rate.lower > certified.upper || rate.upper < certified.lower,
-        };
-        if disagrees {
+        if can_both_hold(rate, certified) {
+            agreeing.push((run, rate));
+        } else {
+            let name = named(run);
             let scan = run.method == Method::RatioScan
                 && problem.scheme().scan_status() == ScanStatus::Conjectured;
             let meaning = if scan {
@@ -645,6 +671,29 @@ fn agree(
             ));
         }
     }
+    // A wide certified enclosure holds what excludes one another.
+    for (index, &(run, rate)) in agreeing.iter().enumerate() {
+        for &(other, found) in &agreeing[..index] {
+            if !can_both_hold(rate, found) {
+                complaints.push(format!(
+                    "{} finds {}, {} finds {}",
+                    named(run),
+                    describe(rate),
+                    named(other),
+                    describe(found)
+                ));
+            }
+        }
+    }
+    // The bounds of a conjecture are wide by nature.
+    let settled =
+        basis != Basis::Subset || problem.scheme().scan_status() != ScanStatus::Conjectured;
+    if settled && certified.width() > WIDEST_CERTIFIED {
+        complaints.push(format!(
+            "the certified value is {}, which is wider than {WIDEST_CERTIFIED:e}",
+            describe(certified)
+        ));
+    }
     Agreement {
         max_abs_difference: worst,
         methods: counted,
@@ -653,17 +702,18 @@ fn agree(
 }
 
 /// A value as people read it: the fraction where it is short.
-pub(crate) fn describe(rate: &Enclosure) -> String {
-    match &rate.exact {
+pub(crate) fn describe(rate: &Known) -> String {
+    match &rate.rational() {
         Some(value) => {
             let text = format_rational(value);
             if text.len() <= 40 {
                 text
             } else {
-                format!("{} (exact)", rate.value)
+                format!("{} (exact)", rate.value())
             }
         }
-        None => format!("{} in [{}, {}]", rate.value, rate.lower, rate.upper),
+        None if rate.kind() == Kind::Float => rate.value().to_string(),
+        None => format!("{} in [{}, {}]", rate.value(), rate.lower(), rate.upper()),
     }
 }
 
@@ -681,15 +731,15 @@ fn sibling(problem: &Problem, limits: &Limits) -> Option<SiblingLaw> {
     let scheme = problem.scheme();
     let draft = scheme.draft()?.clone();
     let drafts = problem.drafts();
-    let other: std::sync::Arc<dyn DraftScheme> = match scheme.name() {
-        _ if drafts == 1 => return None,
-        SchemeName::WithoutReplacement => {
-            std::sync::Arc::new(DistinctConditioned::new(draft, drafts))
-        }
-        SchemeName::DistinctConditioned => {
-            std::sync::Arc::new(WithoutReplacement::new(draft, drafts))
-        }
-        _ => return None,
+    if drafts == 1 {
+        return None;
+    }
+    let other: Arc<dyn DraftScheme> = if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+        Arc::new(DistinctConditioned::new(draft, drafts))
+    } else if scheme.name() == SchemeName::DISTINCT_CONDITIONED {
+        Arc::new(WithoutReplacement::new(draft, drafts))
+    } else {
+        return None;
     };
     let other = problem.with_scheme(other);
     let name = other.scheme().name();

@@ -5,6 +5,9 @@ use crate::distribution::TwoFloat;
 use crate::optimum::bucket_scan::settle;
 use crate::scheme::token_id;
 
+/// Tokens of which a few may hold nearly all of q.
+const HEAVY: f64 = 1.0 / 1024.0;
+
 /// M(L) = sum of (p - L q)+ for any L: tokens by falling p/q with prefix sums.
 ///
 /// Prefix sums are rounded once, so M(L) is within 2 epsilon (1 + L).
@@ -19,7 +22,8 @@ pub(super) struct Curve {
     /// The tokens in that order, and their q.
     pub(super) tokens: Vec<u32>,
     pub(super) masses: Vec<f64>,
-    /// Sum of q, in two words.
+    /// Sum of q, in two words; what is left without the heaviest tokens is good to
+    /// (heavy tokens + 3) 2^-104 and V 2^-104 relative.
     pub(super) total: TwoFloat,
 }
 
@@ -70,6 +74,16 @@ impl Curve {
             curve.masses.push(q);
         }
         curve.total = q_sum;
+        let heavy = |q: f64| q >= HEAVY;
+        let held: f64 = curve.masses.iter().filter(|&&q| heavy(q)).sum();
+        if held >= 0.999 {
+            // What the heavy ones leave has to keep its digits: the light ones first.
+            let sum = |keep: &dyn Fn(f64) -> bool| {
+                let kept = curve.masses.iter().filter(|&&q| keep(q));
+                kept.fold(TwoFloat::ZERO, |sum, &q| sum + TwoFloat::from(q))
+            };
+            curve.total = sum(&|q| !heavy(q)) + sum(&heavy);
+        }
         curve
     }
 

@@ -1,11 +1,11 @@
 //! Every verifier on one problem.
 
 use super::{
-    Optimal, OutputLaw, Rate, RrsWo, RrsWoSettings, TotalVariation, Verifier, VerifierError,
-    VerifierName, output_law, output_law_exact, total_variation, total_variation_exact, verifier,
+    Optimal, OutputLaw, RrsWoSettings, TotalVariation, Verifier, VerifierError, VerifierName,
+    output_law, output_law_exact, total_variation, total_variation_exact,
 };
 use crate::distribution::{Rational, exact_value, round_nearest};
-use crate::enclosure::Enclosure;
+use crate::known::{Kind, Known};
 use crate::number::Number;
 use crate::optimum::{closed_form, flow, ratio_scan, submodular};
 use crate::problem::{ExpectedValue, Problem};
@@ -46,7 +46,7 @@ pub struct Evaluation {
     /// n.
     pub drafts: usize,
     /// alpha*, or why it is not known.
-    pub optimum: Result<Enclosure, String>,
+    pub optimum: Result<Known, String>,
     /// One entry a verifier, in the order of [`VerifierName::ALL`].
     pub verifiers: Vec<Assessment>,
     /// Verifiers that the problem file has an expected rate for, but that do not
@@ -79,18 +79,18 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Probability that the rule accepts a draft.
-    pub algorithmic: Rate,
+    pub algorithmic: Known,
     /// P(output in A(X)).
-    pub membership: Rate,
+    pub membership: Known,
     /// alpha* minus membership acceptance, where alpha* is known.
-    pub gap: Option<Enclosure>,
+    pub gap: Option<Known>,
     /// Distance of the output law from p, or why it was not summed.
     pub total_variation: Result<TotalVariation, String>,
     /// Whether the output law is p: with tolerance 0 where it is exact, else
     /// within [`FLOAT_TOLERANCE`]. `None` if it was not summed.
     pub lossless: Option<bool>,
     /// The rates by formula, without enumeration; algorithmic, then membership.
-    pub formula: (Rate, Rate),
+    pub formula: (Known, Known),
     /// Whether formula and enumeration agree; `None` if nothing was enumerated.
     pub formula_agrees: Option<bool>,
     /// Whether membership acceptance is above alpha*, beyond all error bounds:
@@ -154,7 +154,7 @@ impl Evaluation {
 ///
 /// # Errors
 /// No method applies at this size; the text says so.
-pub fn optimal_rate(problem: &Problem) -> Result<Enclosure, String> {
+pub fn optimal_rate(problem: &Problem) -> Result<Known, String> {
     let entries = super::optimal::plan_size(problem);
     if entries <= super::LARGEST_PLAN {
         return Ok(flow::solve(problem).optimum().rate);
@@ -162,7 +162,9 @@ pub fn optimal_rate(problem: &Problem) -> Result<Enclosure, String> {
     closed_form::solve(problem)
         .or_else(|| ratio_scan::solve(problem))
         .or_else(|| {
-            (problem.vocab() <= submodular::LARGEST_VOCAB).then(|| submodular::solve(problem))
+            (problem.vocab() <= submodular::LARGEST_VOCAB)
+                .then(|| submodular::solve(problem))
+                .flatten()
         })
         .map(|optimum| optimum.rate)
         .ok_or_else(|| {
@@ -192,10 +194,10 @@ pub fn optimal_rate(problem: &Problem) -> Result<Enclosure, String> {
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let evaluation = evaluate(&problem);
 /// assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
-/// let rrs = evaluation.measured(VerifierName::Rrs).unwrap();
+/// let rrs = evaluation.measured(VerifierName::RRS).unwrap();
 /// assert_eq!(rrs.lossless, Some(true));
-/// assert_eq!(rrs.gap.as_ref().unwrap().value, 0.125);
-/// assert!(evaluation.measured(VerifierName::SpecHub).is_none());
+/// assert_eq!(rrs.gap.as_ref().unwrap().value(), 0.125);
+/// assert!(evaluation.measured(VerifierName::SPECHUB).is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn evaluate(problem: &Problem) -> Evaluation {
@@ -203,7 +205,7 @@ pub fn evaluate(problem: &Problem) -> Evaluation {
 }
 
 /// [`evaluate`] with a budget and a seed for the one rate that may need Monte
-/// Carlo, that of [`RrsWo`].
+/// Carlo, that of [`RrsWo`](super::RrsWo).
 pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation {
     let mut optimum = optimal_rate(problem);
     let planned = Optimal::new(problem);
@@ -212,23 +214,23 @@ pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation 
     {
         // A lossless rule proves a lower bound, where the scan has only a loose one.
         let proven = plan.optimal_acceptance_rate();
-        *best = Enclosure::rate(
-            best.value,
-            best.lower.max(proven.lower).min(best.value),
-            best.upper,
+        *best = Known::rate(
+            best.value(),
+            best.lower().max(proven.lower()).min(best.value()),
+            best.upper(),
         );
     }
-    let run = |name| match name {
-        VerifierName::RrsWo => {
-            RrsWo::with_settings(problem, *settings).map(|rule| measure(&rule, problem, &optimum))
+    let run = |name: VerifierName| {
+        if name != VerifierName::OPTIMAL {
+            let rule = (name.entry().build)(problem, settings)?;
+            return Ok(measure(rule.as_ref(), problem, &optimum));
         }
         // Its rate is alpha*, whether or not there is room for the plan.
-        VerifierName::Optimal => match (&planned, &optimum) {
+        match (&planned, &optimum) {
             (Ok(rule), _) => Ok(measure(rule, problem, &optimum)),
             (Err(error), Ok(best)) => Ok(unplanned(problem, best, error.to_string())),
             (Err(error), Err(_)) => Err(error.clone()),
-        },
-        _ => verifier(name, problem).map(|rule| measure(rule.as_ref(), problem, &optimum)),
+        }
     };
     let verifiers: Vec<Assessment> = VerifierName::ALL
         .into_iter()
@@ -283,13 +285,7 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
             "{count:.3e} {what} are too many to sum; at most {LARGEST_ENUMERATION:.0e} are"
         ));
     }
-    // Rules whose residual depends on the tuple handle all V tokens each time, and
-    // so does the sum over a law whose tuples hardly share prefixes, as hub's.
-    let own_residual = matches!(
-        verifier.name(),
-        VerifierName::RrsWo | VerifierName::Naive | VerifierName::SpecHub
-    );
-    let width = if own_residual {
+    let width = if verifier.handles_all_tokens() {
         (problem.vocab() * problem.drafts().min(problem.vocab())) as f64
     } else {
         problem.drafts() as f64
@@ -315,7 +311,7 @@ fn sum(verifier: &dyn Verifier, problem: &Problem) -> Summed {
 fn measure(
     verifier: &dyn Verifier,
     problem: &Problem,
-    optimum: &Result<Enclosure, String>,
+    optimum: &Result<Known, String>,
 ) -> Measured {
     let formula = verifier.acceptance();
     let target = problem.target();
@@ -324,8 +320,8 @@ fn measure(
             let variation = total_variation_exact(&law, target);
             let lossless = variation.exact.as_ref().is_some_and(Number::is_nil);
             (
-                Rate::Exact(law.algorithmic),
-                Rate::Exact(law.membership),
+                Known::exact(law.algorithmic),
+                Known::exact(law.membership),
                 Ok(variation),
                 Some(lossless),
             )
@@ -334,8 +330,8 @@ fn measure(
             let variation = total_variation(&law, target);
             let lossless = variation.value <= FLOAT_TOLERANCE;
             (
-                Rate::within(law.algorithmic, FLOAT_TOLERANCE),
-                Rate::within(law.membership, FLOAT_TOLERANCE),
+                Known::rate_within(law.algorithmic, FLOAT_TOLERANCE),
+                Known::rate_within(law.membership, FLOAT_TOLERANCE),
                 Ok(variation),
                 Some(lossless),
             )
@@ -348,20 +344,20 @@ fn measure(
         ),
     };
     let formula_agrees = lossless.map(|_| {
-        agree(&formula.algorithmic, &algorithmic) && agree(&formula.membership, &membership)
+        formula.algorithmic.may_equal(&algorithmic) && formula.membership.may_equal(&membership)
     });
     // The exact sum is the better number; the formula is, if the sum is not exact.
-    let (algorithmic, membership) = match (&membership, &formula.membership) {
-        (Rate::Exact(_), _) => (algorithmic, membership),
-        (_, better) if better.width() < membership.width() && formula_agrees != Some(false) => {
-            (formula.algorithmic.clone(), formula.membership.clone())
-        }
-        _ => (algorithmic, membership),
+    let better = formula.membership.width() < membership.width() && formula_agrees != Some(false);
+    let (algorithmic, membership) = if membership.kind() != Kind::Exact && better {
+        (formula.algorithmic.clone(), formula.membership.clone())
+    } else {
+        (algorithmic, membership)
     };
-    let gap = optimum.as_ref().ok().map(|best| gap(best, &membership));
-    let exceeds_optimum = gap.as_ref().is_some_and(|gap| gap.upper < 0.0)
-        && !matches!(membership, Rate::MonteCarlo { .. });
-    let expected = expectation(problem, verifier.name(), &membership);
+    let gap = optimum.as_ref().ok().map(|best| best.minus(&membership));
+    let exceeds_optimum =
+        gap.as_ref().is_some_and(|gap| gap.upper() < 0.0) && membership.kind() != Kind::MonteCarlo;
+    let rounded = verifier.has_rounded_parameter();
+    let expected = expectation(problem, verifier.name(), &membership, rounded);
     Measured {
         algorithmic,
         membership,
@@ -377,62 +373,42 @@ fn measure(
 }
 
 /// The optimal verifier without its plan: the rate is known, the law is not.
-fn unplanned(problem: &Problem, best: &Enclosure, reason: String) -> Measured {
-    let rate = match &best.exact {
-        Some(exact) => Rate::Exact(exact.clone()),
-        None => Rate::between(best.value, best.lower, best.upper),
-    };
+fn unplanned(problem: &Problem, best: &Known, reason: String) -> Measured {
+    let rate = best.clone();
     Measured {
         algorithmic: rate.clone(),
         membership: rate.clone(),
-        gap: Some(Enclosure::exact(Rational::zero())),
+        gap: Some(Known::exact(Rational::zero())),
         total_variation: Err(reason),
         lossless: None,
         formula: (rate.clone(), rate.clone()),
         formula_agrees: None,
         exceeds_optimum: false,
-        expected: expectation(problem, VerifierName::Optimal, &rate),
+        expected: expectation(problem, VerifierName::OPTIMAL, &rate, false),
         note: None,
     }
 }
 
-fn expectation(problem: &Problem, name: VerifierName, found: &Rate) -> Option<ExpectedCheck> {
+fn expectation(
+    problem: &Problem,
+    name: VerifierName,
+    found: &Known,
+    rounded: bool,
+) -> Option<ExpectedCheck> {
     let expected = problem.expected()?;
     let value = expected.acceptance_rate.get(name.as_str())?;
-    Some(compare(name, value, expected.tolerance.as_ref(), found))
-}
-
-/// Whether two results for one number can both be right. A confidence interval
-/// proves nothing either way.
-fn agree(a: &Rate, b: &Rate) -> bool {
-    match (a, b) {
-        (Rate::MonteCarlo { .. }, _) | (_, Rate::MonteCarlo { .. }) => true,
-        (Rate::Exact(a), Rate::Exact(b)) => a == b,
-        _ => a.lower() <= b.upper() && b.lower() <= a.upper(),
-    }
-}
-
-fn gap(optimum: &Enclosure, rate: &Rate) -> Enclosure {
-    if let (Some(best), Some(rate)) = (&optimum.exact, rate.exact()) {
-        return Enclosure::exact(best - rate);
-    }
-    Enclosure {
-        value: optimum.value - rate.value(),
-        lower: optimum.lower - rate.upper(),
-        upper: optimum.upper - rate.lower(),
-        exact: None,
-    }
+    Some(compare(value, expected.tolerance.as_ref(), found, rounded))
 }
 
 fn compare(
-    name: VerifierName,
     expected: &ExpectedValue,
     tolerance: Option<&ExpectedValue>,
-    found: &Rate,
+    found: &Known,
+    rounded: bool,
 ) -> ExpectedCheck {
     let allowed = tolerance.map_or(EXPECTED_DEFAULT, |tolerance| tolerance.value);
-    // The k-seq factor is rounded, so not even its exact sum is the ideal rate.
-    if let (Some(found), true) = (found.exact(), name != VerifierName::KSeq) {
+    // With a rounded parameter, not even the exact sum is the ideal rate.
+    if let (Some(found), false) = (found.rational(), rounded) {
         let limit = match tolerance {
             Some(tolerance) => tolerance.exact.clone(),
             None => exact_value(allowed).unwrap_or_else(Rational::zero),

@@ -3,9 +3,11 @@
 use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, SchemeName, token_id};
@@ -127,8 +129,8 @@ impl GreedyVerifier {
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let draft = match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::Greedy => draft.clone(),
-            _ => return Err(VerifierError::scheme(VerifierName::Greedy, problem)),
+            Some(draft) if problem.scheme().name() == SchemeName::GREEDY => draft.clone(),
+            _ => return Err(VerifierError::scheme(VerifierName::GREEDY, problem)),
         };
         let scheme = Greedy::new(draft.clone(), problem.drafts());
         let last = scheme.last().to_vec();
@@ -142,12 +144,12 @@ impl GreedyVerifier {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
         let rest = target.iter().zip(self.scheme.last());
         let top = self.scheme.top().iter().map(|&token| target[token]);
         let rate = compensated_sum(rest.map(|(&p, &q)| p.min(q)).chain(top));
-        Rate::within(rate, 8.0 * f64::EPSILON)
+        Known::rate_within(rate, 8.0 * f64::EPSILON)
     }
 
     fn exact(&self) -> &Rule<Rational> {
@@ -173,7 +175,7 @@ impl GreedyVerifier {
 
 impl Verifier for GreedyVerifier {
     fn name(&self) -> VerifierName {
-        VerifierName::Greedy
+        VerifierName::GREEDY
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -191,7 +193,7 @@ impl Verifier for GreedyVerifier {
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }
@@ -200,3 +202,20 @@ impl Verifier for GreedyVerifier {
         true
     }
 }
+
+impl VerifierName {
+    /// [`GreedyVerifier`]
+    pub const GREEDY: Self = Self(&ENTRY);
+}
+
+/// [`GreedyVerifier`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "greedy",
+    words: "maximal coupling of p with the law of the last draft",
+    acceptance: "p(top) + sum of min(p, q_last): alpha* of its law",
+    lossless: Lossless::Under(&[SchemeName::GREEDY]),
+    build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.greedy(ask.drafts).into()))),
+    compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],
+    by_default: true,
+};

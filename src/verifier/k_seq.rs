@@ -3,10 +3,11 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
-    happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, Rational, exact_value, round_nearest};
+use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -209,10 +210,10 @@ impl KSeq {
 
     fn draft_of(problem: &Problem) -> Result<Draft, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WithReplacement => {
+            Some(draft) if problem.scheme().name() == SchemeName::WITH_REPLACEMENT => {
                 Ok(draft.clone())
             }
-            _ => Err(VerifierError::scheme(VerifierName::KSeq, problem)),
+            _ => Err(VerifierError::scheme(VerifierName::K_SEQ, problem)),
         }
     }
 
@@ -254,8 +255,8 @@ impl KSeq {
         // the residual is off by a rounding of p at each token.
         let error = (8.0 * drafts as f64 + 8.0) * f64::EPSILON;
         Acceptance {
-            algorithmic: Rate::within(algorithmic, error),
-            membership: Rate::within(algorithmic + hits, 2.0 * error),
+            algorithmic: Known::rate_within(algorithmic, error),
+            membership: Known::rate_within(algorithmic + hits, 2.0 * error),
             note,
         }
     }
@@ -317,7 +318,7 @@ impl<M: Number> Rule<M> {
 
 impl Verifier for KSeq {
     fn name(&self) -> VerifierName {
-        VerifierName::KSeq
+        VerifierName::K_SEQ
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -344,6 +345,10 @@ impl Verifier for KSeq {
         }
     }
 
+    fn has_rounded_parameter(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         let drafts = self.problem.drafts();
         let note = Some(format!("rho = {}", self.float_factor));
@@ -354,11 +359,28 @@ impl Verifier for KSeq {
             let algorithmic = Rational::one() - none;
             let membership = &algorithmic + exact.residual_hits(&self.factor, drafts);
             return Acceptance {
-                algorithmic: Rate::Exact(algorithmic),
-                membership: Rate::Exact(membership),
+                algorithmic: Known::exact(algorithmic),
+                membership: Known::exact(membership),
                 note,
             };
         }
         self.enclosed()
     }
 }
+
+impl VerifierName {
+    /// [`KSeq`]
+    pub const K_SEQ: Self = Self(&ENTRY);
+}
+
+/// [`KSeq`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "k-seq",
+    words: "keep each draft with min(1, p/(rho q)), rho the same for all",
+    acceptance: "1 - (1-b)^n; at least (1-(1-1/n)^n) alpha*",
+    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
+    build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.k_seq(ask.drafts).into()))),
+    compared_with: &[VerifierName::RRS],
+    by_default: true,
+};

@@ -4,16 +4,7 @@
 //! law p. Every verifier here is lossless under the draft schemes that its
 //! constructor takes, and refuses all others.
 //!
-//! | name | draft schemes | rule | acceptance |
-//! | --- | --- | --- | --- |
-//! | [`single`](Single) | any, n = 1 | keep x with min(1, p/q), else draw from (p-q)+ | sum of min(p, q) |
-//! | [`rrs`](Rrs) | `with-replacement`, `product` | the same draft by draft, p becoming the residual each time | 1 - M_(n+1), O(nV) |
-//! | [`rrs-wo`](RrsWo) | `without-replacement` | the same, q losing each rejected token | recursion in two scalars |
-//! | [`k-seq`](KSeq) | `with-replacement` | keep x with min(1, p/(rho q)) | 1 - (1-b)^n |
-//! | [`spechub`](SpecHub) | `hub` | fill the others first, the hub from what is left | p(a) + sum of min(p, q/(1-q(a))) |
-//! | [`greedy`](GreedyVerifier) | `greedy` | maximal coupling of p with the last draft | p(top) + sum of min(p, q_last) |
-//! | [`optimal`](Optimal) | any; large V: `with-replacement` | the plan of a maximum flow, or slot weights | alpha* |
-//! | [`naive`](Naive) | any | draw from p without looking | sum of p_i P(i in A(X)) |
+//! [`VERIFIERS`] is the list of all; each file ends in its entry.
 //!
 //! # Two acceptances
 //! *Algorithmic* acceptance is the probability that the rule accepts a draft.
@@ -41,6 +32,7 @@ mod rrs;
 mod rrs_wo;
 mod single;
 mod spechub;
+mod table;
 
 pub use evaluate::{
     Assessment, Evaluation, ExpectedCheck, FLOAT_TOLERANCE, Measured, Outcome, evaluate,
@@ -53,121 +45,34 @@ pub use law::{
 };
 pub use naive::Naive;
 pub use optimal::{LARGEST_PLAN, Optimal};
-pub use row_rates::RowRates;
+pub use row_rates::{RowAnswer, RowError, RowQuestion, RowRates, RowRule};
 pub use rrs::Rrs;
 pub use rrs_wo::{RrsWo, RrsWoSettings};
 pub use single::Single;
 pub use spechub::SpecHub;
+pub(crate) use table::any_of;
+pub use table::{Build, Entry, Lossless, UnknownVerifier, VerifierName};
 
-use crate::distribution::{Rational, round_down, round_nearest, round_up};
-use crate::enclosure::Enclosure;
+use crate::distribution::Rational;
+use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use rand::{Rng, RngCore};
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-/// The verifiers by their names in problem files and reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum VerifierName {
-    /// [`Single`]
-    Single,
-    /// [`Rrs`]
-    Rrs,
-    /// [`RrsWo`]
-    RrsWo,
-    /// [`KSeq`]
-    KSeq,
-    /// [`SpecHub`]
-    SpecHub,
-    /// [`GreedyVerifier`]
-    Greedy,
-    /// [`Optimal`]
-    Optimal,
-    /// [`Naive`]
-    Naive,
-}
-
-impl VerifierName {
-    /// All verifiers, in the order of reports.
-    pub const ALL: [Self; 8] = [
-        Self::Single,
-        Self::Rrs,
-        Self::RrsWo,
-        Self::KSeq,
-        Self::SpecHub,
-        Self::Greedy,
-        Self::Optimal,
-        Self::Naive,
-    ];
-
-    /// The name as written in problem files, e.g. `rrs-wo`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Single => "single",
-            Self::Rrs => "rrs",
-            Self::RrsWo => "rrs-wo",
-            Self::KSeq => "k-seq",
-            Self::SpecHub => "spechub",
-            Self::Greedy => "greedy",
-            Self::Optimal => "optimal",
-            Self::Naive => "naive",
-        }
-    }
-
-    /// The rule in one line, for reports.
-    pub fn rule(self) -> &'static str {
-        match self {
-            Self::Single => "keep the draft with min(1, p/q), else draw from (p-q)+",
-            Self::Rrs => "single's rule draft by draft, p becoming its residual each time",
-            Self::RrsWo => "rrs, and q loses each rejected token",
-            Self::KSeq => "keep each draft with min(1, p/(rho q)), rho the same for all",
-            Self::SpecHub => "fill every other token from its pairs first, then the hub",
-            Self::Greedy => "maximal coupling of p with the law of the last draft",
-            Self::Optimal => "a plan that attains alpha*, from a flow or by slot weights",
-            Self::Naive => "draw from p without looking at the drafts",
-        }
-    }
-
-    /// The draft schemes under which the rule is lossless, for reports.
-    pub fn draft_schemes(self) -> &'static str {
-        match self {
-            Self::Single => "one draft (n = 1) of any scheme",
-            Self::Rrs => "with-replacement and product drafts",
-            Self::RrsWo => "without-replacement drafts",
-            Self::KSeq => "with-replacement drafts",
-            Self::SpecHub => "hub drafts",
-            Self::Greedy => "greedy drafts",
-            Self::Optimal | Self::Naive => "all drafts",
-        }
-    }
-}
-
-impl fmt::Display for VerifierName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A verifier name that is not one of [`VerifierName::ALL`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{0}\" is not a verifier; choose one of single, rrs, rrs-wo, k-seq, spechub, greedy, \
-     optimal, naive"
-)]
-pub struct UnknownVerifier(pub String);
-
-impl FromStr for VerifierName {
-    type Err = UnknownVerifier;
-    fn from_str(text: &str) -> Result<Self, UnknownVerifier> {
-        Self::ALL
-            .into_iter()
-            .find(|name| name.as_str() == text)
-            .ok_or_else(|| UnknownVerifier(text.to_owned()))
-    }
-}
+/// Every verifier, in the order of reports.
+pub const VERIFIERS: &[&Entry] = &[
+    &single::ENTRY,
+    &rrs::ENTRY,
+    &rrs_wo::ENTRY,
+    &k_seq::ENTRY,
+    &spechub::ENTRY,
+    &greedy::ENTRY,
+    &optimal::ENTRY,
+    &naive::ENTRY,
+];
 
 /// Why a verifier cannot be built for a problem.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -186,7 +91,7 @@ pub enum VerifierError {
         /// How many drafts it has.
         drafts: usize,
         /// What to use instead.
-        cure: &'static str,
+        cure: String,
     },
     /// A plan would be too large.
     #[error(
@@ -214,16 +119,11 @@ pub enum VerifierError {
 impl VerifierError {
     fn scheme(verifier: VerifierName, problem: &Problem) -> Self {
         let scheme = problem.scheme().name();
-        let cure = match scheme {
-            SchemeName::WithReplacement => "use rrs or k-seq for these drafts",
-            SchemeName::WithoutReplacement => "use rrs-wo for these drafts",
-            SchemeName::Greedy => "use greedy for these drafts",
-            SchemeName::Hub => "use spechub for these drafts",
-            SchemeName::Product => "use rrs for these drafts",
-            SchemeName::DistinctConditioned | SchemeName::Explicit => {
-                "use optimal or naive for these drafts"
-            }
-        };
+        let names: Vec<&str> = VerifierName::made_for(scheme)
+            .into_iter()
+            .map(VerifierName::as_str)
+            .collect();
+        let cure = format!("use {} for these drafts", any_of(&names));
         Self::Scheme {
             verifier,
             scheme,
@@ -258,125 +158,20 @@ pub struct Verdict {
     pub accepted: Option<usize>,
 }
 
-/// How often a verifier accepts, dimensionless, in [0, 1], and how far the
-/// number can be trusted.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Rate {
-    /// An exact rational.
-    Exact(Rational),
-    /// Between two bounds that account for rounding and for whatever was left
-    /// out.
-    Enclosed {
-        /// Best estimate.
-        value: f64,
-        /// Lower bound.
-        lower: f64,
-        /// Upper bound.
-        upper: f64,
-    },
-    /// A mean over simulated runs with a confidence interval.
-    MonteCarlo {
-        /// The mean.
-        value: f64,
-        /// Lower end of the interval.
-        lower: f64,
-        /// Upper end of the interval.
-        upper: f64,
-        /// Probability that the interval holds the true rate, at least.
-        confidence: f64,
-        /// Number of independent runs.
-        samples: u64,
-        /// Seed of the generator (ChaCha8).
-        seed: u64,
-    },
-}
-
-impl Rate {
-    /// A value with an absolute error, cut to [0, 1].
-    pub fn within(value: f64, error: f64) -> Self {
-        Self::between(value, value - error, value + error)
-    }
-
-    /// A value between bounds, cut to [0, 1]. Bounds that are no numbers bound
-    /// nothing: they become 0 and 1.
-    pub fn between(value: f64, lower: f64, upper: f64) -> Self {
-        let Enclosure {
-            value,
-            lower,
-            upper,
-            ..
-        } = Enclosure::rate(value, lower, upper);
-        Self::Enclosed {
-            value,
-            lower,
-            upper,
-        }
-    }
-
-    /// The best estimate.
-    pub fn value(&self) -> f64 {
-        match self {
-            Self::Exact(value) => round_nearest(value),
-            Self::Enclosed { value, .. } | Self::MonteCarlo { value, .. } => *value,
-        }
-    }
-
-    /// Lower bound, or lower end of the confidence interval.
-    pub fn lower(&self) -> f64 {
-        match self {
-            Self::Exact(value) => round_down(value),
-            Self::Enclosed { lower, .. } | Self::MonteCarlo { lower, .. } => *lower,
-        }
-    }
-
-    /// Upper bound, or upper end of the confidence interval.
-    pub fn upper(&self) -> f64 {
-        match self {
-            Self::Exact(value) => round_up(value),
-            Self::Enclosed { upper, .. } | Self::MonteCarlo { upper, .. } => *upper,
-        }
-    }
-
-    /// upper - lower; 0 if exact.
-    pub fn width(&self) -> f64 {
-        match self {
-            Self::Exact(_) => 0.0,
-            _ => self.upper() - self.lower(),
-        }
-    }
-
-    /// The exact value, where it is known.
-    pub fn exact(&self) -> Option<&Rational> {
-        match self {
-            Self::Exact(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    /// `exact`, `enclosed` or `monte-carlo`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Exact(_) => "exact",
-            Self::Enclosed { .. } => "enclosed",
-            Self::MonteCarlo { .. } => "monte-carlo",
-        }
-    }
-}
-
 /// The two acceptance rates of a verifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Acceptance {
     /// Probability that the rule accepts a draft.
-    pub algorithmic: Rate,
+    pub algorithmic: Known,
     /// P(output in A(X)).
-    pub membership: Rate,
+    pub membership: Known,
     /// What a reader must know about how they were computed.
     pub note: Option<String>,
 }
 
 impl Acceptance {
     /// For a rule whose residual never equals a draft.
-    fn same(rate: Rate) -> Self {
+    fn same(rate: Known) -> Self {
         Self {
             algorithmic: rate.clone(),
             membership: rate,
@@ -416,6 +211,19 @@ pub trait Verifier: fmt::Debug + Send + Sync {
         false
     }
 
+    /// True if a sum over tuples handles all V tokens at each: a rule whose residual
+    /// depends on the tuple, or a law whose tuples hardly share prefixes. Others
+    /// handle the drafts alone.
+    fn handles_all_tokens(&self) -> bool {
+        false
+    }
+
+    /// True if the rule has a parameter that is rounded, so that not even its exact
+    /// rate is that of the ideal rule.
+    fn has_rounded_parameter(&self) -> bool {
+        false
+    }
+
     /// The output law by an integral of the rule's own, where there is one that
     /// shares nothing with how the rule was made. Used where tuples are too many to
     /// sum; algorithmic and membership acceptance may be taken as equal.
@@ -438,22 +246,13 @@ pub trait Verifier: fmt::Debug + Send + Sync {
 /// use specgap::verifier::{VerifierName, verifier};
 /// let scheme = WithReplacement::new(Draft::new(&[0.5, 0.5])?, 2);
 /// let problem = Problem::new("coin", Target::new(&[0.25, 0.75])?, scheme)?;
-/// let rrs = verifier(VerifierName::Rrs, &problem)?;
+/// let rrs = verifier(VerifierName::RRS, &problem)?;
 /// assert_eq!(rrs.acceptance().membership.value(), 0.875);
-/// assert!(verifier(VerifierName::RrsWo, &problem).is_err());
+/// assert!(verifier(VerifierName::RRS_WO, &problem).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn verifier(name: VerifierName, problem: &Problem) -> Result<Box<dyn Verifier>, VerifierError> {
-    Ok(match name {
-        VerifierName::Single => Box::new(Single::new(problem)?),
-        VerifierName::Rrs => Box::new(Rrs::new(problem)?),
-        VerifierName::RrsWo => Box::new(RrsWo::new(problem)?),
-        VerifierName::KSeq => Box::new(KSeq::new(problem)?),
-        VerifierName::SpecHub => Box::new(SpecHub::new(problem)?),
-        VerifierName::Greedy => Box::new(GreedyVerifier::new(problem)?),
-        VerifierName::Optimal => Box::new(Optimal::new(problem)?),
-        VerifierName::Naive => Box::new(Naive::new(problem)),
-    })
+    (name.entry().build)(problem, &RrsWoSettings::default())
 }
 
 /// True with the given probability; never for 0, always for 1.

@@ -5,10 +5,11 @@ mod ranks;
 pub(super) use ranks::Ranks;
 
 use super::single::EXACT_FORMULA_BITS;
-use super::{Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierName, draw};
+use super::{Acceptance, ConditionalLaw, Entry, Lossless, Verdict, Verifier, VerifierName, draw};
 use crate::distribution::{
     LANES, Rational, SplitSum, Wide, compensated_sum, for_lanes, ratio, split_sum,
 };
+use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
@@ -20,6 +21,10 @@ use std::sync::{Arc, OnceLock};
 
 /// Up to this many tuple entries, acceptance is summed over the law of sets.
 const SUMMED_ENTRIES: f64 = 3.0e5;
+
+/// Up to this many tuple entries, acceptance is summed over tuples in `f64` where there
+/// is no formula.
+const LISTED_ENTRIES: f64 = 3.0e7;
 
 /// The naive verifier: draw y from p; if y is among the drafts, it is accepted.
 ///
@@ -134,52 +139,56 @@ impl Naive {
         let scheme = self.problem.scheme();
         let n = self.problem.drafts();
         let rounding = (4.0 * n as f64 + 16.0) * f64::EPSILON;
+        let by_tuples = || {
+            if scheme.tuple_count() * n as f64 > LISTED_ENTRIES {
+                let note = "no formula for these drafts, and too many tuples to sum";
+                return (0.5, 1.0, Some(note.to_owned()));
+            }
+            let mut terms = Vec::new();
+            scheme.for_each_tuple(&mut |tuple, mass| {
+                let mut set = tuple.to_vec();
+                set.sort_unstable();
+                set.dedup();
+                terms.extend(set.iter().map(|&token| mass * p[token as usize]));
+            });
+            (compensated_sum(terms), rounding, None)
+        };
         let Some(draft) = scheme.draft() else {
-            return match scheme.name() {
-                SchemeName::Product => {
-                    let mut missed = vec![1.0; p.len()];
-                    for row in (0..n).filter_map(|k| scheme.independent_draft(k)) {
-                        for (miss, q) in missed.iter_mut().zip(row.probabilities()) {
-                            *miss *= 1.0 - q;
-                        }
-                    }
-                    let hits = p.iter().zip(&missed).map(|(p, miss)| p * (1.0 - miss));
-                    (compensated_sum(hits), rounding, None)
+            if scheme.independent_draft(0).is_none() {
+                return by_tuples();
+            }
+            let mut missed = vec![1.0; p.len()];
+            for row in (0..n).filter_map(|k| scheme.independent_draft(k)) {
+                for (miss, q) in missed.iter_mut().zip(row.probabilities()) {
+                    *miss *= 1.0 - q;
                 }
-                _ => {
-                    let mut terms = Vec::new();
-                    scheme.for_each_tuple(&mut |tuple, mass| {
-                        let mut set = tuple.to_vec();
-                        set.sort_unstable();
-                        set.dedup();
-                        terms.extend(set.iter().map(|&token| mass * p[token as usize]));
-                    });
-                    (compensated_sum(terms), rounding, None)
-                }
-            };
+            }
+            let hits = p.iter().zip(&missed).map(|(p, miss)| p * (1.0 - miss));
+            return (compensated_sum(hits), rounding, None);
         };
         let q = draft.probabilities();
         let support = q.iter().filter(|&&q| q > 0.0).count();
-        match scheme.name() {
-            SchemeName::Greedy | SchemeName::Hub => {
-                let star = Greedy::new(draft.clone(), n);
-                let top = star.top().iter().map(|&token| p[token]);
-                let rest = p.iter().zip(star.last()).map(|(p, last)| p * last);
-                (compensated_sum(top.chain(rest)), rounding, None)
-            }
-            SchemeName::DistinctConditioned | SchemeName::WithoutReplacement if support <= n => {
-                let covered = p.iter().zip(q).filter(|(_, q)| **q > 0.0).map(|(p, _)| *p);
-                (compensated_sum(covered), rounding, None)
-            }
-            SchemeName::DistinctConditioned => {
-                // Sums and products of non-negative numbers only.
-                (marked_symmetric(p, q, n), 8.0 * n as f64 * rounding, None)
-            }
-            SchemeName::WithoutReplacement => {
-                let ranks = Ranks::new(p, q, [1.0; 2], n);
-                (ranks.among(n), ranks.error, None)
-            }
-            _ => (independent(p, q, 1.0, n), rounding, None),
+        let name = scheme.name();
+        let sequential = name == SchemeName::WITHOUT_REPLACEMENT;
+        let conditioned = name == SchemeName::DISTINCT_CONDITIONED;
+        if [SchemeName::GREEDY, SchemeName::HUB].contains(&name) {
+            let star = Greedy::new(draft.clone(), n);
+            let top = star.top().iter().map(|&token| p[token]);
+            let rest = p.iter().zip(star.last()).map(|(p, last)| p * last);
+            (compensated_sum(top.chain(rest)), rounding, None)
+        } else if (sequential || conditioned) && support <= n {
+            let covered = p.iter().zip(q).filter(|(_, q)| **q > 0.0).map(|(p, _)| *p);
+            (compensated_sum(covered), rounding, None)
+        } else if conditioned {
+            // Sums and products of non-negative numbers only.
+            (marked_symmetric(p, q, n), 8.0 * n as f64 * rounding, None)
+        } else if sequential {
+            let ranks = Ranks::new(p, q, [1.0; 2], n);
+            (ranks.among(n), ranks.error, None)
+        } else if name == SchemeName::WITH_REPLACEMENT {
+            (independent(p, q, 1.0, n), rounding, None)
+        } else {
+            by_tuples()
         }
     }
 }
@@ -246,7 +255,7 @@ fn marked_symmetric(p: &[f64], q: &[f64], n: usize) -> f64 {
 
 impl Verifier for Naive {
     fn name(&self) -> VerifierName {
-        VerifierName::Naive
+        VerifierName::NAIVE
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -265,18 +274,22 @@ impl Verifier for Naive {
         }
     }
 
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         let scheme = self.problem.scheme();
         let entries = scheme.set_count() * self.problem.drafts().min(self.problem.vocab()) as f64;
         let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
         let small = entries <= SUMMED_ENTRIES && entries * bits <= 100.0 * EXACT_FORMULA_BITS;
         if small && ScaledInstance::exact_is_affordable(&self.problem) {
-            return Acceptance::same(Rate::Exact(self.summed()));
+            return Acceptance::same(Known::exact(self.summed()));
         }
         let (value, error, note) = self.formula();
         Acceptance {
             note,
-            ..Acceptance::same(Rate::within(value, error))
+            ..Acceptance::same(Known::rate_within(value, error))
         }
     }
 
@@ -284,3 +297,20 @@ impl Verifier for Naive {
         true
     }
 }
+
+impl VerifierName {
+    /// [`Naive`]
+    pub const NAIVE: Self = Self(&ENTRY);
+}
+
+/// [`Naive`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "naive",
+    words: "draw from p without looking at the drafts",
+    acceptance: "sum of p_i P(i in A(X)): the floor",
+    lossless: Lossless::Always,
+    build: |problem, _| Ok(Box::new(Naive::new(problem))),
+    on_row: |scheme| scheme.entry().on_row.as_ref()?.hits,
+    compared_with: &[],
+    by_default: true,
+};

@@ -1,11 +1,11 @@
 //! The verifier that attains alpha*.
 
 use super::{
-    Acceptance, ConditionalLaw, OutputLaw, Rate, Verdict, Verifier, VerifierError, VerifierName,
-    draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::distribution::Rational;
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance, Rounding};
@@ -74,7 +74,7 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let optimal = Optimal::new(&problem)?;
-/// assert_eq!(format_rational(optimal.acceptance().membership.exact().unwrap()), "15/16");
+/// assert_eq!(format_rational(optimal.acceptance().membership.rational().unwrap()), "15/16");
 /// // The pair {0, 1} never emits token 0: the pair {0, 0} needs all of it.
 /// assert_eq!(optimal.conditional(&[0, 1]).accepted, [0.0, 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -136,7 +136,7 @@ impl TokenPlan {
     }
 
     /// Acceptance of the plan, and alpha*.
-    fn rates(&self) -> (&Enclosure, &Enclosure) {
+    fn rates(&self) -> (&Known, &Known) {
         match self {
             Self::Independent(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
             Self::Sequential(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
@@ -267,7 +267,7 @@ impl Optimal {
         Self::by_slot_weights(problem, &SlotWeightSettings::default())
             .or_else(|| Self::by_race_weights(problem, &SequentialSettings::default()))
             .ok_or(VerifierError::Size {
-                verifier: VerifierName::Optimal,
+                verifier: VerifierName::OPTIMAL,
                 entries,
                 limit: LARGEST_PLAN,
             })
@@ -277,7 +277,7 @@ impl Optimal {
     /// `with-replacement`.
     pub fn by_slot_weights(problem: &Problem, settings: &SlotWeightSettings) -> Option<Self> {
         let scheme = problem.scheme();
-        if scheme.name() != SchemeName::WithReplacement {
+        if scheme.name() != SchemeName::WITH_REPLACEMENT {
             return None;
         }
         let (target, drafts) = (problem.target(), problem.drafts());
@@ -290,7 +290,7 @@ impl Optimal {
     pub fn by_race_weights(problem: &Problem, settings: &SequentialSettings) -> Option<Self> {
         let scheme = problem.scheme();
         let drafts = problem.drafts();
-        if scheme.name() != SchemeName::WithoutReplacement || drafts > MOST_SEQUENTIAL_DRAFTS {
+        if scheme.name() != SchemeName::WITHOUT_REPLACEMENT || drafts > MOST_SEQUENTIAL_DRAFTS {
             return None;
         }
         let plan =
@@ -411,9 +411,9 @@ impl SlotWeightRule {
     fn acceptance(&self) -> Acceptance {
         let (rate, best) = self.plan.rates();
         Acceptance {
-            algorithmic: Rate::between(rate.value, rate.lower, rate.upper),
+            algorithmic: rate.clone(),
             // A residual draw may equal a draft only by what rounding left there.
-            membership: Rate::between(rate.value, rate.lower, rate.upper.max(best.upper)),
+            membership: Known::rate(rate.value(), rate.lower(), rate.upper().max(best.upper())),
             note: Some(self.plan.note()),
         }
     }
@@ -421,7 +421,7 @@ impl SlotWeightRule {
 
 impl Verifier for Optimal {
     fn name(&self) -> VerifierName {
-        VerifierName::Optimal
+        VerifierName::OPTIMAL
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -460,11 +460,7 @@ impl Verifier for Optimal {
             Rule::Flow(rule) => rule,
             Rule::SlotWeights(rule) => return rule.acceptance(),
         };
-        let rate = rule.solved.optimum().rate;
-        Acceptance::same(match rate.exact {
-            Some(exact) => Rate::Exact(exact),
-            None => Rate::between(rate.value, rate.lower, rate.upper),
-        })
+        Acceptance::same(rule.solved.optimum().rate)
     }
 
     fn depends_on_set_only(&self) -> bool {
@@ -490,3 +486,20 @@ impl Verifier for Optimal {
         })
     }
 }
+
+impl VerifierName {
+    /// [`Optimal`]
+    pub const OPTIMAL: Self = Self(&ENTRY);
+}
+
+/// [`Optimal`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "optimal",
+    words: "a plan that attains alpha*, from a flow or by slot weights",
+    acceptance: "alpha*; at any vocabulary for i.i.d. drafts and up to 8 sequential draws",
+    lossless: Lossless::Always,
+    build: |problem, _| Ok(Box::new(Optimal::new(problem)?)),
+    on_row: |scheme| scheme.entry().on_row.as_ref()?.plan,
+    compared_with: &[],
+    by_default: true,
+};

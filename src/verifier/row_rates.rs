@@ -2,12 +2,101 @@
 
 use super::naive::{self, Ranks};
 use super::rrs_wo::Rejections;
-use super::{Rate, RrsWo, RrsWoSettings};
+use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
-use crate::optimum::bucket_scan::{Position, Rows};
+use crate::known::Known;
+use crate::optimum::bucket_scan::{Position, Rows, ScanError};
+use crate::plan::{
+    PlanMeasurement, Rising, SequentialPlanError, SequentialSettings, SlotWeightSettings,
+    VocabularyMismatch, measure_in_order, measure_sequential,
+};
 use crate::problem::Problem;
-use crate::scheme::WithoutReplacement;
+use crate::scheme::{SchemeName, WithoutReplacement};
 use multiversion::multiversion;
+
+/// How a verifier's rate is computed at a row: part of the tables of laws and verifiers.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRule {
+    /// Answers for a row.
+    pub answer: fn(&mut RowRates<'_>, RowQuestion) -> Result<RowAnswer, RowError>,
+    /// The most drafts that it answers for.
+    pub most: usize,
+    /// Why it is computed only where that is asked for by an option of its own, and
+    /// which; `None` if it is computed always.
+    pub slow: Option<&'static str>,
+}
+
+impl RowRule {
+    /// Any number of drafts, always.
+    pub const fn of(
+        answer: fn(&mut RowRates<'_>, RowQuestion) -> Result<RowAnswer, RowError>,
+    ) -> Self {
+        Self {
+            answer,
+            most: usize::MAX,
+            slow: None,
+        }
+    }
+}
+
+/// Which rate of a row is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowQuestion {
+    /// How the drafts are drawn.
+    pub scheme: SchemeName,
+    /// n.
+    pub drafts: usize,
+    /// Seed of whatever is random.
+    pub seed: u64,
+}
+
+/// A verifier's rate at a row.
+#[derive(Clone, Debug)]
+pub struct RowAnswer {
+    /// Membership acceptance.
+    pub rate: Known,
+    /// alpha*, where the rule proves it better than the law's own answer.
+    pub optimum: Option<Known>,
+    /// The plan that was solved for it, if one was.
+    pub plan: Option<PlanMeasurement>,
+}
+
+impl From<Known> for RowAnswer {
+    fn from(rate: Known) -> Self {
+        Self {
+            rate,
+            optimum: None,
+            plan: None,
+        }
+    }
+}
+
+/// Why a row is not answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowError {
+    /// The scan refuses it.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    /// The target's row is not a distribution.
+    #[error("target: {0}")]
+    Target(DistributionError),
+    /// The draft's row is not a distribution.
+    #[error("draft: {0}")]
+    Draft(DistributionError),
+    /// Rows over different vocabularies.
+    #[error(transparent)]
+    Vocabulary(#[from] VocabularyMismatch),
+    /// A plan for sequential draws is refused.
+    #[error(transparent)]
+    Sequential(#[from] SequentialPlanError),
+    /// The law's drafts cannot be those of a log.
+    #[error("{0} drafts have no row of their own")]
+    Scheme(SchemeName),
+}
+
+/// Rounding of the integral that measures a plan's acceptance.
+const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 
 /// Membership acceptance of verifiers on one (p, q) for any n, in `f64`, enclosed.
 ///
@@ -25,8 +114,8 @@ use multiversion::multiversion;
 /// - `naive`: sum of p_i P(i is drafted); see [`Naive`](super::Naive).
 ///
 /// # Exactness
-/// [`Rate::Enclosed`]: rounding is within the bounds. `rrs-wo` may be
-/// [`Rate::MonteCarlo`], as its settings say.
+/// [`Kind::Enclosed`](crate::known::Kind::Enclosed): rounding is within the bounds. `rrs-wo` may be
+/// [`Kind::MonteCarlo`](crate::known::Kind::MonteCarlo), as its settings say.
 ///
 /// # Source
 /// As the verifiers: Hu et al., App. A; SpecTr, eq. 5; SpecHub, Theorem 1.
@@ -40,7 +129,7 @@ use multiversion::multiversion;
 /// let mut rates = RowRates::new(scan.load(rows, 2)?);
 /// let rate = rates.rrs(2);
 /// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
-/// assert_eq!(rates.position().with_replacement(2)?.rate.value, 0.9375);
+/// assert_eq!(rates.position().with_replacement(2)?.rate.value(), 0.9375);
 /// # Ok::<(), specgap::optimum::bucket_scan::ScanError>(())
 /// ```
 #[derive(Debug)]
@@ -51,6 +140,15 @@ pub struct RowRates<'a> {
     rejections: Option<Rejections>,
     /// Of sequential drafts without replacement, as many as were asked for.
     ranks: Option<Ranks>,
+    planned: Option<Planned>,
+}
+
+/// What plans are solved from: the rows, and the tokens of q > 0 by rising p/q.
+#[derive(Debug)]
+struct Planned {
+    p: Target,
+    q: Draft,
+    rising: Rising,
 }
 
 impl<'a> RowRates<'a> {
@@ -61,6 +159,7 @@ impl<'a> RowRates<'a> {
             top: Vec::new(),
             rejections: None,
             ranks: None,
+            planned: None,
         }
     }
 
@@ -69,21 +168,41 @@ impl<'a> RowRates<'a> {
         &mut self.position
     }
 
+    /// alpha* of n drafts of a law, as its entry in the table computes it.
+    ///
+    /// # Errors
+    /// More drafts than the scan was loaded for, or a law that is not one of a row.
+    pub fn optimum(&mut self, scheme: SchemeName, drafts: usize) -> Result<Known, RowError> {
+        let answers = scheme.entry().on_row.as_ref();
+        let answers = answers.ok_or(RowError::Scheme(scheme))?;
+        (answers.optimum)(self, drafts)
+    }
+
+    /// The `count` most probable tokens of q, falling, the lowest id first among equals;
+    /// fewer if there are fewer. O(V) the first time.
+    pub fn heaviest(&mut self, count: usize) -> &[usize] {
+        if self.top.len() < count {
+            let most = count.max(self.position.most_drafts());
+            self.top = heaviest(self.position.rows().draft, most);
+        }
+        &self.top[..count.min(self.top.len())]
+    }
+
     /// [`Rrs`](super::Rrs) on n i.i.d. drafts. O(n m), m tokens a bucket.
-    pub fn rrs(&mut self, drafts: usize) -> Rate {
+    pub fn rrs(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let (mut factor, mut left) = (0.0, 1.0);
         for _ in 0..drafts {
             factor += left;
             left = self.position.residual_mass(factor);
         }
-        Rate::within(1.0 - left, rounding(drafts))
+        Known::rate_within(1.0 - left, rounding(drafts))
     }
 
     /// [`KSeq`](super::KSeq) at its root rho* on n i.i.d. drafts: the crossing of
     /// C(rho) = 1 - M(rho), which rises, and of 1 - (1 - C/rho)^n, which falls. O(m) an
     /// evaluation, m tokens a bucket, some 50 of them.
-    pub fn k_seq(&mut self, drafts: usize) -> Rate {
+    pub fn k_seq(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let accepted = |factor: f64, mass: f64| {
             let one_draft = ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
@@ -95,34 +214,34 @@ impl<'a> RowRates<'a> {
                 1.0 - mass < accepted(factor, mass)
             });
         // The crossing of two curves is off by no more than the worse of them.
-        Rate::within(accepted(root, mass), rounding(drafts))
+        Known::rate_within(accepted(root, mass), rounding(drafts))
     }
 
     /// [`GreedyVerifier`](super::GreedyVerifier): the n-1 heaviest tokens of q, and one
     /// drawn from the others. O(V).
-    pub fn greedy(&mut self, drafts: usize) -> Rate {
+    pub fn greedy(&mut self, drafts: usize) -> Known {
         self.with_fixed(drafts.max(1) - 1)
     }
 
     /// [`SpecHub`](super::SpecHub): two drafts, one of them the heaviest token of q. O(V).
-    pub fn spechub(&mut self) -> Rate {
+    pub fn spechub(&mut self) -> Known {
         self.with_fixed(1)
     }
 
     /// [`Naive`](super::Naive) on n i.i.d. drafts: sum of p (1 - (1-q)^n). O(nV).
-    pub fn naive(&self, drafts: usize) -> Rate {
+    pub fn naive(&self, drafts: usize) -> Known {
         let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
         let rows = self.position.rows();
         let (p_sum, q_sum) = self.position.totals();
         let rate = naive::independent(rows.target, rows.draft, q_sum, drafts.max(1)) / p_sum;
-        Rate::within(rate, rounding)
+        Known::rate_within(rate, rounding)
     }
 
     /// [`Naive`](super::Naive) on n sequential drafts without replacement. What the first
     /// call computes serves fewer drafts: for several n, ask for the largest first. The
     /// cost is that of some hundred nodes, O(n^2) each for every octave of q and O(n) for
     /// every token that is likely to be drafted.
-    pub fn naive_sequential(&mut self, drafts: usize) -> Rate {
+    pub fn naive_sequential(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         if self.position.draft_support() <= drafts {
             // All of the support is drafted.
@@ -134,14 +253,14 @@ impl<'a> RowRates<'a> {
             Some(ranks) if ranks.rates.len() >= drafts => ranks,
             _ => Ranks::new(rows.target, rows.draft, [p_sum, q_sum], drafts),
         };
-        let rate = Rate::within(ranks.among(drafts), ranks.error);
+        let rate = Known::rate_within(ranks.among(drafts), ranks.error);
         self.ranks = Some(ranks);
         rate
     }
 
     /// [`RrsWo`] on n sequential drafts without replacement. The tokens are sorted by p/q
     /// the first time.
-    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Rate {
+    pub fn rrs_wo(&mut self, drafts: usize, settings: &RrsWoSettings) -> Known {
         let drafts = drafts.max(1);
         if self.rejections.is_none() {
             let rows = self.position.rows();
@@ -155,7 +274,7 @@ impl<'a> RowRates<'a> {
             self.rejections = Some(Rejections::in_order(p, q, &order));
         }
         let Some(rejections) = &self.rejections else {
-            return Rate::between(0.5, 0.0, 1.0);
+            return Known::rate(0.5, 0.0, 1.0);
         };
         if !rejections.is_reliable(drafts)
             && let Ok(rate) = self.small_rrs_wo(drafts, settings)
@@ -165,8 +284,53 @@ impl<'a> RowRates<'a> {
         rejections.acceptance(drafts, settings).membership
     }
 
+    /// What the optimal plan of n i.i.d. drafts accepts, measured by the second integral
+    /// of its law.
+    ///
+    /// # Errors
+    /// Rows that are no distributions, or of different lengths.
+    pub fn independent_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
+        let Planned { p, q, rising } = self.planned()?;
+        let settings = SlotWeightSettings::default();
+        Ok(planned_rate(measure_in_order(
+            p, q, rising, drafts, &settings,
+        )))
+    }
+
+    /// The same for n sequential draws without replacement; it proves their alpha*.
+    ///
+    /// # Errors
+    /// Rows that are no distributions, or of different lengths; more drafts than
+    /// [`MOST_SEQUENTIAL_DRAFTS`](crate::plan::MOST_SEQUENTIAL_DRAFTS).
+    pub fn sequential_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
+        let Planned { p, q, .. } = self.planned()?;
+        let measured = measure_sequential(p, q, drafts, &SequentialSettings::default())?;
+        Ok(RowAnswer {
+            optimum: Some(measured.optimum.clone()),
+            ..planned_rate(measured)
+        })
+    }
+
+    fn planned(&mut self) -> Result<&Planned, RowError> {
+        let planned = match self.planned.take() {
+            Some(planned) => planned,
+            None => {
+                let rows = self.position.rows();
+                let p = Target::new(rows.target).map_err(RowError::Target)?;
+                let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
+                let order = self.position.order(Rows {
+                    target: p.probabilities(),
+                    draft: q.probabilities(),
+                });
+                let rising = Rising::in_order(&p, &q, &order)?;
+                Planned { p, q, rising }
+            }
+        };
+        Ok(self.planned.insert(planned))
+    }
+
     /// Small rows can be summed over their tuples.
-    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Rate, NotSmall> {
+    fn small_rrs_wo(&self, drafts: usize, settings: &RrsWoSettings) -> Result<Known, NotSmall> {
         let rows = self.position.rows();
         let (target, draft) = (Target::new(rows.target)?, Draft::new(rows.draft)?);
         let scheme = WithoutReplacement::new(draft, drafts);
@@ -177,14 +341,14 @@ impl<'a> RowRates<'a> {
 
     /// p(top) + sum over the others of min(p, q/(1-q(top))), the top being the `fixed`
     /// heaviest tokens of q.
-    fn with_fixed(&mut self, fixed: usize) -> Rate {
+    fn with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.position.totals();
         let star = self.star(fixed);
         let overlap = match star.rest {
             0.0 => 0.0,
             rest => star.sum(|p, q| overlap(p, q, rest, p_sum)),
         };
-        Rate::within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
+        Known::rate_within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
     }
 
     /// alpha* where all drafts but the last are fixed tokens: the k most probable ones
@@ -195,7 +359,7 @@ impl<'a> RowRates<'a> {
     /// p_i - q_i/(1 - q(top))`, smallest where H takes every negative term. The verifiers
     /// `greedy` and `spechub` reach the same number from the other side, by summing what
     /// they accept.
-    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Rate {
+    pub fn optimum_with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.position.totals();
         let star = self.star(fixed);
         // Without others, the whole support is drafted.
@@ -203,16 +367,12 @@ impl<'a> RowRates<'a> {
             0.0 => star.held / p_sum,
             rest => 1.0 + (star.held - star.sum(|p, q| excess(p, q, rest, p_sum))) / p_sum,
         };
-        Rate::within(rate, 32.0 * f64::EPSILON)
+        Known::rate_within(rate, 32.0 * f64::EPSILON)
     }
 
     fn star(&mut self, fixed: usize) -> Star<'_> {
-        if self.top.len() < fixed {
-            let most = fixed.max(self.position.most_drafts());
-            self.top = heaviest(self.position.rows().draft, most);
-        }
+        let mut top = self.heaviest(fixed).to_vec();
         let rows = self.position.rows();
-        let mut top = self.top[..fixed.min(self.top.len())].to_vec();
         top.sort_unstable();
         let held = compensated_sum(top.iter().map(|&token| rows.target[token]));
         let mut parts = Vec::with_capacity(top.len() + 1);
@@ -228,6 +388,17 @@ impl<'a> RowRates<'a> {
         };
         star.rest = star.sum(|_, q| naive::total(q));
         star
+    }
+}
+
+fn planned_rate(measured: PlanMeasurement) -> RowAnswer {
+    // The law is p but for this error, and so is what it accepts.
+    let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
+    let rate = measured.acceptance_rate;
+    RowAnswer {
+        rate: Known::enclosed(rate, rate - error, rate + error),
+        optimum: None,
+        plan: Some(measured),
     }
 }
 

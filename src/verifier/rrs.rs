@@ -3,9 +3,11 @@
 use super::residual::Recursion;
 use super::single::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, sequential,
 };
 use crate::distribution::{Draft, Rational, TwoFloat};
+use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -44,7 +46,7 @@ use std::sync::OnceLock;
 /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
 /// let problem = Problem::new("bernoulli", Target::new(&[0.5, 0.5])?, scheme)?;
 /// let rate = Rrs::new(&problem)?.acceptance().membership;
-/// assert_eq!(format_rational(rate.exact().unwrap()), "13/16");
+/// assert_eq!(format_rational(rate.rational().unwrap()), "13/16");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Rrs {
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         if problem.scheme().independent_draft(0).is_none() {
-            return Err(VerifierError::scheme(VerifierName::Rrs, problem));
+            return Err(VerifierError::scheme(VerifierName::RRS, problem));
         }
         Ok(Self {
             problem: problem.clone(),
@@ -89,11 +91,11 @@ impl Rrs {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let n = self.problem.drafts() as f64;
         let row = self.problem.target().probabilities();
-        match (self.problem.scheme().name(), self.problem.scheme().draft()) {
-            (SchemeName::WithReplacement, Some(draft)) => {
+        match self.problem.scheme().draft() {
+            Some(draft) => {
                 let draft = draft.probabilities();
                 let (mut factor, mut left) = (0.0, 1.0);
                 for _ in 0..self.problem.drafts() {
@@ -103,9 +105,9 @@ impl Rrs {
                 // M(L) is computed to 2 epsilon (1 + L), L <= n, and L carries
                 // the sum of those errors of the steps before.
                 let error = 4.0 * f64::EPSILON * (n + 1.0) * (n + 1.0);
-                Rate::within(1.0 - left, error)
+                Known::rate_within(1.0 - left, error)
             }
-            _ => {
+            None => {
                 let rows: Vec<&[f64]> = self.rows().map(|row| row.probabilities()).collect();
                 let mut current = row.to_vec();
                 let mut mass = 1.0;
@@ -120,7 +122,7 @@ impl Rrs {
                 // Without one q there is no single factor: an error of r enters
                 // the next r twice, directly and through its mass.
                 let error = 8.0 * f64::EPSILON * 2f64.powf(n);
-                Rate::within(1.0 - mass, error)
+                Known::rate_within(1.0 - mass, error)
             }
         }
     }
@@ -140,7 +142,7 @@ fn positive_part(target: &[f64], draft: &[f64], factor: f64) -> f64 {
 
 impl Verifier for Rrs {
     fn name(&self) -> VerifierName {
-        VerifierName::Rrs
+        VerifierName::RRS
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -164,8 +166,25 @@ impl Verifier for Rrs {
         let target = self.problem.target();
         let bits = target.exact_bits() as f64 + self.problem.scheme().exact_bits();
         if bits * n * target.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }
 }
+
+impl VerifierName {
+    /// [`Rrs`]
+    pub const RRS: Self = Self(&ENTRY);
+}
+
+/// [`Rrs`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "rrs",
+    words: "single's rule draft by draft, p becoming its residual each time",
+    acceptance: "1 - M_(n+1), the mass of the last residual, O(nV)",
+    lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
+    build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.rrs(ask.drafts).into()))),
+    compared_with: &[],
+    by_default: true,
+};

@@ -3,18 +3,22 @@
 mod paths;
 mod rejections;
 mod sampled;
+#[cfg(test)]
+mod tests;
 
 use super::residual::{keep, shortfall};
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
-    happens, output_law, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens, output_law, sequential,
 };
-use crate::distribution::{Draft, Rational};
+use crate::distribution::{Draft, LEAST_PROPORTION, Rational};
+use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use rand::RngCore;
 pub(super) use rejections::Rejections;
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// Recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
@@ -88,6 +92,10 @@ use std::sync::OnceLock;
 pub struct RrsWo {
     problem: Problem,
     draft: Draft,
+    /// q up to a factor, where the probabilities have too few digits.
+    raised: Option<Vec<f64>>,
+    /// Whether q has its digits in `f64`.
+    is_faithful: bool,
     exact: OnceLock<(Vec<Rational>, Vec<Rational>)>,
     rejections: OnceLock<Rejections>,
     settings: RrsWoSettings,
@@ -129,6 +137,25 @@ impl Default for RrsWoSettings {
     }
 }
 
+/// What the rate may cost at one position of a log, in a mean over many: each further
+/// digit of the enclosure takes several times as long, and so does each further draft;
+/// above four drafts the rate is a mean over rejected paths.
+fn budget_of_a_row(drafts: usize, seed: u64) -> RrsWoSettings {
+    let plain = RrsWoSettings::default();
+    let (width, work_limit) = match drafts {
+        ..=3 => (1e-5, plain.work_limit),
+        4 => (5e-4, plain.work_limit),
+        _ => (plain.width, 0),
+    };
+    RrsWoSettings {
+        width,
+        work_limit,
+        samples: 5_000,
+        seed,
+        ..plain
+    }
+}
+
 /// One pass of the rule over a tuple, from its definition: the residual and the
 /// draft law are carried as whole rows.
 fn walk<M: Number>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M> {
@@ -143,8 +170,13 @@ fn walk<M: Number>(target: &[M], draft: &[M], tuple: &[u32]) -> ConditionalLaw<M
             kept.push(M::zero());
             continue;
         }
-        let scale = mass.over(&rest);
-        let offered: Vec<M> = left.iter().map(|q| scale.times(q)).collect();
+        // 1 over what is left may overflow; q over what is left does not.
+        let offered: Vec<M> = if !M::EXACT && rest.to_f64() < LEAST_PROPORTION {
+            left.iter().map(|q| mass.times(&q.over(&rest))).collect()
+        } else {
+            let scale = mass.over(&rest);
+            left.iter().map(|q| scale.times(q)).collect()
+        };
         kept.push(keep(&wanted[token], &offered[token]));
         let next = shortfall(&wanted, &offered);
         let next_mass = M::total(&next);
@@ -178,21 +210,33 @@ impl RrsWo {
         settings: RrsWoSettings,
     ) -> Result<Self, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WithoutReplacement => Ok(Self {
-                draft: draft.clone(),
-                problem: problem.clone(),
-                exact: OnceLock::new(),
-                rejections: OnceLock::new(),
-                settings,
-            }),
-            _ => Err(VerifierError::scheme(VerifierName::RrsWo, problem)),
+            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => {
+                let proportions = draft.proportions();
+                let is_faithful = proportions.is_some();
+                let raised = match proportions {
+                    Some(Cow::Borrowed(row)) if std::ptr::eq(row, draft.probabilities()) => None,
+                    Some(row) => Some(row.into_owned()),
+                    None => None,
+                };
+                Ok(Self {
+                    draft: draft.clone(),
+                    raised,
+                    is_faithful,
+                    problem: problem.clone(),
+                    exact: OnceLock::new(),
+                    rejections: OnceLock::new(),
+                    settings,
+                })
+            }
+            _ => Err(VerifierError::scheme(VerifierName::RRS_WO, problem)),
         }
     }
 
     fn rejections(&self) -> &Rejections {
         self.rejections.get_or_init(|| {
             let row = self.problem.target().probabilities();
-            Rejections::new(row, self.draft.probabilities())
+            let rejections = Rejections::new(row, self.draft.probabilities());
+            rejections.with_support(&self.draft.support())
         })
     }
 
@@ -205,11 +249,11 @@ impl RrsWo {
         let drafts = self.problem.drafts();
         let scheme = self.problem.scheme();
         let few = scheme.tuple_count() * self.problem.vocab() as f64 <= SUMMED_ENTRIES;
-        if few && !rejections.is_reliable(drafts) {
+        if few && self.is_faithful && !rejections.is_reliable(drafts) {
             let (lower, upper) = self.enclosure(settings);
             if upper - lower > settings.width {
                 let law = output_law(self, scheme);
-                return Acceptance::same(Rate::within(law.membership, SUMMED_ERROR));
+                return Acceptance::same(Known::rate_within(law.membership, SUMMED_ERROR));
             }
         }
         rejections.acceptance(drafts, settings)
@@ -228,7 +272,7 @@ impl RrsWo {
     /// drawn and rejected, and takes the mass of the residual that is left after the last
     /// draft: no accepted run is wasted, and what varies from run to run is a few
     /// hundredths at most instead of 0 or 1. O(n log V) a run, after a sort.
-    pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Rate {
+    pub fn monte_carlo(&self, settings: &RrsWoSettings) -> Known {
         self.rejections()
             .monte_carlo(self.problem.drafts(), settings)
     }
@@ -236,12 +280,12 @@ impl RrsWo {
 
 impl Verifier for RrsWo {
     fn name(&self) -> VerifierName {
-        VerifierName::RrsWo
+        VerifierName::RRS_WO
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let (target, draft) = (self.problem.target(), &self.draft);
-        walk(target.probabilities(), draft.probabilities(), tuple)
+        let draft = (self.raised.as_deref()).unwrap_or(self.draft.probabilities());
+        walk(self.problem.target().probabilities(), draft, tuple)
     }
 
     fn conditional_exact(&self, tuple: &[u32]) -> Option<ConditionalLaw<Rational>> {
@@ -274,7 +318,34 @@ impl Verifier for RrsWo {
         }
     }
 
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         self.acceptance_within(&self.settings)
     }
 }
+
+impl VerifierName {
+    /// [`RrsWo`]
+    pub const RRS_WO: Self = Self(&ENTRY);
+}
+
+/// [`RrsWo`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "rrs-wo",
+    words: "rrs, and q loses each rejected token",
+    acceptance: "a recursion in two scalars instead of simulation",
+    lossless: Lossless::Under(&[SchemeName::WITHOUT_REPLACEMENT]),
+    build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),
+    on_row: |_| {
+        Some(RowRule::of(|row, ask| {
+            Ok(row
+                .rrs_wo(ask.drafts, &budget_of_a_row(ask.drafts, ask.seed))
+                .into())
+        }))
+    },
+    compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
+    by_default: true,
+};

@@ -2,10 +2,11 @@
 
 use super::residual::Recursion;
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw,
-    happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowAnswer, RowRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Rational, compensated_sum};
+use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use rand::RngCore;
@@ -57,7 +58,7 @@ impl Single {
     /// The problem has more than one draft.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         if problem.drafts() != 1 {
-            return Err(VerifierError::scheme(VerifierName::Single, problem));
+            return Err(VerifierError::scheme(VerifierName::SINGLE, problem));
         }
         Ok(Self {
             float: Recursion::new(f64::row(problem.target()), &[draft_row(problem)]),
@@ -74,12 +75,12 @@ impl Single {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
         let draft = draft_row(&self.problem);
         let rate = compensated_sum(target.iter().zip(&draft).map(|(&p, &q)| p.min(q)));
         // Each term is within 1.25 epsilon of p or q; a list adds its own sum.
-        Rate::within(rate, 4.0 * f64::EPSILON)
+        Known::rate_within(rate, 4.0 * f64::EPSILON)
     }
 }
 
@@ -114,7 +115,7 @@ fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
 
 impl Verifier for Single {
     fn name(&self) -> VerifierName {
-        VerifierName::Single
+        VerifierName::SINGLE
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -138,7 +139,7 @@ impl Verifier for Single {
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.problem.scheme().exact_bits();
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }
@@ -163,3 +164,25 @@ pub(super) fn sample_in_turn(
         accepted: None,
     }
 }
+
+impl VerifierName {
+    /// [`Single`]
+    pub const SINGLE: Self = Self(&ENTRY);
+}
+
+/// [`Single`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "single",
+    words: "keep the draft with min(1, p/q), else draw from (p-q)+",
+    acceptance: "sum of min(p, q)",
+    lossless: Lossless::OneDraft,
+    build: |problem, _| Ok(Box::new(Single::new(problem)?)),
+    // alpha* of one draft is the overlap of p with its law, and so is this rule's rate.
+    on_row: |_| {
+        Some(RowRule::of(|row, ask| {
+            row.optimum(ask.scheme, 1).map(RowAnswer::from)
+        }))
+    },
+    compared_with: &[],
+    by_default: false,
+};

@@ -3,9 +3,11 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Rate, Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, Hub, SchemeName};
@@ -144,8 +146,8 @@ impl SpecHub {
     /// Any other scheme.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let draft = match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::Hub => draft.clone(),
-            _ => return Err(VerifierError::scheme(VerifierName::SpecHub, problem)),
+            Some(draft) if problem.scheme().name() == SchemeName::HUB => draft.clone(),
+            _ => return Err(VerifierError::scheme(VerifierName::SPECHUB, problem)),
         };
         let hub = Hub::new(draft.clone()).hub();
         let star = Greedy::new(draft.clone(), 2);
@@ -162,13 +164,13 @@ impl SpecHub {
     }
 
     /// The rate in `f64`.
-    pub(super) fn enclosed(&self) -> Rate {
+    pub(super) fn enclosed(&self) -> Known {
         let target = self.problem.target().probabilities();
         let star = Greedy::new(self.draft.clone(), 2);
         let others = target.iter().zip(star.last()).map(|(&p, &q)| p.min(q));
         // star.last() is 0 at the hub.
         let rate = target[self.hub as usize] + compensated_sum(others);
-        Rate::within(rate, 8.0 * f64::EPSILON)
+        Known::rate_within(rate, 8.0 * f64::EPSILON)
     }
 
     fn exact(&self) -> &Rule<Rational> {
@@ -196,7 +198,7 @@ impl SpecHub {
 
 impl Verifier for SpecHub {
     fn name(&self) -> VerifierName {
-        VerifierName::SpecHub
+        VerifierName::SPECHUB
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -211,12 +213,33 @@ impl Verifier for SpecHub {
         draw_from(&self.conditional(tuple), tuple, rng)
     }
 
+    fn handles_all_tokens(&self) -> bool {
+        true
+    }
+
     fn acceptance(&self) -> Acceptance {
         let bits = self.problem.target().exact_bits() as f64 + self.draft.exact_bits() as f64;
         if bits * self.problem.vocab() as f64 <= EXACT_FORMULA_BITS {
             // All that is not accepted is what p lacks.
-            return Acceptance::same(Rate::Exact(self.exact().left.complement()));
+            return Acceptance::same(Known::exact(self.exact().left.complement()));
         }
         Acceptance::same(self.enclosed())
     }
 }
+
+impl VerifierName {
+    /// [`SpecHub`]
+    pub const SPECHUB: Self = Self(&ENTRY);
+}
+
+/// [`SpecHub`] in the table of verifiers.
+pub const ENTRY: Entry = Entry {
+    name: "spechub",
+    words: "fill every other token from its pairs first, then the hub",
+    acceptance: "p(a) + sum of min(p, q/(1-q(a))): alpha* of its law",
+    lossless: Lossless::Under(&[SchemeName::HUB]),
+    build: |problem, _| Ok(Box::new(SpecHub::new(problem)?)),
+    on_row: |_| Some(RowRule::of(|row, _| Ok(row.spechub().into()))),
+    compared_with: &[VerifierName::RRS_WO],
+    by_default: true,
+};

@@ -3,19 +3,19 @@
 //! broken on purpose.
 
 use super::*;
-use crate::distribution::{Draft, Target, parse_rational};
+use crate::distribution::{Draft, Target, parse_rational, round_down, round_nearest, round_up};
+use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
-use crate::problem::{AnyProblem, Problem, read};
+use crate::problem::Problem;
 use crate::scheme::{
-    DistinctConditioned, DraftScheme, Explicit, Greedy, Hub, Product, WithReplacement,
+    DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, WithReplacement,
     WithoutReplacement,
 };
 use proptest::prelude::*;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
-use std::path::Path;
 
 fn rational(text: &str) -> Rational {
     parse_rational(text).unwrap()
@@ -38,59 +38,10 @@ fn problem(p: &[f64], scheme: impl DraftScheme + 'static) -> Problem {
     Problem::new("test", target(p), scheme).unwrap()
 }
 
-fn single_step_problems() -> Vec<Problem> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("problems");
-    read(&root)
-        .unwrap()
-        .into_iter()
-        .filter_map(|(_, any)| match any {
-            AnyProblem::Single(problem) => Some(problem),
-            AnyProblem::Block(_) => None,
-        })
-        .collect()
-}
-
-#[test]
-fn every_problem_file_agrees_with_every_verifier() {
-    let mut exact = 0;
-    let mut expectations = 0;
-    for problem in single_step_problems() {
-        let name = problem.name().to_owned();
-        let start = std::time::Instant::now();
-        let evaluation = evaluate(&problem);
-        assert_eq!(evaluation.verifiers.len(), VerifierName::ALL.len());
-        assert_eq!(evaluation.unmet, [], "{name}");
-        for one in &evaluation.verifiers {
-            let Outcome::Measured(measured) = &one.outcome else {
-                continue;
-            };
-            assert!(measured.is_fine(), "{name}, {}: {measured:#?}", one.name);
-            match &measured.total_variation {
-                Ok(variation) => exact += usize::from(variation.exact.is_some()),
-                Err(reason) => eprintln!("{name}, {}: {reason}", one.name),
-            }
-            expectations += usize::from(measured.expected.is_some());
-            if let (Some(a), Some(b)) = (measured.algorithmic.exact(), measured.membership.exact())
-            {
-                assert!(a <= b, "{name}, {}", one.name);
-            }
-            assert!(
-                measured.formula.1.width() <= 1e-6,
-                "{name}, {}: {:?}",
-                one.name,
-                measured.formula
-            );
-        }
-        eprintln!("{name}: {:.2} s", start.elapsed().as_secs_f64());
-    }
-    assert!(exact > 250, "only {exact} exact sums");
-    assert!(expectations > 180, "only {expectations} expectations");
-}
-
-/// All seven schemes where they apply, on one q.
+/// Every law of the table where it applies, on one q.
 fn all_problems(p: &Target, q: &Draft, other: &Draft, drafts: usize) -> Vec<Problem> {
     let vocab = q.vocab();
-    let rows = (0..drafts)
+    let rows: Vec<Draft> = (0..drafts)
         .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
         .collect();
     let size = u32::try_from(vocab).unwrap();
@@ -105,36 +56,39 @@ fn all_problems(p: &Target, q: &Draft, other: &Draft, drafts: usize) -> Vec<Prob
         (0..vocab).map(|i| other.exact().probability(i)).collect(),
     )
     .unwrap();
-    let mut problems = vec![
-        Problem::new("iid", p.clone(), WithReplacement::new(q.clone(), drafts)),
-        Problem::new("product", p.clone(), Product::new(rows).unwrap()),
-        Problem::new(
-            "explicit",
-            p.clone(),
-            Explicit::new(vocab, drafts, tuples, list).unwrap(),
-        ),
-    ];
-    if drafts <= vocab {
-        problems.push(Problem::new(
-            "sequential",
-            p.clone(),
-            WithoutReplacement::new(q.clone(), drafts),
-        ));
-        problems.push(Problem::new(
-            "conditioned",
-            p.clone(),
-            DistinctConditioned::new(q.clone(), drafts),
-        ));
-        problems.push(Problem::new(
-            "greedy",
-            p.clone(),
-            Greedy::new(q.clone(), drafts),
-        ));
-        if drafts == 2 {
-            problems.push(Problem::new("hub", p.clone(), Hub::new(q.clone())));
+    SchemeName::ALL
+        .into_iter()
+        .filter(|name| name.fits(drafts) && (drafts <= vocab || !name.draws_distinct_tokens()))
+        .map(|name| {
+            let law = match name.entry().made_of {
+                MadeOf::OneDraft(make) => make(q.clone(), drafts),
+                MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
+                MadeOf::Tuples(make) => make(vocab, drafts, tuples.clone(), list.clone()).unwrap(),
+            };
+            Problem::from_law(name.as_str(), p.clone(), law).unwrap()
+        })
+        .collect()
+}
+
+/// Constructors refuse what the table says that they refuse, and nothing else.
+#[test]
+fn every_entry_says_what_its_rule_takes() {
+    let (p, q) = (target(&[0.2, 0.3, 0.5]), draft(&[0.5, 0.3, 0.2]));
+    for drafts in 1..=3 {
+        for problem in all_problems(&p, &q, &draft(p.probabilities()), drafts) {
+            for name in VerifierName::ALL {
+                let takes = name.is_lossless(problem.scheme().name(), drafts);
+                let rule = verifier(name, &problem);
+                assert_eq!(rule.is_ok(), takes, "{name} on {}", problem.name());
+                if let Ok(rule) = rule {
+                    assert_eq!(rule.name(), name);
+                }
+            }
         }
     }
-    problems.into_iter().map(Result::unwrap).collect()
+    for name in VerifierName::ALL {
+        assert_eq!(name.as_str().parse(), Ok(name));
+    }
 }
 
 /// Weights over their sum; at least one is positive.
@@ -167,7 +121,7 @@ proptest! {
         let other = Draft::from_rationals(fractions(&other)).unwrap();
         for problem in all_problems(&p, &q, &other, drafts) {
             let evaluation = evaluate(&problem);
-            let best = evaluation.optimum.clone().unwrap().exact.unwrap();
+            let best = evaluation.optimum.clone().unwrap().rational().cloned().unwrap();
             for one in &evaluation.verifiers {
                 let Outcome::Measured(measured) = &one.outcome else { continue };
                 let variation = measured.total_variation.as_ref().unwrap();
@@ -177,27 +131,27 @@ proptest! {
                 );
                 prop_assert_eq!(measured.formula_agrees, Some(true), "{} {:?}", one.name, measured);
                 let (algorithmic, membership) =
-                    (measured.algorithmic.exact().unwrap(), measured.membership.exact().unwrap());
+                    (measured.algorithmic.rational().unwrap(), measured.membership.rational().unwrap());
                 prop_assert!(membership <= &best);
-                match one.name {
+                if one.name == VerifierName::K_SEQ {
                     // The factor is the root rounded up, so a residual of about
                     // 1e-16 is left on tokens that can be rejected.
-                    VerifierName::KSeq => {
-                        let bonus = membership - algorithmic;
-                        prop_assert!(bonus >= Rational::zero());
-                        prop_assert!(bonus < rational("1e-14"));
-                        let n = i32::try_from(drafts).unwrap();
-                        let miss = Rational::one() - Rational::new(1.into(), drafts.into());
-                        let share = Rational::one() - num_traits::Pow::pow(&miss, n);
-                        prop_assert!(membership + rational("1e-14") >= &share * &best);
-                    }
-                    VerifierName::SpecHub | VerifierName::Greedy | VerifierName::Optimal => {
-                        prop_assert_eq!(algorithmic, &best);
-                        prop_assert_eq!(membership, &best);
-                    }
-                    _ => prop_assert_eq!(algorithmic, membership),
+                    let bonus = membership - algorithmic;
+                    prop_assert!(bonus >= Rational::zero());
+                    prop_assert!(bonus < rational("1e-14"));
+                    let n = i32::try_from(drafts).unwrap();
+                    let miss = Rational::one() - Rational::new(1.into(), drafts.into());
+                    let share = Rational::one() - num_traits::Pow::pow(&miss, n);
+                    prop_assert!(membership + rational("1e-14") >= &share * &best);
+                } else {
+                    prop_assert_eq!(algorithmic, membership);
                 }
-                if drafts == 1 && one.name != VerifierName::Naive && one.name != VerifierName::KSeq {
+                if [VerifierName::SPECHUB, VerifierName::GREEDY, VerifierName::OPTIMAL]
+                    .contains(&one.name)
+                {
+                    prop_assert_eq!(membership, &best);
+                }
+                if drafts == 1 && one.name != VerifierName::NAIVE && one.name != VerifierName::K_SEQ {
                     prop_assert_eq!(membership, &best);
                 }
             }
@@ -261,7 +215,7 @@ fn mismatched_schemes_are_refused_with_a_cure() {
     let q = draft(&[0.5, 0.3, 0.2]);
     let p = [0.2, 0.3, 0.5];
     let sequential = problem(&p, WithoutReplacement::new(q.clone(), 2));
-    let error = verifier(VerifierName::Rrs, &sequential).unwrap_err();
+    let error = verifier(VerifierName::RRS, &sequential).unwrap_err();
     assert_eq!(
         error.to_string(),
         "rrs is lossless for with-replacement and product drafts only, and this problem has 2 \
@@ -269,8 +223,13 @@ fn mismatched_schemes_are_refused_with_a_cure() {
     );
     let conditioned = problem(&p, DistinctConditioned::new(q.clone(), 2));
     for name in VerifierName::ALL {
-        let applies = matches!(name, VerifierName::Optimal | VerifierName::Naive);
-        assert_eq!(verifier(name, &conditioned).is_ok(), applies, "{name}");
+        if let Err(error) = verifier(name, &conditioned) {
+            let error = error.to_string();
+            assert!(
+                error.ends_with("; use optimal or naive for these drafts"),
+                "{error}"
+            );
+        }
     }
     let iid = problem(&p, WithReplacement::new(q, 2));
     let error = KSeq::with_factor(&iid, rational("1")).unwrap_err();
@@ -281,13 +240,7 @@ fn mismatched_schemes_are_refused_with_a_cure() {
     );
     assert!(KSeq::with_factor(&iid, rational("-1")).is_err());
     assert!("k-sec".parse::<VerifierName>().is_err());
-    assert_eq!("rrs-wo".parse(), Ok(VerifierName::RrsWo));
-}
-
-#[test]
-fn every_name_of_the_problem_format_is_a_verifier() {
-    let names: Vec<&str> = VerifierName::ALL.iter().map(|name| name.as_str()).collect();
-    assert_eq!(names, crate::problem::VERIFIER_NAMES);
+    assert_eq!("rrs-wo".parse(), Ok(VerifierName::RRS_WO));
 }
 
 #[test]
@@ -307,9 +260,9 @@ fn k_seq_with_a_large_factor_has_two_acceptances() {
     );
     assert!(law.membership > law.algorithmic);
     let formula = largest.acceptance();
-    assert_eq!(formula.algorithmic, Rate::Exact(law.algorithmic.clone()));
-    assert_eq!(formula.membership, Rate::Exact(law.membership));
-    assert!(&law.algorithmic < best.acceptance().algorithmic.exact().unwrap());
+    assert_eq!(formula.algorithmic, Known::exact(law.algorithmic.clone()));
+    assert_eq!(formula.membership, Known::exact(law.membership));
+    assert!(&law.algorithmic < best.acceptance().algorithmic.rational().unwrap());
     // One step below the root the residual would be negative.
     let below = exact_below(best.factor());
     assert!(KSeq::with_factor(&iid, below).is_err());
@@ -534,7 +487,7 @@ fn samplers_follow_their_laws() {
             }
         }
     }
-    assert!((30..=60).contains(&tests), "{tests} tests");
+    assert!(tests >= 30, "{tests} tests");
 }
 
 /// The chi-square test sees a sampler that is off.
@@ -544,7 +497,7 @@ fn a_wrong_sampler_fails_the_chi_square() {
     struct Late(Rrs);
     impl Verifier for Late {
         fn name(&self) -> VerifierName {
-            VerifierName::Rrs
+            VerifierName::RRS
         }
         fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
             self.0.conditional(tuple)
@@ -635,7 +588,7 @@ proptest! {
     ) {
         let row = |logs: &[f64]| logs.iter().map(|x| x.exp()).collect::<Vec<_>>();
         let (p, q, other) = (target(&row(&p)), draft(&row(&q)), draft(&row(&other)));
-        let holds = |rate: &Rate, exact: &Rational| {
+        let holds = |rate: &Known, exact: &Rational| {
             // Rates are cut to [0, 1], and bounds are `f64` around a rational.
             rate.lower() <= round_up(exact) && round_down(exact) <= rate.upper()
         };
@@ -644,7 +597,7 @@ proptest! {
         let rows = Rows { target: p.probabilities(), draft: q.probabilities() };
         let mut rates = RowRates::new(scan.load(rows, 4).unwrap());
         let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
-        let exact = |rule: &dyn Verifier| rule.acceptance().membership.exact().cloned().unwrap();
+        let exact = |rule: &dyn Verifier| rule.acceptance().membership.rational().cloned().unwrap();
         prop_assert!(holds(&rates.rrs(drafts), &exact(&Rrs::new(&iid).unwrap())));
         prop_assert!(holds(&rates.naive(drafts), &Naive::new(&iid).summed()));
         prop_assert!(holds(&rates.k_seq(drafts), &exact(&KSeq::new(&iid).unwrap())));
@@ -678,28 +631,28 @@ proptest! {
             prop_assert!(difference <= error, "naive, {}: {difference} {error}", problem.name());
             prop_assert!(error < 1e-11, "{} {error}", problem.name());
             if let Ok(rule) = Single::new(&problem) {
-                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = Rrs::new(&problem) {
                 let rate = rule.enclosed();
-                prop_assert!(holds(&rate, rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rate, rule.acceptance().membership.rational().unwrap()));
                 prop_assert!(rate.width() < 1e-12);
             }
             if let Ok(rule) = SpecHub::new(&problem) {
-                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = GreedyVerifier::new(&problem) {
-                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.exact().unwrap()));
+                prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = KSeq::new(&problem) {
                 let (float, exact) = (rule.enclosed(), rule.acceptance());
-                prop_assert!(holds(&float.algorithmic, exact.algorithmic.exact().unwrap()));
-                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+                prop_assert!(holds(&float.algorithmic, exact.algorithmic.rational().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.rational().unwrap()));
                 prop_assert!(float.membership.width() < 1e-12);
                 let largest = Rational::from_integer(drafts.into());
                 let rule = KSeq::with_factor(&problem, largest).unwrap();
                 let (float, exact) = (rule.enclosed(), rule.acceptance());
-                prop_assert!(holds(&float.membership, exact.membership.exact().unwrap()));
+                prop_assert!(holds(&float.membership, exact.membership.rational().unwrap()));
             }
         }
     }
@@ -732,7 +685,7 @@ proptest! {
             prop_assert!(rate.lower() <= rate.value() && rate.value() <= rate.upper());
             prop_assert!(rate.lower() <= more + 1e-12, "{drafts} {rate:?} {more}");
             more = rate.upper();
-            let best = rates.position().without_replacement(drafts).unwrap().rate.upper;
+            let best = rates.position().without_replacement(drafts).unwrap().rate.upper();
             prop_assert!(rate.lower() <= best, "{drafts} {rate:?} {best}");
             if drafts <= 8 && p.vocab() <= 8 {
                 let scheme = WithoutReplacement::new(q.clone(), drafts.min(p.vocab()));

@@ -1,12 +1,13 @@
 //! Does `specgap capture` log what the models say, once, whatever interrupts it?
 //!
 //! Needs ONNX Runtime; see `runtime_library`.
-#![cfg(feature = "onnx")]
 
 mod onnx;
+#[path = "../run/mod.rs"]
+mod run;
 
-use assert_cmd::Command;
 use onnx::{FLOAT, FLOAT16, INT32};
+use run::{ROOT, Run, command, specgap};
 use serde_json::Value;
 use specgap::capture::{
     Capture, ChatTemplate, Device, Event, Generation, Model, Row as CapturedRow, RowSink, Runtime,
@@ -97,18 +98,8 @@ impl Bench {
         arguments
     }
 
-    fn run(&self, out: &str, more: &[&str]) -> Output {
-        let output = Command::cargo_bin("specgap")
-            .unwrap()
-            .args(self.arguments(out, more))
-            .env("RUST_BACKTRACE", "0")
-            .output()
-            .unwrap();
-        Output {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+    fn run(&self, out: &str, more: &[&str]) -> Run {
+        specgap(Path::new(ROOT), self.arguments(out, more))
     }
 
     /// Runs and expects success; the log.
@@ -120,31 +111,15 @@ impl Bench {
 
     /// Runs and expects a refusal that says all of these.
     fn refuse(&self, more: &[&str], says: &[&str]) -> String {
-        let output = self.run("refused", more);
-        assert_eq!(
-            output.code,
-            Some(2),
-            "{more:?}: {}{}",
-            output.out,
-            output.err
-        );
-        let error = output
-            .err
-            .lines()
-            .find(|line| line.starts_with("error: "))
-            .unwrap_or_else(|| panic!("{more:?}: {}", output.err));
+        let run = self.run("refused", more);
+        run.refused(&["error: "]);
+        let mut lines = run.err.lines();
+        let error = lines.find(|line| line.starts_with("error: ")).unwrap();
         for what in says {
             assert!(error.contains(what), "{more:?} should say {what}: {error}");
         }
-        assert!(!output.err.contains("panicked"), "{}", output.err);
         error.to_owned()
     }
-}
-
-struct Output {
-    code: Option<i32>,
-    out: String,
-    err: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -430,8 +405,7 @@ fn the_device_in_use_is_said() {
     let bench = Bench::new(1);
     let output = bench.run("log", &["--device", "auto", "--format", "json"]);
     assert_eq!(output.code, Some(0), "{}", output.err);
-    assert_eq!(output.out.lines().count(), 1);
-    let object: Value = serde_json::from_str(&output.out).unwrap();
+    let object = output.json();
     assert_eq!(object["schema"], 1);
     let provider = object["target"]["provider"].as_str().unwrap();
     assert!(object["target"]["nodes"][provider].as_u64().unwrap() > 10);
@@ -475,8 +449,7 @@ fn a_missing_or_wrong_library_says_how_to_get_one() {
 
 /// Starts a capture that would take a while.
 fn start(bench: &Bench, out: &str, more: &[&str]) -> std::process::Child {
-    std::process::Command::new(env!("CARGO_BIN_EXE_specgap"))
-        .args(bench.arguments(out, more))
+    command(Path::new(ROOT), bench.arguments(out, more))
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped())
         .spawn()

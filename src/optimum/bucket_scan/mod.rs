@@ -119,8 +119,8 @@ mod race;
 mod residual;
 mod symmetric;
 
-use super::Enclosure;
 use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE};
+use crate::known::Known;
 use multiversion::multiversion;
 use race::{Race, Rule};
 use residual::Residual;
@@ -247,7 +247,7 @@ impl RatioCut {
 #[derive(Clone, Debug)]
 pub struct ScannedRate {
     /// alpha*, a probability in [0, 1], with its enclosure.
-    pub rate: Enclosure,
+    pub rate: Known,
     /// The set H that proves the upper bound: alpha* <= 1 + P(H) - Q(H).
     pub subset: RatioCut,
     /// P(H), the target's mass of the set.
@@ -358,7 +358,7 @@ impl Best {
             Self::EMPTY
         };
         ScannedRate {
-            rate: Enclosure::rate(
+            rate: Known::rate(
                 1.0 + shown.difference,
                 1.0 + floor.min(self.difference) - error,
                 1.0 + shown.difference + error,
@@ -387,9 +387,9 @@ impl Best {
 ///     let mut position = scan.load(Rows { target: &p, draft: &q }, 8)?;
 ///     rates.push(position.with_replacement(2)?.rate);
 /// }
-/// assert!((rates[0].value - 0.9375).abs() < 1e-7); // ln 3 is rounded to f32
+/// assert!((rates[0].value() - 0.9375).abs() < 1e-7); // ln 3 is rounded to f32
 /// assert!(rates[0].width() < 1e-12);
-/// assert_eq!(rates[1].value, 1.0);
+/// assert_eq!(rates[1].value(), 1.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -1044,9 +1044,9 @@ impl<'a> Position<'a> {
         };
         let error = quadrature + rounding + 80.0 * ROUNDING;
         let mut found = best.rate(0.0, error);
-        let (value, upper) = (found.rate.value, found.rate.upper);
-        let lower = proven.rate.lower.min(value);
-        found.rate = Enclosure::rate(value, lower, upper);
+        let (value, upper) = (found.rate.value(), found.rate.upper());
+        let lower = proven.rate.lower().min(value);
+        found.rate = Known::rate(value, lower, upper);
         Ok(found)
     }
 

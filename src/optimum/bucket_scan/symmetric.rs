@@ -768,8 +768,14 @@ mod tests {
         let truth = position.distinct_by_wide_numbers(draws);
         let widest = if drafts <= 9 { 1e-12 } else { 1e-11 };
         assert!(found.rate.width() < widest, "{found:?}");
-        assert!(found.rate.lower <= truth.rate.upper, "{found:?} {truth:?}");
-        assert!(truth.rate.lower <= found.rate.upper, "{found:?} {truth:?}");
+        assert!(
+            found.rate.lower() <= truth.rate.upper(),
+            "{found:?} {truth:?}"
+        );
+        assert!(
+            truth.rate.lower() <= found.rate.upper(),
+            "{found:?} {truth:?}"
+        );
         by_power_sums
     }
 

@@ -25,7 +25,7 @@ use super::slot_weights::{
 };
 use super::thinning::Thinning;
 use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, TwoFloat, compensated_sum};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
 use clock::Clock;
 use contest::Contest;
@@ -132,7 +132,7 @@ enum Place {
 /// assert_eq!(plan.status(), SlotWeightStatus::Optimal);
 /// // H = {0, 1}: Q(H) = 0.6 * 3/4 + 0.3 * 6/7.
 /// let q_inside = 0.45 + 0.3 * 6.0 / 7.0;
-/// assert!((plan.acceptance_rate().value - (1.0 + 0.5 - q_inside)).abs() < 1e-12);
+/// assert!((plan.acceptance_rate().value() - (1.0 + 0.5 - q_inside)).abs() < 1e-12);
 /// assert!(plan.optimal_acceptance_rate().width() < 1e-10);
 /// assert_eq!(plan.accepted(&[0, 2]), [0.0, 1.0]);
 /// assert!(plan.law(&p, &q).l1_error < 1e-12);
@@ -147,8 +147,8 @@ pub struct SequentialPlan {
     weight: Vec<f64>,
     place: Vec<Place>,
     thinning: Thinning,
-    optimum: Enclosure,
-    acceptance: Enclosure,
+    optimum: Known,
+    acceptance: Known,
     shortfall: f64,
     iterations: usize,
     groups: usize,
@@ -207,8 +207,8 @@ impl SequentialPlan {
             weight: vec![0.0; vocab],
             place: vec![Place::Out; vocab],
             thinning: Thinning::new(&[], &[]).0,
-            optimum: Enclosure::rate(1.0, 0.0, 1.0),
-            acceptance: Enclosure::rate(0.0, 0.0, 0.0),
+            optimum: Known::rate(1.0, 0.0, 1.0),
+            acceptance: Known::rate(0.0, 0.0, 0.0),
             shortfall: 0.0,
             iterations: 0,
             groups: 0,
@@ -228,12 +228,12 @@ impl SequentialPlan {
 
     /// alpha*, enclosed by proof: from below by this plan's acceptance, as the plan is
     /// lossless; from above by 1 + P(H) - Q(H), which is `value`.
-    pub fn optimal_acceptance_rate(&self) -> &Enclosure {
+    pub fn optimal_acceptance_rate(&self) -> &Known {
         &self.optimum
     }
 
     /// Acceptance of the plan, with quadrature and rounding in the enclosure.
-    pub fn acceptance_rate(&self) -> &Enclosure {
+    pub fn acceptance_rate(&self) -> &Known {
         &self.acceptance
     }
 
@@ -456,11 +456,11 @@ impl Draftwise {
             upper: (upper, upper_error),
         } = self;
         let (thinning, value) = Thinning::new(target, &emitted);
-        plan.acceptance = Enclosure::rate(value, value - error, value + error);
-        plan.optimum = Enclosure::rate(
-            upper.max(plan.acceptance.lower),
-            plan.acceptance.lower,
-            (upper + upper_error).max(plan.acceptance.lower),
+        plan.acceptance = Known::rate(value, value - error, value + error);
+        plan.optimum = Known::rate(
+            upper.max(plan.acceptance.lower()),
+            plan.acceptance.lower(),
+            (upper + upper_error).max(plan.acceptance.lower()),
         );
         plan.shortfall = plan.optimum.width();
         plan.status = if plan.shortfall <= settings.tolerance {
@@ -489,7 +489,7 @@ impl Draftwise {
 /// use specgap::plan::{SequentialSettings, measure_sequential};
 /// let (p, q) = (Target::new(&[0.5, 0.3, 0.1, 0.1])?, Draft::new(&[0.1, 0.2, 0.3, 0.4])?);
 /// let measured = measure_sequential(&p, &q, 3, &SequentialSettings::default())?;
-/// assert!((measured.acceptance_rate - measured.optimum.value).abs() < 1e-10);
+/// assert!((measured.acceptance_rate - measured.optimum.value()).abs() < 1e-10);
 /// assert!(measured.law_l1_error < 1e-10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

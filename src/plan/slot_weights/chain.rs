@@ -2,7 +2,7 @@
 
 use super::VocabularyMismatch;
 use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use crate::optimum::bucket_scan::settle;
 use multiversion::multiversion;
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ pub(crate) struct Rising {
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     pub(super) spans: Vec<Span>,
-    pub(super) optimum: Enclosure,
+    pub(super) optimum: Known,
 }
 
 /// A running sum of numbers in [0, 1] that stays below 2. A term is split into a
@@ -285,7 +285,7 @@ impl Chain {
         let value = 1.0 + least;
         Self {
             spans,
-            optimum: Enclosure::rate(value, value - error, value + error),
+            optimum: Known::rate(value, value - error, value + error),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) use law::gauss_legendre;
 
 use super::thinning::Thinning;
 use crate::distribution::{Draft, Target};
-use crate::enclosure::Enclosure;
+use crate::known::Known;
 use bins::Bins;
 pub(crate) use chain::Rising;
 use chain::{Chain, Span};
@@ -109,7 +109,7 @@ pub struct Emission {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanMeasurement {
     /// alpha*, enclosed, by the ratio scan.
-    pub optimum: Enclosure,
+    pub optimum: Known,
     /// Acceptance of the plan, by the second integral; in [0, 1].
     pub acceptance_rate: f64,
     /// Sum over tokens of |output - p|, by the second integral.
@@ -136,7 +136,7 @@ pub struct PlanMeasurement {
 /// use specgap::plan::{SlotWeightSettings, measure};
 /// let (p, q) = (Target::new(&[0.5, 0.3, 0.2])?, Draft::new(&[0.2, 0.3, 0.5])?);
 /// let measured = measure(&p, &q, 3, &SlotWeightSettings::default())?;
-/// assert!((measured.acceptance_rate - measured.optimum.value).abs() < 1e-10);
+/// assert!((measured.acceptance_rate - measured.optimum.value()).abs() < 1e-10);
 /// assert!(measured.law_l1_error < 1e-10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -210,7 +210,7 @@ const NO_LEVEL: u32 = u32::MAX;
 /// let (p, q) = (Target::new(&[0.5, 0.5])?, Draft::new(&[0.75, 0.25])?);
 /// let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default())?;
 /// assert_eq!(plan.status(), SlotWeightStatus::Optimal);
-/// assert!((plan.acceptance_rate().value - 15.0 / 16.0).abs() < 1e-12);
+/// assert!((plan.acceptance_rate().value() - 15.0 / 16.0).abs() < 1e-12);
 /// // Token 1 is short, so a pair that has it always emits it.
 /// assert_eq!(plan.accepted(&[0, 1]), [0.0, 1.0]);
 /// assert!(plan.law(&p, &q).l1_error < 1e-12);
@@ -224,8 +224,8 @@ pub struct SlotWeightPlan {
     /// Whether level 0 has a slot that rejects.
     rejecting: bool,
     thinning: Thinning,
-    optimum: Enclosure,
-    acceptance: Enclosure,
+    optimum: Known,
+    acceptance: Known,
     shortfall: f64,
     iterations: usize,
     groups: usize,
@@ -276,7 +276,7 @@ impl SlotWeightPlan {
                 .is_some_and(|span| span.rejected.is_some()),
             thinning: Thinning::new(&[], &[]).0,
             optimum: chain.optimum.clone(),
-            acceptance: Enclosure::rate(0.0, 0.0, 0.0),
+            acceptance: Known::rate(0.0, 0.0, 0.0),
             shortfall: 0.0,
             iterations: 0,
             groups: 0,
@@ -307,8 +307,8 @@ impl SlotWeightPlan {
         let error = value * (QUADRATURE_ERROR + 256.0 * f64::EPSILON)
             + self.drafts as f64 * bins::ERROR
             + 4.0 * f64::EPSILON;
-        self.acceptance = Enclosure::rate(value, value - error, value + error);
-        self.shortfall = (self.optimum.upper - self.acceptance.lower).max(0.0);
+        self.acceptance = Known::rate(value, value - error, value + error);
+        self.shortfall = (self.optimum.upper() - self.acceptance.lower()).max(0.0);
         self.status = if self.shortfall <= settings.tolerance {
             SlotWeightStatus::Optimal
         } else {
@@ -328,12 +328,12 @@ impl SlotWeightPlan {
     }
 
     /// alpha*, by the ratio scan.
-    pub fn optimal_acceptance_rate(&self) -> &Enclosure {
+    pub fn optimal_acceptance_rate(&self) -> &Known {
         &self.optimum
     }
 
     /// Acceptance of the plan, with quadrature and rounding in the enclosure.
-    pub fn acceptance_rate(&self) -> &Enclosure {
+    pub fn acceptance_rate(&self) -> &Known {
         &self.acceptance
     }
 

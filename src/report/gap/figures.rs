@@ -7,32 +7,24 @@ use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::report::page::Figure;
 use crate::report::plot::{Axis, BoxPlot, BoxRow, Line, LinePlot, Point, Stroke};
 use crate::report::text::{counted, percent, rate, temperature};
+use crate::scheme::SchemeName;
 
 /// A place on the x axis: where it stands, its temperature, its number of drafts.
 type Stop = (f64, f64, usize);
 
-/// The colour of a draft law, by its name, the same in every picture of every report:
-/// the one place that knows it. Laws that it does not know follow in the order that
-/// they come in.
+/// The colour of a draft law, the same in every picture of every report: that of its
+/// entry in the table of laws. A report of another version may have laws that this one
+/// does not know; they follow in the order that they come in.
 fn hue(report: &GapReport, law: &str) -> usize {
-    let known = [
-        "with-replacement",
-        "without-replacement",
-        "distinct-conditioned",
-        "greedy",
-        "hub",
-        "product",
-    ];
-    known
-        .iter()
-        .position(|name| *name == law)
-        .or_else(|| {
-            let mut others = laws(report)
-                .into_iter()
-                .filter(|name| !known.contains(name));
-            Some(known.len() + others.position(|name| name == law)?)
-        })
-        .unwrap_or(0)
+    let known = |name: &str| name.parse::<SchemeName>().ok();
+    if let Some(law) = known(law) {
+        return law.entry().hue;
+    }
+    let index = laws(report)
+        .into_iter()
+        .filter(|name| known(name).is_none())
+        .position(|name| name == law);
+    index.unwrap_or(0) + SchemeName::ALL.len()
 }
 
 /// Acceptance by drafts, a picture for each temperature; then by temperature.

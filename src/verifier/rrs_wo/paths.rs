@@ -12,16 +12,60 @@
 //! with B = c M(L) and L' = L + B, takes two binary searches. A state is a box:
 //! bounds on L and on 1-s. All of M falling in L, g rising in L and in B give
 //! bounds for everything that follows from it.
+//!
+//! # Rounding
+//! With u = 2^-53, and all of it for what is left of q being at least 1e-18:
+//!
+//! 1. An entry of p or q is within 2.5u of its value. What is left of q is a
+//!    difference of sums in two words: its error is a few 2^-104, and so it is
+//!    within 3u relative once the entries' errors are counted.
+//! 2. `M(L)` is within `13u P(p/q > L)`: entries 2.5u each of P and L Q, prefix sums 1u
+//!    each, the product and the difference 1u each, and a token that the rounded ratio
+//!    puts on the wrong side of L has |p - L q| below 3u p, where L Q <= P on these tokens.
+//! 3. `L' = L + M(L)/(1-s)` is off by `(13u + 4u M)/(1-s) + u L'` on top of what L is
+//!    off by, and the slope of M beyond L' is at most the part of q that is left there.
+//!    So every step adds at most 20u to M(L') at once, and at most that again at every
+//!    later one: an error e of L that a heavy token hides, by standing within e of L, had
+//!    this token in the 1-s that it was divided by. After k steps M is within 20 k^2 u.
+//! 4. A weight `g = B q - (p - L q)+` of one token is within `8u L' q` where p < L' q, and
+//!    is 0 otherwise. The weight of a node is a difference of products with prefix
+//!    sums: with S the sum of q over its tokens of p/q <= L',
+//!    - `B Q(p/q <= L)`: 3u for the prefix sum, 2.5u for the entries, 1u for the product;
+//!    - `L' Q(L < p/q <= L')`: two prefix sums 6u S L', 2.5u and 1u;
+//!    - `P(L < p/q <= L')`: the same, since P <= L' Q on these tokens;
+//!    - tokens on the wrong side of L: 3u L' q each.
+//!
+//!    These sum to less than 32u L' S. A removed token's `B q` is subtracted from a sum
+//!    that holds it, which adds 2u L' S. **That product is not small**: L' is as large as
+//!    M/(1-s), and S counts the tokens that are removed. Where a token of q = 1 - 1e-11
+//!    is gone, 32u L' S is 4e-4 in place of 4e-15. So a node carries this error in its
+//!    bounds ([`WEIGHT_ROUNDING`]) and is divided where the error is worth it: among the
+//!    parts, the removed token is left out instead of subtracted, and
+//!    L' S is then at most the number of drafts.
+//! 5. The moment, sum of g q, has the same bound with the sum of q^2 for S.
+//! 6. `P_k = sum of g_i P_(k-1)(i) / M(L)`: the weights sum to M(L'), so that an error e
+//!    of all P_(k-1), times M(L') as it always stands, is an error of e and no more.
+//!    Sums run pairwise down a tree of at most 24 levels.
+//!
+//! 3 and 6 are at most 64u n^2 in all, or the 1e-12 that is allowed at least
+//! ([`allowance`]); 4 and 5 are within the bounds themselves.
 
 use crate::distribution::{TwoFloat, running_sums};
 use crate::verifier::curve::Curve;
 use std::sync::OnceLock;
 
-/// Allowance for rounding in either direction. Values are in [0, 1], every M is
-/// within a few epsilon of its value, errors of M are never amplified (M has slope
-/// at most Q(p/q > L) <= 1-s against the factor 1/(1-s) of the step), and sums
-/// run pairwise down a tree of at most 24 levels.
-const ROUNDING: f64 = 1e-12;
+/// Allowance for rounding in either direction, apart from that of weights: points 3 and 6
+/// above.
+fn allowance(draws: usize) -> f64 {
+    let n = draws as f64;
+    (32.0 * f64::EPSILON * n * n).max(1e-12)
+}
+
+/// Error of a weight, in units of L' S: point 4 above, 34u and a margin.
+const WEIGHT_ROUNDING: f64 = 20.0 * f64::EPSILON;
+
+/// A group is not divided for an uncertainty by rounding below this.
+const LEAST_ROUNDING: f64 = 1e-13;
 
 /// A group of tokens, sorted by rising p/q, with prefix sums.
 #[derive(Debug, Default)]
@@ -236,8 +280,9 @@ impl RejectedPaths {
                 },
             };
             let found = search.rejected(start, draws, 1.0);
-            best.0 = best.0.max(found.low - ROUNDING);
-            best.1 = best.1.min(found.high + ROUNDING);
+            let rounding = allowance(draws);
+            best.0 = best.0.max(found.low - rounding);
+            best.1 = best.1.min(found.high + rounding);
             left = left.saturating_sub(search.work);
             let reached = best.1 - best.0;
             // Not even single tokens leave anything below this.
@@ -259,15 +304,21 @@ impl RejectedPaths {
             return Weight {
                 mass: f64::INFINITY,
                 moment: f64::INFINITY,
+                ..Weight::default()
             };
         }
         let next = factor + offer;
         if height == 0 {
             let (p, q) = (self.target[index], self.draft[index]);
             let mass = (offer * q - (p - factor * q).max(0.0)).max(0.0);
+            let error = WEIGHT_ROUNDING * next * q;
+            // Out of reach beyond all rounding.
+            let error = if p > next * q + error { 0.0 } else { error };
             return Weight {
                 mass,
                 moment: mass * q,
+                mass_error: error,
+                moment_error: error * q,
             };
         }
         let node = self.tree_node(height, index);
@@ -279,24 +330,29 @@ impl RejectedPaths {
                 0 => 0.0,
                 _ => sums[count - 1],
             };
-            (up_to(below), up_to(between) - up_to(below))
+            let (first, all) = (up_to(below), up_to(between));
+            (first, all - first, all)
         };
-        let (q_below, q_between) = split(&node.draft);
-        let (_, p_between) = split(&node.target);
-        let (square_below, square_between) = split(&node.square);
-        let (_, mixed_between) = split(&node.mixed);
+        let (q_below, q_between, q_all) = split(&node.draft);
+        let (_, p_between, _) = split(&node.target);
+        let (square_below, square_between, square_all) = split(&node.square);
+        let (_, mixed_between, _) = split(&node.mixed);
         Weight {
             mass: offer * q_below + (next * q_between - p_between).max(0.0),
             moment: offer * square_below + (next * square_between - mixed_between).max(0.0),
+            mass_error: WEIGHT_ROUNDING * next * q_all,
+            moment_error: WEIGHT_ROUNDING * next * square_all,
         }
     }
 }
 
-/// Rejected weight of a node.
+/// Rejected weight of a node, and how far rounding may have moved it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     mass: f64,
     moment: f64,
+    mass_error: f64,
+    moment_error: f64,
 }
 
 impl Search<'_> {
@@ -450,12 +506,14 @@ impl Search<'_> {
         let mut low = paths.weight(height, index, state.factor.low, step.offer.low);
         let mut high = paths.weight(height, index, state.factor.high, step.offer.high);
         let mut indivisible = height == 0;
+        let mut gone = 0;
         for removed in &self.removed {
             if removed.end <= start || end <= removed.start {
                 continue;
             }
             // A rejected token has p/q <= L, so its weight would be B q.
             if start <= removed.start && removed.end <= end {
+                gone += 1;
                 let (most, least) = (paths.draft[removed.start], paths.draft[removed.end - 1]);
                 low.mass -= step.offer.low * most;
                 low.moment -= step.offer.low * most * most;
@@ -467,18 +525,21 @@ impl Search<'_> {
                 low.mass -= step.offer.low * largest;
                 low.moment -= step.offer.low * largest * largest;
             }
-            if removed.start == start && removed.end == end {
-                if height == 0 {
-                    return Interval::NOTHING;
-                }
-                indivisible = true;
-            }
+            indivisible |= removed.start == start && removed.end == end;
+        }
+        if gone == end - start {
+            // Every token of the node, whatever rounding leaves of the difference.
+            return Interval::NOTHING;
         }
         // The weights of all tokens together are M(L').
-        low.mass = low.mass.max(0.0);
-        low.moment = low.moment.max(0.0);
-        high.mass = high.mass.min(step.mass.high).max(low.mass);
-        high.moment = high.moment.min(high.mass * largest).max(low.moment);
+        low.mass = (low.mass - low.mass_error).max(0.0);
+        low.moment = (low.moment - low.moment_error).max(0.0);
+        high.mass = (high.mass + high.mass_error)
+            .min(step.mass.high)
+            .max(low.mass);
+        high.moment = (high.moment + high.moment_error)
+            .min(high.mass * largest)
+            .max(low.moment);
         if high.mass <= 0.0 {
             return Interval::NOTHING;
         }
@@ -491,8 +552,12 @@ impl Search<'_> {
         } else {
             share * spread
         };
+        // Weights that rounding blurs, where a removed token is subtracted from a node.
+        let blurred = (low.mass_error + high.mass_error).min(step.mass.high);
+        let blur = (blurred / state.mass.low).min(1.0) * step.weight;
+        let coarse = uncertainty > self.threshold || blur > self.threshold.max(LEAST_ROUNDING);
         let exhausted = self.work > self.work_limit;
-        if !indivisible && uncertainty > self.threshold && !exhausted {
+        if !indivisible && coarse && !exhausted {
             let left = self.node(step, height - 1, 2 * index);
             let right = self.node(step, height - 1, 2 * index + 1);
             return left.plus(right);

@@ -5,14 +5,15 @@ use super::RrsWoSettings;
 use super::paths::RejectedPaths;
 use super::sampled::PathSampler;
 use crate::distribution::{TwoFloat, compensated_sum, heaviest};
+use crate::known::{Known, Sampling};
+use crate::verifier::Acceptance;
 use crate::verifier::curve::Curve;
-use crate::verifier::{Acceptance, Rate};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::sync::OnceLock;
 
-/// Least mass of q that the recursion divides by. Masses are kept to about 1e-32
-/// (in two words), so what is left is good to 1e-14 relative.
+/// Least mass of q that the recursion divides by. Masses are kept in two words, a few
+/// 2^-104 each: what is left is good to 1e-13 relative.
 const RELIABLE_REST: f64 = 1e-18;
 
 /// Allowance for rounding of the sum for two drafts, in either direction: M is within a
@@ -56,6 +57,15 @@ impl Rejections {
         }
     }
 
+    /// Tokens that can be drafted, where some of them are below `f64`.
+    pub(super) fn with_support(mut self, support: &[usize]) -> Self {
+        if support.len() != self.support {
+            self.support = support.len();
+            self.reachable = compensated_sum(support.iter().map(|&token| self.target[token]));
+        }
+        self
+    }
+
     fn paths(&self) -> &RejectedPaths {
         self.paths.get_or_init(|| {
             let rising = self.curve.tokens.iter().rev().copied();
@@ -83,7 +93,8 @@ impl Rejections {
             others[token] = 0.0;
         }
         let mut left = TwoFloat::from(compensated_sum(others));
-        let mut reliable = draws;
+        // Fewer where tokens are below `f64`: nothing that it holds is left then.
+        let mut reliable = top.len();
         for (draw, &token) in top.iter().enumerate().rev() {
             // What is left of q before this draw, all heavier tokens gone.
             left += self.draft[token];
@@ -112,7 +123,7 @@ impl Rejections {
             return Acceptance::same(self.monte_carlo(drafts, settings));
         }
         let (lower, upper) = self.enclosure(drafts, settings);
-        let rate = Rate::between(0.5 * (lower + upper), lower, upper);
+        let rate = Known::rate(0.5 * (lower + upper), lower, upper);
         if upper - lower <= settings.width {
             return Acceptance::same(rate);
         }
@@ -167,7 +178,11 @@ impl Rejections {
     }
 
     /// The rate by simulation of rejected paths.
-    pub(in crate::verifier) fn monte_carlo(&self, drafts: usize, settings: &RrsWoSettings) -> Rate {
+    pub(in crate::verifier) fn monte_carlo(
+        &self,
+        drafts: usize,
+        settings: &RrsWoSettings,
+    ) -> Known {
         let mut rng = ChaCha8Rng::seed_from_u64(settings.seed);
         let samples = settings.samples.max(1);
         let rejected = PathSampler::new(&self.curve).mean(
@@ -176,13 +191,15 @@ impl Rejections {
             settings.confidence,
             &mut rng,
         );
-        Rate::MonteCarlo {
-            value: 1.0 - rejected.mean,
-            lower: 1.0 - rejected.upper,
-            upper: 1.0 - rejected.lower,
-            confidence: settings.confidence,
-            samples,
-            seed: settings.seed,
-        }
+        Known::monte_carlo(
+            1.0 - rejected.mean,
+            1.0 - rejected.upper,
+            1.0 - rejected.lower,
+            Sampling {
+                confidence: settings.confidence,
+                samples,
+                seed: settings.seed,
+            },
+        )
     }
 }

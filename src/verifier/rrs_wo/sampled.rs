@@ -33,14 +33,25 @@ pub(super) struct Sampled {
 #[derive(Debug)]
 pub(super) struct PathSampler<'a> {
     curve: &'a Curve,
+    /// Running sums of q in two words: little of q may be left, on either side of what is
+    /// gone.
+    ends: Vec<[f64; 2]>,
     /// Places of the tokens rejected so far, in the order of falling p/q.
     holes: Vec<usize>,
 }
 
 impl<'a> PathSampler<'a> {
     pub(super) fn new(curve: &'a Curve) -> Self {
+        let mut sum = TwoFloat::ZERO;
+        let mut ends = vec![[0.0; 2]];
+        ends.extend(curve.masses.iter().map(|&q| {
+            sum += q;
+            let (high, low) = sum.words();
+            [high, low]
+        }));
         Self {
             curve,
+            ends,
             holes: Vec::new(),
         }
     }
@@ -70,7 +81,7 @@ impl<'a> PathSampler<'a> {
             if left <= 0.0 || draw == draws {
                 return left;
             }
-            let Some(place) = self.rejected(factor, offer, rng.random()) else {
+            let Some(place) = self.rejected(factor, offer, rest, rng.random()) else {
                 // What is left of the weights is below rounding.
                 return 0.0;
             };
@@ -85,8 +96,8 @@ impl<'a> PathSampler<'a> {
     /// The token at `share` of the weights g of those that are left.
     ///
     /// In the order of falling p/q these are L' q - p between L' and L, and B q from L
-    /// on, where all tokens rejected before stand.
-    fn rejected(&self, factor: f64, offer: f64, share: f64) -> Option<usize> {
+    /// on, where all tokens rejected before stand; `rest` is what they leave of q.
+    fn rejected(&self, factor: f64, offer: f64, rest: TwoFloat, share: f64) -> Option<usize> {
         let curve = self.curve;
         let next = factor + offer;
         let count = curve.ratios.len();
@@ -97,8 +108,7 @@ impl<'a> PathSampler<'a> {
             held - (curve.target[end] - curve.target[first])
         };
         let middle = between(below).max(0.0);
-        let removed: f64 = self.holes.iter().map(|&hole| curve.masses[hole]).sum();
-        let low = (curve.draft[count] - curve.draft[below] - removed).max(0.0);
+        let low = (rest - TwoFloat::from(curve.draft[below])).value().max(0.0);
         let wanted = share * (middle + offer * low);
         if wanted < middle {
             let mut ends = (first + 1, below);
@@ -115,13 +125,13 @@ impl<'a> PathSampler<'a> {
         if below >= count || offer <= 0.0 {
             return None;
         }
-        let mut at = curve.draft[below] + (wanted - middle) / offer;
+        let mut at = TwoFloat::from(curve.draft[below]) + TwoFloat::from((wanted - middle) / offer);
         for &hole in &self.holes {
-            if at >= curve.draft[hole] {
+            if !is_before(at, self.ends[hole]) {
                 at += curve.masses[hole];
             }
         }
-        let place = below + curve.draft[below + 1..].partition_point(|&end| end <= at);
+        let place = below + self.ends[below + 1..].partition_point(|&end| !is_before(at, end));
         // Only rounding leads into a hole or past the end; the nearest is as good.
         let free = |place: &usize| self.holes.binary_search(place).is_err();
         let place = place.min(count - 1);
@@ -167,6 +177,12 @@ impl<'a> PathSampler<'a> {
     }
 }
 
+/// at < end: words are in the order of the numbers, a low one being below half an ulp.
+fn is_before(at: TwoFloat, end: [f64; 2]) -> bool {
+    let (high, low) = at.words();
+    high < end[0] || high == end[0] && low < end[1]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,7 +225,8 @@ mod tests {
             let runs = 40_000;
             let mut counts = [0.0; 5];
             for _ in 0..runs {
-                counts[sampler.rejected(factor, offer, rng.random()).unwrap()] += 1.0;
+                let place = sampler.rejected(factor, offer, rest.into(), rng.random());
+                counts[place.unwrap()] += 1.0;
             }
             let mut statistic = 0.0;
             for (count, weight) in counts.into_iter().zip(weights) {
@@ -222,5 +239,40 @@ mod tests {
             }
             assert!(statistic < 28.5, "{holes:?} {factor}: {statistic}");
         }
+    }
+
+    /// The heaviest token is gone, and what is left of q stands on both sides of it: a
+    /// sum in one word sees none of it. 4 cells, false-positive rate 1e-5.
+    #[test]
+    fn what_is_left_beside_a_heavy_token_is_drawn_in_proportion() {
+        let little = [4e-17, 3e-17, 2e-17, 1e-17];
+        let target = [0.5, 2e-17, 1e-20, 1e-22, 0.5];
+        let draft = [little[0], little[1], 1.0, little[2], little[3]];
+        let target = [target[0], target[1], target[4], target[2], target[3]];
+        let curve = Curve::new(&target, &draft);
+        // By falling p/q: 0, 1, the heavy one, and the last two.
+        assert_eq!(curve.tokens, [0, 1, 2, 3, 4]);
+        let rest = curve.total - TwoFloat::from(1.0);
+        assert!((rest.value() - 1e-16).abs() < 1e-30);
+        let mut sampler = PathSampler::new(&curve);
+        sampler.holes.push(2);
+        let (factor, mass) = (2e16, 0.4);
+        let offer = mass / rest.value();
+        // Every token is below L: the weights are B q.
+        let mut rng = ChaCha8Rng::seed_from_u64(6);
+        let runs = 40_000;
+        let mut counts = [0.0; 5];
+        for _ in 0..runs {
+            counts[sampler.rejected(factor, offer, rest, rng.random()).unwrap()] += 1.0;
+        }
+        assert_eq!(counts[2], 0.0);
+        let statistic: f64 = [(0, 0.4), (1, 0.3), (3, 0.2), (4, 0.1)]
+            .into_iter()
+            .map(|(place, share): (usize, f64)| {
+                let mean = f64::from(runs) * share;
+                (counts[place] - mean) * (counts[place] - mean) / mean
+            })
+            .sum();
+        assert!(statistic < 26.0, "{counts:?}: {statistic}");
     }
 }

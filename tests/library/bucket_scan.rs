@@ -1,5 +1,6 @@
 //! Does the scan by buckets find what the exact scan over sorted tokens finds?
 
+use crate::rows::normalised;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -8,11 +9,6 @@ use specgap::optimum::bucket_scan::{BucketScan, Rows, ScanError, ScannedRate};
 use specgap::optimum::{flow, ratio_scan};
 use specgap::problem::Problem;
 use specgap::scheme::{DistinctConditioned, DraftScheme, WithReplacement, WithoutReplacement};
-
-fn normalised(raw: &[f64]) -> Vec<f64> {
-    let total: f64 = raw.iter().sum();
-    raw.iter().map(|x| x / total).collect()
-}
 
 /// The exact optimum by the sorted scan in rationals, or its enclosure where the
 /// numbers are too long.
@@ -27,16 +23,16 @@ fn check(p: &[f64], q: &[f64], scheme: impl DraftScheme + 'static, found: &Scann
     let one = Rational::from_integer(1.into());
     if exactly {
         let bound = &one + target.exact().mass(&cut) - scheme.inside_exact(&cut);
-        let upper = exact_value(found.rate.upper).unwrap();
+        let upper = exact_value(found.rate.upper()).unwrap();
         assert!(
             bound <= upper,
             "{name}: the subset proves {bound}, not {upper}"
         );
         let problem = Problem::new("scan", target, scheme).unwrap();
         let optimum = ratio_scan::solve(&problem).unwrap();
-        let truth = optimum.rate.exact.expect("the exact scan");
+        let truth = optimum.rate.rational().cloned().expect("the exact scan");
         assert!(
-            truth >= exact_value(found.rate.lower).unwrap(),
+            truth >= exact_value(found.rate.lower()).unwrap(),
             "{name}: {truth} {found:?}"
         );
         assert!(truth <= upper, "{name}: {truth} {found:?}");
@@ -45,7 +41,7 @@ fn check(p: &[f64], q: &[f64], scheme: impl DraftScheme + 'static, found: &Scann
         let optimum = ratio_scan::solve(&problem).unwrap();
         let slack = optimum.rate.width();
         assert!(
-            (optimum.rate.value - found.rate.value).abs() <= slack + 1e-12,
+            (optimum.rate.value() - found.rate.value()).abs() <= slack + 1e-12,
             "{name}: {optimum:?} {found:?}"
         );
     }
@@ -61,7 +57,7 @@ fn check_without(p: &[f64], q: &[f64], n: usize, found: &ScannedRate) {
         return;
     }
     let target = Target::new(p).unwrap();
-    let error = found.rate.upper - found.rate.value;
+    let error = found.rate.upper() - found.rate.value();
     assert!(error <= 1e-10, "{name}: {found:?}");
     let cut = found.subset.tokens(Rows {
         target: p,
@@ -71,7 +67,7 @@ fn check_without(p: &[f64], q: &[f64], n: usize, found: &ScannedRate) {
         let one = Rational::from_integer(1.into());
         let bound = one + target.exact().mass(&cut) - scheme.inside_exact(&cut);
         // `upper` is cut at 1, so its distance says nothing about the other side.
-        let (low, high) = (found.rate.value - 1e-10, found.rate.upper);
+        let (low, high) = (found.rate.value() - 1e-10, found.rate.upper());
         assert!(
             exact_value(low).unwrap() <= bound,
             "{name}: {bound} {found:?}"
@@ -84,25 +80,25 @@ fn check_without(p: &[f64], q: &[f64], n: usize, found: &ScannedRate) {
         let held: f64 = cut.iter().map(|&token| target.probabilities()[token]).sum();
         let bound = 1.0 + held - scheme.inside(&cut);
         assert!(
-            (bound - found.rate.value).abs() <= 1e-10,
+            (bound - found.rate.value()).abs() <= 1e-10,
             "{name}: {bound} {found:?}"
         );
     }
     let exact = p.len() <= 9 && p.len() as f64 * scheme.set_count() <= 100.0;
     let problem = Problem::new("sequential", target, scheme).unwrap();
-    let best = ratio_scan::solve(&problem).unwrap().rate.value;
+    let best = ratio_scan::solve(&problem).unwrap().rate.value();
     assert!(
-        (best - found.rate.value).abs() <= 1e-10,
+        (best - found.rate.value()).abs() <= 1e-10,
         "{name}: {best} {found:?}"
     );
     if exact {
         let optimum = flow::solve(&problem).optimum().rate;
         assert!(
-            found.rate.lower <= optimum.upper,
+            found.rate.lower() <= optimum.upper(),
             "{name}: {optimum:?} {found:?}"
         );
         assert!(
-            found.rate.upper >= optimum.lower,
+            found.rate.upper() >= optimum.lower(),
             "{name}: {optimum:?} {found:?}"
         );
     }

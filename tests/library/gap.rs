@@ -6,14 +6,11 @@ use specgap::distribution::{Draft, Softmax, Target};
 use specgap::gap::{GapReport, Settings, measure, regressions};
 use specgap::log::{KeptTokens, Log};
 use specgap::problem::Problem;
-use specgap::scheme::{
-    DistinctConditioned, Greedy, Hub, SchemeName, WithReplacement, WithoutReplacement,
-};
+use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{Evaluation, RrsWo, RrsWoSettings, VerifierName, evaluate, optimal_rate};
 use std::path::{Path, PathBuf};
 
-mod made_log;
-use made_log::{Pair, V, rows, write};
+use crate::made_log::{Pair, V, rows, write};
 
 fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");
@@ -42,16 +39,14 @@ fn problems(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Pr
     let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
     let p = Target::from_logits(&wide(target), &rule).unwrap();
     let q = Draft::from_logits(&wide(draft), &rule).unwrap();
-    let mut problems = vec![
-        Problem::new("", p.clone(), WithReplacement::new(q.clone(), n)).unwrap(),
-        Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), n)).unwrap(),
-        Problem::new("", p.clone(), DistinctConditioned::new(q.clone(), n)).unwrap(),
-        Problem::new("", p.clone(), Greedy::new(q.clone(), n)).unwrap(),
-    ];
-    if n == 2 {
-        problems.push(Problem::new("", p, Hub::new(q)).unwrap());
-    }
-    problems
+    Settings::schemes()
+        .into_iter()
+        .filter(|scheme| scheme.fits(n))
+        .map(|scheme| match scheme.entry().made_of {
+            MadeOf::OneDraft(make) => Problem::from_law("", p.clone(), make(q.clone(), n)).unwrap(),
+            _ => panic!("a log has one draft distribution"),
+        })
+        .collect()
 }
 
 #[test]
@@ -76,7 +71,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
                 let mean = |f: &dyn Fn(&Evaluation) -> f64| {
                     all.iter().map(|one| f(&one[scheme])).sum::<f64>() / rows.len() as f64
                 };
-                let optimum = mean(&|e| e.optimum.as_ref().unwrap().value);
+                let optimum = mean(&|e| e.optimum.as_ref().unwrap().value());
                 let ours = &cell.optimal_acceptance_rate;
                 assert!((ours.estimate.mean - optimum).abs() < 1e-11, "{cell:?}");
                 if cell.scheme.ends_with("replacement") {
@@ -102,7 +97,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
             .iter()
             .map(|(target, draft)| {
                 let all = exact(target, draft, row.temperature, 1);
-                all[0].optimum.as_ref().unwrap().value
+                all[0].optimum.as_ref().unwrap().value()
             })
             .sum::<f64>()
             / 12.0;
@@ -130,7 +125,7 @@ fn sequential_plans_prove_their_optimum() {
             .map(|(p, q)| {
                 optimal_rate(&problems(p, q, 1.0, cell.drafts)[1])
                     .unwrap()
-                    .value
+                    .value()
             })
             .sum::<f64>()
             / rows.len() as f64;
@@ -188,8 +183,8 @@ fn only_what_is_asked_for_is_measured() {
     let logs = [Log::open(&path).unwrap()];
     let mut settings = Settings::new(&[1.0], &[2], 3).unwrap();
     let all = measure(&logs, &settings, "", &|_| ()).unwrap();
-    settings.schemes = vec![SchemeName::WithReplacement, SchemeName::Hub];
-    settings.verifiers = vec![VerifierName::KSeq, VerifierName::Rrs];
+    settings.schemes = vec![SchemeName::WITH_REPLACEMENT, SchemeName::HUB];
+    settings.verifiers = vec![VerifierName::K_SEQ, VerifierName::RRS];
     let part = measure(&logs, &settings, "", &|_| ()).unwrap();
     let names: Vec<(&str, Vec<&str>)> = (part.cells.iter())
         .map(|cell| {
@@ -217,8 +212,8 @@ fn many_sequential_drafts_are_simulated_and_say_so() {
     let (path, rows) = log_of(folder.path(), 6);
     let logs = [Log::open(&path).unwrap()];
     let mut settings = Settings::new(&[1.0], &[5], 3).unwrap();
-    settings.schemes = vec![SchemeName::WithoutReplacement];
-    settings.verifiers = vec![VerifierName::RrsWo];
+    settings.schemes = vec![SchemeName::WITHOUT_REPLACEMENT];
+    settings.verifiers = vec![VerifierName::RRS_WO];
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
     let row = &report.cells[0].verifiers[0];
     assert_eq!(
@@ -270,7 +265,7 @@ fn intervals_are_over_prompts_and_sizes_count() {
                 .optimum
                 .as_ref()
                 .unwrap()
-                .value
+                .value()
         })
         .collect();
     let mean = values.iter().sum::<f64>() / 12.0;
@@ -335,7 +330,7 @@ fn top_heavy_rows_are_their_tokens_and_the_mass_of_the_rest() {
             .map(|(target, draft)| {
                 let (target, draft) = restricted(target, draft, 64);
                 let all = problems(&target, &draft, 1.0, 2);
-                optimal_rate(&all[scheme]).unwrap().value
+                optimal_rate(&all[scheme]).unwrap().value()
             })
             .sum::<f64>()
             / 10.0;
@@ -350,7 +345,7 @@ fn top_heavy_rows_are_their_tokens_and_the_mass_of_the_rest() {
             .iter()
             .map(|(target, draft)| {
                 let all = exact(target, draft, 1.0, 2);
-                all[scheme].optimum.as_ref().unwrap().value
+                all[scheme].optimum.as_ref().unwrap().value()
             })
             .sum::<f64>()
             / 10.0;

@@ -1,41 +1,39 @@
 //! `specgap block` as a program: output, exit codes, messages.
 
-use assert_cmd::Command;
-use predicates::prelude::*;
-use predicates::str::contains;
+use crate::run::{ROOT, Run, specgap};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-fn specgap() -> Command {
-    let mut command = Command::cargo_bin("specgap").unwrap();
-    command
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("COLUMNS", "110")
-        .arg("block");
-    command
+/// `specgap block` on files of the repository.
+fn block(args: &[&str]) -> Run {
+    specgap(Path::new(ROOT), [&["block"], args].concat())
 }
 
-fn json_lines(command: &mut Command) -> Vec<Value> {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+fn json_lines(args: &[&str]) -> Vec<Value> {
+    block(&[args, &["--format", "json"]].concat()).json_lines()
 }
 
-fn file(folder: &Path, name: &str, text: &str) -> PathBuf {
+/// Exit code 0 and an output that says all of these.
+fn says(args: &[&str], words: &[&str]) {
+    let run = block(args);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for word in words {
+        assert!(run.out.contains(word), "{word:?} in {}", run.out);
+    }
+}
+
+/// Writes a file; its path.
+fn file(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
-    path
+    path.to_str().unwrap().to_owned()
 }
 
 const UNIFORM: &str = "problems/refuted/gbv-lossless-uniform-2.toml";
 
 #[test]
 fn json_has_the_documented_fields() {
-    let mut command = specgap();
-    let lines = json_lines(command.args([UNIFORM, "--drafts", "1,2,3"]));
+    let lines = json_lines(&[UNIFORM, "--drafts", "1,2,3"]);
     assert_eq!(lines.len(), 3);
     for (line, drafts) in lines.iter().zip(1..) {
         assert_eq!(line["schema"], 1);
@@ -101,63 +99,49 @@ fn json_has_the_documented_fields() {
 
 #[test]
 fn a_known_refutation_is_labelled_and_no_failure() {
-    specgap()
-        .args(["problems/refuted", "problems/golden-blocks"])
-        .assert()
-        .code(0)
-        .stdout(contains("NO, as known"))
-        .stdout(contains("not an upper bound for two or more drafts"))
-        .stdout(contains("expected values of the file: ok"))
-        .stdout(contains(" 0 do not"));
+    says(
+        &[UNIFORM],
+        &[
+            "NO, as known",
+            "not an upper bound for two or more drafts",
+            "expected values of the file: ok",
+            " 0 do not",
+        ],
+    );
 }
 
 #[test]
 fn a_wrong_expectation_is_exit_1() {
     let folder = tempfile::tempdir().unwrap();
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(UNIFORM)).unwrap();
+    let text = std::fs::read_to_string(UNIFORM).unwrap();
     let wrong = file(
         folder.path(),
         "wrong.toml",
         &text.replace("block_lp = 1.0", "block_lp = 0.9"),
     );
-    specgap()
-        .arg(&wrong)
-        .assert()
-        .code(1)
-        .stdout(contains("DISAGREES: expected.block_lp is 0.9, found 1"))
-        .stdout(contains("1 block evaluation: 0 agree, 1 does not"));
-    specgap()
-        .arg(&wrong)
-        .args(["--format", "json"])
-        .assert()
-        .code(1);
+    let run = block(&[&wrong]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    for line in [
+        "DISAGREES: expected.block_lp is 0.9, found 1",
+        "1 block evaluation: 0 agree, 1 does not",
+    ] {
+        assert!(run.out.contains(line), "{}", run.out);
+    }
+    assert_eq!(block(&[&wrong, "--format", "json"]).code, Some(1));
     // Another K has no expectations.
-    specgap()
-        .arg(&wrong)
-        .args(["--drafts", "1"])
-        .assert()
-        .code(0);
+    assert_eq!(block(&[&wrong, "--drafts", "1"]).code, Some(0));
 }
 
 #[test]
 fn single_step_problems_are_refused_by_name_and_skipped_in_folders() {
     let single = "problems/hand";
-    let first = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(single))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|e| e == "toml"))
-        .unwrap();
-    specgap().arg(&first).assert().code(2).stderr(contains(
-        "this is a single-step problem; run specgap solve on it",
-    ));
-    specgap()
-        .args([single, UNIFORM])
-        .assert()
-        .code(0)
-        .stdout(contains("single-step problems skipped (see specgap solve)"));
-    let mut command = specgap();
-    let lines = json_lines(command.arg(single));
+    block(&["problems/hand/coin-one-draft.toml"])
+        .refused(&["this is a single-step problem; run specgap solve on it"]);
+    says(
+        &[single, UNIFORM],
+        &["single-step problems skipped (see specgap solve)"],
+    );
+    let lines = json_lines(&[single]);
     assert!(!lines.is_empty());
     for line in lines {
         assert_eq!(line["status"], "skipped");
@@ -174,8 +158,7 @@ fn what_is_too_large_is_listed_as_skipped() {
          target = {{ \"\" = [{row}] }}\ndraft = {{ \"\" = [{row}] }}\n"
     );
     let path = file(folder.path(), "wide.toml", &text);
-    let mut command = specgap();
-    let lines = json_lines(command.arg(&path));
+    let lines = json_lines(&[&path]);
     let line = &lines[0];
     assert_eq!(line["block_lp"], Value::Null);
     assert_eq!(line["ok"], true);
@@ -191,46 +174,27 @@ fn what_is_too_large_is_listed_as_skipped() {
         assert_eq!(verifier["expected_accepted_length"].is_null(), !single);
         assert_eq!(verifier["reason"].is_string(), !single);
     }
-    specgap()
-        .arg(&path)
-        .assert()
-        .code(0)
-        .stdout(contains("skipped: 2.6e6 tuples of draft blocks"));
+    says(&[&path], &["skipped: 2.6e6 tuples of draft blocks"]);
 }
 
 #[test]
 fn bad_usage_and_bad_input_are_exit_2() {
     for drafts in ["0", "65", "two", "1,,2", ""] {
-        specgap()
-            .args([UNIFORM, "--drafts", drafts])
-            .assert()
-            .code(2)
-            .stderr(contains("--drafts"));
+        block(&[UNIFORM, "--drafts", drafts]).refused(&["--drafts"]);
     }
-    specgap().assert().code(2);
-    specgap()
-        .arg("no-such-file.toml")
-        .assert()
-        .code(2)
-        .stderr(contains("no-such-file.toml"));
+    block(&[]).refused(&[]);
+    block(&["no-such-file.toml"]).refused(&["no-such-file.toml"]);
     let folder = tempfile::tempdir().unwrap();
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(UNIFORM)).unwrap();
+    let text = std::fs::read_to_string(UNIFORM).unwrap();
     let missing = text.replace("length = 1", "length = 2");
     let path = file(folder.path(), "missing.toml", &missing);
-    specgap()
-        .arg(&path)
-        .assert()
-        .code(2)
-        .stderr(contains("missing.toml").and(contains("no entry for prefix")))
-        .stdout("");
+    block(&[&path]).refused(&["missing.toml", "no entry for prefix"]);
 }
 
 #[test]
 fn quiet_prints_only_the_last_line() {
-    let output = specgap().args([UNIFORM, "-q"]).output().unwrap();
     assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
+        block(&[UNIFORM, "-q"]).out,
         "1 block evaluation: 1 agrees, 0 do not\n"
     );
 }

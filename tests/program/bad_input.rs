@@ -1,7 +1,7 @@
 //! Is bad input refused with exit code 2 and a message that names the file, the
 //! field, the entry and the limit? And does no input panic?
 
-use assert_cmd::Command;
+use crate::run::specgap;
 use proptest::prelude::*;
 use specgap::problem::{parse_json, parse_toml};
 
@@ -31,30 +31,11 @@ fn toml_with(line: &str) -> String {
     lines.join("\n")
 }
 
+/// A file with this name and text is refused by its name, with all of these words.
 fn refuse(name: &str, text: &str, wanted: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
-    std::fs::write(&path, text).unwrap();
-    let output = Command::cargo_bin("specgap")
-        .unwrap()
-        .arg("solve")
-        .arg(&path)
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}\n{stderr}");
-    assert!(output.stdout.is_empty(), "{text}");
-    assert!(
-        stderr.contains(name),
-        "the message names the file: {stderr}"
-    );
-    for part in wanted {
-        assert!(
-            stderr.contains(part),
-            "wanted \"{part}\" in: {stderr}\nfor: {text}"
-        );
-    }
-    assert!(!stderr.contains("panicked"), "{stderr}");
+    std::fs::write(folder.path().join(name), text).unwrap();
+    specgap(folder.path(), ["solve", name]).refused(&[&[name], wanted].concat());
 }
 
 #[test]
@@ -87,6 +68,12 @@ fn refused_entries_name_field_entry_and_limit() {
             &["target", "sum to 0.95"],
         ),
         ("target = [0.0, 0.0, 0.0]", &["target", "sum to 0"]),
+        // The sum overflows, and no comparison with what it then is holds.
+        (
+            "target = [1e308, 1e308, 0.0]",
+            &["target", "sum to inf", "1e-6"],
+        ),
+        ("q = [1e308, 1e308, 0.0]", &["draft.q", "sum to inf"]),
         (
             "target = [\"1/2\", \"1/0\", \"1/2\"]",
             &["target", "entry 1", "zero"],
@@ -272,6 +259,21 @@ fn refused_block_problems_name_the_prefix() {
         ),
         (
             format!(
+                "{head}{target}{}",
+                draft.replacen("0.5, 0.5", "1e308, 1e308", 1)
+            ),
+            "sum to inf",
+        ),
+        (
+            format!("{head}{target}{draft}[expected]\nblock_lp = nan\n"),
+            "expected.block_lp is NaN",
+        ),
+        (
+            format!("{head}{target}{draft}[expected.spectr_gbv]\nexpected_accepted_length = inf\n"),
+            "expected.spectr_gbv.expected_accepted_length is inf",
+        ),
+        (
+            format!(
                 "{}{target}{draft}",
                 head.replace("length = 2", "length = 60")
             ),
@@ -329,40 +331,18 @@ fn json_is_refused_like_toml() {
 fn refused_paths_say_what_they_are() {
     refuse("problem.txt", "schema = 1", &[".toml or .json"]);
     let folder = tempfile::tempdir().unwrap();
-    let run = |arguments: &[&std::ffi::OsStr]| {
-        let output = Command::cargo_bin("specgap")
-            .unwrap()
-            .args(arguments)
-            .output()
-            .unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    };
-    let empty = folder.path().as_os_str();
-    let (code, stderr) = run(&["solve".as_ref(), empty]);
-    assert_eq!(code, Some(2));
-    assert!(stderr.contains("no .toml or .json"), "{stderr}");
-    let missing = folder.path().join("missing.toml");
-    let (code, stderr) = run(&["solve".as_ref(), missing.as_os_str()]);
-    assert_eq!(code, Some(2));
-    assert!(
-        stderr.contains("missing.toml") && stderr.contains("cannot be read"),
-        "{stderr}"
-    );
+    let run = |args: &[&str]| specgap(folder.path(), args);
+    run(&["solve", "."]).refused(&["no .toml or .json"]);
+    run(&["solve", "missing.toml"]).refused(&["missing.toml", "cannot be read"]);
     std::fs::write(folder.path().join("latin.toml"), b"name = \"\xe9\"").unwrap();
-    let (code, stderr) = run(&["solve".as_ref(), empty]);
-    assert_eq!(code, Some(2));
-    assert!(stderr.contains("latin.toml"), "{stderr}");
+    run(&["solve", "."]).refused(&["latin.toml"]);
     for usage in [
-        vec![],
-        vec!["solve"],
-        vec!["bogus"],
-        vec!["solve", "--format", "xml", "x"],
+        &[][..],
+        &["solve"],
+        &["bogus"],
+        &["solve", "--format", "xml", "x"],
     ] {
-        let usage: Vec<&std::ffi::OsStr> = usage.into_iter().map(AsRef::as_ref).collect();
-        assert_eq!(run(&usage).0, Some(2), "{usage:?}");
+        run(usage).refused(&[]);
     }
 }
 

@@ -38,7 +38,7 @@ fn highs_solves_a_thousand_peaked_full_programs() {
     let mut worst: f64 = 0.0;
     for seed in 0..1000 {
         let problem = peaked(seed, 1);
-        let truth = closed_form::solve(&problem).unwrap().rate.value;
+        let truth = closed_form::solve(&problem).unwrap().rate.value();
         let law = TupleLaw::of(problem.scheme());
         let program = specgap::lp::formulation::full(problem.target().probabilities(), &law);
         let found = value(&specgap::lp::Highs, &program, problem.name());
@@ -52,7 +52,7 @@ fn highs_solves_a_thousand_peaked_full_programs() {
 fn highs_solves_peaked_membership_and_dual_programs() {
     for seed in 0..200 {
         let problem = peaked(seed, 1);
-        let truth = closed_form::solve(&problem).unwrap().rate.value;
+        let truth = closed_form::solve(&problem).unwrap().rate.value();
         let law = TupleLaw::of(problem.scheme());
         let target = problem.target().probabilities();
         for program in [
@@ -73,7 +73,7 @@ fn highs_solves_peaked_membership_and_dual_programs() {
 fn minilp_solves_peaked_membership_programs() {
     for seed in 0..200 {
         let problem = peaked(seed, 1);
-        let truth = closed_form::solve(&problem).unwrap().rate.value;
+        let truth = closed_form::solve(&problem).unwrap().rate.value();
         let law = TupleLaw::of(problem.scheme());
         let (program, _) = membership(problem.target().probabilities(), &law);
         let found = value(&specgap::lp::MiniLp, &program, problem.name());
@@ -91,8 +91,18 @@ fn flow_and_scan_agree_exactly_on_peaked_rows() {
         for drafts in [1, 2] {
             let problem = peaked(seed, drafts);
             assert!(problem.scheme().set_count() <= 1830.0);
-            let by_flow = flow::solve(&problem).optimum().rate.exact.unwrap();
-            let by_scan = ratio_scan::solve(&problem).unwrap().rate.exact.unwrap();
+            let by_flow = flow::solve(&problem)
+                .optimum()
+                .rate
+                .rational()
+                .cloned()
+                .unwrap();
+            let by_scan = ratio_scan::solve(&problem)
+                .unwrap()
+                .rate
+                .rational()
+                .cloned()
+                .unwrap();
             assert_eq!(by_flow, by_scan);
         }
     }

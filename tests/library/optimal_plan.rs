@@ -1,6 +1,7 @@
 //! Slot-weight plans against the flow, against enumeration, against a second
 //! integral, and against rows that are meant to break them.
 
+use crate::rows::{model_logits, model_rows, row, rows};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,18 +24,18 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
         "{what}: short by {:e}",
         plan.shortfall()
     );
-    assert!(got.lower <= best.upper, "{what}: {got:?} {best:?}");
+    assert!(got.lower() <= best.upper(), "{what}: {got:?} {best:?}");
     let law = plan.law(p, q);
     assert!(law.l1_error < 1e-10, "{what}: L1 error {:e}", law.l1_error);
     assert!(
-        (law.acceptance_rate - got.value).abs() < 1e-11,
+        (law.acceptance_rate - got.value()).abs() < 1e-11,
         "{what}: {law:?} {got:?}"
     );
 
     let problem = Problem::new(what, p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
     let scan = ratio_scan::solve(&problem).unwrap().rate;
     assert!(
-        best.lower <= scan.upper && scan.lower <= best.upper,
+        best.lower() <= scan.upper() && scan.lower() <= best.upper(),
         "{what}: {best:?} {scan:?}"
     );
     if problem.scheme().tuple_count() > 2e5 {
@@ -45,26 +46,15 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     let distance = total_variation(&law, p);
     assert!(distance.value < 1e-12, "{what}: {distance:?}");
     assert!(
-        (law.algorithmic - best.value).abs() < 1e-10,
+        (law.algorithmic - best.value()).abs() < 1e-10,
         "{what}: {law:?} {best:?}"
     );
-    assert!(law.membership <= best.upper + 1e-12, "{what}");
+    assert!(law.membership <= best.upper() + 1e-12, "{what}");
     let exact = flow::solve(&problem).optimum().rate;
     assert!(
-        (law.algorithmic - exact.value).abs() < 1e-10,
+        (law.algorithmic - exact.value()).abs() < 1e-10,
         "{what}: {law:?} {exact:?}"
     );
-}
-
-fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
-    let scaled = |row: &[f64]| -> Vec<f64> {
-        let total: f64 = row.iter().sum();
-        row.iter().map(|x| x / total).collect()
-    };
-    (
-        Target::new(&scaled(p)).unwrap(),
-        Draft::new(&scaled(q)).unwrap(),
-    )
 }
 
 #[test]
@@ -152,22 +142,10 @@ fn ties_separate_levels() {
     let (p, q) = rows(&[1.0, 3.0, 5.0, 7.0], &[1.0; 4]);
     let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap();
     assert_eq!(plan.levels(), 4);
-    assert!(plan.acceptance_rate().upper >= 1.0 - 1e-14);
+    assert!(plan.acceptance_rate().upper() >= 1.0 - 1e-14);
     // The highest token drafted is always the output.
     assert_eq!(plan.accepted(&[0, 2]), [0.0, 1.0]);
     assert_eq!(plan.accepted(&[3, 3]), [0.5, 0.5]);
-}
-
-/// Logits shaped like those of a language model.
-fn model_logits(vocab: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-    (1..=vocab)
-        .map(|rank| {
-            let shared = -1.6 * (rank as f64).ln() + noise();
-            (shared + 0.4 * noise(), shared + 0.6 * noise())
-        })
-        .unzip()
 }
 
 /// Ladders: P - Q of every prefix is 1e-13 to 1e-3 above its least value or, where
@@ -206,19 +184,6 @@ fn near_ties_in_a_row() {
         let (p, q) = rows(&p, &q);
         check(&p, &q, drafts, &format!("ladder {case}"));
     }
-}
-
-/// Rows shaped like those of a language model at temperatures from 0.1 to 1.5.
-fn model_rows(vocab: usize, temperature: f64, seed: u64) -> (Target, Draft) {
-    let (target, draft) = model_logits(vocab, seed);
-    let rule = Softmax {
-        temperature,
-        ..Softmax::default()
-    };
-    (
-        Target::from_logits(&target, &rule).unwrap(),
-        Draft::from_logits(&draft, &rule).unwrap(),
-    )
 }
 
 #[test]
@@ -344,7 +309,7 @@ fn the_sampler_follows_the_law() {
         .map(|(count, share)| (count - runs * share).powi(2) / (runs * share))
         .sum();
     assert!(statistic < 41.3, "{statistic}: {counts:?} {expected:?}");
-    let rate = plan.acceptance_rate().value;
+    let rate = plan.acceptance_rate().value();
     let deviation = (rate * (1.0 - rate) / runs).sqrt();
     assert!((accepted / runs - rate).abs() < 5.0 * deviation);
 }
@@ -363,7 +328,7 @@ fn an_unfinished_plan_is_lossless_and_says_so() {
     if plan.status() == SlotWeightStatus::Short {
         assert!(plan.shortfall() > 1e-10);
     }
-    assert!(plan.acceptance_rate().lower <= plan.optimal_acceptance_rate().upper);
+    assert!(plan.acceptance_rate().lower() <= plan.optimal_acceptance_rate().upper());
 }
 
 #[test]
@@ -375,17 +340,6 @@ fn rows_of_two_vocabularies_are_refused() {
         error.to_string(),
         "the target has 2 tokens and the draft 1; both rows must have one vocabulary"
     );
-}
-
-/// Integer weights make ties common; powers of ten make ranges wide.
-fn row(vocab: usize) -> impl Strategy<Value = Vec<f64>> {
-    let entry = prop_oneof![
-        3 => (0u32..5).prop_map(f64::from),
-        2 => (0.0f64..1.0).prop_map(|x| x),
-        1 => (-16i32..1).prop_map(|e| 10f64.powi(e)),
-    ];
-    prop::collection::vec(entry, vocab)
-        .prop_filter("some mass", |row| row.iter().sum::<f64>() > 1e-3)
 }
 
 proptest! {

@@ -267,6 +267,58 @@ fn a_writer_that_dies_loses_what_it_did_not_commit_and_nothing_else() {
 }
 
 #[test]
+fn an_index_is_not_read_before_the_lock_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let rows = rows(2, 20);
+    let layout = Layout::new(20);
+    let mut writer = LogWriter::create(&path, Metadata::default(), layout.clone()).unwrap();
+    writer.append(&position(0, &rows[0].0, &rows[0].1)).unwrap();
+    writer.commit().unwrap();
+    // What another process is about to replace says nothing: whoever asks for the log
+    // now has to be told to wait before it is looked at.
+    let index = path.join("log.json");
+    let whole = std::fs::read(&index).unwrap();
+    std::fs::write(&index, b"{").unwrap();
+    let early = LogWriter::resume(&path, layout.clone()).unwrap_err();
+    assert!(early.to_string().contains("another process"), "{early}");
+    std::fs::write(&index, whole).unwrap();
+    drop(writer);
+    assert_eq!(LogWriter::resume(&path, layout).unwrap().committed(), 1);
+
+    // A folder without a log is left as it is.
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let none = LogWriter::resume(&empty, Layout::new(20)).unwrap_err();
+    assert!(none.to_string().contains("has no log.json"), "{none}");
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
+}
+
+#[test]
+fn a_shard_that_is_listed_twice_is_refused_with_both_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let layout = Layout {
+        shard_bytes: 100,
+        ..Layout::new(20)
+    };
+    write(&path, layout.clone(), &rows(3, 20));
+    assert_eq!(Log::open(&path).unwrap().positions(), 3);
+    let index = path.join("log.json");
+    let text = std::fs::read_to_string(&index).unwrap();
+    let twice = text.replace("shard-00002", "shard-00000");
+    assert_ne!(text, twice);
+    std::fs::write(&index, twice).unwrap();
+    let opened = Log::open(&path).unwrap_err().to_string();
+    assert!(opened.contains("log.json: entries 0 and 2"), "{opened}");
+    assert!(opened.contains("\"shard-00000.safetensors\""), "{opened}");
+    // Going on with it would remove the shard that is listed no longer.
+    let resumed = LogWriter::resume(&path, layout).unwrap_err().to_string();
+    assert!(resumed.contains("entries 0 and 2"), "{resumed}");
+    assert!(path.join("shard-00002.safetensors").exists());
+}
+
+#[test]
 fn rows_that_cannot_be_written_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = LogWriter::create(
@@ -434,6 +486,16 @@ fn every_malformed_log_is_refused_with_its_place() {
             pair(("target_logit", "F32", &[2, 2], fine.clone())),
             "target_logits: is missing, and so are target_probs and target_logprobs; the file has \
              draft_logits, target_logit",
+        ),
+        (
+            safetensors(std::slice::from_ref(&target)),
+            "draft_logits: is missing, and so are draft_probs and draft_logprobs; the file has \
+             target_logits",
+        ),
+        (
+            safetensors(&[]),
+            "target_logits: is missing, and so are target_probs and target_logprobs; the file has \
+             no tensors",
         ),
         (
             with(("target_probs", "F32", &[2, 2], fine.clone())),

@@ -2,11 +2,12 @@
 //! against enumeration, against second integrals, and against rows that are meant to
 //! break them.
 
+use crate::rows::{model_rows, row, rows};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
-use specgap::enclosure::Enclosure;
+use specgap::known::Known;
 use specgap::log::{Log, Row};
 use specgap::optimum::bucket_scan::{BucketScan, Rows};
 use specgap::optimum::flow;
@@ -35,7 +36,7 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     );
     let law = plan.law(p, q);
     assert!(law.l1_error < 1e-10, "{what}: L1 error {:e}", law.l1_error);
-    let rate = plan.acceptance_rate().value;
+    let rate = plan.acceptance_rate().value();
     assert!(
         (law.acceptance_rate - rate).abs() < 1e-11,
         "{what}: {} {rate}",
@@ -55,12 +56,12 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     assert!(distance.value < 1e-10, "{what}: {distance:?}");
     let exact = flow::solve(&problem).optimum().rate;
     assert!(
-        (law.algorithmic - exact.value).abs() < 1e-10,
+        (law.algorithmic - exact.value()).abs() < 1e-10,
         "{what}: {law:?} {exact:?}"
     );
     let proven = plan.optimal_acceptance_rate();
     assert!(
-        proven.lower <= exact.upper && exact.lower <= proven.upper,
+        proven.lower() <= exact.upper() && exact.lower() <= proven.upper(),
         "{what}: {proven:?} {exact:?}"
     );
     if drafts == 1 {
@@ -68,17 +69,6 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
         let overlap: f64 = pairs.map(|(p, q)| p.min(*q)).sum();
         assert!((rate - overlap).abs() < 1e-14, "{what}: {rate} {overlap}");
     }
-}
-
-fn rows(p: &[f64], q: &[f64]) -> (Target, Draft) {
-    let scaled = |row: &[f64]| -> Vec<f64> {
-        let total: f64 = row.iter().sum();
-        row.iter().map(|x| x / total).collect()
-    };
-    (
-        Target::new(&scaled(p)).unwrap(),
-        Draft::new(&scaled(q)).unwrap(),
-    )
 }
 
 #[test]
@@ -155,23 +145,6 @@ fn hand_made_rows() {
     }
 }
 
-/// Rows shaped like those of a language model at temperatures from 0.1 to 1.5.
-fn model_rows(vocab: usize, temperature: f64, seed: u64) -> (Target, Draft) {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut noise = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-    let (mut target, mut draft) = (Vec::new(), Vec::new());
-    for rank in 1..=vocab {
-        let shared = -1.6 * (rank as f64).ln() + noise();
-        target.push((shared + 0.4 * noise()) / temperature);
-        draft.push((shared + 0.6 * noise()) / temperature);
-    }
-    let rule = Softmax::default();
-    (
-        Target::from_logits(&target, &rule).unwrap(),
-        Draft::from_logits(&draft, &rule).unwrap(),
-    )
-}
-
 #[test]
 fn model_rows_from_peaked_to_flat() {
     let mut seed = 0;
@@ -200,7 +173,10 @@ fn pairs_of_two_thousand_tokens() {
     assert_eq!(plan.status(), SlotWeightStatus::Optimal);
     let best = scanned(&p, &q, 2);
     let rate = plan.acceptance_rate();
-    assert!((rate.value - best.value).abs() < 1e-11, "{rate:?} {best:?}");
+    assert!(
+        (rate.value() - best.value()).abs() < 1e-11,
+        "{rate:?} {best:?}"
+    );
     let row = q.probabilities();
     let mut emitted = vec![0.0; vocab];
     for i in 0..vocab {
@@ -222,7 +198,7 @@ fn pairs_of_two_thousand_tokens() {
 }
 
 /// alpha* by the best prefix, a closed form at n = 2.
-fn scanned(p: &Target, q: &Draft, drafts: usize) -> Enclosure {
+fn scanned(p: &Target, q: &Draft, drafts: usize) -> Known {
     let rows = Rows {
         target: p.probabilities(),
         draft: q.probabilities(),
@@ -238,11 +214,11 @@ fn full_vocabulary(temperature: f64, drafts: usize, seed: u64) {
     assert_eq!(measured.status, SlotWeightStatus::Optimal);
     assert!(measured.law_l1_error < 1e-11, "{measured:?}");
     assert!(measured.optimum.width() < 1e-10, "{measured:?}");
-    assert!((measured.acceptance_rate - measured.optimum.value).abs() < 1e-10);
+    assert!((measured.acceptance_rate - measured.optimum.value()).abs() < 1e-10);
     let scanned = scanned(&p, &q, drafts);
-    assert!((scanned.value - measured.optimum.value).abs() < 1e-10);
+    assert!((scanned.value() - measured.optimum.value()).abs() < 1e-10);
     // What the scan alone proves is far wider.
-    if drafts > 2 && measured.optimum.value < 0.999 {
+    if drafts > 2 && measured.optimum.value() < 0.999 {
         assert!(scanned.width() > 1e-4, "{scanned:?}");
     }
 }
@@ -303,7 +279,7 @@ fn the_sampler_follows_the_law() {
         .map(|(count, share)| (count - runs * share).powi(2) / (runs * share))
         .sum();
     assert!(statistic < 41.3, "{statistic}: {counts:?} {expected:?}");
-    let rate = plan.acceptance_rate().value;
+    let rate = plan.acceptance_rate().value();
     let deviation = (rate * (1.0 - rate) / runs).sqrt();
     assert!((accepted / runs - rate).abs() < 5.0 * deviation);
 }
@@ -322,7 +298,7 @@ fn an_unfinished_plan_is_lossless_and_says_so() {
         assert!(law.l1_error < 1e-12, "{:e}", law.l1_error);
         assert_eq!(plan.status(), SlotWeightStatus::Short);
         assert!(plan.shortfall() > 1e-10);
-        assert!(plan.acceptance_rate().lower <= plan.optimal_acceptance_rate().upper);
+        assert!(plan.acceptance_rate().lower() <= plan.optimal_acceptance_rate().upper());
     }
 }
 
@@ -370,20 +346,9 @@ fn the_optimal_verifier_uses_the_plan() {
     let plan = rule.race_weights().unwrap();
     let law = rule.integrated().unwrap();
     assert!(total_variation(&law, &p).value < 1e-11);
-    assert!((law.algorithmic - plan.acceptance_rate().value).abs() < 1e-11);
+    assert!((law.algorithmic - plan.acceptance_rate().value()).abs() < 1e-11);
     assert!(rule.depends_on_set_only());
     assert!(Optimal::new(&problem(9)).is_err());
-}
-
-/// Integer weights make ties common; powers of ten make ranges wide.
-fn row(vocab: usize) -> impl Strategy<Value = Vec<f64>> {
-    let entry = prop_oneof![
-        3 => (0u32..5).prop_map(f64::from),
-        2 => (0.0f64..1.0).prop_map(|x| x),
-        1 => (-16i32..1).prop_map(|e| 10f64.powi(e)),
-    ];
-    prop::collection::vec(entry, vocab)
-        .prop_filter("some mass", |row| row.iter().sum::<f64>() > 1e-3)
 }
 
 proptest! {
@@ -406,9 +371,9 @@ proptest! {
         let law = output_law(&rule, problem.scheme());
         prop_assert!(total_variation(&law, &p).value < 1e-10);
         let exact = flow::solve(&problem).optimum().rate;
-        prop_assert!(plan.acceptance_rate().lower <= exact.upper);
-        prop_assert!(plan.optimal_acceptance_rate().upper >= exact.lower);
-        prop_assert!((law.algorithmic - exact.value).abs() < 1e-8, "{law:?} {exact:?}");
+        prop_assert!(plan.acceptance_rate().lower() <= exact.upper());
+        prop_assert!(plan.optimal_acceptance_rate().upper() >= exact.lower());
+        prop_assert!((law.algorithmic - exact.value()).abs() < 1e-8, "{law:?} {exact:?}");
     }
 }
 

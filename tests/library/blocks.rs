@@ -1,5 +1,5 @@
-//! Blocks: bounds, optima and verifiers, on every block problem shipped and on
-//! random trees from fixed seeds.
+//! Blocks: bounds, optima and verifiers, on known refutations and on random trees
+//! from fixed seeds.
 
 use num_bigint::BigInt;
 use rand::{Rng, SeedableRng};
@@ -133,35 +133,6 @@ fn random_problem(
 }
 
 #[test]
-fn shipped_problems_agree_with_what_their_files_expect() {
-    let mut compared = 0;
-    for folder in ["golden-blocks", "refuted"] {
-        for problem in problems(folder) {
-            let report = evaluate(&problem, problem.drafts());
-            assert_eq!(
-                report.disagreements,
-                Vec::<String>::new(),
-                "{}",
-                problem.name()
-            );
-            assert_eq!(report.expected_ok, Some(true), "{}", problem.name());
-            for method in &report.methods {
-                assert_ne!(method.outcome.status(), "failed", "{method:?}");
-            }
-            for verifier in &report.verifiers {
-                let law = verifier.outcome.done().unwrap();
-                if verifier.name != BlockVerifierName::SpecTrGbv || problem.drafts() == 1 {
-                    assert!(law.lossless, "{} {verifier:?}", problem.name());
-                    assert!(law.undefined_mass.value <= 1e-15);
-                }
-            }
-            compared += 1;
-        }
-    }
-    assert_eq!(compared, 8 + 3);
-}
-
-#[test]
 fn a_wrong_expectation_is_noticed() {
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("problems/refuted/gbv-upper-bernoulli.toml"),
@@ -183,30 +154,33 @@ fn a_wrong_expectation_is_noticed() {
 fn spectr_gbv_is_refuted_with_exact_values() {
     let uniform = evaluate(&problem("refuted", "gbv-lossless-uniform-2"), 2);
     let law = row(&uniform, BlockVerifierName::SpecTrGbv);
-    assert_eq!(law.expected_accepted_length.exact, Some(fraction("7/9")));
-    assert_eq!(law.undefined_mass.exact, Some(fraction("2/9")));
-    assert_eq!(law.total_variation.exact, Some(fraction("2/9")));
-    assert_eq!(uniform.lemma_5_1.exact, Some(fraction("1")));
+    assert_eq!(
+        law.expected_accepted_length.rational(),
+        Some(&fraction("7/9"))
+    );
+    assert_eq!(law.undefined_mass.rational(), Some(&fraction("2/9")));
+    assert_eq!(law.total_variation.rational(), Some(&fraction("2/9")));
+    assert_eq!(uniform.lemma_5_1.rational(), Some(&fraction("1")));
     assert!(uniform.is_ok(), "a known refutation is no disagreement");
 
     let bernoulli = evaluate(&problem("refuted", "gbv-upper-bernoulli"), 2);
     let law = row(&bernoulli, BlockVerifierName::SpecTrGbv);
     assert_eq!(
-        law.expected_accepted_length.exact,
-        Some(fraction("197/280"))
+        law.expected_accepted_length.rational(),
+        Some(&fraction("197/280"))
     );
-    assert_eq!(law.undefined_mass.exact, Some(fraction("0")));
-    assert_eq!(law.total_variation.exact, Some(fraction("3/35")));
-    assert_eq!(bernoulli.lemma_5_1.exact, Some(fraction("7/8")));
+    assert_eq!(law.undefined_mass.rational(), Some(&fraction("0")));
+    assert_eq!(law.total_variation.rational(), Some(&fraction("3/35")));
+    assert_eq!(bernoulli.lemma_5_1.rational(), Some(&fraction("7/8")));
     assert_eq!(
-        bernoulli.block_optimum().unwrap().exact,
-        Some(fraction("15/16"))
+        bernoulli.block_optimum().unwrap().rational(),
+        Some(&fraction("15/16"))
     );
 
     let k_seq = evaluate(&problem("refuted", "gbv-upper-k-seq"), 2);
     let law = row(&k_seq, BlockVerifierName::SpecTrKSeq);
-    assert!((law.expected_accepted_length.value - 5.0 / 9.0).abs() <= 1e-15);
-    assert!(law.expected_accepted_length.value > k_seq.lemma_5_1.value + 0.05);
+    assert!((law.expected_accepted_length.value() - 5.0 / 9.0).abs() <= 1e-15);
+    assert!(law.expected_accepted_length.value() > k_seq.lemma_5_1.value() + 0.05);
 }
 
 #[test]
@@ -217,21 +191,21 @@ fn one_draft_has_one_optimum() {
         let problem = random_problem(&mut rng, vocab, length, 1, case % 2 == 0);
         let report = evaluate(&problem, 1);
         assert!(report.is_ok(), "{:?}", report.disagreements);
-        let optimum = report.block_optimum().unwrap().value;
-        assert!((report.lemma_5_1.value - optimum).abs() <= 1e-9);
-        assert!((report.per_depth_bound.value - optimum).abs() <= 1e-9);
+        let optimum = report.block_optimum().unwrap().value();
+        assert!((report.lemma_5_1.value() - optimum).abs() <= 1e-9);
+        assert!((report.per_depth_bound.value() - optimum).abs() <= 1e-9);
         for name in BlockVerifierName::ALL {
             let law = row(&report, name);
             assert!(
-                law.lossless && law.total_variation.value <= 1e-12,
+                law.lossless && law.total_variation.value() <= 1e-12,
                 "{name} {law:?}"
             );
-            assert!(law.undefined_mass.value <= 1e-12, "{name} {law:?}");
+            assert!(law.undefined_mass.value() <= 1e-12, "{name} {law:?}");
         }
         let greedy = row(&report, BlockVerifierName::GreedyBlock);
-        assert!((greedy.expected_accepted_length.value - optimum).abs() <= 1e-9);
+        assert!((greedy.expected_accepted_length.value() - optimum).abs() <= 1e-9);
         // Sun et al.: token <= block <= greedy block.
-        let length_of = |name| row(&report, name).expected_accepted_length.value;
+        let length_of = |name| row(&report, name).expected_accepted_length.value();
         assert!(length_of(BlockVerifierName::Token) <= length_of(BlockVerifierName::Block) + 1e-12);
         assert!(length_of(BlockVerifierName::Block) <= optimum + 1e-12);
     }
@@ -300,13 +274,20 @@ fn the_motivating_example_of_block_verification() {
     ] {
         let law = row(&report, name);
         assert_eq!(
-            law.expected_accepted_length.exact,
-            Some(fraction(length)),
+            law.expected_accepted_length.rational(),
+            Some(&fraction(length)),
             "{name}"
         );
-        assert_eq!(law.total_variation.exact, Some(fraction("0")), "{name}");
+        assert_eq!(
+            law.total_variation.rational(),
+            Some(&fraction("0")),
+            "{name}"
+        );
     }
-    assert_eq!(report.block_optimum().unwrap().exact, Some(fraction("4/3")));
+    assert_eq!(
+        report.block_optimum().unwrap().rational(),
+        Some(&fraction("4/3"))
+    );
     assert_eq!(report.horizon, 2);
 }
 
@@ -410,8 +391,8 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
             let draft = Draft::from_rationals(tree.draft_layer(depth).to_vec()).unwrap();
             let scheme = WithReplacement::new(draft, drafts);
             let single = Problem::new("depth", target, scheme).unwrap();
-            let flow = flow::solve(&single).optimum().rate.exact.unwrap();
-            assert_eq!(depth_optimum(&tree, depth, drafts), flow);
+            let flow = flow::solve(&single).optimum().rate;
+            assert_eq!(Some(&depth_optimum(&tree, depth, drafts)), flow.rational());
         }
         // One position: SpecTr with an optimal plan attains it, k-seq its formula.
         let short = random_problem(&mut rng, 3, 1, 3, false);
@@ -425,9 +406,9 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
         let scheme = WithReplacement::new(draft.unwrap().clone(), 3);
         let single = Problem::new("position", target.unwrap().clone(), scheme).unwrap();
         for (name, length) in [
-            (VerifierName::KSeq, k_seq.expected_accepted_length),
+            (VerifierName::K_SEQ, k_seq.expected_accepted_length),
             (
-                VerifierName::Rrs,
+                VerifierName::RRS,
                 output_law(&tree, &Traversal::new(3)).expected_accepted_length,
             ),
         ] {
@@ -663,9 +644,9 @@ fn long_blocks_with_ties_are_sorted() {
                 .sum::<f64>()
         })
         .sum();
-    assert!((report.single_draft_optimum.value - optimum).abs() <= 1e-13);
-    assert!((report.per_depth_bound.value - optimum).abs() <= 1e-13);
-    assert!((report.lemma_5_1.value - optimum).abs() <= 1e-13);
+    assert!((report.single_draft_optimum.value() - optimum).abs() <= 1e-13);
+    assert!((report.per_depth_bound.value() - optimum).abs() <= 1e-13);
+    assert!((report.lemma_5_1.value() - optimum).abs() <= 1e-13);
 }
 
 #[test]
@@ -689,19 +670,19 @@ fn tiny_and_disjoint_rows_keep_their_digits() {
     );
     let report = evaluate(&tiny, 3);
     assert!(report.is_ok(), "{:?}", report.disagreements);
-    let optimum = report.block_optimum().unwrap().value;
+    let optimum = report.block_optimum().unwrap().value();
     assert!((optimum / 1.5e-300 - 1.0).abs() <= 1e-8, "{optimum:e}");
-    assert!(report.per_depth_bound.value >= optimum * (1.0 - 1e-12));
+    assert!(report.per_depth_bound.value() >= optimum * (1.0 - 1e-12));
     let disjoint = build(
         [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]],
         [[0.0, 1.0], [0.5, 0.5], [0.5, 0.5]],
     );
     let report = evaluate(&disjoint, 2);
     assert!(report.is_ok(), "{:?}", report.disagreements);
-    assert_eq!(report.block_optimum().unwrap().value, 0.0);
+    assert_eq!(report.block_optimum().unwrap().value(), 0.0);
     for name in BlockVerifierName::ALL {
         assert_eq!(
-            row(&report, name).expected_accepted_length.value,
+            row(&report, name).expected_accepted_length.value(),
             0.0,
             "{name}"
         );
@@ -718,12 +699,12 @@ fn many_tuples_do_not_spoil_the_law() {
     assert!(report.is_ok(), "{:?}", report.disagreements);
     let best = row(&report, BlockVerifierName::SpecTrOptimal);
     assert!(
-        best.total_variation.value <= 1e-15,
+        best.total_variation.value() <= 1e-15,
         "{:e}",
-        best.total_variation.value
+        best.total_variation.value()
     );
-    let optimum = report.block_optimum().unwrap().value;
-    assert!((best.expected_accepted_length.value - optimum).abs() <= 1e-15);
+    let optimum = report.block_optimum().unwrap().value();
+    assert!((best.expected_accepted_length.value() - optimum).abs() <= 1e-15);
 }
 
 /// A solver that shifts a little mass and keeps quiet about it.

@@ -123,7 +123,7 @@ fn slot_weights_attain_the_optimum_of_sequential_draws() {
             accepted += emitted;
         }
         assert!(
-            (accepted - optimum.rate.value).abs() < 1e-9,
+            (accepted - optimum.rate.value()).abs() < 1e-9,
             "trial {trial}: {accepted} against {:?}",
             optimum.rate
         );

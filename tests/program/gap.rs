@@ -1,47 +1,13 @@
 //! `specgap gap` and `specgap demo`: the files, exit codes, baselines, and what
 //! is refused, which leaves everything as it was.
 
-use assert_cmd::Command;
+use crate::made_log::{rows, write};
+use crate::run::{ROOT, Run, specgap};
 use serde_json::Value;
 use specgap::gap::GapReport;
 use specgap::log::KeptTokens;
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-
-mod made_log;
-use made_log::{rows, write};
-
-struct Run {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Run {
-    fn refused(&self, words: &[&str]) {
-        assert_eq!(self.code, Some(2), "{}", self.err);
-        assert_eq!(self.out, "", "{}", self.err);
-        assert!(!self.err.contains("internal"), "{}", self.err);
-        for word in words {
-            assert!(self.err.contains(word), "{word:?} in {}", self.err);
-        }
-    }
-}
-
-fn specgap<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Run {
-    let output = Command::cargo_bin("specgap")
-        .unwrap()
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap();
-    Run {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
 
 /// `specgap gap` in a folder, by a line of words.
 fn gap(folder: &Path, line: &str) -> Run {
@@ -56,9 +22,7 @@ fn folder_with_log() -> tempfile::TempDir {
 }
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures/logs")
-        .join(name)
+    Path::new(ROOT).join("tests/fixtures/logs").join(name)
 }
 
 /// Everything below a folder, by its path, hidden files too.
@@ -358,7 +322,7 @@ fn a_report_that_cannot_be_written_to_its_end_leaves_the_one_before() {
         let output = std::process::Command::new("sh")
             .current_dir(path)
             .args(["-c", &limited])
-            .arg(assert_cmd::cargo::cargo_bin("specgap"))
+            .arg(env!("CARGO_BIN_EXE_specgap"))
             .output()
             .unwrap();
         let error = String::from_utf8(output.stderr).unwrap();

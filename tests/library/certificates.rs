@@ -1,13 +1,19 @@
 //! Are wrong certificates refused? Every fixture but `valid.json` was broken on
 //! purpose, each in one way.
 
+use crate::rows::{fractions, normalised};
 use proptest::prelude::*;
-use specgap::certify::{self, Certificate};
-use specgap::distribution::{Draft, Target, format_rational, parse_rational};
+use specgap::certify::{self, Certificate, CertificateError};
+use specgap::distribution::{
+    Draft, Rational, Target, exact_value, format_rational, parse_rational,
+};
 use specgap::optimum::flow;
-use specgap::plan::{Coupling, PlanMasses, TransportPlan};
-use specgap::problem::{AnyProblem, Problem, read};
-use specgap::scheme::{DistinctConditioned, WithReplacement, WithoutReplacement};
+use specgap::plan::{Coupling, PlanMasses, Rounding, TransportPlan};
+use specgap::problem::{AnyProblem, Problem, parse_toml, read};
+use specgap::scheme::{
+    DistinctConditioned, DraftScheme, ExactSetLaw, PrefixScan, ScanStatus, SchemeName, SetFamily,
+    SetLaw, WithReplacement, WithoutReplacement,
+};
 use std::path::Path;
 
 fn problem(path: &str) -> Problem {
@@ -27,7 +33,7 @@ fn every_corrupted_fixture_is_rejected_and_the_valid_one_is_not() {
         let certificate: Certificate = serde_json::from_str(&text).unwrap();
         let checked = certificate.check(&problem);
         if path.file_stem().unwrap() == "valid" {
-            assert_eq!(checked.unwrap().get().value, 11.0 / 14.0);
+            assert_eq!(checked.unwrap().get().value(), 11.0 / 14.0);
         } else {
             assert!(checked.is_err(), "{} proves {:?}", path.display(), checked);
             rejected += 1;
@@ -80,13 +86,187 @@ fn a_coupling_with_a_wrong_marginal_is_rejected() {
 }
 
 #[test]
+fn negative_entries_that_cancel_in_both_marginals_are_rejected() {
+    let problem = problem("problems/spectr/bernoulli-quarter-half-n2.toml");
+    let mut coupling = Coupling::extend(&problem, &flow::solve(&problem).into_plan());
+    let one = parse_rational("1").unwrap();
+    for (cell, up) in [
+        ([0, 0], true),
+        ([0, 1], false),
+        ([1, 0], false),
+        ([1, 1], true),
+    ] {
+        if up {
+            coupling.mass[cell] += &one;
+        } else {
+            coupling.mass[cell] -= &one;
+        }
+    }
+    assert!(matches!(
+        certify::coupling(&problem, &coupling),
+        Err(CertificateError::Negative { .. })
+    ));
+}
+
+#[test]
+fn a_set_that_a_plan_lists_twice_is_rejected() {
+    let text = "schema = 1\nname = \"twice\"\ntarget = [1.0, 0.0]\ndrafts = 1\n\
+                [draft]\nscheme = \"with-replacement\"\nq = [0.5, 0.5]\n";
+    let AnyProblem::Single(problem) = parse_toml(text).unwrap() else {
+        panic!("a single-step problem")
+    };
+    let plan = |times: usize| {
+        let mut sets = SetFamily::new();
+        for _ in 0..times {
+            sets.push([0]);
+        }
+        TransportPlan {
+            accepted: PlanMasses::Native(vec![1; times]),
+            sets,
+            total: 2u32.into(),
+            rounding: Rounding::None,
+        }
+    };
+    let once = certify::optimum(&problem, &plan(1), &[1]).unwrap();
+    assert_eq!(once.get().lower(), 0.5);
+    // Each of the two keeps within P(A(X) = {0}) = 1/2; both together do not.
+    assert!(matches!(
+        certify::optimum(&problem, &plan(2), &[]),
+        Err(CertificateError::DuplicateSet { set }) if set == [0]
+    ));
+}
+
+/// i.i.d. drafts that are said to lie inside any subset.
+#[derive(Debug)]
+struct EverythingInside(WithReplacement);
+
+impl DraftScheme for EverythingInside {
+    fn name(&self) -> SchemeName {
+        self.0.name()
+    }
+    fn vocab(&self) -> usize {
+        self.0.vocab()
+    }
+    fn drafts(&self) -> usize {
+        self.0.drafts()
+    }
+    fn draft(&self) -> Option<&Draft> {
+        self.0.draft()
+    }
+    fn tuple_count(&self) -> f64 {
+        self.0.tuple_count()
+    }
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
+        self.0.for_each_tuple(visit);
+    }
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
+        self.0.for_each_tuple_exact(visit);
+    }
+    fn set_count(&self) -> f64 {
+        self.0.set_count()
+    }
+    fn set_law(&self) -> SetLaw {
+        self.0.set_law()
+    }
+    fn exact_bits(&self) -> f64 {
+        self.0.exact_bits()
+    }
+    fn exact_set_law(&self) -> ExactSetLaw {
+        self.0.exact_set_law()
+    }
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan {
+        PrefixScan {
+            inside: vec![1.0; order.len()],
+            ..self.0.prefix_scan(order)
+        }
+    }
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
+        vec![parse_rational("1").unwrap(); order.len()]
+    }
+    fn scan_status(&self) -> ScanStatus {
+        self.0.scan_status()
+    }
+    fn set_probability(&self, set: &[u32]) -> f64 {
+        self.0.set_probability(set)
+    }
+    fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        self.0.set_probability_exact(set)
+    }
+}
+
+/// A valid plan cannot accept more than a subset allows, so one that does means that
+/// the two were derived from different laws: no number comes of it.
+#[test]
+fn a_plan_above_its_cut_is_a_contradiction() {
+    let problem = problem("problems/spectr/bernoulli-quarter-half-n2.toml");
+    let plan = flow::solve(&problem).into_plan();
+    let draft = problem.scheme().draft().unwrap().clone();
+    let lying = Problem::new(
+        "lying",
+        problem.target().clone(),
+        EverythingInside(WithReplacement::new(draft, 2)),
+    )
+    .unwrap();
+    assert!(certify::optimum(&problem, &plan, &[0]).is_ok());
+    assert!(matches!(
+        certify::optimum(&lying, &plan, &[0]),
+        Err(CertificateError::Contradiction { .. })
+    ));
+}
+
+#[test]
+fn an_upper_bound_in_floating_point_is_above_the_exact_one() {
+    let row = |seed: u64| -> Vec<f64> {
+        let raw: Vec<f64> = (0..60u64)
+            .map(|i| 1.0 / (1.0 + ((i * 40_503 + seed * 977 * (i + 1)) % 1009) as f64))
+            .collect();
+        let total: f64 = raw.iter().sum();
+        raw.iter().map(|x| x / total).collect()
+    };
+    let mut below = 0;
+    for seed in 0..40 {
+        let problem = Problem::new(
+            "wide",
+            Target::new(&row(seed)).unwrap(),
+            WithReplacement::new(Draft::new(&row(seed + 100)).unwrap(), 3),
+        )
+        .unwrap();
+        let subset: Vec<usize> = (0..60)
+            .filter(|token| !(token + seed as usize).is_multiple_of(3))
+            .collect();
+        let exact = certify::upper_bound(&problem, &subset)
+            .unwrap()
+            .into_inner();
+        let (estimate, upper) = certify::upper_bound_float(&problem, &subset)
+            .unwrap()
+            .into_inner();
+        assert!(exact_value(upper).unwrap() >= exact, "{seed}: {upper}");
+        assert!(upper - estimate < 1e-13, "{seed}");
+        below += usize::from(exact_value(estimate).unwrap() < exact);
+    }
+    // The estimate alone is no bound.
+    assert!(below >= 5, "{below}");
+}
+
+#[test]
+fn a_coupling_with_a_nan_has_no_small_error() {
+    let problem = problem("problems/spectr/bernoulli-quarter-half-n2.toml");
+    let mut coupling = Coupling::extend_float(&problem, []);
+    assert!(certify::coupling_float(&problem, &coupling).0 < 1e-15);
+    coupling.mass[[0, 0]] = f64::NAN;
+    assert_eq!(
+        certify::coupling_float(&problem, &coupling).0,
+        f64::INFINITY
+    );
+}
+
+#[test]
 fn a_rounded_plan_is_scaled_by_a_hair_and_not_by_more() {
     let row = |seed: u64| -> Vec<f64> {
         let raw: Vec<f64> = (0..60u64)
             .map(|i| 1.0 + ((i * i * 7 + seed * i) % 23) as f64)
             .collect();
-        let total: f64 = raw.iter().sum();
-        raw.iter().map(|x| x / total).collect()
+        normalised(&raw)
     };
     let draft = Draft::new(&row(3)).unwrap();
     let problem = Problem::new(
@@ -152,10 +332,6 @@ proptest! {
         up in any::<bool>(),
         token in 0usize..4,
     ) {
-        let fractions = |row: &[u32]| {
-            let total: u32 = row.iter().sum();
-            row.iter().map(|x| parse_rational(&format!("{x}/{total}")).unwrap()).collect()
-        };
         let problem = Problem::new(
             "random",
             Target::from_rationals(fractions(&p)).unwrap(),
@@ -165,7 +341,7 @@ proptest! {
         let subset = solved.optimum().subset.unwrap();
         let good = Certificate::new(&problem, &solved.into_plan(), &subset).unwrap();
         let proved = good.check(&problem).unwrap();
-        let truth = proved.get().exact.clone().unwrap();
+        let truth = proved.get().rational().cloned().unwrap();
 
         let mut bad = good.clone();
         let part = &mut bad.plan[entry.index(good.plan.len())];
@@ -181,7 +357,7 @@ proptest! {
             Err(place) => bad.subset.insert(place, token),
         }
         match bad.check(&problem) {
-            Ok(other) => prop_assert_eq!(other.get().exact.as_ref(), Some(&truth)),
+            Ok(other) => prop_assert_eq!(other.get().rational(), Some(&truth)),
             Err(_) => {
                 let bound = certify::upper_bound(&problem, &bad.subset).unwrap();
                 prop_assert!(*bound.get() > truth);

@@ -1,0 +1,221 @@
+//! What the rest of the crate asks of a verifier by its name.
+
+use super::{RowRule, RrsWoSettings, VERIFIERS, Verifier, VerifierError};
+use crate::problem::Problem;
+use crate::scheme::SchemeName;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+/// One verifier in the table [`VERIFIERS`].
+///
+/// `verify`, `gap`, the claims that go through all rules, reports, help texts and
+/// error messages take what they need from here: a verifier is added by its file and its
+/// line in the table.
+#[derive(Debug)]
+pub struct Entry {
+    /// The name in problem files, options and reports.
+    pub name: &'static str,
+    /// The rule in one line.
+    pub words: &'static str,
+    /// Its acceptance, as a formula or in words.
+    pub acceptance: &'static str,
+    /// The drafts under which it is lossless.
+    pub lossless: Lossless,
+    /// Builds it for a problem; the settings are the budget of rates that may take
+    /// simulation.
+    pub build: Build,
+    /// Its rate on a row of a log whose drafts have this law; `None` if none is
+    /// computed. Asked only for laws under which it is lossless.
+    pub on_row: fn(SchemeName) -> Option<RowRule>,
+    /// Verifiers that a gap report compares it with at the same positions.
+    pub compared_with: &'static [VerifierName],
+    /// Whether a gap report measures it where no verifiers are named.
+    pub by_default: bool,
+}
+
+/// A problem to a rule that is lossless for it.
+pub type Build = fn(&Problem, &RrsWoSettings) -> Result<Box<dyn Verifier>, VerifierError>;
+
+/// The drafts under which a rule is lossless.
+#[derive(Clone, Copy, Debug)]
+pub enum Lossless {
+    /// Those of some laws.
+    Under(&'static [SchemeName]),
+    /// One draft, n = 1, of any law.
+    OneDraft,
+    /// All.
+    Always,
+}
+
+impl Lossless {
+    /// Whether n drafts of a law are among them.
+    pub fn holds(self, scheme: SchemeName, drafts: usize) -> bool {
+        match self {
+            Self::Under(schemes) => schemes.contains(&scheme),
+            Self::OneDraft => drafts == 1,
+            Self::Always => true,
+        }
+    }
+}
+
+impl fmt::Display for Lossless {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Under(schemes) => {
+                let names: Vec<&str> = schemes.iter().map(|scheme| scheme.as_str()).collect();
+                write!(f, "{} drafts", names.join(" and "))
+            }
+            Self::OneDraft => f.write_str("one draft (n = 1) of any scheme"),
+            Self::Always => f.write_str("all drafts"),
+        }
+    }
+}
+
+/// A verifier by its name: a handle to its entry in [`VERIFIERS`].
+///
+/// Handles compare, sort and hash by name.
+///
+/// # Example
+/// ```
+/// use specgap::scheme::SchemeName;
+/// use specgap::verifier::VerifierName;
+/// let rule: VerifierName = "rrs".parse()?;
+/// assert_eq!(rule, VerifierName::RRS);
+/// assert!(rule.is_lossless(SchemeName::WITH_REPLACEMENT, 3));
+/// assert!(!rule.is_lossless(SchemeName::GREEDY, 3));
+/// # Ok::<(), specgap::verifier::UnknownVerifier>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct VerifierName(pub(super) &'static Entry);
+
+impl VerifierName {
+    /// All verifiers, in the order of reports.
+    pub const ALL: [Self; VERIFIERS.len()] = {
+        let mut all = [Self(VERIFIERS[0]); VERIFIERS.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = Self(VERIFIERS[index]);
+            index += 1;
+        }
+        all
+    };
+
+    /// The entry.
+    pub fn entry(self) -> &'static Entry {
+        self.0
+    }
+
+    /// The name as written in problem files, e.g. `rrs-wo`.
+    pub fn as_str(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The rule in one line, for reports.
+    pub fn rule(self) -> &'static str {
+        self.0.words
+    }
+
+    /// The draft schemes under which the rule is lossless, for reports.
+    pub fn draft_schemes(self) -> String {
+        self.0.lossless.to_string()
+    }
+
+    /// Whether the rule is lossless for n drafts of a law.
+    pub fn is_lossless(self, scheme: SchemeName, drafts: usize) -> bool {
+        self.0.lossless.holds(scheme, drafts)
+    }
+
+    /// How its rate is computed at a row of a log with drafts of a law, if it is.
+    pub fn on_row(self, scheme: SchemeName) -> Option<RowRule> {
+        scheme.entry().on_row.as_ref()?;
+        // One draft is some number of drafts of any law.
+        self.is_lossless(scheme, 1).then_some(())?;
+        (self.0.on_row)(scheme)
+    }
+
+    /// All names, for messages.
+    pub(crate) fn list() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+
+    /// Verifiers that were made for the drafts of a law, or else those that take all.
+    pub(crate) fn made_for(scheme: SchemeName) -> Vec<Self> {
+        let with = |wanted: fn(Lossless, SchemeName) -> bool| -> Vec<Self> {
+            Self::ALL
+                .into_iter()
+                .filter(|name| wanted(name.0.lossless, scheme))
+                .collect()
+        };
+        let own = with(
+            |lossless, scheme| matches!(lossless, Lossless::Under(schemes) if schemes.contains(&scheme)),
+        );
+        if own.is_empty() {
+            with(|lossless, _| matches!(lossless, Lossless::Always))
+        } else {
+            own
+        }
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+pub(crate) fn any_of(names: &[&str]) -> String {
+    match names {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+impl PartialEq for VerifierName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for VerifierName {}
+
+impl Hash for VerifierName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl PartialOrd for VerifierName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for VerifierName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.name.cmp(other.0.name)
+    }
+}
+
+impl fmt::Debug for VerifierName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VerifierName({})", self.0.name)
+    }
+}
+
+impl fmt::Display for VerifierName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that is not in [`VERIFIERS`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a verifier; choose one of {known}", known = VerifierName::list())]
+pub struct UnknownVerifier(pub String);
+
+impl FromStr for VerifierName {
+    type Err = UnknownVerifier;
+    fn from_str(text: &str) -> Result<Self, UnknownVerifier> {
+        Self::ALL
+            .into_iter()
+            .find(|name| name.as_str() == text)
+            .ok_or_else(|| UnknownVerifier(text.to_owned()))
+    }
+}

@@ -1,0 +1,46 @@
+//! Does the ledger hold what it has to? `specgap check` runs it; see the tests of the
+//! program.
+
+use specgap::claims::ledger;
+
+/// Claims that the specification of the ledger names.
+const REQUIRED: [(&str, &str); 26] = [
+    ("otm-membership-equal", "holds"),
+    ("otm-subset-equal", "holds"),
+    ("dual-integral", "holds"),
+    ("qconvex-wr", "holds"),
+    ("qconvex-distinct", "holds"),
+    ("wo-formula", "refuted"),
+    ("qconvex-wo-sequential", "supported"),
+    ("supermodular", "holds"),
+    ("greedy-optimal", "holds"),
+    ("hub-equals-greedy", "holds"),
+    ("spectr-upper-tight", "holds"),
+    ("kseq-ratio", "holds"),
+    ("monotone-n", "holds"),
+    ("uniform", "holds"),
+    ("bernoulli", "holds"),
+    ("wo-beats-wr", "supported"),
+    ("spechub-beats-otm", "holds"),
+    ("spechub-beats-rrs", "holds"),
+    ("spechub-top", "holds"),
+    ("spechub-table4", "supported"),
+    ("gbv-k1", "holds"),
+    ("gbv-upper", "refuted"),
+    ("gbv-cic-trivial", "holds"),
+    ("gbv-attains", "refuted"),
+    ("gbv-lossless", "refuted"),
+    ("khisti-n2", "holds"),
+];
+
+#[test]
+fn every_required_claim_has_its_verdict() {
+    for (id, verdict) in REQUIRED {
+        let claim = ledger().into_iter().find(|claim| claim.id == id);
+        assert_eq!(
+            claim.map(|claim| claim.expected.as_str()),
+            Some(verdict),
+            "{id}"
+        );
+    }
+}

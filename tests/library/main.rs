@@ -1,0 +1,21 @@
+//! Does the library keep its promises? One module a question.
+
+mod blocks;
+mod bucket_scan;
+mod certificates;
+mod claims;
+mod formulations;
+mod gap;
+mod gap_report;
+mod log;
+mod optimal_plan;
+mod peaked;
+mod rows;
+mod sequential_plan;
+mod sequential_weights;
+mod shipped_problems;
+mod solve_report;
+mod verify_large;
+
+#[path = "../made_log/mod.rs"]
+mod made_log;

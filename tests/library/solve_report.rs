@@ -1,0 +1,39 @@
+//! Do the reports of `specgap solve` read as they did?
+
+use specgap::lp::BackendName;
+use specgap::problem::{AnyProblem, read};
+use specgap::report::solve::{json, text};
+use specgap::solve::{Limits, solve};
+use std::path::Path;
+
+/// The reports as people and programs see them, with times taken out.
+#[test]
+fn golden_reports() {
+    let solution = |path: &str| {
+        let problem = read(Path::new(path)).unwrap().remove(0).1;
+        let AnyProblem::Single(problem) = problem else {
+            panic!("{path} is a block problem")
+        };
+        let limits = Limits {
+            highs_variables: 0.0,
+            ..Limits::default()
+        };
+        let mut solution = solve(&problem, &limits);
+        solution
+            .methods
+            .retain(|run| run.backend != Some(BackendName::Highs));
+        for run in &mut solution.methods {
+            run.seconds = 0.0;
+        }
+        solution
+    };
+    for name in [
+        "without-replacement/two-laws-sequential",
+        "spectr/bernoulli-quarter-half-n2",
+    ] {
+        let solution = solution(&format!("problems/{name}.toml"));
+        let stem = name.split('/').next_back().unwrap();
+        insta::assert_snapshot!(format!("{stem}-text"), text(&solution, 100));
+        insta::assert_snapshot!(format!("{stem}-json"), json(&solution).unwrap());
+    }
+}

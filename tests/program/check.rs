@@ -1,0 +1,144 @@
+//! `specgap check`: the ledger stands, JSON, files, baselines, exit codes. The ledger
+//! takes seconds, so it is run twice: once as it should be, once with something wrong.
+
+use crate::run::{ROOT, Run, specgap};
+use specgap::claims::Baseline;
+use std::path::Path;
+
+fn check(args: &[&str]) -> Run {
+    specgap(Path::new(ROOT), [&["check"], args].concat())
+}
+
+/// The block problems that refute something.
+const REFUTED: &str = "problems/refuted";
+
+/// The committed baseline, of these problems alone.
+fn baseline_of(problems: &[&str]) -> String {
+    let text = std::fs::read_to_string("reports/baseline.json").unwrap();
+    let mut baseline: Baseline = serde_json::from_str(&text).unwrap();
+    baseline
+        .problems
+        .retain(|name, _| problems.contains(&name.as_str()));
+    assert_eq!(baseline.problems.len(), problems.len());
+    serde_json::to_string(&baseline).unwrap()
+}
+
+const NAMES: [&str; 3] = [
+    "gbv-lossless-uniform-2",
+    "gbv-upper-bernoulli",
+    "gbv-upper-k-seq",
+];
+
+#[test]
+fn the_ledger_stands_and_is_written_as_documented() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (committed, written) = (path("committed.json"), path("written.json"));
+    let (junit, page) = (path("junit.xml"), path("claims.md"));
+    std::fs::write(&committed, baseline_of(&NAMES)).unwrap();
+    let run = check(&[
+        "--format",
+        "json",
+        "--problems",
+        REFUTED,
+        "--baseline",
+        &committed,
+        "--write-baseline",
+        &written,
+        "--junit",
+        &junit,
+        "--report",
+        &page,
+    ]);
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let object = run.json();
+    assert_eq!(object["schema"], 1);
+    assert_eq!(object["ok"], true);
+    assert_eq!(object["problems"]["failed"], 0);
+    assert_eq!(object["problems"]["passed"], 3);
+    let claims = object["claims"].as_array().unwrap();
+    for claim in claims {
+        let id = &claim["id"];
+        assert_eq!(claim["ok"], true, "{claim}");
+        assert_eq!(claim["verdict"], claim["expected"], "{id}");
+        assert!(claim["statement"].is_string() && claim["source"].is_string());
+        let evidence = claim["evidence"].as_object().unwrap();
+        assert!(!evidence.is_empty(), "{id} has no evidence");
+        let refuted = claim["verdict"] == "refuted";
+        assert_eq!(claim["violation"].is_string(), refuted, "{id}");
+        let explanation = claim["explanation"].as_str().unwrap();
+        assert!(!refuted || explanation.len() > 100, "{id}");
+    }
+    let claim = claims
+        .iter()
+        .find(|claim| claim["id"] == "wo-formula")
+        .unwrap();
+    assert_eq!(claim["verdict"], "refuted");
+    assert_eq!(claim["evidence"]["Q({0,1}) of sequential draws"], "18/35");
+
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(
+        xml.starts_with("<?xml") && xml.contains("failures=\"0\""),
+        "{xml}"
+    );
+    assert_eq!(xml.matches("<testcase").count(), claims.len() + 3);
+
+    // The committed page is what this version generates.
+    let body = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().skip(4).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(body(&page), body("reports/claims.md"));
+
+    // The committed baseline holds, and is what this version writes.
+    assert_eq!(object["baseline"]["ok"], true);
+    for field in ["regressions", "added"] {
+        assert_eq!(object["baseline"][field], serde_json::json!([]), "{field}");
+    }
+    let text = std::fs::read_to_string(&written).unwrap();
+    let written: Baseline = serde_json::from_str(&text).unwrap();
+    assert_eq!(written.schema, 1);
+    assert_eq!(written.claims.len(), claims.len());
+    assert_eq!(written.problems.len(), 3);
+}
+
+#[test]
+fn a_wrong_expectation_and_a_changed_baseline_fail_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (wrong, baseline, junit) = (path("wrong.toml"), path("baseline.json"), path("junit.xml"));
+    let text = std::fs::read_to_string("problems/spectr/bernoulli-quarter-half-n2.toml").unwrap();
+    std::fs::write(&wrong, text.replace("\"15/16\"", "\"7/8\"")).unwrap();
+    let tampered = baseline_of(&NAMES).replace("0.875", "0.876");
+    let tampered = tampered.replacen("\"refuted\"", "\"holds\"", 1);
+    std::fs::write(&baseline, tampered).unwrap();
+    let run = check(&[
+        "-q",
+        "--problems",
+        REFUTED,
+        "--problems",
+        &wrong,
+        "--baseline",
+        &baseline,
+        "--junit",
+        &junit,
+    ]);
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+    for words in ["FAILS", "15/16", "REGRESSION", "lemma_5_1", "was holds"] {
+        assert!(run.out.contains(words), "{words:?} in {}", run.out);
+    }
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("<failure"), "{xml}");
+}
+
+#[test]
+fn bad_arguments_are_refused_before_anything_runs() {
+    for arguments in [
+        ["--baseline", "no-such-file.json"],
+        ["--baseline", "Cargo.toml"],
+        ["--problems", "no-such-folder"],
+        ["--problems", "src"],
+    ] {
+        check(&arguments).refused(&[arguments[1]]);
+    }
+}

@@ -1,0 +1,178 @@
+//! `specgap solve` and `specgap certify`: exit codes, JSON fields, files, quiet pipes.
+
+use crate::run::{ROOT, Run, command, specgap};
+use serde_json::Value;
+use std::path::Path;
+
+/// A command line on files of the repository.
+fn run(args: &[&str]) -> Run {
+    specgap(Path::new(ROOT), args)
+}
+
+#[test]
+fn solve_prints_the_documented_json() {
+    let run = run(&[
+        "solve",
+        "--format",
+        "json",
+        "problems/spectr/bernoulli-quarter-half-n2.toml",
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let object = run.json();
+    assert_eq!(object["schema"], 1);
+    assert_eq!(object["problem"], "bernoulli-quarter-half-n2");
+    assert_eq!(object["scheme"], "with-replacement");
+    assert_eq!(object["vocab"], 2);
+    assert_eq!(object["drafts"], 2);
+    let rate = &object["optimal_acceptance_rate"];
+    assert_eq!(rate["exact"], "15/16");
+    assert_eq!(rate["value"], 0.9375);
+    assert_eq!(rate["lower"], 0.9375);
+    assert_eq!(rate["upper"], 0.9375);
+    assert_eq!(object["certificate"]["subset"], serde_json::json!([0]));
+    assert_eq!(object["certificate"]["flow_equals_cut"], true);
+    assert_eq!(object["agreement"]["ok"], true);
+    assert_eq!(object["expected"]["ok"], true);
+    let mut names = Vec::new();
+    for method in object["methods"].as_array().unwrap() {
+        let name = method["name"].as_str().unwrap();
+        names.push(name);
+        assert!(method["seconds"].is_number(), "{name}");
+        match method["status"].as_str().unwrap() {
+            "skipped" => assert!(!method["reason"].as_str().unwrap().is_empty()),
+            "optimal" => {
+                assert_eq!(method["value"], 0.9375, "{name}");
+                if let Some(backend) = method["backend"].as_str() {
+                    assert!(["highs", "minilp"].contains(&backend));
+                    for field in ["primal_infeasibility", "dual_infeasibility", "duality_gap"] {
+                        assert!(method[field].as_f64().unwrap() <= 1e-9, "{name} {field}");
+                    }
+                }
+            }
+            other => panic!("{name} is {other}"),
+        }
+    }
+    for name in [
+        "full-lp",
+        "membership-lp",
+        "dual-lp",
+        "max-flow",
+        "subset-enumeration",
+        "ratio-scan",
+        "closed-form",
+        "submodular",
+    ] {
+        assert!(names.contains(&name), "{name} is listed");
+    }
+}
+
+#[test]
+fn quiet_prints_only_the_last_line() {
+    let run = run(&["solve", "-q", "problems/hand"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains(" 0 do not"), "{}", run.out);
+    assert_eq!(run.out.lines().count(), 1, "{}", run.out);
+}
+
+#[test]
+fn json_of_a_folder_is_one_object_a_line_in_order() {
+    let with = |threads: &str| {
+        let options = ["solve", "--format", "json", "--threads", threads];
+        let run = run(&[&options[..], &["problems/hand"]].concat());
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let pick = |object: &Value| {
+            ["problem", "optimal_acceptance_rate"].map(|field| object[field].clone())
+        };
+        run.json_lines().iter().map(pick).collect::<Vec<_>>()
+    };
+    let one = with("1");
+    assert_eq!(one, with("4"));
+    assert!(one.len() >= 12);
+}
+
+#[test]
+fn a_failed_expectation_exits_with_1_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string("problems/spectr/bernoulli-quarter-half-n2.toml").unwrap();
+    let path = folder.path().join("wrong.toml");
+    std::fs::write(&path, text.replace("\"15/16\"", "\"14/16\"")).unwrap();
+    let run = run(&["solve", "-q", path.to_str().unwrap()]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    for word in ["EXPECTATION FAILS", "7/8"] {
+        assert!(run.out.contains(word), "{}", run.out);
+    }
+}
+
+#[test]
+fn certificates_are_written_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = "problems/without-replacement/two-laws-sequential.toml";
+    let certificates = folder.path().join("certificates");
+    let path = certificates.to_str().unwrap();
+    let solved = run(&["solve", "-q", problem, "--certificates", path]);
+    assert_eq!(solved.code, Some(0), "{}", solved.err);
+    let written = certificates.join("two-laws-sequential.json");
+    let certify = |certificate: &str| run(&["certify", problem, certificate]);
+    let path = written.to_str().unwrap();
+    assert_eq!(certify(path).code, Some(0));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&written).unwrap().permissions().mode();
+        assert_ne!(
+            mode & 0o044,
+            0,
+            "others may read it, umask permitting: {mode:o}"
+        );
+    }
+    // Nothing temporary stays behind.
+    assert_eq!(std::fs::read_dir(&certificates).unwrap().count(), 1);
+
+    let corrupted = certify("tests/fixtures/certificates/mass-moved-by-a-hair.json");
+    assert_eq!(corrupted.code, Some(1), "{}", corrupted.err);
+    assert!(corrupted.out.contains("REJECTED"), "{}", corrupted.out);
+
+    std::fs::write(&written, "{\"schema\": 1").unwrap();
+    certify(path).refused(&["two-laws-sequential.json"]);
+}
+
+#[test]
+fn a_certificate_folder_that_cannot_be_made_is_bad_usage() {
+    let problem = "problems/hand/coin-one-draft.toml";
+    let run = run(&["solve", "-q", problem, "--certificates", "Cargo.toml"]);
+    run.refused(&["Cargo.toml"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let mut child = command(Path::new(ROOT), ["solve", "problems/golden"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut first = [0; 10];
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let result = child.wait_with_output().unwrap();
+    assert_eq!(result.status.code(), Some(0));
+    assert!(
+        result.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&result.stderr)
+    );
+}
+
+#[cfg(not(feature = "onnx"))]
+#[test]
+fn capture_without_its_feature_says_how_to_build_it() {
+    for arguments in [
+        &["capture"][..],
+        &["capture", "--target", "t.onnx", "--out", "log", "-v"],
+    ] {
+        run(arguments).refused(&["cargo build --release --features onnx"]);
+    }
+}
