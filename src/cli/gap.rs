@@ -68,8 +68,8 @@ pub struct MeasureArgs {
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
-    /// Solve the optimal plans of sequential draws too, for up to 8 drafts: proves their
-    /// optimum, and takes longer than everything else together.
+    /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
+    /// than everything else together.
     #[arg(long)]
     sequential_plans: bool,
     /// Length L of the blocks whose bounds are estimated from sampled text.

@@ -230,8 +230,7 @@ pub struct FormulaError {
     pub drafts: usize,
     /// Published value minus the value for the sequential law, mean.
     pub difference: Estimate,
-    /// `lower-bound`, as what is subtracted is an upper bound on the
-    /// optimum, conjectured to be it; empty in reports that did not say.
+    /// As of [`Optimum::kind`]; empty in reports that did not say.
     #[serde(default)]
     pub kind: String,
     /// The widest enclosure of any position.

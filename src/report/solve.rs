@@ -262,7 +262,7 @@ pub fn statement(solution: &Solution) -> String {
         ),
         Basis::Subset => format!(
             "The problem is too large for a plan; that at least {} can be accepted follows from \
-             a method's own bound, or from what a lossless verifier accepts.",
+             a method's own bound.",
             rate.lower()
         ),
     };
