@@ -746,8 +746,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "p-value",
-            "two-sided, paired over positions, clustered like the interval; of gaps: that the mean \
-             gap is 0",
+            "of a comparison: two-sided, paired over positions, clustered like the interval",
         ),
         (
             "Holm",
