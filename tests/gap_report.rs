@@ -12,6 +12,7 @@ fn estimate(mean: f64, half: f64) -> Estimate {
     Estimate {
         mean,
         ci95: [mean - half, mean + half],
+        truncation: None,
     }
 }
 

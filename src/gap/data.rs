@@ -90,13 +90,17 @@ pub struct RestMass {
 }
 
 /// A mean over positions with its interval, clustered by prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Mean over positions.
     pub mean: f64,
     /// 95% confidence interval of the mean; the mean itself twice if there is
     /// one cluster only.
     pub ci95: [f64; 2],
+    /// Where rows list some tokens only: bounds that hold the mean over the full
+    /// rows of the same positions. They have nothing to do with sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<[f64; 2]>,
 }
 
 /// Sum of min(p, q).

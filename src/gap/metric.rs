@@ -1,8 +1,8 @@
-//! The numbers that are computed at every position, in one fixed order.
+//! What a number of a position is about: its key from the position to the report.
 
-use super::Settings;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
+use std::cmp::Ordering;
 
 /// A scheme and a verifier that is lossless under it.
 pub(super) const VERIFIERS: [(SchemeName, VerifierName); 9] = [
@@ -27,7 +27,7 @@ pub(super) const SCHEMES: [SchemeName; 5] = [
 ];
 
 /// Pairs whose acceptance is compared at the same positions.
-const PAIRS: [(Rule, Rule); 6] = [
+pub(super) const PAIRS: [(Rule, Rule); 6] = [
     (K_SEQ, RRS),
     (RRS_WO, RRS),
     (RRS_WO, K_SEQ),
@@ -36,7 +36,7 @@ const PAIRS: [(Rule, Rule); 6] = [
     (SPECHUB, RRS_WO),
 ];
 
-type Rule = (SchemeName, VerifierName);
+pub(super) type Rule = (SchemeName, VerifierName);
 const RRS: Rule = (SchemeName::WithReplacement, VerifierName::Rrs);
 const K_SEQ: Rule = (SchemeName::WithReplacement, VerifierName::KSeq);
 const RRS_WO: Rule = (SchemeName::WithoutReplacement, VerifierName::RrsWo);
@@ -50,18 +50,42 @@ pub(super) const PLANS: [Rule; 2] = [
 ];
 pub(super) const SEQUENTIAL_PLAN: Rule = (SchemeName::WithoutReplacement, VerifierName::Optimal);
 
-/// A place in the list of settings' temperatures, and n.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A temperature as a part of keys: finite and above 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Temperature(pub f64);
+
+impl Ord for Temperature {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Temperature {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Temperature {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Temperature {}
+
+/// A temperature and n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    pub temperature: usize,
+    pub temperature: Temperature,
     pub drafts: usize,
 }
 
 /// One number a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Metric {
     /// Sum of min(p, q).
-    Overlap { temperature: usize },
+    Overlap { temperature: Temperature },
     /// alpha*.
     Optimum { place: Place, scheme: SchemeName },
     /// Membership acceptance.
@@ -82,59 +106,9 @@ pub(super) enum Metric {
     PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
     PlanSeconds { place: Place, rule: Rule },
-    /// Target mass of tokens that the row does not list.
-    TargetRest { column: usize },
-    /// Draft mass of them.
-    DraftRest { column: usize },
 }
 
 /// Whether a scheme has n drafts.
 pub(super) fn fits(scheme: SchemeName, drafts: usize) -> bool {
     scheme != SchemeName::Hub || drafts == 2
-}
-
-/// Every number of a position, in the order in which they are computed.
-pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
-    let mut all = Vec::new();
-    for column in 0..rest_columns {
-        all.push(Metric::TargetRest { column });
-        all.push(Metric::DraftRest { column });
-    }
-    for temperature in 0..settings.temperatures.len() {
-        all.push(Metric::Overlap { temperature });
-        for &drafts in &settings.drafts {
-            let place = Place {
-                temperature,
-                drafts,
-            };
-            for scheme in settings.optima(drafts) {
-                all.push(Metric::Optimum { place, scheme });
-            }
-            for rule in settings.rules(drafts) {
-                all.push(Metric::Acceptance { place, rule });
-                all.push(Metric::Gap { place, rule });
-            }
-            for (first, second) in PAIRS {
-                if settings.has(drafts, first) && settings.has(drafts, second) {
-                    all.push(Metric::Difference {
-                        place,
-                        first,
-                        second,
-                    });
-                }
-            }
-            let known = |scheme| settings.schemes.contains(&scheme);
-            if known(SchemeName::DistinctConditioned) && known(SchemeName::WithoutReplacement) {
-                all.push(Metric::FormulaError { place });
-            }
-            for rule in PLANS.into_iter().filter(|&rule| settings.has(drafts, rule)) {
-                all.push(Metric::PlanError { place, rule });
-                all.push(Metric::PlanSteps { place, rule });
-                if settings.timing {
-                    all.push(Metric::PlanSeconds { place, rule });
-                }
-            }
-        }
-    }
-    all
 }

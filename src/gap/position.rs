@@ -1,51 +1,93 @@
-//! All rates of one position.
+//! All numbers of one position.
 
-use super::metric::{Metric, Place};
+use super::metric::{Metric, PAIRS, Place, Rule, Temperature};
+use super::truncation::{self, Truncation};
 use super::{GapError, Settings};
 use crate::distribution::{Draft, Softmax, Target, compensated_sum};
+use crate::enclosure::Enclosure;
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
 use crate::plan::{self, SequentialSettings, SlotWeightSettings};
 use crate::scheme::SchemeName;
 use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-/// A number with the width of its enclosure.
+/// A number, between bounds on its rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Value {
     pub value: f64,
-    pub width: f64,
+    pub lower: f64,
+    pub upper: f64,
+    /// A mean over random draws, whose bounds are those of an interval.
     pub monte_carlo: bool,
+    /// Where the row lists some tokens only: bounds that hold the full row's number.
+    pub truncation: Option<[f64; 2]>,
 }
 
 impl Value {
-    fn between(value: f64, lower: f64, upper: f64) -> Self {
+    pub(super) fn between(value: f64, lower: f64, upper: f64) -> Self {
         Self {
             value,
-            width: upper - lower,
+            lower,
+            upper,
             monte_carlo: false,
+            truncation: None,
         }
     }
 
+    fn plain(value: f64) -> Self {
+        Self::between(value, value, value)
+    }
+
     fn minus(self, other: Self) -> Self {
+        let truncation = (self.truncation.is_some() || other.truncation.is_some()).then(|| {
+            let ([low, high], [other_low, other_high]) = (self.bounds(), other.bounds());
+            [low - other_high, high - other_low]
+        });
         Self {
             value: self.value - other.value,
-            width: self.width + other.width,
+            lower: self.lower - other.upper,
+            upper: self.upper - other.lower,
             monte_carlo: self.monte_carlo || other.monte_carlo,
+            truncation,
         }
+    }
+
+    pub(super) fn width(&self) -> f64 {
+        self.upper - self.lower
+    }
+
+    /// Where the number of the full row is.
+    pub(super) fn bounds(&self) -> [f64; 2] {
+        self.truncation.unwrap_or([self.lower, self.upper])
+    }
+
+    fn is_finite(&self) -> bool {
+        let [lower, upper] = self.bounds();
+        [self.value, self.lower, self.upper, lower, upper]
+            .into_iter()
+            .all(f64::is_finite)
     }
 }
 
 impl From<Rate> for Value {
     fn from(rate: Rate) -> Self {
         Self {
-            value: rate.value(),
-            width: rate.width(),
             monte_carlo: rate.kind() == "monte-carlo",
+            ..Self::between(rate.value(), rate.lower(), rate.upper())
         }
     }
 }
+
+impl From<Enclosure> for Value {
+    fn from(rate: Enclosure) -> Self {
+        Self::between(rate.value, rate.lower, rate.upper)
+    }
+}
+
+/// What a position answers, by what it is about.
+pub(super) type Answers = BTreeMap<Metric, Value>;
 
 /// Room for one position at a time; one a thread.
 #[derive(Debug, Default)]
@@ -55,9 +97,21 @@ pub(super) struct Workspace {
     target: Vec<f64>,
     draft: Vec<f64>,
     scan: BucketScan,
-    rates: HashMap<Metric, Value>,
+    truncation: truncation::Workspace,
+    pub answers: Answers,
     /// ln of q/p at the sampled token, if asked for.
     pub log_ratio: Option<f64>,
+}
+
+/// What is the same for all positions of a log.
+#[derive(Debug)]
+pub(super) struct Task<'a> {
+    pub log: &'a Log,
+    pub settings: &'a Settings,
+    /// For each temperature, the column of the log's rest mass at it, if the log gives any.
+    pub rest_columns: Vec<Option<usize>>,
+    /// The temperature at which the log's tokens were drawn from the whole target.
+    pub sampled_at: Option<f64>,
 }
 
 /// Differences up to this are those of rounding.
@@ -94,217 +148,277 @@ struct Rows {
     rising: plan::Rising,
 }
 
-/// Computes every metric of the position in `workspace.row`.
+impl Rows {
+    fn new(target: &[f64], draft: &[f64], row_rates: &mut RowRates<'_>) -> Result<Self, String> {
+        let p = Target::new(target).map_err(|error| format!("target: {error}"))?;
+        let q = Draft::new(draft).map_err(|error| format!("draft: {error}"))?;
+        let order = row_rates.position().order(bucket_scan::Rows {
+            target: p.probabilities(),
+            draft: q.probabilities(),
+        });
+        let rising = plan::Rising::in_order(&p, &q, &order).map_err(|error| error.to_string())?;
+        Ok(Self { p, q, rising })
+    }
+}
+
+/// Answers everything that is asked of the position in `workspace.row`.
 pub(super) fn evaluate(
-    log: &Log,
+    task: &Task<'_>,
     number: usize,
-    settings: &Settings,
-    metrics: &[Metric],
-    rest_columns: &[Option<usize>],
-    sampled_at: Option<usize>,
     workspace: &mut Workspace,
-) -> Result<Vec<Value>, GapError> {
+) -> Result<(), GapError> {
     let refused = |message: String| GapError::Position {
-        log: log.path().to_owned(),
+        log: task.log.path().to_owned(),
         position: number,
         message,
     };
+    let listed = workspace.row.target.len();
+    if let Some(&most) = (task.settings.drafts.iter().max()).filter(|&&n| n > listed) {
+        return Err(refused(format!(
+            "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for"
+        )));
+    }
+    workspace.answers.clear();
+    workspace.log_ratio = None;
+    for at in 0..task.settings.temperatures.len() {
+        at_temperature(task, number, at, workspace).map_err(refused)?;
+    }
+    match workspace
+        .answers
+        .iter()
+        .find(|(_, value)| !value.is_finite())
+    {
+        Some((metric, value)) => Err(refused(format!(
+            "internal error: {metric:?} is {value:?}; please report this as a bug"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// All answers at one of the settings' temperatures.
+fn at_temperature(
+    task: &Task<'_>,
+    number: usize,
+    at: usize,
+    workspace: &mut Workspace,
+) -> Result<(), String> {
+    let settings = task.settings;
     let Workspace {
         row,
         logits,
         target,
         draft,
         scan,
-        rates,
+        truncation,
+        answers,
         log_ratio,
     } = workspace;
-    rates.clear();
-    *log_ratio = None;
-    let listed = row.target.len();
-    if let Some(&most) = settings.drafts.iter().max().filter(|&&n| n > listed) {
-        return Err(refused(format!(
-            "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for"
-        )));
+    let Some(&degrees) = settings.temperatures.get(at) else {
+        return Ok(());
+    };
+    let temperature = Temperature(degrees);
+    let rule = Softmax {
+        temperature: degrees / task.log.metadata().temperature_applied,
+        ..Softmax::default()
+    };
+    probabilities(&row.target, row.target_kind, &rule, logits, target)
+        .map_err(|error| format!("target: {error}"))?;
+    probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
+        .map_err(|error| format!("draft: {error}"))?;
+    let most = settings.drafts.iter().copied().max().unwrap_or(1);
+    let mut cut = None;
+    if let Some(column) = task.rest_columns.get(at).copied().flatten() {
+        let rest = |rests: &[f64]| rests.get(column).copied().unwrap_or(0.0);
+        let rest = [rest(&row.target_rest), rest(&row.draft_rest)];
+        scale(target, 1.0 - rest[0]);
+        scale(draft, 1.0 - rest[1]);
+        cut = Truncation::new(target, draft, rest, most, truncation)?;
+        add_rest(target, rest[0]);
+        add_rest(draft, rest[1]);
     }
-    for (column, (&target, &draft)) in row.target_rest.iter().zip(&row.draft_rest).enumerate() {
-        let plain = |value| Value::between(value, value, value);
-        rates.insert(Metric::TargetRest { column }, plain(target));
-        rates.insert(Metric::DraftRest { column }, plain(draft));
+    if task.sampled_at == Some(degrees) {
+        *log_ratio = sampled_ratio(row, target, draft);
     }
-    for (temperature, &degrees) in settings.temperatures.iter().enumerate() {
-        let rule = Softmax {
-            temperature: degrees / log.metadata().temperature_applied,
-            ..Softmax::default()
+    let loaded = scan
+        .load(bucket_scan::Rows { target, draft }, most)
+        .map_err(|error| error.to_string())?;
+    let mut row_rates = RowRates::new(loaded);
+    // One draft is accepted with the overlap, however it is verified.
+    answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
+    let mut rows = None;
+    // What sequential draws take for many drafts serves fewer.
+    for &drafts in settings.drafts.iter().rev() {
+        let place = Place {
+            temperature,
+            drafts,
         };
-        probabilities(&row.target, row.target_kind, &rule, logits, target)
-            .map_err(|error| refused(format!("target: {error}")))?;
-        probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
-            .map_err(|error| refused(format!("draft: {error}")))?;
-        if let Some(column) = rest_columns.get(temperature).copied().flatten() {
-            add_rest(target, row.target_rest.get(column).copied().unwrap_or(0.0));
-            add_rest(draft, row.draft_rest.get(column).copied().unwrap_or(0.0));
+        for scheme in settings.optima(drafts) {
+            let value = optimum(&mut row_rates, scheme, drafts)?;
+            answers.insert(Metric::Optimum { place, scheme }, value);
         }
-        if sampled_at == Some(temperature) {
-            *log_ratio = sampled_ratio(row, target, draft);
-        }
-        let most = settings.drafts.iter().copied().max().unwrap_or(1);
-        let at = scan
-            .load(bucket_scan::Rows { target, draft }, most)
-            .map_err(|error| refused(error.to_string()))?;
-        let mut row_rates = RowRates::new(at);
-        // One draft is accepted with the overlap, however it is verified.
-        rates.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
-        let mut rows = None;
-        // What sequential draws take for many drafts serves fewer.
-        for &drafts in settings.drafts.iter().rev() {
-            let place = Place {
-                temperature,
-                drafts,
-            };
-            for scheme in settings.optima(drafts) {
-                let scanned = |rate: crate::enclosure::Enclosure| {
-                    Value::between(rate.value, rate.lower, rate.upper)
+        for rule in settings.rules(drafts) {
+            if rule.1 == VerifierName::Optimal {
+                let rows = match &mut rows {
+                    Some(rows) => rows,
+                    none => none.insert(Rows::new(target, draft, &mut row_rates)?),
                 };
-                let value = match scheme {
-                    SchemeName::WithReplacement => scanned(
-                        row_rates
-                            .position()
-                            .with_replacement(drafts)
-                            .map_err(|error| refused(error.to_string()))?
-                            .rate,
-                    ),
-                    SchemeName::DistinctConditioned => scanned(
-                        row_rates
-                            .position()
-                            .distinct_conditioned(drafts)
-                            .map_err(|error| refused(error.to_string()))?
-                            .rate,
-                    ),
-                    SchemeName::WithoutReplacement => {
-                        let rate = row_rates
-                            .position()
-                            .without_replacement(drafts)
-                            .map_err(|error| refused(error.to_string()))?
-                            .rate;
-                        // The value of the best prefix, and how well it is
-                        // known; the proven lower bound is far below.
-                        Value::between(rate.value, rate.value, rate.upper)
-                    }
-                    _ => row_rates.optimum_with_fixed(drafts - 1).into(),
-                };
-                rates.insert(Metric::Optimum { place, scheme }, value);
-            }
-            for (scheme, name) in settings.rules(drafts) {
-                if name == VerifierName::Optimal {
-                    let Rows { p, q, rising } = match &mut rows {
-                        Some(rows) => rows,
-                        none => {
-                            let p = Target::new(target)
-                                .map_err(|error| refused(format!("target: {error}")))?;
-                            let q = Draft::new(draft)
-                                .map_err(|error| refused(format!("draft: {error}")))?;
-                            let order = row_rates.position().order(bucket_scan::Rows {
-                                target: p.probabilities(),
-                                draft: q.probabilities(),
-                            });
-                            let rising = plan::Rising::in_order(&p, &q, &order)
-                                .map_err(|error| refused(error.to_string()))?;
-                            none.insert(Rows { p, q, rising })
-                        }
-                    };
-                    let measured = if scheme == SchemeName::WithReplacement {
-                        let settings = SlotWeightSettings::default();
-                        plan::measure_in_order(p, q, rising, drafts, &settings)
-                    } else {
-                        plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
-                            .map_err(|error| refused(error.to_string()))?
-                    };
-                    let plain = |value| Value::between(value, value, value);
-                    let rule = (scheme, name);
-                    // The law is p but for this error, and so is what it accepts.
-                    let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
-                    let rate = measured.acceptance_rate;
-                    if scheme == SchemeName::WithoutReplacement {
-                        let best = &measured.optimum;
-                        let proved = Value::between(best.value, best.lower, best.upper);
-                        rates.insert(Metric::Optimum { place, scheme }, proved);
-                    }
-                    let steps = measured.iterations as f64;
-                    rates.extend([
-                        (
-                            Metric::Acceptance { place, rule },
-                            Value::between(rate, rate - error, rate + error),
-                        ),
-                        (
-                            Metric::PlanError { place, rule },
-                            plain(measured.law_l1_error),
-                        ),
-                        (Metric::PlanSteps { place, rule }, plain(steps)),
-                        (Metric::PlanSeconds { place, rule }, plain(measured.seconds)),
-                    ]);
-                    continue;
-                }
-                let rate = match (scheme, name) {
-                    (SchemeName::WithReplacement, VerifierName::Rrs) => row_rates.rrs(drafts),
-                    (SchemeName::WithReplacement, VerifierName::KSeq) => row_rates.k_seq(drafts),
-                    (SchemeName::WithoutReplacement, VerifierName::RrsWo) => {
-                        let seed = settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
-                        row_rates.rrs_wo(drafts, &rrs_wo_budget(drafts, seed))
-                    }
-                    (SchemeName::Greedy, VerifierName::Greedy) => row_rates.greedy(drafts),
-                    (SchemeName::Hub, VerifierName::SpecHub) => row_rates.spechub(),
-                    (SchemeName::WithReplacement, VerifierName::Naive) => row_rates.naive(drafts),
-                    (SchemeName::WithoutReplacement, VerifierName::Naive) => {
-                        row_rates.naive_sequential(drafts)
-                    }
-                    _ => {
-                        return Err(refused(format!(
-                            "internal error: no rate of {name} on {drafts} {scheme} drafts"
-                        )));
-                    }
-                };
-                let rule = (scheme, name);
-                rates.insert(Metric::Acceptance { place, rule }, rate.into());
+                plan(rows, place, rule, answers)?;
+            } else {
+                let seed = settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
+                let rate = acceptance(&mut row_rates, rule, drafts, seed)?;
+                answers.insert(Metric::Acceptance { place, rule }, rate.into());
             }
         }
     }
-    let rate = |metric: Metric| {
-        rates
+    if let Some(cut) = &mut cut {
+        cut.bound(settings, temperature, &mut row_rates, answers)?;
+    }
+    for &drafts in &settings.drafts {
+        let place = Place {
+            temperature,
+            drafts,
+        };
+        differences(settings, place, answers)?;
+    }
+    Ok(())
+}
+
+/// alpha* of a scheme.
+fn optimum(
+    row_rates: &mut RowRates<'_>,
+    scheme: SchemeName,
+    drafts: usize,
+) -> Result<Value, String> {
+    let position = row_rates.position();
+    Ok(match scheme {
+        SchemeName::WithReplacement => position
+            .with_replacement(drafts)
+            .map_err(|error| error.to_string())?
+            .rate
+            .into(),
+        SchemeName::DistinctConditioned => position
+            .distinct_conditioned(drafts)
+            .map_err(|error| error.to_string())?
+            .rate
+            .into(),
+        SchemeName::WithoutReplacement => {
+            let rate = position
+                .without_replacement(drafts)
+                .map_err(|error| error.to_string())?
+                .rate;
+            // The value of the best prefix, and how well it is known; the proven lower
+            // bound is far below.
+            Value::between(rate.value, rate.value, rate.upper)
+        }
+        _ => row_rates.optimum_with_fixed(drafts - 1).into(),
+    })
+}
+
+/// Membership acceptance of a verifier that solves nothing.
+fn acceptance(
+    row_rates: &mut RowRates<'_>,
+    (scheme, name): Rule,
+    drafts: usize,
+    seed: u64,
+) -> Result<Rate, String> {
+    Ok(match (scheme, name) {
+        (SchemeName::WithReplacement, VerifierName::Rrs) => row_rates.rrs(drafts),
+        (SchemeName::WithReplacement, VerifierName::KSeq) => row_rates.k_seq(drafts),
+        (SchemeName::WithoutReplacement, VerifierName::RrsWo) => {
+            row_rates.rrs_wo(drafts, &rrs_wo_budget(drafts, seed))
+        }
+        (SchemeName::Greedy, VerifierName::Greedy) => row_rates.greedy(drafts),
+        (SchemeName::Hub, VerifierName::SpecHub) => row_rates.spechub(),
+        (SchemeName::WithReplacement, VerifierName::Naive) => row_rates.naive(drafts),
+        (SchemeName::WithoutReplacement, VerifierName::Naive) => row_rates.naive_sequential(drafts),
+        _ => {
+            return Err(format!(
+                "internal error: no rate of {name} on {drafts} {scheme} drafts"
+            ));
+        }
+    })
+}
+
+/// Acceptance of the optimal plan, and how its solve went.
+fn plan(rows: &Rows, place: Place, rule: Rule, answers: &mut Answers) -> Result<(), String> {
+    let Rows { p, q, rising } = rows;
+    let (scheme, drafts) = (rule.0, place.drafts);
+    let measured = if scheme == SchemeName::WithReplacement {
+        let settings = SlotWeightSettings::default();
+        plan::measure_in_order(p, q, rising, drafts, &settings)
+    } else {
+        plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
+            .map_err(|error| error.to_string())?
+    };
+    // The law is p but for this error, and so is what it accepts.
+    let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
+    let rate = measured.acceptance_rate;
+    if scheme == SchemeName::WithoutReplacement {
+        let best = &measured.optimum;
+        let proved = Value::between(best.value, best.lower, best.upper);
+        answers.insert(Metric::Optimum { place, scheme }, proved);
+    }
+    let steps = measured.iterations as f64;
+    answers.extend([
+        (
+            Metric::Acceptance { place, rule },
+            Value::between(rate, rate - error, rate + error),
+        ),
+        (
+            Metric::PlanError { place, rule },
+            Value::plain(measured.law_l1_error),
+        ),
+        (Metric::PlanSteps { place, rule }, Value::plain(steps)),
+        (
+            Metric::PlanSeconds { place, rule },
+            Value::plain(measured.seconds),
+        ),
+    ]);
+    Ok(())
+}
+
+/// What follows from optima and acceptances: gaps and paired differences.
+fn differences(settings: &Settings, place: Place, answers: &mut Answers) -> Result<(), String> {
+    let find = |answers: &Answers, metric: Metric| {
+        answers
             .get(&metric)
             .copied()
-            .ok_or_else(|| refused(format!("internal error: {metric:?} was not computed")))
+            .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
     };
-    metrics
-        .iter()
-        .map(|&metric| match metric {
-            Metric::Gap { place, rule } => {
-                let scheme = rule.0;
-                let mut gap = rate(Metric::Optimum { place, scheme })?
-                    .minus(rate(Metric::Acceptance { place, rule })?);
-                // Two roads to one number differ by rounding; that is no gap.
-                if gap.value.abs() <= ROUNDING {
-                    gap.value = 0.0;
-                }
-                Ok(gap)
-            }
-            Metric::Difference {
+    for rule in settings.rules(place.drafts) {
+        let scheme = rule.0;
+        let best = find(answers, Metric::Optimum { place, scheme })?;
+        let mut gap = best.minus(find(answers, Metric::Acceptance { place, rule })?);
+        // Two roads to one number differ by rounding; that is no gap.
+        if gap.value.abs() <= ROUNDING {
+            gap.value = 0.0;
+        }
+        // No lossless verifier accepts more than alpha*, on full rows neither.
+        if let Some([low, high]) = &mut gap.truncation {
+            *low = low.max(0.0).min(gap.value);
+            *high = high.max(gap.value);
+        }
+        answers.insert(Metric::Gap { place, rule }, gap);
+    }
+    for (first, second) in PAIRS {
+        let known = |rule| answers.get(&Metric::Acceptance { place, rule }).copied();
+        if let (Some(one), Some(other)) = (known(first), known(second)) {
+            let metric = Metric::Difference {
                 place,
                 first,
                 second,
-            } => Ok(rate(Metric::Acceptance { place, rule: first })?.minus(rate(
-                Metric::Acceptance {
-                    place,
-                    rule: second,
-                },
-            )?)),
-            Metric::FormulaError { place } => {
-                let optimum = |scheme| rate(Metric::Optimum { place, scheme });
-                Ok(optimum(SchemeName::DistinctConditioned)?
-                    .minus(optimum(SchemeName::WithoutReplacement)?))
-            }
-            metric => rate(metric),
-        })
-        .collect()
+            };
+            answers.insert(metric, one.minus(other));
+        }
+    }
+    let known = |scheme| answers.get(&Metric::Optimum { place, scheme }).copied();
+    if let (Some(published), Some(sequential)) = (
+        known(SchemeName::DistinctConditioned),
+        known(SchemeName::WithoutReplacement),
+    ) {
+        answers.insert(Metric::FormulaError { place }, published.minus(sequential));
+    }
+    Ok(())
 }
 
 /// A logged row as probabilities at a temperature.
@@ -332,18 +446,20 @@ fn probabilities(
 
 /// Entries that stand for all tokens that a top-heavy row does not list.
 ///
-/// They share the rest's mass evenly, in both rows. What lies in the rest is at
-/// most the target's rest mass, whatever is accepted of it; on listed tokens
-/// nothing changes. So alpha* with replacement is within that mass of the full
-/// rows': couplings of either pair carry over on the listed tokens. One entry
-/// would do for that; several keep two drafts from the rest from being one token.
-const REST_ENTRIES: usize = 64;
+/// They share the rest's mass evenly, in both rows: one way to complete the row. What
+/// any other way can change is [`Truncation`]'s to say. Several entries keep two drafts
+/// from the rest from being one token.
+pub(super) const REST_ENTRIES: usize = 64;
 
-/// Scales a row of listed tokens to their mass and adds the rest.
-fn add_rest(row: &mut Vec<f64>, rest: f64) {
+/// Scales a row of listed tokens to their mass.
+fn scale(row: &mut [f64], mass: f64) {
     for x in row.iter_mut() {
-        *x *= 1.0 - rest;
+        *x *= mass;
     }
+}
+
+/// Adds the rest to a row of listed tokens.
+fn add_rest(row: &mut Vec<f64>, rest: f64) {
     row.extend(std::iter::repeat_n(
         rest / REST_ENTRIES as f64,
         REST_ENTRIES,

@@ -3,6 +3,7 @@
 
 pub mod block;
 pub mod check;
+pub mod compare;
 pub mod gap;
 mod number;
 pub mod plot;
