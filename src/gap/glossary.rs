@@ -73,9 +73,13 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "top-heavy rows",
             "rows list the most probable tokens of both models exactly; the mass of all others is \
-             known and spread evenly over 64 entries. The optimum with replacement is within the \
-             target's rest mass of the full rows'. Without rest masses, rows are renormalised over \
-             the listed tokens: those of a sampler that draws from them alone",
+             known and spread evenly over 64 entries. Without rest masses, rows are \
+             renormalised over the listed tokens: those of a sampler that draws from them alone",
+        ),
+        (
+            "truncated",
+            "a number of rows that list some tokens only; the truncation, beside the mean, holds \
+             the mean over the full rows of the same positions, whatever their other tokens are",
         ),
     ]
     .into_iter()

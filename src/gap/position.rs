@@ -94,10 +94,7 @@ pub(super) type Answers = BTreeMap<Metric, Value>;
 pub(super) struct Workspace {
     pub row: Row,
     logits: Vec<f64>,
-    target: Vec<f64>,
-    draft: Vec<f64>,
-    scan: BucketScan,
-    truncation: truncation::Workspace,
+    pair: Pair,
     pub answers: Answers,
     /// ln of q/p at the sampled token, if asked for.
     pub log_ratio: Option<f64>,
@@ -202,85 +199,120 @@ fn at_temperature(
     at: usize,
     workspace: &mut Workspace,
 ) -> Result<(), String> {
-    let settings = task.settings;
+    let Some(&degrees) = task.settings.temperatures.get(at) else {
+        return Ok(());
+    };
     let Workspace {
         row,
         logits,
-        target,
-        draft,
-        scan,
-        truncation,
+        pair,
         answers,
         log_ratio,
     } = workspace;
-    let Some(&degrees) = settings.temperatures.get(at) else {
-        return Ok(());
-    };
-    let temperature = Temperature(degrees);
     let rule = Softmax {
         temperature: degrees / task.log.metadata().temperature_applied,
         ..Softmax::default()
     };
-    probabilities(&row.target, row.target_kind, &rule, logits, target)
-        .map_err(|error| format!("target: {error}"))?;
-    probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
+    probabilities(
+        &row.target,
+        row.target_kind,
+        &rule,
+        logits,
+        &mut pair.target,
+    )
+    .map_err(|error| format!("target: {error}"))?;
+    probabilities(&row.draft, row.draft_kind, &rule, logits, &mut pair.draft)
         .map_err(|error| format!("draft: {error}"))?;
-    let most = settings.drafts.iter().copied().max().unwrap_or(1);
-    let mut cut = None;
-    if let Some(column) = task.rest_columns.get(at).copied().flatten() {
+    let rest = task.rest_columns.get(at).copied().flatten().map(|column| {
         let rest = |rests: &[f64]| rests.get(column).copied().unwrap_or(0.0);
-        let rest = [rest(&row.target_rest), rest(&row.draft_rest)];
-        scale(target, 1.0 - rest[0]);
-        scale(draft, 1.0 - rest[1]);
-        cut = Truncation::new(target, draft, rest, most, truncation)?;
-        add_rest(target, rest[0]);
-        add_rest(draft, rest[1]);
+        [rest(&row.target_rest), rest(&row.draft_rest)]
+    });
+    if let Some([target, draft]) = rest {
+        scale(&mut pair.target, 1.0 - target);
+        scale(&mut pair.draft, 1.0 - draft);
     }
     if task.sampled_at == Some(degrees) {
-        *log_ratio = sampled_ratio(row, target, draft);
+        *log_ratio = sampled_ratio(row, &pair.target, &pair.draft);
     }
-    let loaded = scan
-        .load(bucket_scan::Rows { target, draft }, most)
-        .map_err(|error| error.to_string())?;
-    let mut row_rates = RowRates::new(loaded);
-    // One draft is accepted with the overlap, however it is verified.
-    answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
-    let mut rows = None;
-    // What sequential draws take for many drafts serves fewer.
-    for &drafts in settings.drafts.iter().rev() {
-        let place = Place {
-            temperature,
-            drafts,
-        };
-        for scheme in settings.optima(drafts) {
-            let value = optimum(&mut row_rates, scheme, drafts)?;
-            answers.insert(Metric::Optimum { place, scheme }, value);
+    let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
+    pair.answer(task.settings, Temperature(degrees), rest, seed, answers)
+}
+
+/// Listed tokens' p and q at one temperature, and room for what is asked of them.
+#[derive(Debug, Default)]
+pub(super) struct Pair {
+    pub target: Vec<f64>,
+    pub draft: Vec<f64>,
+    pub scan: BucketScan,
+    pub truncation: truncation::Workspace,
+}
+
+impl Pair {
+    /// Answers everything that is asked of these rows, which list all tokens or all but
+    /// some with the masses `rest`.
+    pub(super) fn answer(
+        &mut self,
+        settings: &Settings,
+        temperature: Temperature,
+        rest: Option<[f64; 2]>,
+        seed: u64,
+        answers: &mut Answers,
+    ) -> Result<(), String> {
+        let Self {
+            target,
+            draft,
+            scan,
+            truncation,
+        } = self;
+        let most = settings.drafts.iter().copied().max().unwrap_or(1);
+        let mut cut = None;
+        if let Some(rest) = rest {
+            cut = Truncation::new(target, draft, rest, most, truncation)?;
+            add_rest(target, rest[0]);
+            add_rest(draft, rest[1]);
         }
-        for rule in settings.rules(drafts) {
-            if rule.1 == VerifierName::Optimal {
-                let rows = match &mut rows {
-                    Some(rows) => rows,
-                    none => none.insert(Rows::new(target, draft, &mut row_rates)?),
-                };
-                plan(rows, place, rule, answers)?;
-            } else {
-                let seed = settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
-                let rate = acceptance(&mut row_rates, rule, drafts, seed)?;
-                answers.insert(Metric::Acceptance { place, rule }, rate.into());
+        let loaded = scan
+            .load(bucket_scan::Rows { target, draft }, most)
+            .map_err(|error| error.to_string())?;
+        let mut row_rates = RowRates::new(loaded);
+        // One draft is accepted with the overlap, however it is verified.
+        answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
+        let mut rows = None;
+        // What sequential draws take for many drafts serves fewer.
+        for &drafts in settings.drafts.iter().rev() {
+            let place = Place {
+                temperature,
+                drafts,
+            };
+            for scheme in settings.optima(drafts) {
+                let value = optimum(&mut row_rates, scheme, drafts)?;
+                answers.insert(Metric::Optimum { place, scheme }, value);
+            }
+            for rule in settings.rules(drafts) {
+                if rule.1 == VerifierName::Optimal {
+                    let rows = match &mut rows {
+                        Some(rows) => rows,
+                        none => none.insert(Rows::new(target, draft, &mut row_rates)?),
+                    };
+                    plan(rows, place, rule, answers)?;
+                } else {
+                    let rate = acceptance(&mut row_rates, rule, drafts, seed)?;
+                    answers.insert(Metric::Acceptance { place, rule }, rate.into());
+                }
             }
         }
+        if let Some(cut) = &mut cut {
+            cut.bound(settings, temperature, &mut row_rates, answers)?;
+        }
+        for &drafts in &settings.drafts {
+            let place = Place {
+                temperature,
+                drafts,
+            };
+            differences(settings, place, answers)?;
+        }
+        Ok(())
     }
-    if let Some(cut) = &mut cut {
-        cut.bound(settings, temperature, &mut row_rates, answers)?;
-    }
-    for &drafts in &settings.drafts {
-        let place = Place {
-            temperature,
-            drafts,
-        };
-        differences(settings, place, answers)?;
-    }
-    Ok(())
 }
 
 /// alpha* of a scheme.

@@ -312,3 +312,174 @@ fn widen(number: &mut Value, [lower, upper]: [f64; 2]) {
         [0.0, 1.0]
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, Target};
+    use crate::gap::position::Pair;
+    use crate::problem::Problem;
+    use crate::scheme::{DistinctConditioned, Greedy, Hub, WithReplacement, WithoutReplacement};
+    use crate::verifier::{evaluate, optimal_rate};
+    use rand::rngs::SmallRng;
+    use rand::seq::SliceRandom;
+    use rand::{Rng, SeedableRng};
+
+    /// p or q of some tokens, even or peaked, some of them 0.
+    fn row(rng: &mut SmallRng, tokens: usize) -> Vec<f64> {
+        let sharp = [0.3, 1.0, 3.0, 8.0][rng.random_range(0..4)];
+        let mut row: Vec<f64> = (0..tokens)
+            .map(|_| (sharp * rng.random_range(-1.5..1.5f64)).exp())
+            .collect();
+        if rng.random_bool(0.3) {
+            row[rng.random_range(0..tokens)] = 0.0;
+        }
+        let sum: f64 = row.iter().sum();
+        row.iter().map(|x| x / sum).collect()
+    }
+
+    fn problems(p: &[f64], q: &[f64], n: usize) -> Vec<(SchemeName, Problem)> {
+        let (p, q) = (Target::new(p).unwrap(), Draft::new(q).unwrap());
+        let mut all = vec![
+            (
+                SchemeName::WithReplacement,
+                Problem::new("", p.clone(), WithReplacement::new(q.clone(), n)).unwrap(),
+            ),
+            (
+                SchemeName::WithoutReplacement,
+                Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), n)).unwrap(),
+            ),
+            (
+                SchemeName::DistinctConditioned,
+                Problem::new("", p.clone(), DistinctConditioned::new(q.clone(), n)).unwrap(),
+            ),
+            (
+                SchemeName::Greedy,
+                Problem::new("", p.clone(), Greedy::new(q.clone(), n)).unwrap(),
+            ),
+        ];
+        if n == 2 {
+            let hub = Problem::new("", p, Hub::new(q)).unwrap();
+            all.push((SchemeName::Hub, hub));
+        }
+        all
+    }
+
+    /// Lists of some tokens of a full row, whichever: the full row's optima, by exact
+    /// solvers, and its rules' acceptance, by enumeration, lie within the bounds.
+    #[test]
+    fn every_completion_lies_within_the_bounds() {
+        let mut rng = SmallRng::seed_from_u64(11);
+        let temperature = Temperature(1.0);
+        let (mut checked, mut widths) = (0, Vec::new());
+        for round in 0..250 {
+            let vocabulary = rng.random_range(4..=8usize);
+            let (p, q) = (row(&mut rng, vocabulary), row(&mut rng, vocabulary));
+            let mut tokens: Vec<usize> = (0..vocabulary).collect();
+            if round % 2 == 0 {
+                // The most probable of both, as a log lists them.
+                tokens.sort_by(|&i, &j| p[j].max(q[j]).total_cmp(&p[i].max(q[i])));
+            } else {
+                tokens.shuffle(&mut rng);
+            }
+            let n = rng.random_range(1..=3usize);
+            let listed = &tokens[..rng.random_range(n..vocabulary)];
+            let others = &tokens[listed.len()..];
+            let mass = |row: &[f64]| others.iter().map(|&i| row[i]).sum::<f64>();
+            let rest = [mass(&p), mass(&q)];
+            if listed.iter().all(|&i| q[i] == 0.0) || listed.iter().all(|&i| p[i] == 0.0) {
+                continue;
+            }
+            let settings = Settings::new(&[1.0], &[n], 1).unwrap();
+            let mut pair = Pair {
+                target: listed.iter().map(|&i| p[i]).collect(),
+                draft: listed.iter().map(|&i| q[i]).collect(),
+                ..Pair::default()
+            };
+            let mut answers = Answers::new();
+            pair.answer(&settings, temperature, Some(rest), 1, &mut answers)
+                .unwrap();
+            let place = Place {
+                temperature,
+                drafts: n,
+            };
+            let mut within = |metric: Metric, full: f64| {
+                let answer = answers[&metric];
+                let [lower, upper] = answer.bounds();
+                assert!(
+                    lower - 1e-9 <= full && full <= upper + 1e-9,
+                    "{metric:?} is {full} of the full row, outside {answer:?}; p {p:?}, q {q:?}, \
+                     listed {listed:?}"
+                );
+                assert!(lower <= answer.value && answer.value <= upper);
+                checked += 1;
+                if answer.truncation.is_some() {
+                    widths.push(upper - lower);
+                }
+            };
+            let overlap = p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum();
+            within(Metric::Overlap { temperature }, overlap);
+            for (scheme, problem) in problems(&p, &q, n) {
+                let best = optimal_rate(&problem).unwrap().value;
+                within(Metric::Optimum { place, scheme }, best);
+                let evaluation = evaluate(&problem);
+                for rule in settings.rules(n).filter(|rule| rule.0 == scheme) {
+                    let measured = evaluation.measured(rule.1).unwrap();
+                    let rate = measured.membership.value();
+                    within(Metric::Acceptance { place, rule }, rate);
+                    within(Metric::Gap { place, rule }, best - rate);
+                }
+            }
+        }
+        assert!(checked > 3_000, "{checked}");
+        // Bounds that say nothing would pass too.
+        let narrow = widths.iter().filter(|&&width| width < 0.9).count();
+        assert!(
+            narrow * 10 > widths.len() * 8,
+            "{narrow} of {}",
+            widths.len()
+        );
+    }
+
+    /// Where the rest is small, so is what it can change.
+    #[test]
+    fn a_small_rest_leaves_little_open() {
+        let mut rng = SmallRng::seed_from_u64(5);
+        let settings = Settings::new(&[1.0], &[2, 3], 1).unwrap();
+        let temperature = Temperature(1.0);
+        for _ in 0..20 {
+            let (p, q) = (row(&mut rng, 30), row(&mut rng, 30));
+            let scaled = |row: &[f64], mass: f64| row.iter().map(|x| x * (1.0 - mass)).collect();
+            let (a, b) = (1e-3, 2e-3);
+            let mut pair = Pair {
+                target: scaled(&p, a),
+                draft: scaled(&q, b),
+                ..Pair::default()
+            };
+            let mut answers = Answers::new();
+            pair.answer(&settings, temperature, Some([a, b]), 1, &mut answers)
+                .unwrap();
+            for (metric, answer) in &answers {
+                let [lower, upper] = answer.bounds();
+                let most = match metric {
+                    Metric::Overlap { .. } => a,
+                    Metric::Optimum {
+                        scheme: SchemeName::WithReplacement,
+                        ..
+                    } => a,
+                    Metric::Acceptance {
+                        rule:
+                            (SchemeName::WithReplacement, VerifierName::KSeq | VerifierName::Naive),
+                        ..
+                    } => a,
+                    Metric::Acceptance {
+                        rule: (SchemeName::WithReplacement, VerifierName::Rrs),
+                        ..
+                    } => 8.0 * a,
+                    _ => continue,
+                };
+                assert!(upper - lower <= most + 1e-9, "{metric:?} {answer:?}");
+            }
+        }
+    }
+}
