@@ -1,9 +1,53 @@
 //! Files that are written whole or not at all.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
+
+/// A file that is being written under a temporary name, which goes with it if it is
+/// dropped.
+pub(crate) struct Unfinished {
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+}
+
+impl Unfinished {
+    /// Begins a file under a name that begins with `prefix`, beside where it will be.
+    pub(crate) fn create(path: &Path, prefix: &str) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(prefix);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Like any file that a program creates; the umask still applies.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        Ok(Self {
+            file: BufWriter::with_capacity(1 << 20, builder.tempfile_in(folder(path))?),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Syncs the file, which is complete.
+    pub(crate) fn finish(self) -> io::Result<Staged> {
+        let file = (self.file.into_inner()).map_err(io::IntoInnerError::into_error)?;
+        file.as_file().sync_all()?;
+        Ok(Staged {
+            file,
+            path: self.path,
+        })
+    }
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
 
 /// A file that is complete under a temporary name, which goes with it if it is
 /// dropped.
@@ -18,26 +62,11 @@ impl Staged {
     pub(crate) fn write(
         path: &Path,
         prefix: &str,
-        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+        write: impl FnOnce(&mut Unfinished) -> io::Result<()>,
     ) -> io::Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(prefix);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Like any file that a program creates; the umask still applies.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let file = builder.tempfile_in(folder(path))?;
-        let mut buffered = BufWriter::with_capacity(1 << 20, file.as_file());
-        write(&mut buffered)?;
-        buffered.flush()?;
-        drop(buffered);
-        file.as_file().sync_all()?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-        })
+        let mut file = Unfinished::create(path, prefix)?;
+        write(&mut file)?;
+        file.finish()
     }
 
     /// Where the file will be.
@@ -57,7 +86,7 @@ impl Staged {
 pub(crate) fn replace(
     path: &Path,
     prefix: &str,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    write: impl FnOnce(&mut Unfinished) -> io::Result<()>,
 ) -> io::Result<()> {
     Staged::write(path, prefix, write)?.rename()
 }

@@ -28,7 +28,7 @@ pub struct DemoArgs {
 pub(super) fn run(args: &DemoArgs, common: &Common) -> Result<Verdict, CliError> {
     check_folder(&args.out)?;
     let log = Log::embedded("smollm2-demo".as_ref(), INDEX, &SHARDS).map_err(GapError::from)?;
-    let report = measure(&[log], &args.measure, "specgap demo", None, common)?;
+    let report = measure(log, &args.measure, "specgap demo", common)?;
     finish(&report, Some(&args.out), common)?;
     Ok(Verdict::Agrees)
 }

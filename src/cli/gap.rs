@@ -1,8 +1,9 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::output::{CliError, check_folder, progress, width, write_together};
+use super::output::{CliError, check_folder, progress, stage, unwritten, width, write_together};
+use super::table::Table;
 use super::{Common, Format, Verdict};
-use crate::gap::{self, GapError, GapReport, Settings};
+use crate::gap::{self, GapError, GapReport, LogComparison, Part, PositionSink, Settings, Summary};
 use crate::log::Log;
 use crate::report;
 use crate::scheme::SchemeName;
@@ -18,7 +19,8 @@ use std::time::Instant;
 #[derive(Args, Debug)]
 #[command(after_long_help = definitions())]
 pub struct GapArgs {
-    /// Logs: .safetensors or .npz files, or directories with a log.json.
+    /// Logs: .safetensors or .npz files, or directories with a log.json. Several are
+    /// measured each by itself and compared.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     #[command(flatten)]
@@ -26,15 +28,27 @@ pub struct GapArgs {
     /// Keep the first N tokens of every row, where models differ by padding.
     #[arg(long, value_name = "N")]
     vocab: Option<usize>,
-    /// Write report.html, report.md, report.json and the plots here.
+    /// Count several logs of one pair of models together, as one.
+    #[arg(long)]
+    pool: bool,
+    /// Write report.html, report.md, report.json and the plots here; of several logs, each
+    /// one's in a folder of its name, and their comparison.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Exit with 1 if a number of this report.json is missing or left its interval.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
+    /// Write what `specgap merge` needs of these positions; without --out, no report is made.
+    #[arg(long, value_name = "FILE")]
+    partial: Option<PathBuf>,
+    /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
+    #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
+    shard: Option<Part>,
+    /// Write a row for each position, temperature and number of drafts: comma-separated, or
+    /// Parquet if the name ends in .parquet.
+    #[arg(long, value_name = "FILE")]
+    positions: Option<PathBuf>,
 }
-
-const BLOCK_LENGTH: u16 = 5;
 
 /// What to measure; shared with `specgap demo`.
 #[derive(Args, Debug)]
@@ -73,7 +87,7 @@ pub struct MeasureArgs {
     #[arg(long)]
     sequential_plans: bool,
     /// Length L of the blocks whose bounds are estimated from sampled text.
-    #[arg(long, value_name = "L", default_value_t = BLOCK_LENGTH, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "L", default_value_t = Settings::BLOCK_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=64))]
     block_length: u16,
     /// Put the time of the optimal plans' solves into the report, which then
     /// differs from run to run.
@@ -115,10 +129,39 @@ fn verifiers_help() -> String {
     format!("Verifiers that are measured; all{but} if not given")
 }
 
+/// `I/K` with 1 <= I <= K.
+fn part(text: &str) -> Result<Part, String> {
+    let wrong = || "is I/K with I from 1 to K, such as 2/8".to_owned();
+    let (index, count) = text.split_once('/').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u32>().map_err(|_| wrong());
+    let (index, count) = (number(index)? as usize, number(count)? as usize);
+    if index == 0 || index > count {
+        return Err(wrong());
+    }
+    Ok(Part { index, count })
+}
+
+impl MeasureArgs {
+    fn settings(&self, common: &Common) -> Result<Settings, CliError> {
+        let mut settings = Settings::new(&self.temperature, &self.drafts, common.seed)?;
+        settings.block_length = usize::from(self.block_length);
+        settings.timing = self.timing;
+        settings.sequential_plans = self.sequential_plans;
+        if !self.schemes.is_empty() {
+            settings.schemes.clone_from(&self.schemes);
+        }
+        if !self.verifiers.is_empty() {
+            settings.verifiers.clone_from(&self.verifiers);
+        }
+        Ok(settings)
+    }
+}
+
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     refuse_repetition(&args.logs)?;
+    let settings = args.measure.settings(common)?;
     let logs = args
         .logs
         .iter()
@@ -128,23 +171,54 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     if let Some(folder) = &args.out {
         check_folder(folder)?;
     }
-    let names: Vec<String> = args
-        .logs
-        .iter()
-        .map(|path| {
-            path.file_name().map_or_else(
-                || path.display().to_string(),
-                |name| name.to_string_lossy().into_owned(),
-            )
-        })
-        .collect();
-    let report = measure(
-        &logs,
-        &args.measure,
-        &format!("specgap gap {}", names.join(" ")),
-        args.vocab,
-        common,
-    )?;
+    let pooled = args.pool || logs.len() == 1;
+    for (given, option) in [
+        (args.baseline.is_some(), "--baseline"),
+        (args.partial.is_some(), "--partial"),
+    ] {
+        if given && !pooled {
+            return Err(CliError::Missing {
+                message: format!(
+                    "{option} is about one pair of models: name one log, or count several of one \
+                     pair together with --pool"
+                ),
+            });
+        }
+    }
+    let mut table = (args.positions.as_deref())
+        .map(|path| Table::create(path, &settings))
+        .transpose()?;
+    let mut partial = args.partial.as_deref().map(stage).transpose()?;
+    let groups: Vec<&[Log]> = if pooled {
+        vec![&logs]
+    } else {
+        logs.chunks(1).collect()
+    };
+    let part = args.shard.unwrap_or(Part::WHOLE);
+    let summaries = summarise(&groups, &settings, part, table.as_mut(), common)?;
+    if let Some(table) = table {
+        table.finish()?;
+    }
+    if let (Some(file), Some(path), [summary]) = (&mut partial, &args.partial, &summaries[..]) {
+        let text = summary.to_json()?;
+        writeln!(file, "{text}").map_err(|source| unwritten(path, source))?;
+    }
+    if let (Some(file), Some(path)) = (partial, &args.partial) {
+        (file.finish().and_then(crate::files::Staged::rename))
+            .map_err(|source| unwritten(path, source))?;
+        if common.format == Format::Text {
+            let positions: usize = summaries.iter().map(Summary::positions).sum();
+            println!("summary of {positions} positions: {}", path.display());
+        }
+        if args.out.is_none() && args.baseline.is_none() {
+            return Ok(Verdict::Agrees);
+        }
+    }
+    let [summary] = &summaries[..] else {
+        let reports = summaries.iter().map(|one| one.report(&command(one)));
+        return compare_logs(reports.collect(), &settings, args, common);
+    };
+    let report = summary.report(&command(summary));
     let verdict = match (&args.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
@@ -153,68 +227,43 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     Ok(verdict)
 }
 
-/// ` --name a,b`, or nothing.
-fn option<'a>(name: &str, values: impl Iterator<Item = &'a str>) -> String {
-    let values: Vec<&str> = values.collect();
-    if values.is_empty() {
-        return String::new();
-    }
-    format!(" --{name} {}", values.join(","))
+/// The command that measures all that a summary is of, in one go.
+pub(super) fn command(summary: &Summary) -> String {
+    let logs = summary.logs();
+    format!(
+        "specgap gap {}{}{}{}",
+        logs.join(" "),
+        if logs.len() > 1 { " --pool" } else { "" },
+        summary.settings().options(),
+        summary
+            .kept()
+            .map_or_else(String::new, |n| format!(" --vocab {n}"))
+    )
 }
 
-/// Measures logs, with a progress bar and a line on how long it took.
-pub(super) fn measure(
-    logs: &[Log],
-    args: &MeasureArgs,
-    command: &str,
-    vocab: Option<usize>,
+/// Measures groups of logs, each together, with a progress bar and a line on how long it
+/// took.
+fn summarise(
+    groups: &[&[Log]],
+    settings: &Settings,
+    part: Part,
+    mut table: Option<&mut Table>,
     common: &Common,
-) -> Result<GapReport, CliError> {
-    let mut settings = Settings::new(&args.temperature, &args.drafts, common.seed)?;
-    settings.block_length = usize::from(args.block_length);
-    settings.timing = args.timing;
-    settings.sequential_plans = args.sequential_plans;
-    if !args.schemes.is_empty() {
-        settings.schemes.clone_from(&args.schemes);
-    }
-    if !args.verifiers.is_empty() {
-        settings.verifiers.clone_from(&args.verifiers);
-    }
-    let list = |values: Vec<String>| values.join(",");
-    let command = format!(
-        "{command} --drafts {} --temperature {}{}{}{}{}{}{}",
-        list(settings.drafts.iter().map(ToString::to_string).collect()),
-        list(
-            settings
-                .temperatures
-                .iter()
-                .map(|t| format!("{t:?}"))
-                .collect()
-        ),
-        option("schemes", args.schemes.iter().map(|s| s.as_str())),
-        option("verifiers", args.verifiers.iter().map(|v| v.as_str())),
-        if args.sequential_plans {
-            " --sequential-plans"
-        } else {
-            ""
-        },
-        if args.block_length == BLOCK_LENGTH {
-            String::new()
-        } else {
-            format!(" --block-length {}", settings.block_length)
-        },
-        vocab.map_or_else(String::new, |n| format!(" --vocab {n}")),
-        if common.seed == 0 {
-            String::new()
-        } else {
-            format!(" --seed {}", common.seed)
-        },
-    );
-    let total = logs.iter().map(Log::positions).sum();
+) -> Result<Vec<Summary>, CliError> {
+    let logs = groups.iter().flat_map(|logs| logs.iter());
+    let total = logs.map(|log| part.of(log.positions()).len()).sum();
     let people = common.format == Format::Text && !common.quiet;
     let bar = progress(total, people, "positions");
     let start = Instant::now();
-    let report = gap::measure(logs, &settings, &command, &|done| bar.inc(done as u64))?;
+    let summaries = groups
+        .iter()
+        .map(|logs| {
+            let table = table
+                .as_deref_mut()
+                .map(|table| table as &mut dyn PositionSink);
+            gap::summarise(logs, settings, part, table, &|done| bar.inc(done as u64))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     bar.finish_and_clear();
     if people {
         let seconds = start.elapsed().as_secs_f64();
@@ -225,7 +274,69 @@ pub(super) fn measure(
             report::counted(rayon::current_num_threads(), "thread")
         );
     }
-    Ok(report)
+    Ok(summaries)
+}
+
+/// The report of one log; `command` goes into it, with the options.
+pub(super) fn measure(
+    log: Log,
+    args: &MeasureArgs,
+    command: &str,
+    common: &Common,
+) -> Result<GapReport, CliError> {
+    let settings = args.settings(common)?;
+    let summaries = summarise(&[&[log]], &settings, Part::WHOLE, None, common)?;
+    let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
+    (summaries.first().map(report)).ok_or_else(|| CliError::Internal {
+        message: "no summary of a log".to_owned(),
+    })
+}
+
+/// Several logs side by side, each with a report of its own.
+fn compare_logs(
+    reports: Vec<GapReport>,
+    settings: &Settings,
+    args: &GapArgs,
+    common: &Common,
+) -> Result<Verdict, CliError> {
+    let vocab = args
+        .vocab
+        .map_or_else(String::new, |n| format!(" --vocab {n}"));
+    let comparison = LogComparison::new(&reports, &format!("{}{vocab}", settings.options()));
+    if let Some(folder) = &args.out {
+        for (log, report) in comparison.logs.iter().zip(&reports) {
+            write_together(&folder.join(&log.folder), &report_files(report)?)?;
+        }
+        let mut json = serde_json::to_vec_pretty(&comparison)?;
+        json.push(b'\n');
+        let markdown = report::compare::markdown(&comparison);
+        let html = report::compare::html(&comparison);
+        write_together(
+            folder,
+            &[
+                ("report.json".to_owned(), json),
+                ("report.md".to_owned(), markdown.into_bytes()),
+                ("report.html".to_owned(), html.into_bytes()),
+            ],
+        )?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    match common.format {
+        Format::Json => {
+            serde_json::to_writer(&mut stdout, &comparison)?;
+            writeln!(stdout)?;
+        }
+        Format::Text => {
+            if !common.quiet {
+                let text = report::compare::text(&comparison, width());
+                write!(stdout, "{text}")?;
+            }
+            if let Some(folder) = &args.out {
+                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
+            }
+        }
+    }
+    Ok(Verdict::Agrees)
 }
 
 /// Prints a report, and writes its files if a folder is named.
@@ -260,6 +371,11 @@ pub(super) fn finish(
 }
 
 fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
+    write_together(folder, &report_files(report)?)
+}
+
+/// The files of a report, the page last, so that it has everything beside it.
+fn report_files(report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     let failed = |error: report::DrawError| CliError::Internal {
         message: error.to_string(),
     };
@@ -275,12 +391,11 @@ fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
     }
     files.push(("report.json".to_owned(), json));
     files.push(("report.md".to_owned(), page.markdown().into_bytes()));
-    // Last, so that a report.html has everything beside it.
     files.push((
         "report.html".to_owned(),
         page.html().map_err(failed)?.into_bytes(),
     ));
-    write_together(folder, &files)
+    Ok(files)
 }
 
 /// A log that is named twice would count twice, and narrow every interval.
@@ -305,13 +420,13 @@ fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
 /// What the report's words mean, for `--help`.
 pub(super) fn definitions() -> String {
     let mut text = "Definitions:\n".to_owned();
-    for (name, meaning) in gap::definitions(usize::from(BLOCK_LENGTH)) {
+    for (name, meaning) in gap::definitions(Settings::BLOCK_LENGTH) {
         text.push_str(&format!("  {name}: {meaning}\n"));
     }
     text
 }
 
-fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
+pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
     let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
         path: path.to_owned(),
         action: "cannot be read",
@@ -353,7 +468,11 @@ fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
     Ok(report)
 }
 
-fn compare(report: &GapReport, path: &Path, baseline: &GapReport) -> Result<Verdict, CliError> {
+pub(super) fn compare(
+    report: &GapReport,
+    path: &Path,
+    baseline: &GapReport,
+) -> Result<Verdict, CliError> {
     let regressions = gap::regressions(report, baseline);
     let mut stderr = std::io::stderr().lock();
     for regression in &regressions {

@@ -7,8 +7,10 @@ mod certify;
 mod check;
 mod demo;
 mod gap;
+mod merge;
 mod output;
 mod solve;
+mod table;
 mod verify;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -73,6 +75,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
     Gap(gap::GapArgs),
+    /// Summaries of parts of logged rows, made anywhere, to one report.
+    Merge(merge::MergeArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
     Demo(demo::DemoArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
@@ -103,6 +107,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
+        Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {

@@ -1,6 +1,6 @@
 //! Printing, writing files whole, and errors with their exit codes.
 
-use crate::files::{Staged, check_writable, replace};
+use crate::files::{Staged, Unfinished, check_writable, replace};
 use crate::problem::{AnyProblem, ProblemFileError};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
@@ -89,6 +89,17 @@ pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> 
         .map_err(|source| unwritten(path, source))
 }
 
+/// Begins a file that gets its name when it is complete.
+pub(super) fn stage(path: &Path) -> Result<Unfinished, CliError> {
+    if path.is_dir() {
+        return Err(CliError::Input {
+            path: path.to_owned(),
+            message: "is a folder; name a file".to_owned(),
+        });
+    }
+    Unfinished::create(path, TEMPORARY_PREFIX).map_err(|source| unwritten(path, source))
+}
+
 /// Writes several files into a folder that is made for them: all of them, or if
 /// one cannot be written, none, and what was there stays.
 pub(super) fn write_together(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
@@ -145,7 +156,7 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
 
 const TEMPORARY_PREFIX: &str = ".tmp";
 
-fn unwritten(path: &Path, source: io::Error) -> CliError {
+pub(super) fn unwritten(path: &Path, source: io::Error) -> CliError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     let path = path.to_owned();
     match source.kind() {

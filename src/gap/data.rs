@@ -93,7 +93,7 @@ pub struct RestMass {
 ///
 /// Rows that list only the most probable tokens add a second uncertainty, which has
 /// nothing to do with the first: what the mean would be from the full rows.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Mean over positions.
     pub mean: f64,

@@ -1,8 +1,8 @@
-//! The numbers that are computed at every position, in one fixed order.
+//! What a number of a position is about: its key from the position to the report.
 
-use super::Settings;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
+use std::cmp::Ordering;
 
 /// A scheme and a verifier that is lossless under it.
 pub(super) type Rule = (SchemeName, VerifierName);
@@ -25,7 +25,7 @@ pub(super) fn rules() -> impl Iterator<Item = (Rule, RowRule)> {
 
 /// Pairs whose acceptance is compared at the same positions: each rule with those that
 /// its entry names, under the same scheme where that is possible, else under the first.
-fn pairs() -> impl Iterator<Item = (Rule, Rule)> {
+pub(super) fn pairs() -> impl Iterator<Item = (Rule, Rule)> {
     rules().flat_map(|(first, _)| {
         first
             .1
@@ -47,18 +47,42 @@ pub(super) fn plans() -> impl Iterator<Item = Rule> {
         .filter(|rule| rule.1 == VerifierName::OPTIMAL)
 }
 
-/// A place in the list of settings' temperatures, and n.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A temperature as a part of keys: finite and above 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Temperature(pub f64);
+
+impl Ord for Temperature {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Temperature {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Temperature {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Temperature {}
+
+/// A temperature and n.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    pub temperature: usize,
+    pub temperature: Temperature,
     pub drafts: usize,
 }
 
 /// One number a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Metric {
     /// Sum of min(p, q).
-    Overlap { temperature: usize },
+    Overlap { temperature: Temperature },
     /// alpha*.
     Optimum { place: Place, scheme: SchemeName },
     /// Membership acceptance.
@@ -79,56 +103,6 @@ pub(super) enum Metric {
     PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
     PlanSeconds { place: Place, rule: Rule },
-    /// Target mass of tokens that the row does not list.
-    TargetRest { column: usize },
-    /// Draft mass of them.
-    DraftRest { column: usize },
-}
-
-/// Every number of a position, in the order in which they are computed.
-pub(super) fn metrics(settings: &Settings, rest_columns: usize) -> Vec<Metric> {
-    let mut all = Vec::new();
-    for column in 0..rest_columns {
-        all.push(Metric::TargetRest { column });
-        all.push(Metric::DraftRest { column });
-    }
-    for temperature in 0..settings.temperatures.len() {
-        all.push(Metric::Overlap { temperature });
-        for &drafts in &settings.drafts {
-            let place = Place {
-                temperature,
-                drafts,
-            };
-            for scheme in settings.optima(drafts) {
-                all.push(Metric::Optimum { place, scheme });
-            }
-            for (rule, _) in settings.rules(drafts) {
-                all.push(Metric::Acceptance { place, rule });
-                all.push(Metric::Gap { place, rule });
-            }
-            for (first, second) in pairs() {
-                if settings.has(drafts, first) && settings.has(drafts, second) {
-                    all.push(Metric::Difference {
-                        place,
-                        first,
-                        second,
-                    });
-                }
-            }
-            let known = |scheme| settings.schemes.contains(&scheme);
-            if known(SchemeName::DISTINCT_CONDITIONED) && known(SchemeName::WITHOUT_REPLACEMENT) {
-                all.push(Metric::FormulaError { place });
-            }
-            for rule in plans().filter(|&rule| settings.has(drafts, rule)) {
-                all.push(Metric::PlanError { place, rule });
-                all.push(Metric::PlanSteps { place, rule });
-                if settings.timing {
-                    all.push(Metric::PlanSeconds { place, rule });
-                }
-            }
-        }
-    }
-    all
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! All rates of one position.
+//! All numbers of one position.
 
-use super::metric::{Metric, Place};
+use super::metric::{Metric, Place, Temperature, pairs};
+use super::truncation::{self, Truncation};
 use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
 use crate::known::{Kind, Known};
@@ -9,55 +10,98 @@ use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowQuestion, RowRates};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-/// A number with the width of its enclosure.
+/// A number, between bounds on its rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Value {
     pub value: f64,
-    pub width: f64,
+    pub lower: f64,
+    pub upper: f64,
+    /// A mean over random draws, whose bounds are those of an interval.
     pub monte_carlo: bool,
+    /// Where the row lists some tokens only: bounds that hold the full row's number.
+    pub truncation: Option<[f64; 2]>,
 }
 
 impl Value {
-    fn between(value: f64, lower: f64, upper: f64) -> Self {
+    pub(super) fn between(value: f64, lower: f64, upper: f64) -> Self {
         Self {
             value,
-            width: upper - lower,
+            lower,
+            upper,
             monte_carlo: false,
+            truncation: None,
         }
     }
 
+    fn plain(value: f64) -> Self {
+        Self::between(value, value, value)
+    }
+
     fn minus(self, other: Self) -> Self {
+        let truncation = (self.truncation.is_some() || other.truncation.is_some()).then(|| {
+            let ([low, high], [other_low, other_high]) = (self.bounds(), other.bounds());
+            [low - other_high, high - other_low]
+        });
         Self {
             value: self.value - other.value,
-            width: self.width + other.width,
+            lower: self.lower - other.upper,
+            upper: self.upper - other.lower,
             monte_carlo: self.monte_carlo || other.monte_carlo,
+            truncation,
         }
+    }
+
+    pub(super) fn width(&self) -> f64 {
+        self.upper - self.lower
+    }
+
+    /// Where the number of the full row is.
+    pub(super) fn bounds(&self) -> [f64; 2] {
+        self.truncation.unwrap_or([self.lower, self.upper])
+    }
+
+    fn is_finite(&self) -> bool {
+        let [lower, upper] = self.bounds();
+        [self.value, self.lower, self.upper, lower, upper]
+            .into_iter()
+            .all(f64::is_finite)
     }
 }
 
 impl From<Known> for Value {
     fn from(rate: Known) -> Self {
         Self {
-            value: rate.value(),
-            width: rate.width(),
             monte_carlo: rate.kind() == Kind::MonteCarlo,
+            ..Self::between(rate.value(), rate.lower(), rate.upper())
         }
     }
 }
+
+/// What a position answers, by what it is about.
+pub(super) type Answers = BTreeMap<Metric, Value>;
 
 /// Room for one position at a time; one a thread.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     pub row: Row,
     logits: Vec<f64>,
-    target: Vec<f64>,
-    draft: Vec<f64>,
-    scan: BucketScan,
-    rates: HashMap<Metric, Value>,
+    pair: Pair,
+    pub answers: Answers,
     /// ln of q/p at the sampled token, if asked for.
     pub log_ratio: Option<f64>,
+}
+
+/// What is the same for all positions of a log.
+#[derive(Debug)]
+pub(super) struct Task<'a> {
+    pub log: &'a Log,
+    pub settings: &'a Settings,
+    /// For each temperature, the column of the log's rest mass at it, if the log gives any.
+    pub rest_columns: Vec<Option<usize>>,
+    /// The temperature at which the log's tokens were drawn from the whole target.
+    pub sampled_at: Option<f64>,
 }
 
 /// Differences up to this are those of rounding.
@@ -65,66 +109,125 @@ const ROUNDING: f64 = 4e-12;
 /// Seeds of neighbouring positions are this far apart.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Computes every metric of the position in `workspace.row`.
+/// Answers everything that is asked of the position in `workspace.row`.
 pub(super) fn evaluate(
-    log: &Log,
+    task: &Task<'_>,
     number: usize,
-    settings: &Settings,
-    metrics: &[Metric],
-    rest_columns: &[Option<usize>],
-    sampled_at: Option<usize>,
     workspace: &mut Workspace,
-) -> Result<Vec<Value>, GapError> {
+) -> Result<(), GapError> {
     let refused = |message: String| GapError::Position {
-        log: log.path().to_owned(),
+        log: task.log.path().to_owned(),
         position: number,
         message,
     };
-    let Workspace {
-        row,
-        logits,
-        target,
-        draft,
-        scan,
-        rates,
-        log_ratio,
-    } = workspace;
-    rates.clear();
-    *log_ratio = None;
-    let listed = row.target.len();
-    if let Some(&most) = settings.drafts.iter().max().filter(|&&n| n > listed) {
+    let listed = workspace.row.target.len();
+    if let Some(&most) = (task.settings.drafts.iter().max()).filter(|&&n| n > listed) {
         return Err(refused(format!(
             "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for"
         )));
     }
-    for (column, (&target, &draft)) in row.target_rest.iter().zip(&row.draft_rest).enumerate() {
-        let plain = |value| Value::between(value, value, value);
-        rates.insert(Metric::TargetRest { column }, plain(target));
-        rates.insert(Metric::DraftRest { column }, plain(draft));
+    workspace.answers.clear();
+    workspace.log_ratio = None;
+    for at in 0..task.settings.temperatures.len() {
+        at_temperature(task, number, at, workspace).map_err(refused)?;
     }
-    for (temperature, &degrees) in settings.temperatures.iter().enumerate() {
-        let rule = Softmax {
-            temperature: degrees / log.metadata().temperature_applied,
-            ..Softmax::default()
-        };
-        probabilities(&row.target, row.target_kind, &rule, logits, target)
-            .map_err(|error| refused(format!("target: {error}")))?;
-        probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
-            .map_err(|error| refused(format!("draft: {error}")))?;
-        if let Some(column) = rest_columns.get(temperature).copied().flatten() {
-            add_rest(target, row.target_rest.get(column).copied().unwrap_or(0.0));
-            add_rest(draft, row.draft_rest.get(column).copied().unwrap_or(0.0));
-        }
-        if sampled_at == Some(temperature) {
-            *log_ratio = sampled_ratio(row, target, draft);
-        }
+    match workspace
+        .answers
+        .iter()
+        .find(|(_, value)| !value.is_finite())
+    {
+        Some((metric, value)) => Err(refused(format!(
+            "internal error: {metric:?} is {value:?}; please report this as a bug"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// All answers at one of the settings' temperatures.
+fn at_temperature(
+    task: &Task<'_>,
+    number: usize,
+    at: usize,
+    workspace: &mut Workspace,
+) -> Result<(), String> {
+    let Some(&degrees) = task.settings.temperatures.get(at) else {
+        return Ok(());
+    };
+    let Workspace {
+        row,
+        logits,
+        pair,
+        answers,
+        log_ratio,
+    } = workspace;
+    let rule = Softmax {
+        temperature: degrees / task.log.metadata().temperature_applied,
+        ..Softmax::default()
+    };
+    probabilities(
+        &row.target,
+        row.target_kind,
+        &rule,
+        logits,
+        &mut pair.target,
+    )
+    .map_err(|error| format!("target: {error}"))?;
+    probabilities(&row.draft, row.draft_kind, &rule, logits, &mut pair.draft)
+        .map_err(|error| format!("draft: {error}"))?;
+    let rest = task.rest_columns.get(at).copied().flatten().map(|column| {
+        let rest = |rests: &[f64]| rests.get(column).copied().unwrap_or(0.0);
+        [rest(&row.target_rest), rest(&row.draft_rest)]
+    });
+    if let Some([target, draft]) = rest {
+        scale(&mut pair.target, 1.0 - target);
+        scale(&mut pair.draft, 1.0 - draft);
+    }
+    if task.sampled_at == Some(degrees) {
+        *log_ratio = sampled_ratio(row, &pair.target, &pair.draft);
+    }
+    let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
+    pair.answer(task.settings, Temperature(degrees), rest, seed, answers)
+}
+
+/// Listed tokens' p and q at one temperature, and room for what is asked of them.
+#[derive(Debug, Default)]
+pub(super) struct Pair {
+    pub target: Vec<f64>,
+    pub draft: Vec<f64>,
+    pub scan: BucketScan,
+    pub truncation: truncation::Workspace,
+}
+
+impl Pair {
+    /// Answers everything that is asked of these rows, which list all tokens or all but
+    /// some with the masses `rest`.
+    pub(super) fn answer(
+        &mut self,
+        settings: &Settings,
+        temperature: Temperature,
+        rest: Option<[f64; 2]>,
+        seed: u64,
+        answers: &mut Answers,
+    ) -> Result<(), String> {
+        let Self {
+            target,
+            draft,
+            scan,
+            truncation,
+        } = self;
         let most = settings.drafts.iter().copied().max().unwrap_or(1);
-        let at = scan
+        let mut cut = None;
+        if let Some(rest) = rest {
+            cut = Truncation::new(target, draft, rest, most, truncation)?;
+            add_rest(target, rest[0]);
+            add_rest(draft, rest[1]);
+        }
+        let loaded = scan
             .load(bucket_scan::Rows { target, draft }, most)
-            .map_err(|error| refused(error.to_string()))?;
-        let mut row_rates = RowRates::new(at);
+            .map_err(|error| error.to_string())?;
+        let mut row_rates = RowRates::new(loaded);
         // One draft is accepted with the overlap, however it is verified.
-        rates.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
+        answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
         // What sequential draws take for many drafts serves fewer.
         for &drafts in settings.drafts.iter().rev() {
             let place = Place {
@@ -132,70 +235,88 @@ pub(super) fn evaluate(
                 drafts,
             };
             for scheme in settings.optima(drafts) {
-                let optimum = row_rates
+                let best = row_rates
                     .optimum(scheme, drafts)
-                    .map_err(|error| refused(error.to_string()))?;
-                rates.insert(Metric::Optimum { place, scheme }, optimum.into());
+                    .map_err(|error| error.to_string())?;
+                answers.insert(Metric::Optimum { place, scheme }, best.into());
             }
-            for (rule, answers) in settings.rules(drafts) {
-                let (scheme, _) = rule;
+            for (rule, computed) in settings.rules(drafts) {
                 let question = RowQuestion {
-                    scheme,
+                    scheme: rule.0,
                     drafts,
-                    seed: settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE),
+                    seed,
                 };
-                let answer = (answers.answer)(&mut row_rates, question)
-                    .map_err(|error| refused(error.to_string()))?;
-                rates.insert(Metric::Acceptance { place, rule }, answer.rate.into());
+                let answer = (computed.answer)(&mut row_rates, question)
+                    .map_err(|error| error.to_string())?;
+                answers.insert(Metric::Acceptance { place, rule }, answer.rate.into());
                 if let Some(plan) = answer.plan {
-                    let plain = |value| Value::between(value, value, value);
                     let steps = plan.iterations as f64;
-                    rates.extend([
-                        (Metric::PlanError { place, rule }, plain(plan.law_l1_error)),
-                        (Metric::PlanSteps { place, rule }, plain(steps)),
-                        (Metric::PlanSeconds { place, rule }, plain(plan.seconds)),
-                    ]);
+                    for (metric, value) in [
+                        (Metric::PlanError { place, rule }, plan.law_l1_error),
+                        (Metric::PlanSteps { place, rule }, steps),
+                        (Metric::PlanSeconds { place, rule }, plan.seconds),
+                    ] {
+                        answers.insert(metric, Value::plain(value));
+                    }
                 }
             }
         }
+        if let Some(cut) = &mut cut {
+            cut.bound(settings, temperature, &mut row_rates, answers)?;
+        }
+        for &drafts in &settings.drafts {
+            let place = Place {
+                temperature,
+                drafts,
+            };
+            differences(settings, place, answers)?;
+        }
+        Ok(())
     }
-    let rate = |metric: Metric| {
-        rates
+}
+
+/// What follows from optima and acceptances: gaps and paired differences.
+fn differences(settings: &Settings, place: Place, answers: &mut Answers) -> Result<(), String> {
+    let find = |answers: &Answers, metric: Metric| {
+        answers
             .get(&metric)
             .copied()
-            .ok_or_else(|| refused(format!("internal error: {metric:?} was not computed")))
+            .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
     };
-    metrics
-        .iter()
-        .map(|&metric| match metric {
-            Metric::Gap { place, rule } => {
-                let scheme = rule.0;
-                let mut gap = rate(Metric::Optimum { place, scheme })?
-                    .minus(rate(Metric::Acceptance { place, rule })?);
-                // Two roads to one number differ by rounding; that is no gap.
-                if gap.value.abs() <= ROUNDING {
-                    gap.value = 0.0;
-                }
-                Ok(gap)
-            }
-            Metric::Difference {
+    for (rule, _) in settings.rules(place.drafts) {
+        let scheme = rule.0;
+        let best = find(answers, Metric::Optimum { place, scheme })?;
+        let mut gap = best.minus(find(answers, Metric::Acceptance { place, rule })?);
+        // Two roads to one number differ by rounding; that is no gap.
+        if gap.value.abs() <= ROUNDING {
+            gap.value = 0.0;
+        }
+        // No lossless verifier accepts more than alpha*, on full rows neither.
+        if let Some([low, high]) = &mut gap.truncation {
+            *low = low.max(0.0).min(gap.value);
+            *high = high.max(gap.value);
+        }
+        answers.insert(Metric::Gap { place, rule }, gap);
+    }
+    for (first, second) in pairs() {
+        let known = |rule| answers.get(&Metric::Acceptance { place, rule }).copied();
+        if let (Some(one), Some(other)) = (known(first), known(second)) {
+            let metric = Metric::Difference {
                 place,
                 first,
                 second,
-            } => Ok(rate(Metric::Acceptance { place, rule: first })?.minus(rate(
-                Metric::Acceptance {
-                    place,
-                    rule: second,
-                },
-            )?)),
-            Metric::FormulaError { place } => {
-                let optimum = |scheme| rate(Metric::Optimum { place, scheme });
-                Ok(optimum(SchemeName::DISTINCT_CONDITIONED)?
-                    .minus(optimum(SchemeName::WITHOUT_REPLACEMENT)?))
-            }
-            metric => rate(metric),
-        })
-        .collect()
+            };
+            answers.insert(metric, one.minus(other));
+        }
+    }
+    let known = |scheme| answers.get(&Metric::Optimum { place, scheme }).copied();
+    if let (Some(published), Some(sequential)) = (
+        known(SchemeName::DISTINCT_CONDITIONED),
+        known(SchemeName::WITHOUT_REPLACEMENT),
+    ) {
+        answers.insert(Metric::FormulaError { place }, published.minus(sequential));
+    }
+    Ok(())
 }
 
 /// A logged row as probabilities at a temperature.
@@ -223,18 +344,20 @@ fn probabilities(
 
 /// Entries that stand for all tokens that a top-heavy row does not list.
 ///
-/// They share the rest's mass evenly, in both rows. What lies in the rest is at
-/// most the target's rest mass, whatever is accepted of it; on listed tokens
-/// nothing changes. So alpha* with replacement is within that mass of the full
-/// rows': couplings of either pair carry over on the listed tokens. One entry
-/// would do for that; several keep two drafts from the rest from being one token.
-const REST_ENTRIES: usize = 64;
+/// They share the rest's mass evenly, in both rows: one way to complete the row. What
+/// any other way can change is [`Truncation`]'s to say. Several entries keep two drafts
+/// from the rest from being one token.
+pub(super) const REST_ENTRIES: usize = 64;
 
-/// Scales a row of listed tokens to their mass and adds the rest.
-fn add_rest(row: &mut Vec<f64>, rest: f64) {
+/// Scales a row of listed tokens to their mass.
+fn scale(row: &mut [f64], mass: f64) {
     for x in row.iter_mut() {
-        *x *= 1.0 - rest;
+        *x *= mass;
     }
+}
+
+/// Adds the rest to a row of listed tokens.
+fn add_rest(row: &mut Vec<f64>, rest: f64) {
     row.extend(std::iter::repeat_n(
         rest / REST_ENTRIES as f64,
         REST_ENTRIES,

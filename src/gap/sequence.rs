@@ -2,77 +2,60 @@
 
 use super::data::BlockEstimate;
 use super::statistics::Clustered;
+use std::cmp::Ordering;
 
-/// ln of q/p at each sampled token, by text.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sequences {
-    /// For each cluster, (index in the text, ln q/p if known).
-    texts: Vec<Vec<(i64, Option<f64>)>>,
-}
-
-impl Sequences {
-    pub(super) fn add(&mut self, cluster: usize, position: Option<i64>, log_ratio: Option<f64>) {
-        let Some(position) = position else { return };
-        if cluster >= self.texts.len() {
-            self.texts.resize(cluster + 1, Vec::new());
-        }
-        self.texts[cluster].push((position, log_ratio));
-    }
-
-    /// Mean over all blocks of L consecutive tokens of
-    /// `sum over t <= L of 1 - (1 - min(1, r_t))^K`, r_t being the product of
-    /// q/p over the block's first t tokens.
-    ///
-    /// Text is sampled from the target, so that this is an unbiased estimate of
-    /// `sum over t, x^t of p(x^t) [1 - (1 - min(1, q(x^t)/p(x^t)))^K]`, averaged
-    /// over the prefixes at which blocks begin. For K = 1 that is
-    /// `sum of min(p, q)` over prefixes, the optimum of one drafted block.
-    pub(super) fn estimates(
-        &self,
-        temperature: f64,
-        length: usize,
-        drafts: &[usize],
-    ) -> Vec<BlockEstimate> {
-        let mut rows = Vec::new();
-        for k in std::iter::once(1).chain(drafts.iter().copied().filter(|&k| k > 1)) {
-            let mut blocks = 0;
-            let clusters: Vec<(f64, f64)> = self
-                .texts
-                .iter()
-                .map(|text| {
-                    let (mut sum, mut count) = (0.0, 0usize);
-                    for run in runs(text) {
-                        for block in run.windows(length.max(1)) {
-                            sum += accepted_length(block, k);
-                            count += 1;
-                        }
+/// Mean over all blocks of L consecutive tokens of some texts of
+/// `sum over t <= L of 1 - (1 - min(1, r_t))^K`, r_t being the product of q/p over the
+/// block's first t tokens. A text is (index in the text, ln q/p if known), in any order.
+///
+/// Text is sampled from the target, so that this is an unbiased estimate of
+/// `sum over t, x^t of p(x^t) [1 - (1 - min(1, q(x^t)/p(x^t)))^K]`, averaged over the
+/// prefixes at which blocks begin. For K = 1 that is `sum of min(p, q)` over prefixes, the
+/// optimum of one drafted block.
+pub(super) fn estimates(
+    texts: &[&[(i64, Option<f64>)]],
+    temperature: f64,
+    length: usize,
+    drafts: &[usize],
+) -> Vec<BlockEstimate> {
+    let mut rows = Vec::new();
+    for k in std::iter::once(1).chain(drafts.iter().copied().filter(|&k| k > 1)) {
+        let mut blocks = 0;
+        let clusters: Vec<(f64, f64)> = texts
+            .iter()
+            .map(|text| {
+                let (mut sum, mut count) = (0.0, 0usize);
+                for run in runs(text) {
+                    for block in run.windows(length.max(1)) {
+                        sum += accepted_length(block, k);
+                        count += 1;
                     }
-                    blocks += count;
-                    (sum, count as f64)
-                })
-                .filter(|&(_, count)| count > 0.0)
-                .collect();
-            if blocks == 0 {
-                continue;
-            }
-            rows.push(BlockEstimate {
-                temperature,
-                length,
-                drafts: k,
-                metric: if k == 1 { "block-optimum" } else { "lemma-5.1" }.to_owned(),
-                expected_accepted_length: Clustered::new(clusters.iter().copied()).estimate(),
-                kind: "estimate".to_owned(),
-                blocks,
-            });
+                }
+                blocks += count;
+                (sum, count as f64)
+            })
+            .filter(|&(_, count)| count > 0.0)
+            .collect();
+        if blocks == 0 {
+            continue;
         }
-        rows
+        rows.push(BlockEstimate {
+            temperature,
+            length,
+            drafts: k,
+            metric: if k == 1 { "block-optimum" } else { "lemma-5.1" }.to_owned(),
+            expected_accepted_length: Clustered::new(clusters.iter().copied()).estimate(),
+            kind: "estimate".to_owned(),
+            blocks,
+        });
     }
+    rows
 }
 
 /// Stretches of consecutive indices at which the ratio is known.
 fn runs(text: &[(i64, Option<f64>)]) -> Vec<Vec<f64>> {
     let mut sorted = text.to_vec();
-    sorted.sort_by_key(|&(position, _)| position);
+    sorted.sort_by(order);
     let mut runs: Vec<Vec<f64>> = Vec::new();
     let mut expected = None;
     for (position, ratio) in sorted {
@@ -88,6 +71,15 @@ fn runs(text: &[(i64, Option<f64>)]) -> Vec<Vec<f64>> {
         }
     }
     runs
+}
+
+/// By index; where one is there twice, whatever the order in which it was added.
+pub(super) fn order(one: &(i64, Option<f64>), other: &(i64, Option<f64>)) -> Ordering {
+    let ratio = |item: &(i64, Option<f64>)| item.1.unwrap_or(f64::NEG_INFINITY);
+    one.0
+        .cmp(&other.0)
+        .then(one.1.is_some().cmp(&other.1.is_some()))
+        .then(ratio(one).total_cmp(&ratio(other)))
 }
 
 /// `sum over t of 1 - (1 - min(1, r_t))^K` of one block.

@@ -1,124 +1,7 @@
 //! Means over positions that come in clusters, and what can be said of them.
 
-use super::data::{Estimate, HISTOGRAM_EDGES};
+use super::data::Estimate;
 use statrs::distribution::{ContinuousCDF, StudentsT};
-use std::collections::BTreeMap;
-
-/// Bins of the histogram that quantiles are read from: quantiles are good to
-/// half a bin, 1/16,384 of [-1, 1].
-const BINS: usize = 16_384;
-
-/// Shares of the positions at which quantiles are reported.
-const QUANTILES: [(&str, f64); 5] = [
-    ("0.05", 0.05),
-    ("0.25", 0.25),
-    ("0.5", 0.5),
-    ("0.75", 0.75),
-    ("0.95", 0.95),
-];
-
-/// A running summary of one number over positions, in [-1, 1].
-///
-/// Two summaries merge into that of all their positions; memory grows with the
-/// number of clusters and not with that of positions.
-#[derive(Clone, Debug)]
-pub(super) struct Tally {
-    sums: Vec<f64>,
-    counts: Vec<u64>,
-    bins: Vec<u32>,
-    coarse: Vec<u64>,
-    count: u64,
-    lowest: f64,
-    highest: f64,
-    widest: f64,
-}
-
-impl Tally {
-    pub(super) fn new() -> Self {
-        Self {
-            sums: Vec::new(),
-            counts: Vec::new(),
-            bins: vec![0; BINS],
-            coarse: vec![0; HISTOGRAM_EDGES.len() - 1],
-            count: 0,
-            lowest: f64::INFINITY,
-            highest: f64::NEG_INFINITY,
-            widest: 0.0,
-        }
-    }
-
-    /// Adds one position of a cluster, with the width of its enclosure.
-    pub(super) fn add(&mut self, cluster: usize, value: f64, width: f64) {
-        if cluster >= self.sums.len() {
-            self.sums.resize(cluster + 1, 0.0);
-            self.counts.resize(cluster + 1, 0);
-        }
-        self.sums[cluster] += value;
-        self.counts[cluster] += 1;
-        let place = ((value + 1.0) * 0.5 * BINS as f64).clamp(0.0, (BINS - 1) as f64);
-        self.bins[place as usize] += 1;
-        let bin = HISTOGRAM_EDGES
-            .partition_point(|&edge| edge <= value)
-            .clamp(1, self.coarse.len());
-        self.coarse[bin - 1] += 1;
-        self.count += 1;
-        self.lowest = self.lowest.min(value);
-        self.highest = self.highest.max(value);
-        self.widest = self.widest.max(width);
-    }
-
-    pub(super) fn count(&self) -> u64 {
-        self.count
-    }
-
-    pub(super) fn highest(&self) -> f64 {
-        self.highest
-    }
-
-    pub(super) fn lowest(&self) -> f64 {
-        self.lowest
-    }
-
-    pub(super) fn widest(&self) -> f64 {
-        self.widest
-    }
-
-    pub(super) fn histogram(&self) -> Vec<u64> {
-        self.coarse.clone()
-    }
-
-    pub(super) fn estimate(&self) -> Clustered {
-        Clustered::new(
-            self.sums
-                .iter()
-                .zip(&self.counts)
-                .filter(|&(_, &count)| count > 0)
-                .map(|(&sum, &count)| (sum, count as f64)),
-        )
-    }
-
-    pub(super) fn quantiles(&self) -> BTreeMap<String, f64> {
-        QUANTILES
-            .into_iter()
-            .map(|(name, share)| (name.to_owned(), self.quantile(share)))
-            .collect()
-    }
-
-    /// The value that this share of the positions does not exceed, to half a
-    /// bin; exact at the ends.
-    fn quantile(&self, share: f64) -> f64 {
-        let wanted = (share * self.count as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        for (bin, &count) in self.bins.iter().enumerate() {
-            seen += u64::from(count);
-            if seen >= wanted {
-                let middle = (bin as f64 + 0.5) / BINS as f64 * 2.0 - 1.0;
-                return middle.clamp(self.lowest, self.highest);
-            }
-        }
-        self.highest
-    }
-}
 
 /// A ratio of sums over clusters: the mean over positions when these come in
 /// clusters that are independent of one another and unequal in size.
@@ -137,10 +20,15 @@ pub(super) struct Clustered {
 }
 
 impl Clustered {
+    /// Of (S_c, m_c), in an order that does not depend on how they were measured.
     pub(super) fn new(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
-        let (mut sum, mut size, mut number) = (0.0, 0.0, 0usize);
-        for (s, m) in clusters.clone() {
-            sum += s;
+        Self::with_total(clusters.clone().map(|(s, _)| s).sum(), clusters)
+    }
+
+    /// The same where the sum of all S_c is known better than their `f64`s add up.
+    pub(super) fn with_total(sum: f64, clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+        let (mut size, mut number) = (0.0, 0usize);
+        for (_, m) in clusters.clone() {
             size += m;
             number += 1;
         }
@@ -259,50 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_four_values_by_hand() {
-        let mut tally = Tally::new();
-        for value in [0.1, 0.2, 0.3, 0.4] {
-            tally.add(0, value, 0.0);
-        }
-        // The smallest value that at least this share does not exceed.
-        for (share, value) in [
-            (0.0, 0.1),
-            (0.25, 0.1),
-            (0.26, 0.2),
-            (0.5, 0.2),
-            (0.6, 0.3),
-            (0.9, 0.4),
-            (1.0, 0.4),
-        ] {
-            let found = tally.quantile(share);
-            assert!((found - value).abs() < 2e-3, "{share}: {found}");
-        }
-    }
-
-    #[test]
     fn holm_by_hand() {
         let corrected = holm(&[0.01, 0.04, 0.03, 0.005]);
         for (got, expected) in corrected.iter().zip([0.03, 0.06, 0.06, 0.02]) {
             assert!((got - expected).abs() < 1e-15, "{corrected:?}");
         }
         assert!(holm(&[]).is_empty());
-    }
-
-    #[test]
-    fn quantiles_and_histogram_count_every_position() {
-        let mut tally = Tally::new();
-        for i in 0..=1000 {
-            tally.add(i % 7, f64::from(i as u32) / 1000.0, 1e-13);
-        }
-        let quantiles = tally.quantiles();
-        for (name, share) in QUANTILES {
-            assert!((quantiles[name] - share).abs() < 2e-3, "{quantiles:?}");
-        }
-        assert_eq!(tally.histogram().iter().sum::<u64>(), 1001);
-        // 0 alone is below 1e-6; 0.5 to 1 has both its ends.
-        assert_eq!(tally.histogram()[0], 1);
-        assert_eq!(tally.histogram().last(), Some(&501));
-        assert_eq!((tally.lowest(), tally.highest()), (0.0, 1.0));
-        assert_eq!(tally.estimate().clusters, 7);
     }
 }

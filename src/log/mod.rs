@@ -38,6 +38,7 @@
 //! lying headers are a [`LogError`] with file, tensor, row and column.
 
 mod error;
+mod identity;
 mod metadata;
 mod npy;
 mod npz;
@@ -48,6 +49,7 @@ mod tensor;
 mod writer;
 
 pub use error::LogError;
+pub use identity::{LogIdentity, ShardIdentity};
 pub use metadata::{FileIdentity, Metadata, PromptRecord, Sampling};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use tensor::Dtype;

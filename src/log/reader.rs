@@ -83,29 +83,31 @@ impl Contents {
 pub struct Log {
     path: PathBuf,
     metadata: Metadata,
-    shards: Vec<Shard>,
+    pub(super) shards: Vec<Shard>,
     /// Position numbers at which shards begin, and at last N.
     starts: Vec<usize>,
     vocabulary: usize,
+    /// What `--vocab` asked for.
+    kept: Option<usize>,
     ignored: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Shard {
-    path: PathBuf,
-    positions: usize,
-    target: Tensor,
-    target_kind: RowKind,
-    draft: Tensor,
-    draft_kind: RowKind,
-    token_ids: Option<Tensor>,
-    target_rest: Option<Tensor>,
-    draft_rest: Option<Tensor>,
-    prompt_id: Option<Tensor>,
-    position: Option<Tensor>,
-    token: Option<Tensor>,
-    drafts: Option<Tensor>,
-    output: Option<Tensor>,
+pub(super) struct Shard {
+    pub path: PathBuf,
+    pub positions: usize,
+    pub target: Tensor,
+    pub target_kind: RowKind,
+    pub draft: Tensor,
+    pub draft_kind: RowKind,
+    pub token_ids: Option<Tensor>,
+    pub target_rest: Option<Tensor>,
+    pub draft_rest: Option<Tensor>,
+    pub prompt_id: Option<Tensor>,
+    pub position: Option<Tensor>,
+    pub token: Option<Tensor>,
+    pub drafts: Option<Tensor>,
+    pub output: Option<Tensor>,
 }
 
 /// Consecutive positions within one shard.
@@ -380,6 +382,7 @@ impl Log {
             shards,
             starts,
             vocabulary: vocabulary.unwrap_or(0),
+            kept: wanted,
             ignored,
         })
     }
@@ -402,6 +405,11 @@ impl Log {
     /// V.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
+    }
+
+    /// How many tokens of every row are kept, if that was asked for when it was opened.
+    pub fn kept(&self) -> Option<usize> {
+        self.kept
     }
 
     /// The most tokens that a row lists: V for full rows.
@@ -454,13 +462,21 @@ impl Log {
     /// All positions in order, in spans of at most `length` that do not cross
     /// shards.
     pub fn spans(&self, length: usize) -> Vec<Span> {
+        self.spans_of(0..self.positions(), length)
+    }
+
+    /// The positions with these numbers, in order, in spans of at most `length` that
+    /// do not cross shards.
+    pub fn spans_of(&self, positions: Range<usize>, length: usize) -> Vec<Span> {
         let length = length.max(1);
         let mut spans = Vec::new();
         for (shard, (held, &start)) in self.shards.iter().zip(&self.starts).enumerate() {
-            for first in (0..held.positions).step_by(length) {
+            let end = positions.end.saturating_sub(start).min(held.positions);
+            let begin = positions.start.saturating_sub(start);
+            for first in (begin..end).step_by(length) {
                 spans.push(Span {
                     shard,
-                    rows: first..held.positions.min(first.saturating_add(length)),
+                    rows: first..end.min(first.saturating_add(length)),
                     first: start + first,
                 });
             }

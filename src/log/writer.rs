@@ -5,12 +5,13 @@ use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEn
 use super::npy::NpyHeader;
 use super::reader::{Log, read_index};
 use super::tensor::Dtype;
+use crate::files::Unfinished;
 use half::{bf16, f16};
 use safetensors::tensor::{Dtype as SafeDtype, View};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -557,7 +558,7 @@ fn write_replacing(
     directory: &Path,
     path: &Path,
     bytes: u64,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    write: impl FnOnce(&mut Unfinished) -> io::Result<()>,
 ) -> Result<(), LogError> {
     let failed = |source| LogError::writing(path, bytes, source);
     crate::files::replace(path, TEMPORARY_PREFIX, write).map_err(failed)?;

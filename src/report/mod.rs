@@ -10,6 +10,7 @@
 pub mod block;
 mod canvas;
 pub mod check;
+pub mod compare;
 pub mod gap;
 mod html;
 mod markdown;

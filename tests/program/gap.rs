@@ -135,14 +135,12 @@ fn an_npz_log_is_as_good() {
     let compressed = report("numpy-compressed.npz");
     assert!(stored.positions > 0);
     assert_eq!(stored.cells, compressed.cells);
-    // Two logs of one run count together.
+    // The two are the same rows, whatever they are called: they would count twice.
     let run = gap(
         folder.path(),
-        &format!("numpy-stored.npz numpy-compressed.npz {QUICK} --format json"),
+        &format!("numpy-stored.npz numpy-compressed.npz {QUICK} --pool"),
     );
-    let both: GapReport = serde_json::from_str(&run.out).unwrap();
-    assert_eq!(both.positions, 2 * stored.positions);
-    assert_eq!(both.logs.len(), 2);
+    run.refused(&["numpy-compressed.npz is numpy-stored.npz under another name"]);
 }
 
 #[test]
@@ -500,4 +498,269 @@ fn help_says_what_the_words_mean() {
         let short = specgap(here, [command, "-h"]).out;
         assert!(!short.contains("Definitions:"));
     }
+}
+
+fn merge(folder: &Path, line: &str) -> Run {
+    specgap(folder, ["merge"].into_iter().chain(line.split_whitespace()))
+}
+
+#[test]
+fn parts_become_the_report_of_one_run_to_the_byte() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    let line = "log --drafts 1,3 --temperature 0.8,1";
+    assert_eq!(gap(path, &format!("{line} --out whole -q")).code, Some(0));
+    for index in 1..=3 {
+        let run = gap(
+            path,
+            &format!("{line} --shard {index}/3 --partial part-{index}"),
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        assert_eq!(run.out, format!("summary of 4 positions: part-{index}\n"));
+    }
+    let run = merge(path, "part-3 part-1 part-2 --out merged");
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    let files = |name: &str| -> BTreeMap<PathBuf, Vec<u8>> {
+        contents(&path.join(name))
+            .into_iter()
+            .map(|(file, bytes)| {
+                (
+                    file.strip_prefix(path.join(name)).unwrap().to_owned(),
+                    bytes,
+                )
+            })
+            .collect()
+    };
+    assert!(files("whole").len() > 5);
+    assert!(files("whole") == files("merged"));
+    // Parts of parts, and the report that is its own baseline.
+    let run = merge(path, "part-2 part-1 --partial first-two");
+    assert_eq!(
+        (run.code, run.out.as_str()),
+        (Some(0), "summary of 8 positions: first-two\n")
+    );
+    let run = merge(path, "part-3 first-two --baseline whole/report.json -q");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    // A summary beside a report is that of all positions.
+    let run = gap(path, &format!("{line} --partial all --out beside -q"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(files("whole") == files("beside"));
+    let run = merge(path, "part-1 part-2 part-3 --partial together");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert_eq!(
+        std::fs::read(path.join("all")).unwrap(),
+        std::fs::read(path.join("together")).unwrap()
+    );
+
+    let refused = |line: &str, words: &[&str]| {
+        let before = contents(path);
+        merge(path, line).refused(words);
+        assert_eq!(contents(path), before, "{line}");
+    };
+    refused(
+        "part-1 part-3 --out x",
+        &["positions 4 to 7 of log (12 in all)", "--incomplete"],
+    );
+    refused(
+        "part-3 part-1 part-2 part-1 --out x",
+        &[
+            "part-1: does not go with part-1",
+            "positions 0 to 3",
+            "once",
+        ],
+    );
+    refused(
+        "part-1 first-two part-3 --out x",
+        &["first-two: does not go with part-1"],
+    );
+    refused("log/log.json --out x", &["log.json: is no whole summary"]);
+    refused("nowhere --out x", &["nowhere: cannot be read"]);
+    refused("", &["<FILE>"]);
+    let run = merge(path, "part-1 part-3 --incomplete --format json");
+    let report: GapReport = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report.positions, 8);
+    assert!(
+        report
+            .left_out
+            .iter()
+            .any(|line| line.contains("positions 4 to 7"))
+    );
+    let other = "log --drafts 1 --temperature 0.8,1 --shard 2/3 --partial other -q";
+    assert_eq!(gap(path, other).code, Some(0));
+    refused(
+        "part-1 other part-3 --out x",
+        &[
+            "other: does not go with part-1",
+            "--drafts 1,",
+            "with 1,3",
+            "same options",
+        ],
+    );
+}
+
+#[test]
+fn parts_and_tables_are_named_rightly_or_refused() {
+    let folder = folder_with_log();
+    for (line, words) in [
+        ("log --shard 1/2", &["--partial"][..]),
+        ("log --shard 0/2 --partial p", &["0/2", "I/K"]),
+        ("log --shard 3/2 --partial p", &["3/2", "I/K"]),
+        ("log --shard 1 --partial p", &["'1'", "I/K"]),
+        ("log --shard 1/2 --partial p --out x", &["--out"]),
+        ("log --partial log", &["log: is a folder"]),
+        ("log --partial nowhere/p", &["nowhere/p", "No such file"]),
+        (
+            "log --positions nowhere/p.csv",
+            &["nowhere/p.csv", "No such file"],
+        ),
+        ("log --positions log", &["log: is a folder"]),
+    ] {
+        refused(folder.path(), line, words);
+    }
+    #[cfg(not(feature = "parquet"))]
+    refused(
+        folder.path(),
+        "log --positions p.parquet",
+        &["p.parquet", "--features parquet", ".csv"],
+    );
+}
+
+#[test]
+fn a_table_of_positions_is_the_same_on_any_number_of_threads() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    let names: &[&str] = if cfg!(feature = "parquet") {
+        &["csv", "parquet"]
+    } else {
+        &["csv"]
+    };
+    for name in names {
+        let with = |threads: u32| {
+            let file = format!("t{threads}.{name}");
+            let line = format!("log --drafts 1,2 --temperature 0.8,1 -q --positions {file}");
+            let run = gap(path, &format!("{line} --threads {threads}"));
+            assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+            std::fs::read(path.join(file)).unwrap()
+        };
+        let one = with(1);
+        assert!(one == with(2), "{name}");
+        if *name == "csv" {
+            assert_eq!(
+                String::from_utf8(one).unwrap().lines().count(),
+                1 + 12 * 2 * 2
+            );
+        } else {
+            assert!(one.starts_with(b"PAR1") && one.ends_with(b"PAR1"));
+        }
+    }
+}
+
+/// What another reader of Parquet finds is what the other table says.
+#[cfg(feature = "parquet")]
+#[test]
+fn the_parquet_table_says_what_the_other_one_says() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let folder = folder_with_log();
+    let path = folder.path();
+    for name in ["t.csv", "t.parquet"] {
+        let line = format!("log --drafts 1,2 --temperature 0.8,1 -q --positions {name}");
+        assert_eq!(gap(path, &line).code, Some(0));
+    }
+    let text = std::fs::read_to_string(path.join("t.csv")).unwrap();
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let file = std::fs::File::open(path.join("t.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let mut rows = 0;
+    for row in reader.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        let entries: Vec<&str> = lines.next().unwrap().split(',').collect();
+        for (((name, field), wanted), entry) in row.get_column_iter().zip(&names).zip(&entries) {
+            assert_eq!(name, wanted);
+            let text = match field {
+                Field::Null => String::new(),
+                Field::Str(text) => text.clone(),
+                Field::Long(x) => x.to_string(),
+                Field::Double(x) => format!("{x:?}"),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(text, *entry, "{name}");
+        }
+        rows += 1;
+    }
+    assert_eq!(rows, 12 * 2 * 2);
+    assert_eq!(lines.next(), None);
+}
+
+#[test]
+fn several_logs_are_compared_and_pooled_only_if_asked() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    // Another log of the same name elsewhere, of other rows.
+    std::fs::create_dir(path.join("sub")).unwrap();
+    write(&path.join("sub/log"), &rows(40)[20..], KeptTokens::All);
+    let each = |log: &str| -> GapReport {
+        let run = gap(path, &format!("{log} {QUICK} --format json"));
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let (first, second) = (each("log"), each("sub/log"));
+    let run = gap(path, &format!("log sub/log {QUICK} --out both"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.out.contains("not paired") && run.out.contains("log-2"),
+        "{}",
+        run.out
+    );
+    assert_eq!(run.out.lines().last(), Some("report: both/report.html"));
+    let read = |name: &str| std::fs::read_to_string(path.join("both").join(name)).unwrap();
+    // Each log's own report is that of a run on it alone.
+    for (folder, report) in [("log", &first), ("log-2", &second)] {
+        let own: GapReport = serde_json::from_str(&read(&format!("{folder}/report.json"))).unwrap();
+        assert_eq!(&own, report);
+        assert!(read(&format!("{folder}/report.html")).contains("</html>"));
+        assert!(read("report.html").contains(&format!("./{folder}/report.html")));
+        assert!(read("report.md").contains(&format!("{folder}/report.md")));
+    }
+    let comparison: Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(comparison["kind"], "comparison");
+    assert_eq!(comparison["paired"], false);
+    assert_eq!(comparison["logs"][1]["folder"], "log-2");
+    let rate = comparison["rates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|rate| rate["verifier"] == "k-seq")
+        .unwrap();
+    for (report, estimate) in [&first, &second]
+        .iter()
+        .zip(rate["estimates"].as_array().unwrap())
+    {
+        let row = &report.cells[0].verifiers[1];
+        assert_eq!(
+            (row.name.as_str(), &estimate["kind"]),
+            ("k-seq", &"enclosed".into())
+        );
+        assert_eq!(estimate["mean"], row.acceptance.mean);
+        assert_eq!(estimate["ci95"][0], row.acceptance.ci95[0]);
+    }
+    let run = gap(path, &format!("log sub/log {QUICK} --format json"));
+    assert_eq!(serde_json::from_str::<Value>(&run.out).unwrap(), comparison);
+
+    // Together only if asked, and of one kind only.
+    let run = gap(path, &format!("log sub/log {QUICK} --pool --format json"));
+    let both: GapReport = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((both.positions, both.logs.len()), (32, 2));
+    assert!(both.command.contains(" --pool "), "{}", both.command);
+    for option in ["--baseline both/log/report.json", "--partial p"] {
+        let words = [option.split(' ').next().unwrap(), "--pool"];
+        refused(path, &format!("log sub/log {QUICK} {option}"), &words);
+    }
+    let line = format!("{QUICK} -q --partial");
+    for (log, part) in [("log", "p1"), ("sub/log", "p2")] {
+        assert_eq!(gap(path, &format!("{log} {line} {part}")).code, Some(0));
+    }
+    merge(path, "p1 p2").refused(&["several logs", "--pool"]);
+    let run = merge(path, "p2 p1 --pool --format json");
+    assert_eq!(serde_json::from_str::<GapReport>(&run.out).unwrap(), both);
 }

@@ -1,0 +1,117 @@
+//! `specgap merge`: summaries of parts to one report.
+
+use super::gap::{command, compare, finish, read_baseline};
+use super::output::{CliError, check_folder, write_whole};
+use super::{Common, Format, Verdict};
+use crate::gap::Summary;
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `specgap merge`.
+#[derive(Args, Debug)]
+pub struct MergeArgs {
+    /// Summaries that `specgap gap --partial` wrote, in any order.
+    #[arg(required = true, value_name = "FILE")]
+    parts: Vec<PathBuf>,
+    /// Write report.html, report.md, report.json and the plots here.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the summary of all parts; without --out, no report is made.
+    #[arg(long, value_name = "FILE")]
+    partial: Option<PathBuf>,
+    /// Count several logs of one pair of models together, as one.
+    #[arg(long)]
+    pool: bool,
+    /// Make the report although positions of a log are in no part; it lists them.
+    #[arg(long)]
+    incomplete: bool,
+    /// Exit with 1 if a number of this report.json is missing or left its interval.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    if let Some(folder) = &args.out {
+        check_folder(folder)?;
+    }
+    let summary = merge(&args.parts)?;
+    if summary.logs().len() > 1 && !args.pool {
+        return Err(CliError::Missing {
+            message: format!(
+                "the parts are of several logs: {}; --pool counts them together, as one pair of \
+                 models",
+                summary.logs().join(", ")
+            ),
+        });
+    }
+    if let Some(path) = &args.partial {
+        write_whole(path, (summary.to_json()? + "\n").as_bytes())?;
+        if common.format == Format::Text {
+            let positions = summary.positions();
+            println!("summary of {positions} positions: {}", path.display());
+        }
+        if args.out.is_none() && args.baseline.is_none() {
+            return Ok(Verdict::Agrees);
+        }
+    }
+    let missing = summary.missing();
+    if !missing.is_empty() && !args.incomplete {
+        return Err(CliError::Missing {
+            message: format!(
+                "{}; name the missing parts too, or say --incomplete",
+                missing.join("; ")
+            ),
+        });
+    }
+    let report = summary.report(&command(&summary));
+    let verdict = match (&args.baseline, baseline) {
+        (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
+        _ => Verdict::Agrees,
+    };
+    finish(&report, args.out.as_deref(), common)?;
+    Ok(verdict)
+}
+
+/// Reads and merges parts; names the two that do not belong together.
+fn merge(paths: &[PathBuf]) -> Result<Summary, CliError> {
+    let mut merged: Option<Summary> = None;
+    for (number, path) in paths.iter().enumerate() {
+        let part = read(path)?;
+        let Some(all) = &mut merged else {
+            merged = Some(part);
+            continue;
+        };
+        if let Err(message) = all.fits(&part) {
+            // With which of those before it?
+            let mut other = paths.first();
+            for before in &paths[..number] {
+                if read(before)?.fits(&part).is_err() {
+                    other = Some(before);
+                    break;
+                }
+            }
+            let other = other.map_or_else(String::new, |path| path.display().to_string());
+            return Err(CliError::Input {
+                path: path.clone(),
+                message: format!("does not go with {other}: {message}"),
+            });
+        }
+        all.merge(&part)?;
+    }
+    merged.ok_or_else(|| CliError::Missing {
+        message: "name at least one part".to_owned(),
+    })
+}
+
+fn read(path: &Path) -> Result<Summary, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })?;
+    Summary::from_json(&text).map_err(|error| CliError::Input {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
+}

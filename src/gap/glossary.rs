@@ -1,0 +1,118 @@
+//! What the words of a report mean.
+
+use super::metric::{rules, schemes};
+use std::collections::BTreeMap;
+
+/// What the words of a report mean, for blocks of some length.
+pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = [
+        (
+            "position",
+            "a prefix of a text; the target gives the law p of the next token there, the draft the \
+             law q",
+        ),
+        (
+            "temperature",
+            "both models' logits are divided by it before the softmax",
+        ),
+        (
+            "acceptance",
+            "P(the output token is one of the n drafts) at a position, over the drafts and the \
+             verifier's own randomness (membership acceptance); then averaged over positions",
+        ),
+        (
+            "optimal acceptance rate",
+            "alpha*: the most that any lossless verifier can accept at a position, the maximum over \
+             couplings of p and the law of the drafts; then averaged over positions",
+        ),
+        (
+            "gap",
+            "alpha* minus acceptance at the same position, for the same scheme of drawing drafts",
+        ),
+        (
+            "overlap",
+            "sum over tokens of min(p, q): what one draft's verifier accepts, 1 - total variation",
+        ),
+        (
+            "95% interval",
+            "Student's t over prompts (or positions, where the log names no prompts), by the \
+             linearised variance of a ratio of sums",
+        ),
+        (
+            "p-value",
+            "of a comparison: two-sided, paired over positions, clustered like the interval",
+        ),
+        (
+            "Holm",
+            "p-value corrected for reading all comparisons of this report together",
+        ),
+        (
+            "quantile",
+            "value that this share of the positions does not exceed, to 1/16384",
+        ),
+        (
+            "enclosed",
+            "computed with bounds on rounding and truncation; the widest enclosure of any position \
+             is given. Intervals are about positions that were not logged, not about rounding",
+        ),
+        (
+            "estimate",
+            "an average over what was sampled; its error is the interval's",
+        ),
+        (
+            "optimal plan",
+            "a coupling by slot weights that attains alpha* and whose output law is p, solved at every \
+             position; its acceptance and its law are measured by a second integral",
+        ),
+        (
+            "published formula",
+            "the optimum of drafts that are i.i.d. given that all differ, which is published as that \
+             of sequential draws without replacement; the difference is its error there",
+        ),
+        (
+            "top-heavy rows",
+            "rows list the most probable tokens of both models exactly; the mass of all others is \
+             known and spread evenly over 64 entries. Without rest masses, rows are \
+             renormalised over the listed tokens: those of a sampler that draws from them alone",
+        ),
+        (
+            "truncated",
+            "a number of rows that list some tokens only; the truncation, beside the mean, holds \
+             the mean over the full rows of the same positions, whatever their other tokens are",
+        ),
+    ]
+    .into_iter()
+    .map(|(name, text)| (name.to_owned(), text.to_owned()))
+    .collect();
+    for scheme in schemes() {
+        let engines = match scheme.entry().engines {
+            "" => String::new(),
+            engines => format!("; drafted so by {engines}"),
+        };
+        all.insert(
+            format!("scheme {scheme}"),
+            format!("{}{engines}", scheme.law()),
+        );
+    }
+    for ((_, name), _) in rules() {
+        all.insert(
+            format!("verifier {}", name.as_str()),
+            format!("{}; for {}", name.rule(), name.draft_schemes()),
+        );
+    }
+    all.insert(
+        "block-optimum".to_owned(),
+        format!(
+            "expected number of the {block_length} tokens of one drafted block that the best block \
+             verifier accepts, the corrected or bonus token not counted: sum over t of E min(1, q/p \
+             of the first t tokens) over text sampled from the target"
+        ),
+    );
+    all.insert(
+        "lemma-5.1".to_owned(),
+        "SpecTr-GBV's value for K blocks: sum over t of E [1 - (1 - min(1, q/p of the first t \
+         tokens))^K]; for K >= 2 it is not an upper bound, see the claims"
+            .to_owned(),
+    );
+    all
+}

@@ -1,0 +1,195 @@
+//! Reading logs a span at a time, and adding up what their positions answer.
+
+use super::coverage;
+use super::position::{Task, Workspace, evaluate};
+use super::positions::{Columns, PositionSink};
+use super::settings::{Part, Settings};
+use super::summary::{Measured, Summary};
+use super::{GapError, GapReport};
+use crate::log::{Log, Row, RowKind, Span};
+use rayon::prelude::*;
+
+/// Positions that one task takes.
+const SPAN: usize = 8;
+
+/// Measures all positions of some logs of one pair of models, together. `command` goes into
+/// the report, and `progress` is told of positions as they are done.
+///
+/// # Errors
+/// As [`summarise`].
+pub fn measure(
+    logs: &[Log],
+    settings: &Settings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<GapReport, GapError> {
+    Ok(summarise(logs, settings, Part::WHOLE, None, progress)?.report(command))
+}
+
+/// Measures some of the positions of logs of one pair of models, for a report of its own or
+/// together with others. `table` gets every position's numbers, in order, and `progress` is
+/// told of positions as they are done.
+///
+/// The result is the same to the bit on any number of threads.
+///
+/// # Errors
+/// Logs whose rows are refused (file, tensor, row and column are named), rows that list
+/// fewer tokens than there are distinct drafts, logs of other models or that are one log
+/// twice, rows of probabilities that are called logits, settings that leave nothing to
+/// measure, and a table that cannot be written.
+pub fn summarise(
+    logs: &[Log],
+    settings: &Settings,
+    part: Part,
+    mut table: Option<&mut dyn PositionSink>,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Summary, GapError> {
+    // Everything that can be refused is, before the long part.
+    coverage::left_out(settings)?;
+    let (mut summary, keys) = Summary::new(logs, settings)?;
+    let tasks = logs
+        .iter()
+        .zip(&keys)
+        .map(|(log, key)| {
+            refuse_probabilities(log)?;
+            Ok(Task {
+                log,
+                settings,
+                rest_columns: rest_columns(log, settings)?,
+                sampled_at: summary.sampled_at(key),
+            })
+        })
+        .collect::<Result<Vec<_>, GapError>>()?;
+    let columns = Columns::new(settings);
+    for (task, key) in tasks.iter().zip(&keys) {
+        // Many tasks a thread, few results held at once.
+        let spans = task.log.spans_of(part.of(task.log.positions()), SPAN);
+        for batch in spans.chunks(rayon::current_num_threads().max(1) * 8) {
+            let results: Vec<Result<Vec<Measured>, GapError>> = batch
+                .par_iter()
+                .map_init(Workspace::default, |workspace, span| {
+                    let result = measure_span(task, span, workspace);
+                    progress(span.positions().len());
+                    result
+                })
+                .collect();
+            for result in results {
+                for measured in result? {
+                    summary.add(key, task.log.metadata(), &measured);
+                    if let Some(table) = &mut table {
+                        columns
+                            .rows(&key.name, task.log.metadata(), &measured, *table)
+                            .map_err(GapError::Table)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(summary)
+}
+
+fn measure_span(
+    task: &Task<'_>,
+    span: &Span,
+    workspace: &mut Workspace,
+) -> Result<Vec<Measured>, GapError> {
+    let chunk = task.log.chunk(span)?;
+    chunk
+        .positions()
+        .map(|number| {
+            chunk.read(number, &mut workspace.row)?;
+            evaluate(task, number, workspace)?;
+            let row = &workspace.row;
+            let rest = row.target_rest.iter().zip(&row.draft_rest);
+            Ok(Measured {
+                number,
+                prompt: row.prompt_id,
+                position: row.position,
+                token: row.token,
+                rest: rest.map(|(&target, &draft)| [target, draft]).collect(),
+                log_ratio: workspace.log_ratio,
+                answers: std::mem::take(&mut workspace.answers),
+            })
+        })
+        .collect()
+}
+
+/// For each temperature, the column of the log's rest mass at it, if the log gives any.
+fn rest_columns(log: &Log, settings: &Settings) -> Result<Vec<Option<usize>>, GapError> {
+    let known = &log.metadata().rest_temperatures;
+    settings
+        .temperatures
+        .iter()
+        .map(|&temperature| {
+            if known.is_empty() {
+                return Ok(None);
+            }
+            let column = known.iter().position(|&t| t == temperature);
+            column.map(Some).ok_or_else(|| {
+                GapError::Settings(format!(
+                    "{}: lists the top tokens alone, and the mass of the others at temperatures \
+                     {known:?}, not at {temperature}; ask for one of these, or capture with \
+                     --rest-temperatures {temperature}",
+                    log.path().display()
+                ))
+            })
+        })
+        .collect()
+}
+
+/// Rows that are looked at before a log's logits are believed to be logits.
+const LOOKED_AT: usize = 64;
+
+/// Refuses a log whose `*_logits` are probabilities: every one of up to 64 rows, evenly
+/// spaced over the log, has all entries in [0, 1] and sums to 1, the rest's mass included,
+/// within what its type rounds; and at least two of them have entries that differ.
+///
+/// Logits do that by chance in small vocabularies only, and hardly in two rows. A row of
+/// equal entries shows nothing: it is uniform either way.
+fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
+    let (target, draft) = log.kinds();
+    let (target_type, draft_type) = log.dtypes();
+    let positions = log.positions();
+    let shown = positions.min(LOOKED_AT);
+    let whole = log
+        .metadata()
+        .rest_temperatures
+        .iter()
+        .position(|&t| t == 1.0);
+    let mut suspects = [
+        (target == RowKind::Logits, 0, "target", target_type),
+        (draft == RowKind::Logits, 0, "draft", draft_type),
+    ];
+    let mut row = Row::default();
+    for index in 0..shown {
+        if suspects.iter().all(|(suspect, ..)| !suspect) {
+            return Ok(());
+        }
+        log.read(index * positions / shown, &mut row)?;
+        let rest = |rest: &[f64]| {
+            let at = whole.and_then(|column| rest.get(column));
+            at.copied().unwrap_or(0.0)
+        };
+        let rows = [
+            (&row.target, row.target_kind, rest(&row.target_rest)),
+            (&row.draft, row.draft_kind, rest(&row.draft_rest)),
+        ];
+        for ((suspect, varied, _, dtype), (row, kind, rest)) in suspects.iter_mut().zip(rows) {
+            let inside = row.iter().all(|x| (0.0..=1.0).contains(x));
+            let sum = rest + row.iter().sum::<f64>();
+            *suspect &=
+                kind == RowKind::Logits && inside && (sum - 1.0).abs() <= dtype.sum_tolerance();
+            *varied += usize::from(row.iter().any(|x| Some(x) != row.first()));
+        }
+    }
+    for (suspect, varied, model, _) in suspects {
+        if suspect && varied >= 2 {
+            return Err(GapError::Settings(format!(
+                "{}: {model}_logits: rows have entries in [0, 1] that sum to 1: these are \
+                 probabilities; call the tensor {model}_probs, or take logarithms",
+                log.path().display()
+            )));
+        }
+    }
+    Ok(())
+}

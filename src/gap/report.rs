@@ -1,0 +1,273 @@
+//! A summary as a report.
+
+use super::coverage;
+use super::data::{
+    Cell, Comparison, FormulaError, Gap, GapReport, LogSummary, Optimum, OverlapRow, PlanRow,
+    RestMass, SCHEMA, VerifierRow,
+};
+use super::glossary::definitions;
+use super::metric::{Metric, Place, Rule, Temperature, pairs, plans, schemes};
+use super::sequence::estimates;
+use super::statistics::holm;
+use super::summary::{LogPart, Mass, Summary};
+use super::tally::Tally;
+use crate::scheme::SchemeName;
+
+impl Summary {
+    /// The report of what is measured; `command` goes into it.
+    pub fn report(&self, command: &str) -> GapReport {
+        let pages = Pages {
+            summary: self,
+            sizes: self.sizes(),
+        };
+        let settings = &self.settings;
+        let blocks = settings
+            .temperatures
+            .iter()
+            .flat_map(|&temperature| {
+                let texts = self.texts(Temperature(temperature));
+                estimates(&texts, temperature, settings.block_length, &settings.drafts)
+            })
+            .collect();
+        let by_prompt = self.logs.values().all(|log| log.by_prompt);
+        // Settings that measure nothing were refused before anything was measured.
+        let mut missing = coverage::left_out(settings).unwrap_or_default();
+        for log in self.logs.values() {
+            if let Err(why) = log.sampled_at(settings) {
+                let line = format!("bounds on blocks: {why}");
+                if !missing.contains(&line) {
+                    missing.push(line);
+                }
+            }
+        }
+        missing.extend(self.missing());
+        GapReport {
+            schema: SCHEMA,
+            tool: self.tool.clone(),
+            command: command.to_owned(),
+            seed: settings.seed,
+            logs: self.logs.values().map(log_summary).collect(),
+            positions: self.positions(),
+            clusters: self.places.len(),
+            cluster_unit: if by_prompt { "prompt" } else { "position" }.to_owned(),
+            definitions: definitions(settings.block_length),
+            overlap: pages.overlap(),
+            cells: pages.cells(),
+            comparisons: pages.comparisons(),
+            published_formula: pages.published_formula(),
+            plans: pages.plans(),
+            blocks,
+            strip: self.strip.strip(settings),
+            left_out: missing,
+        }
+    }
+}
+
+/// A summary with what all its estimates need.
+struct Pages<'a> {
+    summary: &'a Summary,
+    sizes: Vec<(usize, u64)>,
+}
+
+impl Pages<'_> {
+    fn find(&self, metric: Metric) -> Option<&Tally> {
+        self.summary.tallies.get(&metric)
+    }
+
+    fn temperatures(&self) -> impl Iterator<Item = Temperature> + '_ {
+        self.summary
+            .settings
+            .temperatures
+            .iter()
+            .copied()
+            .map(Temperature)
+    }
+
+    fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.temperatures().flat_map(|temperature| {
+            self.summary
+                .settings
+                .drafts
+                .iter()
+                .map(move |&drafts| Place {
+                    temperature,
+                    drafts,
+                })
+        })
+    }
+
+    fn overlap(&self) -> Vec<OverlapRow> {
+        self.temperatures()
+            .filter_map(|temperature| {
+                let tally = self.find(Metric::Overlap { temperature })?;
+                Some(OverlapRow {
+                    temperature: temperature.0,
+                    estimate: tally.estimate(&self.sizes),
+                    kind: kind(tally, "enclosed"),
+                    width_max: tally.widest,
+                    quantiles: tally.quantiles(),
+                })
+            })
+            .collect()
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        let settings = &self.summary.settings;
+        for place in self.places() {
+            for scheme in schemes() {
+                let Some(tally) = self.find(Metric::Optimum { place, scheme }) else {
+                    continue;
+                };
+                let status = scheme.entry().on_row.as_ref().map_or("", |row| row.status);
+                let verifiers = settings
+                    .rules(place.drafts)
+                    .filter(|(rule, _)| rule.0 == scheme)
+                    .filter_map(|(rule, _)| self.verifier(place, rule))
+                    .collect();
+                cells.push(Cell {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: scheme.as_str().to_owned(),
+                    optimal_acceptance_rate: Optimum {
+                        estimate: tally.estimate(&self.sizes),
+                        kind: kind(tally, "enclosed"),
+                        width_max: tally.widest,
+                        status: status.to_owned(),
+                        quantiles: tally.quantiles(),
+                    },
+                    verifiers,
+                });
+            }
+        }
+        cells
+    }
+
+    fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {
+        let acceptance = self.find(Metric::Acceptance { place, rule })?;
+        let gap = self.find(Metric::Gap { place, rule })?;
+        Some(VerifierRow {
+            name: rule.1.as_str().to_owned(),
+            acceptance: acceptance.estimate(&self.sizes),
+            kind: kind(acceptance, measured(acceptance)),
+            width_max: acceptance.widest,
+            p_value: gap.clustered(&self.sizes).p_value(),
+            gap: Gap {
+                estimate: gap.estimate(&self.sizes),
+                quantiles: gap.quantiles(),
+                max: gap.highest,
+                histogram: gap.histogram.to_vec(),
+            },
+        })
+    }
+
+    fn comparisons(&self) -> Vec<Comparison> {
+        let name = |(scheme, verifier): Rule| format!("{}/{}", scheme.as_str(), verifier.as_str());
+        let mut rows: Vec<Comparison> = self
+            .places()
+            .flat_map(|place| pairs().map(move |pair| (place, pair)))
+            .filter_map(|(place, (first, second))| {
+                let tally = self.find(Metric::Difference {
+                    place,
+                    first,
+                    second,
+                })?;
+                Some(Comparison {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    first: name(first),
+                    second: name(second),
+                    difference: tally.estimate(&self.sizes),
+                    kind: kind(tally, measured(tally)),
+                    width_max: tally.widest,
+                    p_value: tally.clustered(&self.sizes).p_value(),
+                    p_holm: 1.0,
+                })
+            })
+            .collect();
+        let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
+        for (row, corrected) in rows.iter_mut().zip(holm(&p_values)) {
+            row.p_holm = corrected;
+        }
+        rows
+    }
+
+    fn plans(&self) -> Vec<PlanRow> {
+        plans()
+            .flat_map(|rule| self.places().map(move |place| (place, rule)))
+            .filter_map(|(place, rule)| {
+                let gap = self.find(Metric::Gap { place, rule })?;
+                let error = self.find(Metric::PlanError { place, rule })?;
+                let steps = self.find(Metric::PlanSteps { place, rule })?;
+                let seconds = self.find(Metric::PlanSeconds { place, rule });
+                let mean = |tally: &Tally| tally.clustered(&self.sizes).mean;
+                Some(PlanRow {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: rule.0.as_str().to_owned(),
+                    shortfall_max: gap.highest.max(0.0),
+                    law_l1_max: error.highest,
+                    iterations_mean: mean(steps),
+                    iterations_max: steps.highest,
+                    seconds_mean: seconds.map(mean),
+                })
+            })
+            .collect()
+    }
+
+    fn published_formula(&self) -> Vec<FormulaError> {
+        self.places()
+            .filter(|place| place.drafts > 1)
+            .filter_map(|place| {
+                let tally = self.find(Metric::FormulaError { place })?;
+                Some(FormulaError {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    difference: tally.estimate(&self.sizes),
+                    kind: kind(tally, "enclosed"),
+                    width_max: tally.widest,
+                    max: tally.highest,
+                    min: tally.lowest,
+                })
+            })
+            .collect()
+    }
+}
+
+/// How a number came about: `truncated` where rows list some tokens only, whatever else.
+fn kind(tally: &Tally, otherwise: &str) -> String {
+    if tally.truncated > 0 {
+        "truncated"
+    } else {
+        otherwise
+    }
+    .to_owned()
+}
+
+fn measured(tally: &Tally) -> &'static str {
+    if tally.monte_carlo {
+        "monte-carlo"
+    } else {
+        "enclosed"
+    }
+}
+
+fn log_summary(log: &LogPart) -> LogSummary {
+    let count = log.measured.iter().map(std::ops::Range::len).sum::<usize>() as f64;
+    let mean = |mass: Mass| mass.sum.value() / count;
+    let temperatures = log.summary.metadata.rest_temperatures.iter();
+    LogSummary {
+        rest: temperatures
+            .zip(&log.rest)
+            .filter(|_| count > 0.0)
+            .map(|(&temperature, rest)| RestMass {
+                temperature,
+                target_mean: mean(rest.target),
+                target_max: rest.target.largest,
+                draft_mean: mean(rest.draft),
+                draft_max: rest.draft.largest,
+            })
+            .collect(),
+        ..log.summary.clone()
+    }
+}

@@ -1,0 +1,255 @@
+//! What to measure.
+
+use super::GapError;
+use super::metric::{Rule, rules, schemes};
+use crate::optimum::bucket_scan::MAX_DRAFTS;
+#[cfg(doc)]
+use crate::plan::MOST_SEQUENTIAL_DRAFTS;
+use crate::scheme::SchemeName;
+use crate::verifier::{RowRule, VerifierName};
+
+/// What to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Applied to target and draft alike.
+    pub temperatures: Vec<f64>,
+    /// Numbers of drafts n, 1..=64.
+    pub drafts: Vec<usize>,
+    /// Schemes whose optima are measured; all of [`Settings::schemes`] at first.
+    pub schemes: Vec<SchemeName>,
+    /// Verifiers that are measured, under every scheme above for which they are
+    /// lossless; those of [`Settings::verifiers`] at first. `optimal` takes most of
+    /// the time of a full vocabulary.
+    pub verifiers: Vec<VerifierName>,
+    /// Whether the optimal plans of sequential draws are solved too, for up to
+    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
+    /// together.
+    pub sequential_plans: bool,
+    /// L of the bounds on blocks.
+    pub block_length: usize,
+    /// Seed of whatever is random.
+    pub seed: u64,
+    /// Whether times go into the report, which then differs from run to run.
+    pub timing: bool,
+}
+
+impl Settings {
+    /// Schemes that have an optimum in a report.
+    pub fn schemes() -> Vec<SchemeName> {
+        schemes().collect()
+    }
+
+    /// Verifiers that a report measures where none are named.
+    pub fn verifiers() -> Vec<VerifierName> {
+        VerifierName::ALL
+            .into_iter()
+            .filter(|name| name.entry().by_default)
+            .collect()
+    }
+
+    /// L, if nothing else is asked for.
+    pub const BLOCK_LENGTH: usize = 5;
+
+    /// Checks and sorts temperatures and drafts.
+    ///
+    /// # Errors
+    /// No temperatures or drafts, or any out of range.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::gap::Settings;
+    /// let settings = Settings::new(&[1.0, 0.7, 1.0], &[3, 2], 0)?;
+    /// assert_eq!(settings.temperatures, [0.7, 1.0]);
+    /// assert_eq!(settings.drafts, [2, 3]);
+    /// assert!(Settings::new(&[0.0], &[2], 0).is_err());
+    /// # Ok::<(), specgap::gap::GapError>(())
+    /// ```
+    pub fn new(temperatures: &[f64], drafts: &[usize], seed: u64) -> Result<Self, GapError> {
+        let refused = |message: String| Err(GapError::Settings(message));
+        if temperatures.is_empty() || drafts.is_empty() {
+            return refused("at least one temperature and one number of drafts are needed".into());
+        }
+        if let Some(t) = temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
+            return refused(format!(
+                "temperature {t} is out of range; temperatures are finite and above 0"
+            ));
+        }
+        if let Some(n) = drafts.iter().find(|&&n| n == 0 || n > MAX_DRAFTS) {
+            return refused(format!(
+                "{n} drafts are out of range; there are 1 to {MAX_DRAFTS}"
+            ));
+        }
+        let mut temperatures = temperatures.to_vec();
+        temperatures.sort_by(f64::total_cmp);
+        temperatures.dedup();
+        let mut drafts = drafts.to_vec();
+        drafts.sort_unstable();
+        drafts.dedup();
+        Ok(Self {
+            temperatures,
+            drafts,
+            schemes: Self::schemes(),
+            verifiers: Self::verifiers(),
+            sequential_plans: false,
+            block_length: Self::BLOCK_LENGTH,
+            seed,
+            timing: false,
+        })
+    }
+
+    /// The verifiers that are run for n drafts.
+    pub(super) fn rules(&self, drafts: usize) -> impl Iterator<Item = (Rule, RowRule)> + '_ {
+        rules().filter(move |&((scheme, name), rule)| {
+            let affordable = rule.slow.is_none() || self.sequential_plans;
+            self.asks_for((scheme, name))
+                && scheme.fits(drafts)
+                && name.is_lossless(scheme, drafts)
+                && drafts <= rule.most
+                && affordable
+        })
+    }
+
+    pub(super) fn asks_for(&self, (scheme, name): Rule) -> bool {
+        self.schemes.contains(&scheme) && self.verifiers.contains(&name)
+    }
+
+    /// The schemes whose optima are measured for n drafts.
+    pub(super) fn optima(&self, drafts: usize) -> impl Iterator<Item = SchemeName> + '_ {
+        schemes().filter(move |scheme| self.schemes.contains(scheme) && scheme.fits(drafts))
+    }
+
+    pub(super) fn has(&self, drafts: usize, rule: Rule) -> bool {
+        self.rules(drafts).any(|(known, _)| known == rule)
+    }
+
+    /// Whether two measurements are of the same numbers; if not, what differs.
+    pub(super) fn same(&self, other: &Self) -> Result<(), String> {
+        let differ = |what: &str, own: String, other: String| {
+            Err(format!(
+                "was measured with {what} {other}, and the other part with {own}; give all parts \
+                 the same options"
+            ))
+        };
+        fn list<T: std::fmt::Debug>(items: &[T]) -> String {
+            let words: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+            words.join(",")
+        }
+        let (own_names, names) = (self.names(), other.names());
+        for (what, own, other) in [
+            (
+                "--temperature",
+                list(&self.temperatures),
+                list(&other.temperatures),
+            ),
+            ("--drafts", list(&self.drafts), list(&other.drafts)),
+            ("--schemes", own_names[0].join(","), names[0].join(",")),
+            ("--verifiers", own_names[1].join(","), names[1].join(",")),
+            (
+                "--sequential-plans",
+                self.sequential_plans.to_string(),
+                other.sequential_plans.to_string(),
+            ),
+            (
+                "--block-length",
+                self.block_length.to_string(),
+                other.block_length.to_string(),
+            ),
+            ("--seed", self.seed.to_string(), other.seed.to_string()),
+            (
+                "--timing",
+                self.timing.to_string(),
+                other.timing.to_string(),
+            ),
+        ] {
+            if own != other {
+                return differ(what, own, other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of the schemes and of the verifiers, in the order of reports and each once.
+    pub(super) fn names(&self) -> [Vec<&'static str>; 2] {
+        let schemes = schemes().filter(|name| self.schemes.contains(name));
+        let verifiers = VerifierName::ALL
+            .into_iter()
+            .filter(|name| self.verifiers.contains(name));
+        [
+            schemes.map(|name| name.as_str()).collect(),
+            verifiers.map(|name| name.as_str()).collect(),
+        ]
+    }
+
+    /// The options of `specgap gap` that ask for this, but for defaults; each after a space.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::gap::Settings;
+    /// let settings = Settings::new(&[0.7, 1.0], &[2, 3], 7)?;
+    /// assert_eq!(settings.options(), " --drafts 2,3 --temperature 0.7,1.0 --seed 7");
+    /// # Ok::<(), specgap::gap::GapError>(())
+    /// ```
+    pub fn options(&self) -> String {
+        let [schemes, verifiers] = self.names();
+        let list = |words: Vec<String>| words.join(",");
+        let mut options = format!(
+            " --drafts {} --temperature {}",
+            list(self.drafts.iter().map(ToString::to_string).collect()),
+            list(self.temperatures.iter().map(|t| format!("{t:?}")).collect())
+        );
+        if self.schemes != Self::schemes() {
+            options += &format!(" --schemes {}", schemes.join(","));
+        }
+        if self.verifiers != Self::verifiers() {
+            options += &format!(" --verifiers {}", verifiers.join(","));
+        }
+        if self.sequential_plans {
+            options += " --sequential-plans";
+        }
+        if self.block_length != Self::BLOCK_LENGTH {
+            options += &format!(" --block-length {}", self.block_length);
+        }
+        if self.timing {
+            options += " --timing";
+        }
+        if self.seed != 0 {
+            options += &format!(" --seed {}", self.seed);
+        }
+        options
+    }
+}
+
+/// One of some parts of the positions of each log, which are dealt in stretches: of N
+/// positions, part i of K has those from `N (i-1) / K` to `N i / K`, rounded down.
+///
+/// Stretches are as long as one another but for one position, follow the order of shards,
+/// and may end within a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which one, from 1.
+    pub index: usize,
+    /// Of how many.
+    pub count: usize,
+}
+
+impl Part {
+    /// All positions.
+    pub const WHOLE: Self = Self { index: 1, count: 1 };
+
+    /// Its position numbers in a log of N.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::gap::Part;
+    /// let part = |index| Part { index, count: 3 }.of(10);
+    /// assert_eq!([part(1), part(2), part(3)], [0..3, 3..6, 6..10]);
+    /// ```
+    pub fn of(self, positions: usize) -> std::ops::Range<usize> {
+        let count = self.count.max(1) as u128;
+        let before = |parts: usize| {
+            let end = positions as u128 * parts as u128 / count;
+            usize::try_from(end).unwrap_or(positions).min(positions)
+        };
+        before(self.index.saturating_sub(1))..before(self.index)
+    }
+}

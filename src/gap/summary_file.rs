@@ -1,0 +1,527 @@
+//! A summary as JSON, for carrying it between machines.
+
+use super::GapError;
+use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
+use super::metric::{Metric, Place, Rule, Temperature};
+use super::sequence;
+use super::settings::Settings;
+use super::strip::StripBuilder;
+use super::summary::{Cluster, LogKey, LogPart, Mass, Rest, Summary, Unit};
+use super::tally::{ExactSum, Tally};
+use crate::log::LogIdentity;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+const FORMAT: &str = "specgap summary";
+/// The version of the format.
+const SCHEMA: u32 = 1;
+/// Positions of a log at most, so that counts of many logs are within 64 bits.
+const MOST_POSITIONS: usize = 1 << 48;
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    schema: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: String,
+    schema: u32,
+    tool: String,
+    settings: SettingsRecord,
+    /// Tokens of every row that were kept, if that was asked for.
+    kept: Option<usize>,
+    /// By name.
+    logs: Vec<LogRecord>,
+    tallies: Vec<TallyRecord>,
+    strip: Vec<StripRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingsRecord {
+    temperatures: Vec<f64>,
+    drafts: Vec<usize>,
+    schemes: Vec<String>,
+    verifiers: Vec<String>,
+    sequential_plans: bool,
+    block_length: usize,
+    seed: u64,
+    timing: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogRecord {
+    summary: LogSummary,
+    identity: LogIdentity,
+    by_prompt: bool,
+    has_tokens: bool,
+    /// First and last position number of each stretch.
+    measured: Vec<[usize; 2]>,
+    rest: Vec<RestRecord>,
+    clusters: Vec<ClusterRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RestRecord {
+    target_sum: i128,
+    target_largest: f64,
+    draft_sum: i128,
+    draft_largest: f64,
+}
+
+/// A prompt, or a position.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterRecord {
+    number: i64,
+    positions: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    text: Vec<(i64, Option<f64>)>,
+}
+
+/// One number; sums are whole numbers of 2^-80, a cluster each, log by log.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TallyRecord {
+    about: String,
+    temperature: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drafts: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheme: Option<String>,
+    /// `scheme/verifier`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<String>,
+    sums: Vec<i128>,
+    bins: Vec<(u16, u64)>,
+    histogram: Vec<u64>,
+    lowest: f64,
+    highest: f64,
+    widest: f64,
+    monte_carlo: bool,
+    truncated: u64,
+    lower: i128,
+    upper: i128,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StripRecord {
+    /// Which of `logs`.
+    log: usize,
+    number: i64,
+    prompt: String,
+    tokens: Vec<(usize, StripToken)>,
+}
+
+impl Summary {
+    /// The summary as one line of JSON: the same bytes for the same positions, however they
+    /// were measured and merged.
+    ///
+    /// # Errors
+    /// None that is known of: numbers are finite.
+    pub fn to_json(&self) -> Result<String, GapError> {
+        let logs: Vec<&Arc<LogKey>> = self.logs.keys().collect();
+        let document = Document {
+            format: FORMAT.to_owned(),
+            schema: SCHEMA,
+            tool: self.tool.clone(),
+            settings: SettingsRecord::new(&self.settings),
+            kept: self.kept,
+            logs: self
+                .logs
+                .iter()
+                .map(|(key, part)| self.log_record(key, part))
+                .collect(),
+            tallies: self
+                .tallies
+                .iter()
+                .map(|(&metric, tally)| self.tally_record(metric, tally))
+                .collect(),
+            strip: (self.strip.texts.iter())
+                .map(|(unit, (prompt, tokens))| StripRecord {
+                    log: logs.iter().position(|key| **key == unit.log).unwrap_or(0),
+                    number: unit.number,
+                    prompt: prompt.clone(),
+                    tokens: tokens
+                        .iter()
+                        .map(|(&at, token)| (at, token.clone()))
+                        .collect(),
+                })
+                .collect(),
+        };
+        serde_json::to_string(&document).map_err(|error| GapError::Summary(error.to_string()))
+    }
+
+    /// Reads what [`Summary::to_json`] wrote.
+    ///
+    /// # Errors
+    /// Text that is no summary, is cut off or of another version; numbers that contradict
+    /// one another.
+    pub fn from_json(text: &str) -> Result<Self, GapError> {
+        let refused = |message: String| GapError::Summary(message);
+        // Before the fields, which another version may have named otherwise.
+        let head: Head = serde_json::from_str(text)
+            .ok()
+            .filter(|head: &Head| head.format == FORMAT)
+            .ok_or_else(|| {
+                refused("is no whole summary of specgap gap --partial; write it again".to_owned())
+            })?;
+        if head.schema != u64::from(SCHEMA) {
+            return Err(refused(format!(
+                "schema is {}; this version of specgap reads {SCHEMA}",
+                head.schema
+            )));
+        }
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let document: Document = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| refused(format!("{}: {}", error.path(), error.inner())))?;
+        document.summary().map_err(refused)
+    }
+
+    fn log_record(&self, key: &Arc<LogKey>, part: &LogPart) -> LogRecord {
+        LogRecord {
+            summary: part.summary.clone(),
+            identity: part.identity.clone(),
+            by_prompt: part.by_prompt,
+            has_tokens: part.has_tokens,
+            measured: (part.measured.iter())
+                .map(|range| [range.start, range.end - 1])
+                .collect(),
+            rest: (part.rest.iter())
+                .map(|rest| RestRecord {
+                    target_sum: rest.target.sum.0,
+                    target_largest: rest.target.largest,
+                    draft_sum: rest.draft.sum.0,
+                    draft_largest: rest.draft.largest,
+                })
+                .collect(),
+            clusters: (self.places.iter())
+                .filter(|(unit, _)| unit.log == *key)
+                .filter_map(|(unit, &place)| {
+                    let cluster = self.clusters.get(place)?;
+                    let mut text = cluster.text.clone();
+                    text.sort_by(sequence::order);
+                    Some(ClusterRecord {
+                        number: unit.number,
+                        positions: cluster.positions,
+                        text,
+                    })
+                })
+                .collect(),
+        }
+    }
+
+    fn tally_record(&self, metric: Metric, tally: &Tally) -> TallyRecord {
+        let name = |(scheme, verifier): Rule| format!("{scheme}/{verifier}");
+        let (about, temperature, place, scheme, rules) = match metric {
+            Metric::Overlap { temperature } => ("overlap", temperature, None, None, vec![]),
+            Metric::Optimum { place, scheme } => {
+                let scheme = Some(scheme.as_str().to_owned());
+                ("optimum", place.temperature, Some(place), scheme, vec![])
+            }
+            Metric::FormulaError { place } => (
+                "formula-error",
+                place.temperature,
+                Some(place),
+                None,
+                vec![],
+            ),
+            Metric::Difference {
+                place,
+                first,
+                second,
+            } => {
+                let rules = vec![name(first), name(second)];
+                ("difference", place.temperature, Some(place), None, rules)
+            }
+            Metric::Acceptance { place, rule }
+            | Metric::Gap { place, rule }
+            | Metric::PlanError { place, rule }
+            | Metric::PlanSteps { place, rule }
+            | Metric::PlanSeconds { place, rule } => {
+                let about = match metric {
+                    Metric::Acceptance { .. } => "acceptance",
+                    Metric::Gap { .. } => "gap",
+                    Metric::PlanError { .. } => "plan-error",
+                    Metric::PlanSteps { .. } => "plan-steps",
+                    _ => "plan-seconds",
+                };
+                (
+                    about,
+                    place.temperature,
+                    Some(place),
+                    None,
+                    vec![name(rule)],
+                )
+            }
+        };
+        TallyRecord {
+            about: about.to_owned(),
+            temperature: temperature.0,
+            drafts: place.map(|place| place.drafts),
+            scheme,
+            rules,
+            sums: (self.places.values())
+                .map(|&place| tally.sum(place).0)
+                .collect(),
+            bins: tally
+                .bins
+                .iter()
+                .map(|(&bin, &count)| (bin, count))
+                .collect(),
+            histogram: tally.histogram.to_vec(),
+            lowest: tally.lowest,
+            highest: tally.highest,
+            widest: tally.widest,
+            monte_carlo: tally.monte_carlo,
+            truncated: tally.truncated,
+            lower: tally.lower.0,
+            upper: tally.upper.0,
+        }
+    }
+}
+
+impl SettingsRecord {
+    fn new(settings: &Settings) -> Self {
+        let own = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let [schemes, verifiers] = settings.names();
+        Self {
+            temperatures: settings.temperatures.clone(),
+            drafts: settings.drafts.clone(),
+            schemes: own(&schemes),
+            verifiers: own(&verifiers),
+            sequential_plans: settings.sequential_plans,
+            block_length: settings.block_length,
+            seed: settings.seed,
+            timing: settings.timing,
+        }
+    }
+
+    fn settings(&self) -> Result<Settings, String> {
+        let settings = Settings::new(&self.temperatures, &self.drafts, self.seed)
+            .map_err(|error| format!("settings: {error}"))?;
+        Ok(Settings {
+            schemes: names(&self.schemes)?,
+            verifiers: names(&self.verifiers)?,
+            sequential_plans: self.sequential_plans,
+            block_length: self.block_length,
+            timing: self.timing,
+            ..settings
+        })
+    }
+}
+
+/// Names of this version.
+fn names<T: FromStr>(names: &[String]) -> Result<Vec<T>, String> {
+    names.iter().map(|text| name(text)).collect()
+}
+
+fn name<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no scheme or verifier of this version of specgap"))
+}
+
+impl Document {
+    fn summary(self) -> Result<Summary, String> {
+        let mut summary = Summary {
+            tool: self.tool,
+            settings: self.settings.settings()?,
+            kept: self.kept,
+            logs: BTreeMap::new(),
+            places: BTreeMap::new(),
+            clusters: Vec::new(),
+            tallies: BTreeMap::new(),
+            strip: StripBuilder::default(),
+        };
+        let mut keys = Vec::new();
+        for record in self.logs {
+            let name = record.summary.name.clone();
+            let key = record
+                .open(&mut summary)
+                .map_err(|error| format!("log {name}: {error}"))?;
+            keys.push(key);
+        }
+        let positions = summary.positions() as u64;
+        for record in self.tallies {
+            let about = record.about.clone();
+            let (metric, tally) = record
+                .open(summary.clusters.len(), positions)
+                .map_err(|error| format!("tally of {about}: {error}"))?;
+            if summary.tallies.insert(metric, tally).is_some() {
+                return Err(format!("tally of {about}: is there twice"));
+            }
+        }
+        for record in self.strip {
+            let log = keys
+                .get(record.log)
+                .ok_or("strip: names a log that is not there")?;
+            let unit = Unit {
+                log: Arc::clone(log),
+                number: record.number,
+            };
+            let tokens = record.tokens.into_iter().collect();
+            summary.strip.texts.insert(unit, (record.prompt, tokens));
+        }
+        Ok(summary)
+    }
+}
+
+impl LogRecord {
+    fn open(self, summary: &mut Summary) -> Result<Arc<LogKey>, String> {
+        if self.summary.positions > MOST_POSITIONS {
+            return Err(format!("{} positions are too many", self.summary.positions));
+        }
+        let mut measured: Vec<Range<usize>> = Vec::new();
+        for &[first, last] in &self.measured {
+            let follows = measured.last().is_none_or(|before| before.end < first);
+            if !follows || last < first || last >= self.summary.positions {
+                return Err(format!(
+                    "measured: {first} to {last} is no stretch of its own"
+                ));
+            }
+            measured.push(first..last + 1);
+        }
+        if self.rest.len() != self.summary.metadata.rest_temperatures.len() {
+            return Err("rest: is not for each of rest_temperatures".to_owned());
+        }
+        let count = measured.iter().map(Range::len).sum::<usize>() as u64;
+        let counted = (self.clusters.iter())
+            .try_fold(0u64, |sum, cluster| sum.checked_add(cluster.positions));
+        if counted != Some(count) {
+            return Err("clusters: do not have the positions that are measured".to_owned());
+        }
+        let part = LogPart {
+            by_prompt: self.by_prompt,
+            has_tokens: self.has_tokens,
+            measured,
+            rest: (self.rest.iter())
+                .map(|rest| Rest {
+                    target: Mass {
+                        sum: ExactSum(rest.target_sum),
+                        largest: rest.target_largest,
+                    },
+                    draft: Mass {
+                        sum: ExactSum(rest.draft_sum),
+                        largest: rest.draft_largest,
+                    },
+                })
+                .collect(),
+            summary: self.summary,
+            identity: self.identity,
+        };
+        let key = Arc::new(part.key());
+        // Sums are in this order.
+        let last = summary.logs.last_key_value();
+        if last.is_some_and(|(before, _)| *before >= key) {
+            return Err("is not in its place among the logs".to_owned());
+        }
+        summary.logs.insert(Arc::clone(&key), part);
+        for cluster in self.clusters {
+            let unit = Unit {
+                log: Arc::clone(&key),
+                number: cluster.number,
+            };
+            let last = summary.places.last_key_value();
+            if last.is_some_and(|(before, _)| *before >= unit) {
+                return Err(format!("clusters: {} is not in its place", cluster.number));
+            }
+            summary.places.insert(unit, summary.clusters.len());
+            summary.clusters.push(Cluster {
+                positions: cluster.positions,
+                text: cluster.text,
+            });
+        }
+        Ok(key)
+    }
+}
+
+impl TallyRecord {
+    fn open(self, clusters: usize, positions: u64) -> Result<(Metric, Tally), String> {
+        let metric = self.metric()?;
+        if self.sums.len() != clusters {
+            return Err(format!(
+                "sums: has {} entries for {clusters} clusters",
+                self.sums.len()
+            ));
+        }
+        let histogram: [u64; HISTOGRAM_EDGES.len() - 1] = self
+            .histogram
+            .try_into()
+            .map_err(|_| "histogram: has another number of bins".to_owned())?;
+        let bins: BTreeMap<u16, u64> = self.bins.into_iter().collect();
+        let all = |mut counts: Box<dyn Iterator<Item = &u64> + '_>| {
+            counts.try_fold(0u64, |sum, &count| sum.checked_add(count)) == Some(positions)
+        };
+        if !all(Box::new(bins.values()))
+            || !all(Box::new(histogram.iter()))
+            || self.truncated > positions
+            || positions == 0
+        {
+            return Err(format!("does not count the {positions} positions"));
+        }
+        let tally = Tally {
+            sums: self.sums.into_iter().map(ExactSum).collect(),
+            bins,
+            histogram,
+            lowest: self.lowest,
+            highest: self.highest,
+            widest: self.widest,
+            monte_carlo: self.monte_carlo,
+            truncated: self.truncated,
+            lower: ExactSum(self.lower),
+            upper: ExactSum(self.upper),
+        };
+        Ok((metric, tally))
+    }
+
+    fn metric(&self) -> Result<Metric, String> {
+        let temperature = Temperature(self.temperature);
+        let place = || {
+            Ok::<Place, String>(Place {
+                temperature,
+                drafts: self.drafts.ok_or("drafts: is missing")?,
+            })
+        };
+        let rule = |at: usize| {
+            let text = self.rules.get(at).ok_or("rules: is too short")?;
+            let (scheme, verifier) = text
+                .split_once('/')
+                .ok_or_else(|| format!("rules: {text:?} is not scheme/verifier"))?;
+            Ok::<Rule, String>((name(scheme)?, name(verifier)?))
+        };
+        Ok(match self.about.as_str() {
+            "overlap" => Metric::Overlap { temperature },
+            "optimum" => Metric::Optimum {
+                place: place()?,
+                scheme: name(self.scheme.as_ref().ok_or("scheme: is missing")?)?,
+            },
+            "formula-error" => Metric::FormulaError { place: place()? },
+            "difference" => Metric::Difference {
+                place: place()?,
+                first: rule(0)?,
+                second: rule(1)?,
+            },
+            about => {
+                let (place, rule) = (place()?, rule(0)?);
+                match about {
+                    "acceptance" => Metric::Acceptance { place, rule },
+                    "gap" => Metric::Gap { place, rule },
+                    "plan-error" => Metric::PlanError { place, rule },
+                    "plan-steps" => Metric::PlanSteps { place, rule },
+                    "plan-seconds" => Metric::PlanSeconds { place, rule },
+                    _ => return Err(format!("{about:?} is no number of this version of specgap")),
+                }
+            }
+        })
+    }
+}

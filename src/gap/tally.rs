@@ -1,0 +1,303 @@
+//! Sums, extremes and counts of one number over positions, whatever their order.
+
+use super::data::{Estimate, HISTOGRAM_EDGES};
+use super::position::Value;
+use super::statistics::Clustered;
+use std::collections::BTreeMap;
+
+/// Bins of the counts that quantiles are read from: quantiles are good to half a bin,
+/// 1/16,384 of [-1, 1].
+const BINS: u16 = 16_384;
+
+/// Shares of the positions at which quantiles are reported.
+const QUANTILES: [(&str, f64); 5] = [
+    ("0.05", 0.05),
+    ("0.25", 0.25),
+    ("0.5", 0.5),
+    ("0.75", 0.75),
+    ("0.95", 0.95),
+];
+
+/// 2^80: units of a sum in 1.
+const UNITS: f64 = 1_208_925_819_614_629_174_706_176.0;
+
+/// A sum of `f64` that does not depend on the order of its terms, nor on which of them were
+/// summed up elsewhere.
+///
+/// Each term becomes a whole number of 2^-80, the nearest, and whole numbers add up
+/// exactly. A term of 2^-28 or more loses nothing; a smaller one is off by 2^-81 at most.
+/// There is room for a total of 2^47.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ExactSum(pub i128);
+
+impl ExactSum {
+    pub(super) fn add(&mut self, term: f64) {
+        // A power of two: the product is exact. What is no number adds nothing.
+        let units = (term * UNITS).round_ties_even() as i128;
+        self.0 = self.0.saturating_add(units);
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+
+    /// The `f64` nearest to the sum.
+    pub(super) fn value(self) -> f64 {
+        self.0 as f64 / UNITS
+    }
+}
+
+/// What a report says of one number over positions, but for how positions fall into
+/// clusters, which is the same for all numbers.
+///
+/// Every part is a sum of whole numbers or an extreme, so that two tallies merge into that
+/// of all their positions, to the bit. Memory grows with the number of clusters and not
+/// with that of positions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    /// By cluster.
+    pub sums: Vec<ExactSum>,
+    /// Positions in each bin that has any.
+    pub bins: BTreeMap<u16, u64>,
+    /// Positions in each bin of [`HISTOGRAM_EDGES`].
+    pub histogram: [u64; HISTOGRAM_EDGES.len() - 1],
+    pub lowest: f64,
+    pub highest: f64,
+    /// The widest enclosure.
+    pub widest: f64,
+    /// Whether any position's number is a mean over random draws.
+    pub monte_carlo: bool,
+    /// Positions whose rows list some of the tokens only.
+    pub truncated: u64,
+    /// Bounds on the full rows' numbers, summed up.
+    pub lower: ExactSum,
+    pub upper: ExactSum,
+}
+
+impl Tally {
+    /// Adds one position of a cluster.
+    pub(super) fn add(&mut self, cluster: usize, number: &Value) {
+        let value = number.value;
+        self.reach(cluster);
+        if let Some(sum) = self.sums.get_mut(cluster) {
+            sum.add(value);
+        }
+        let last = f64::from(BINS - 1);
+        let bin = ((value + 1.0) * 0.5 * f64::from(BINS)).clamp(0.0, last);
+        if self.bins.is_empty() {
+            (self.lowest, self.highest) = (value, value);
+        }
+        *self.bins.entry(bin as u16).or_default() += 1;
+        let bin = HISTOGRAM_EDGES
+            .partition_point(|&edge| edge <= value)
+            .clamp(1, self.histogram.len());
+        self.histogram[bin - 1] += 1;
+        self.lowest = self.lowest.min(value);
+        self.highest = self.highest.max(value);
+        self.widest = self.widest.max(number.width());
+        self.monte_carlo |= number.monte_carlo;
+        self.truncated += u64::from(number.truncation.is_some());
+        let [lower, upper] = number.bounds();
+        self.lower.add(lower);
+        self.upper.add(upper);
+    }
+
+    /// Adds the positions of another tally, whose cluster k is this one's `clusters[k]`.
+    pub(super) fn merge(&mut self, other: &Self, clusters: &[usize]) {
+        for (&sum, &cluster) in other.sums.iter().zip(clusters) {
+            self.reach(cluster);
+            if let Some(own) = self.sums.get_mut(cluster) {
+                own.merge(sum);
+            }
+        }
+        if self.bins.is_empty() {
+            (self.lowest, self.highest) = (other.lowest, other.highest);
+        }
+        for (&bin, &count) in &other.bins {
+            *self.bins.entry(bin).or_default() += count;
+        }
+        for (own, count) in self.histogram.iter_mut().zip(other.histogram) {
+            *own += count;
+        }
+        self.lowest = self.lowest.min(other.lowest);
+        self.highest = self.highest.max(other.highest);
+        self.widest = self.widest.max(other.widest);
+        self.monte_carlo |= other.monte_carlo;
+        self.truncated += other.truncated;
+        self.lower.merge(other.lower);
+        self.upper.merge(other.upper);
+    }
+
+    fn reach(&mut self, cluster: usize) {
+        if cluster >= self.sums.len() {
+            self.sums.resize(cluster + 1, ExactSum::default());
+        }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.bins.values().sum()
+    }
+
+    /// The sum of one cluster.
+    pub(super) fn sum(&self, cluster: usize) -> ExactSum {
+        self.sums.get(cluster).copied().unwrap_or_default()
+    }
+
+    /// The mean and how far it may be off, by clusters in a fixed order: each one's place
+    /// in `sums` and its number of positions.
+    pub(super) fn clustered(&self, clusters: &[(usize, u64)]) -> Clustered {
+        let mut total = ExactSum::default();
+        for &(cluster, _) in clusters {
+            total.merge(self.sum(cluster));
+        }
+        Clustered::with_total(
+            total.value(),
+            clusters
+                .iter()
+                .map(|&(cluster, size)| (self.sum(cluster).value(), size as f64)),
+        )
+    }
+
+    /// The mean with its interval, and with bounds on the full rows' where some are cut.
+    pub(super) fn estimate(&self, clusters: &[(usize, u64)]) -> Estimate {
+        let count = self.count() as f64;
+        let mean = |sum: ExactSum| sum.value() / count;
+        Estimate {
+            truncation: (self.truncated > 0).then(|| [mean(self.lower), mean(self.upper)]),
+            ..self.clustered(clusters).estimate()
+        }
+    }
+
+    pub(super) fn quantiles(&self) -> BTreeMap<String, f64> {
+        QUANTILES
+            .into_iter()
+            .map(|(name, share)| (name.to_owned(), self.quantile(share)))
+            .collect()
+    }
+
+    /// The value that this share of the positions does not exceed, to half a bin; exact at
+    /// the ends.
+    fn quantile(&self, share: f64) -> f64 {
+        let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (&bin, &count) in &self.bins {
+            seen += count;
+            if seen >= wanted {
+                let middle = (f64::from(bin) + 0.5) / f64::from(BINS) * 2.0 - 1.0;
+                return middle.clamp(self.lowest, self.highest);
+            }
+        }
+        self.highest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(value: f64) -> Value {
+        Value::between(value, value, value + 1e-13)
+    }
+
+    #[test]
+    fn quantiles_and_histogram_count_every_position() {
+        let mut tally = Tally::default();
+        let mut sizes = [0u64; 7];
+        for i in 0..=1000usize {
+            tally.add(i % 7, &number(i as f64 / 1000.0));
+            sizes[i % 7] += 1;
+        }
+        let quantiles = tally.quantiles();
+        for (name, share) in QUANTILES {
+            assert!((quantiles[name] - share).abs() < 2e-3, "{quantiles:?}");
+        }
+        assert_eq!(tally.histogram.iter().sum::<u64>(), 1001);
+        // 0 alone is below 1e-6; 0.5 to 1 has both its ends.
+        assert_eq!(tally.histogram[0], 1);
+        assert_eq!(tally.histogram.last(), Some(&501));
+        assert_eq!((tally.lowest, tally.highest), (0.0, 1.0));
+        let clusters: Vec<(usize, u64)> = sizes.into_iter().enumerate().collect();
+        assert_eq!(tally.clustered(&clusters).clusters, 7);
+        assert_eq!(tally.estimate(&clusters).truncation, None);
+    }
+
+    #[test]
+    fn quantiles_of_four_values_by_hand() {
+        let mut tally = Tally::default();
+        for value in [0.1, 0.2, 0.3, 0.4] {
+            tally.add(0, &number(value));
+        }
+        // The smallest value that at least this share does not exceed.
+        for (share, value) in [
+            (0.0, 0.1),
+            (0.25, 0.1),
+            (0.26, 0.2),
+            (0.5, 0.2),
+            (0.6, 0.3),
+            (0.9, 0.4),
+            (1.0, 0.4),
+        ] {
+            let found = tally.quantile(share);
+            assert!((found - value).abs() < 2e-3, "{share}: {found}");
+        }
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_order_where_those_of_floats_do() {
+        let terms = [1.0, 1e-17, -0.3, 1e-17, 0.1, 3e-25, -1.0, 0.2];
+        let sum = |order: &[f64]| {
+            let mut sum = ExactSum::default();
+            order.iter().for_each(|&term| sum.add(term));
+            sum
+        };
+        let forward = sum(&terms);
+        let mut back = terms;
+        back.reverse();
+        assert_eq!(forward, sum(&back));
+        let (float, backward): (f64, f64) = (terms.iter().sum(), back.iter().sum());
+        assert_ne!(float, backward);
+        let mut halves = sum(&terms[..3]);
+        halves.merge(sum(&terms[3..]));
+        assert_eq!(forward, halves);
+        // Exact where terms are multiples of the unit.
+        assert_eq!(sum(&[1.0, 2f64.powi(-80), -1.0]).value(), 2f64.powi(-80));
+        assert_eq!(sum(&[0.1; 10]).value(), 1.0);
+    }
+
+    #[test]
+    fn what_is_no_number_adds_nothing_and_what_is_too_large_stays_finite() {
+        let mut sum = ExactSum::default();
+        sum.add(f64::NAN);
+        assert_eq!(sum.value(), 0.0);
+        sum.add(f64::INFINITY);
+        sum.add(f64::INFINITY);
+        assert!(sum.value().is_finite());
+    }
+
+    #[test]
+    fn a_merged_tally_is_that_of_all_positions() {
+        let values: Vec<(usize, Value)> = (0..60usize)
+            .map(|i| {
+                let mut one = number(((i * 37) % 61) as f64 / 61.0 - 0.4);
+                one.monte_carlo = i == 17;
+                one.truncation = (i % 3 == 0).then_some([one.value - 0.01, one.value + 0.02]);
+                (i % 5, one)
+            })
+            .collect();
+        let mut whole = Tally::default();
+        values.iter().for_each(|(c, v)| whole.add(*c, v));
+        // Two parts that number their clusters otherwise, and share some.
+        let (mut first, mut second) = (Tally::default(), Tally::default());
+        for (i, (cluster, value)) in values.iter().enumerate() {
+            if i % 4 == 1 {
+                second.add(4 - cluster, value);
+            } else {
+                first.add(*cluster, value);
+            }
+        }
+        let mut merged = Tally::default();
+        merged.merge(&second, &[4, 3, 2, 1, 0]);
+        merged.merge(&first, &[0, 1, 2, 3, 4]);
+        assert_eq!(merged, whole);
+    }
+}
