@@ -41,6 +41,9 @@ pub(super) struct Truncation<'a> {
     draft_rest: f64,
     /// The listed tokens of largest q, by falling q.
     heaviest: Vec<usize>,
+    /// q of the listed tokens but the k heaviest, for k from 0: sums, so that nothing
+    /// cancels.
+    without: Vec<f64>,
 }
 
 impl<'a> Truncation<'a> {
@@ -75,13 +78,22 @@ impl<'a> Truncation<'a> {
             .load(Rows { target, draft }, most_drafts)
             .map_err(|error| error.to_string())?;
         let (target, draft) = (&target[..listed], &draft[..listed]);
+        let heaviest = heaviest(draft, most_drafts);
+        let others = draft.iter().enumerate();
+        let others = others.filter(|(token, _)| !heaviest.contains(token));
+        let mut without = vec![others.map(|(_, &q)| q).sum::<f64>()];
+        for &token in heaviest.iter().rev() {
+            without.push(without[without.len() - 1] + draft[token]);
+        }
+        without.reverse();
         Ok(Some(Self {
             disjoint: RowRates::new(loaded),
             target,
             draft,
             target_rest,
             draft_rest,
-            heaviest: heaviest(draft, most_drafts),
+            heaviest,
+            without,
         }))
     }
 
@@ -139,6 +151,13 @@ impl<'a> Truncation<'a> {
         drafts: usize,
         even: Value,
     ) -> Result<[f64; 2], String> {
+        if scheme == SchemeName::TOP {
+            return Ok(self.of_the_top(drafts));
+        }
+        // One draw from q is one draw from q, whatever its scheme.
+        if drafts == 1 {
+            return Ok(self.overlap(even));
+        }
         let (a, disjoint) = (self.target_rest, &mut self.disjoint);
         let refused = |error: crate::optimum::bucket_scan::ScanError| error.to_string();
         // Merging tokens cannot lower alpha*, splitting them cannot raise it; the even
@@ -147,16 +166,15 @@ impl<'a> Truncation<'a> {
             let rate = disjoint.position().with_replacement(drafts);
             return Ok([rate.map_err(refused)?.rate.lower(), even.upper]);
         }
-        // P of drafts inside a set that holds the rest only rises as the rest is split:
-        // from one token, as in the disjoint completion, to infinitely many. And drafts
-        // that differ cover no less than independent ones.
+        // P of drafts inside a set that holds the rest only rises as the rest is split,
+        // from one token to infinitely many, by no more than P of their meeting. And
+        // drafts that differ cover no less than independent ones.
         if scheme == SchemeName::WITHOUT_REPLACEMENT {
             let independent = disjoint.position().with_replacement(drafts);
             let independent = independent.map_err(refused)?.rate.lower();
-            let merged = disjoint.position().without_replacement(drafts);
-            let upper = merged.map_err(refused)?.rate.upper() + a;
-            let lower = even.lower - a - self.meeting(drafts);
-            return Ok([lower.max(independent), upper]);
+            let met = self.meeting(drafts, 0);
+            let lower = even.lower - a - met / REST_ENTRIES as f64;
+            return Ok([lower.max(independent), even.upper + a + met]);
         }
         if scheme == SchemeName::DISTINCT_CONDITIONED {
             let merged = disjoint.position().distinct_conditioned(drafts);
@@ -165,9 +183,6 @@ impl<'a> Truncation<'a> {
         }
         if scheme == SchemeName::GREEDY || scheme == SchemeName::HUB {
             return Ok(self.with_fixed(drafts - 1, even));
-        }
-        if scheme == SchemeName::TOP {
-            return Ok(self.of_the_top(drafts));
         }
         Ok([0.0, 1.0])
     }
@@ -214,10 +229,9 @@ impl<'a> Truncation<'a> {
         // A listed token is drafted least where the rest is many tokens, most where it
         // is one.
         if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::NAIVE) {
-            return [
-                even.lower - a - self.meeting(drafts),
-                self.disjoint.naive_sequential(drafts).upper() + a,
-            ];
+            let met = self.meeting(drafts, 1);
+            let lower = even.lower - a - met / REST_ENTRIES as f64;
+            return [lower, even.upper + a + met];
         }
         // These attain alpha*.
         let attained = name == VerifierName::OPTIMAL
@@ -257,27 +271,31 @@ impl<'a> Truncation<'a> {
         [held(&|q| q > self.draft_rest), most + self.target_rest]
     }
 
-    /// How much of the probability of any event is off where 64 tokens stand for infinitely
-    /// many, of sequential draws: P(two of the n drafts are the same of them).
+    /// The mean number of pairs among n sequential drafts that are both from the rest, at
+    /// most, `gone` more listed tokens being out: the probability of any event is off by no
+    /// more where one token stands for all of the rest, and by a 64th of that where 64 do.
     ///
-    /// A draw is from the rest with probability b / (1 - what was drawn before), which is
-    /// largest once the heaviest tokens are gone.
-    fn meeting(&self, drafts: usize) -> f64 {
-        if self.draft_rest <= 0.0 {
+    /// Draw j is from the rest with probability at most c(j-1) = b / (b + q of the listed
+    /// tokens but the j-1 heaviest), and c(j-2) if an earlier one was.
+    fn meeting(&self, drafts: usize, gone: usize) -> f64 {
+        let b = self.draft_rest;
+        if b <= 0.0 {
             return 0.0;
         }
-        let one = self.draft_rest / (self.draft_rest + self.without(drafts - 1));
-        (pairs(drafts) * one * one / REST_ENTRIES as f64).min(1.0)
+        let one = |drawn: usize| b / (b + self.without(drawn + gone));
+        let mut sum = 0.0;
+        let mut earlier = 0.0;
+        for draw in 2..=drafts {
+            earlier += one(draw - 2);
+            sum += earlier * one(draw - 2);
+        }
+        sum
     }
 
-    /// q of the listed tokens but the heaviest ones: a sum, so that nothing cancels.
+    /// q of the listed tokens but the heaviest ones.
     fn without(&self, heaviest: usize) -> f64 {
-        let top = &self.heaviest[..heaviest.min(self.heaviest.len())];
-        let others = self.draft.iter().enumerate();
-        others
-            .filter(|(token, _)| !top.contains(token))
-            .map(|(_, &q)| q)
-            .sum()
+        let last = self.without.len() - 1;
+        self.without[heaviest.min(last)]
     }
 
     /// The same of independent draws given that all differ: their P of a meeting is at most
