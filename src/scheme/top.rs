@@ -137,7 +137,13 @@ impl DraftScheme for Top {
 
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational> {
         self.held(order)
-            .map(|all| if all { Rational::one() } else { Rational::zero() })
+            .map(|all| {
+                if all {
+                    Rational::one()
+                } else {
+                    Rational::zero()
+                }
+            })
             .collect()
     }
 
@@ -186,9 +192,7 @@ pub const LAW: Law = Law {
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(p_of_top(row, drafts)),
         status: "optimal: p of the drafts, which a draw from p attains",
-        hits: Some(RowRule::of(|row, ask| {
-            Ok(p_of_top(row, ask.drafts).into())
-        })),
+        hits: Some(RowRule::of(|row, ask| Ok(p_of_top(row, ask.drafts).into()))),
         plan: None,
     }),
     hue: 5,
