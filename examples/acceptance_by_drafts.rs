@@ -15,7 +15,7 @@ use specgap::certify;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::optimum::flow;
 use specgap::problem::Problem;
-use specgap::report::plot::{LinePlot, Series};
+use specgap::report::plot::{Axis, Line, LinePlot, Point, Stroke};
 use specgap::scheme::{WithReplacement, WithoutReplacement};
 use specgap::verifier::{VerifierName, verifier};
 
@@ -59,22 +59,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let p = Target::from_logits(&u, &rule)?;
     let q = Draft::from_logits(&mixed, &rule)?;
 
-    let labels = [
-        "optimum, without replacement",
-        "rrs-wo",
-        "optimum, with replacement",
-        "k-seq",
-        "rrs",
-    ];
-    let mut series: Vec<Series> = labels
-        .iter()
-        .enumerate()
-        .map(|(index, label)| Series {
-            label: (*label).to_owned(),
-            points: Vec::new(),
-            dashed: index != 0 && index != 2,
-        })
-        .collect();
+    // Colours are those of the draft laws in the reports of logs.
+    let mut lines = [
+        ("optimum, without replacement", 1, Stroke::Solid),
+        ("rrs-wo", 1, Stroke::Dashed(0)),
+        ("optimum, with replacement", 0, Stroke::Solid),
+        ("k-seq", 0, Stroke::Dashed(1)),
+        ("rrs", 0, Stroke::Dashed(0)),
+    ]
+    .map(|(label, hue, stroke)| Line {
+        label: label.to_owned(),
+        hue,
+        stroke,
+        points: Vec::new(),
+    });
     for n in DRAFTS {
         let with = Problem::new("iid", p.clone(), WithReplacement::new(q.clone(), n))?;
         let without = Problem::new(
@@ -92,18 +90,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rate(&with, VerifierName::K_SEQ)?,
             rate(&with, VerifierName::RRS)?,
         ];
-        for (series, rate) in series.iter_mut().zip(rates) {
-            println!("n = {n}  {:28} {rate:.9}", series.label);
-            series.points.push((n as f64, rate));
+        for (line, rate) in lines.iter_mut().zip(rates) {
+            println!("n = {n}  {:28} {rate:.9}", line.label);
+            line.points.push(Point::new(n as f64, rate));
         }
     }
+    let title = "Acceptance of known verifiers (dashed) and the optimum";
     let plot = LinePlot {
-        title: "Acceptance of known verifiers (dashed) and the optimum".into(),
-        x_label: "drafts n".into(),
-        y_label: "acceptance rate".into(),
-        series,
+        title: title.to_owned(),
+        x: Axis {
+            label: "drafts n".to_owned(),
+            stops: DRAFTS.map(|n| (n as f64, n.to_string())).collect(),
+            log: false,
+        },
+        y_label: "acceptance rate".to_owned(),
+        lines: lines.into(),
+        ..LinePlot::default()
     };
-    std::fs::write(&path, plot.svg(820, 440)?)?;
+    let alt = "Two optima rise with the number of drafts; the verifiers of each stay below it.";
+    std::fs::write(&path, plot.draw().svg(title, alt)?)?;
     println!("{path}");
     Ok(())
 }

@@ -4,7 +4,7 @@
 //!     cargo run --release --example render_gap_report -- report.json out/
 
 use specgap::gap::GapReport;
-use specgap::report::gap::{html, markdown, pictures, text};
+use specgap::report::gap::page;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,14 +13,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("give report.json and a folder to write to".into());
     };
     let report: GapReport = serde_json::from_slice(&std::fs::read(report)?)?;
-    let pictures = pictures(&report)?;
+    let page = page(&report);
     std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("report.html"), html(&report, &pictures))?;
-    std::fs::write(folder.join("report.md"), markdown(&report, &pictures))?;
-    for picture in &pictures {
-        std::fs::write(folder.join(picture.svg_file()), &picture.svg)?;
-        std::fs::write(folder.join(format!("{}.png", picture.name)), &picture.png)?;
+    std::fs::write(folder.join("report.html"), page.html()?)?;
+    std::fs::write(folder.join("report.md"), page.markdown())?;
+    for figure in page.figures() {
+        std::fs::write(folder.join(figure.svg_file()), figure.svg()?)?;
+        std::fs::write(folder.join(format!("{}.png", figure.name)), figure.png()?)?;
     }
-    print!("{}", text(&report, 110, false));
+    print!("{}", page.text(110, false));
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! generated. With `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes it.
 
 use crate::distribution::Draft;
-use crate::scheme::{MadeOf, ScanStatus, SchemeName};
+use crate::scheme::{MadeOf, SchemeName};
 use crate::verifier::{Lossless, VerifierName};
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]
 }
 
 /// How alpha* is found without a flow.
-fn method(scheme: SchemeName) -> &'static str {
+fn method(scheme: SchemeName) -> String {
     let law = scheme.entry();
     let fixed = match law.made_of {
         MadeOf::OneDraft(make) => {
@@ -56,11 +56,10 @@ fn method(scheme: SchemeName) -> &'static str {
         }
         MadeOf::EachDraft(_) | MadeOf::Tuples(_) => false,
     };
-    match law.scan {
-        ScanStatus::Proven => "ratio scan",
-        ScanStatus::Conjectured => "ratio scan, a conjecture that is hunted",
-        ScanStatus::NotApplicable if fixed => "closed form",
-        ScanStatus::NotApplicable => "submodular minimiser",
+    match law.sort_theorem {
+        Some(source) => format!("ratio scan ({source})"),
+        None if fixed => "closed form".to_owned(),
+        None => "submodular minimiser".to_owned(),
     }
 }
 
@@ -79,12 +78,7 @@ fn laws() -> String {
                 words.push_str(&format!(" (n = {only})"));
             }
             let method = method(scheme);
-            [
-                format!("`{scheme}`"),
-                words,
-                law.inside.to_owned(),
-                method.to_owned(),
-            ]
+            [format!("`{scheme}`"), words, law.inside.to_owned(), method]
         }),
     )
 }

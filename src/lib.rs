@@ -78,6 +78,9 @@
 //! ```
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
+// No input may panic; clippy.toml lets tests do so.
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
 pub mod block;
 #[cfg(feature = "onnx")]

@@ -1,5 +1,8 @@
 //! The `specgap` program: parse, call, print, exit.
 
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
+
 use clap::Parser;
 use specgap::cli::{Cli, run};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,6 +4,7 @@
 use super::output::{CliError, progress, read_problems, width};
 use super::{Common, Format, Verdict};
 use crate::problem::AnyProblem;
+use crate::report::counted;
 use crate::report::solve::json_skipped;
 use rayon::prelude::*;
 use std::io::Write;
@@ -26,8 +27,8 @@ pub(super) trait ProblemCommand: Sync {
     const REFUSAL: &'static str;
     /// Why it is passed over when a folder holds it.
     const REASON: &'static str;
-    /// How the last line counts those, after their number.
-    const PASSED_OVER: &'static str;
+    /// What the last line calls those, in the singular, and where they belong.
+    const PASSED_OVER: [&'static str; 2];
     /// Goes under a text report.
     const DEFINITIONS: &'static str;
 
@@ -113,7 +114,10 @@ pub(super) fn run<C: ProblemCommand>(
         let summary = command.summary(results, agreeing);
         match skipped {
             0 => writeln!(out, "{summary}")?,
-            n => writeln!(out, "{summary}; {n} {}", C::PASSED_OVER)?,
+            n => {
+                let [noun, see] = C::PASSED_OVER;
+                writeln!(out, "{summary}; {} skipped ({see})", counted(n, noun))?;
+            }
         }
     }
     out.flush()?;

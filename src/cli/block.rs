@@ -5,7 +5,7 @@ use super::output::CliError;
 use super::{Common, Verdict};
 use crate::block::evaluate::{BlockEvaluation, evaluate};
 use crate::problem::{AnyProblem, BlockProblem};
-use crate::report::block as report;
+use crate::report::{agree, block as report, counted, disagree};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ impl ProblemCommand for Block<'_> {
     const DOING: &'static str = "enumerating";
     const REFUSAL: &'static str = "this is a single-step problem; run specgap solve on it";
     const REASON: &'static str = "a single-step problem; see specgap solve";
-    const PASSED_OVER: &'static str = "single-step problems skipped (see specgap solve)";
+    const PASSED_OVER: [&'static str; 2] = ["single-step problem", "see specgap solve"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
 
     fn select(problem: &AnyProblem) -> Option<&BlockProblem> {
@@ -58,8 +58,10 @@ impl ProblemCommand for Block<'_> {
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(
-            "{results} block evaluations: {agreeing} agree, {} do not",
-            results - agreeing
+            "{}: {}, {}",
+            counted(results, "block evaluation"),
+            agree(agreeing),
+            disagree(results - agreeing)
         )
     }
 }

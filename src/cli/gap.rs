@@ -68,8 +68,8 @@ pub struct MeasureArgs {
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
-    /// Solve the optimal plans of sequential draws too, for up to 8 drafts: proves their
-    /// optimum, and takes longer than everything else together.
+    /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
+    /// than everything else together.
     #[arg(long)]
     sequential_plans: bool,
     /// Length L of the blocks whose bounds are estimated from sampled text.
@@ -219,9 +219,10 @@ pub(super) fn measure(
     if people {
         let seconds = start.elapsed().as_secs_f64();
         eprintln!(
-            "{total} positions in {seconds:.1} s: {:.1} a second on {} threads",
+            "{} in {seconds:.1} s: {:.1} a second on {}",
+            report::counted(total, "position"),
             total as f64 / seconds.max(1e-9),
-            rayon::current_num_threads()
+            report::counted(rayon::current_num_threads(), "thread")
         );
     }
     Ok(report)
@@ -247,7 +248,7 @@ pub(super) fn finish(
                 write!(
                     stdout,
                     "{}",
-                    report::gap::text(report, width(), common.verbose > 0)
+                    report::gap::page(report).text(width(), common.verbose > 0)
                 )?;
             }
             if let Some(folder) = out {
@@ -259,22 +260,26 @@ pub(super) fn finish(
 }
 
 fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
-    let pictures = report::gap::pictures(report).map_err(|error| CliError::Internal {
+    let failed = |error: report::DrawError| CliError::Internal {
         message: error.to_string(),
-    })?;
+    };
+    let page = report::gap::page(report);
     let mut json = serde_json::to_vec_pretty(report)?;
     json.push(b'\n');
-    let markdown = report::gap::markdown(report, &pictures);
-    let html = report::gap::html(report, &pictures);
     let mut files = Vec::new();
-    for picture in pictures {
-        files.push((format!("{}.svg", picture.name), picture.svg.into_bytes()));
-        files.push((format!("{}.png", picture.name), picture.png));
+    for figure in page.figures() {
+        let svg = figure.svg().map_err(failed)?;
+        files.push((figure.svg_file(), svg.into_bytes()));
+        let png = figure.png().map_err(failed)?;
+        files.push((format!("{}.png", figure.name), png));
     }
     files.push(("report.json".to_owned(), json));
-    files.push(("report.md".to_owned(), markdown.into_bytes()));
+    files.push(("report.md".to_owned(), page.markdown().into_bytes()));
     // Last, so that a report.html has everything beside it.
-    files.push(("report.html".to_owned(), html.into_bytes()));
+    files.push((
+        "report.html".to_owned(),
+        page.html().map_err(failed)?.into_bytes(),
+    ));
     write_together(folder, &files)
 }
 

@@ -5,7 +5,7 @@ use super::output::{CliError, write_whole};
 use super::{Common, Verdict};
 use crate::certify::Certificate;
 use crate::problem::{AnyProblem, Problem};
-use crate::report::solve as report;
+use crate::report::{agree, counted, disagree, solve as report};
 use crate::solve::{Limits, Solution, solve};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl ProblemCommand for Solve<'_> {
     const DOING: &'static str = "solving";
     const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
     const REASON: &'static str = "a block problem; see specgap block";
-    const PASSED_OVER: &'static str = "block problems skipped (see specgap block)";
+    const PASSED_OVER: [&'static str; 2] = ["block problem", "see specgap block"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
 
     fn select(problem: &AnyProblem) -> Option<&Problem> {
@@ -70,8 +70,10 @@ impl ProblemCommand for Solve<'_> {
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(
-            "{results} problems: {agreeing} agree, {} do not",
-            results - agreeing
+            "{}: {}, {}",
+            counted(results, "problem"),
+            agree(agreeing),
+            disagree(results - agreeing)
         )
     }
 }

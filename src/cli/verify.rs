@@ -4,7 +4,7 @@ use super::batch::{self, ProblemCommand};
 use super::output::CliError;
 use super::{Common, Verdict};
 use crate::problem::{AnyProblem, Problem};
-use crate::report::verify as report;
+use crate::report::{counted, disagree, verify as report};
 use crate::verifier::{Evaluation, RrsWoSettings, evaluate_with};
 use clap::Args;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl ProblemCommand for Verify {
     const DOING: &'static str = "verifying";
     const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
     const REASON: &'static str = "a block problem; see specgap block";
-    const PASSED_OVER: &'static str = "block problems skipped (see specgap block)";
+    const PASSED_OVER: [&'static str; 2] = ["block problem", "see specgap block"];
     const DEFINITIONS: &'static str = report::DEFINITIONS;
 
     fn select(problem: &AnyProblem) -> Option<&Problem> {
@@ -54,9 +54,12 @@ impl ProblemCommand for Verify {
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
         format!(
-            "{results} problems, {} verifier runs: {agreeing} problems agree, {} do not",
-            self.runs,
-            results - agreeing
+            "{}, {}: {} {}, {}",
+            counted(results, "problem"),
+            counted(self.runs, "verifier run"),
+            counted(agreeing, "problem"),
+            if agreeing == 1 { "agrees" } else { "agree" },
+            disagree(results - agreeing)
         )
     }
 }

@@ -90,6 +90,9 @@ pub struct RestMass {
 }
 
 /// A mean over positions with its interval, clustered by prompt.
+///
+/// Rows that list only the most probable tokens add a second uncertainty, which has
+/// nothing to do with the first: what the mean would be from the full rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Mean over positions.
@@ -97,6 +100,11 @@ pub struct Estimate {
     /// 95% confidence interval of the mean; the mean itself twice if there is
     /// one cluster only.
     pub ci95: [f64; 2],
+    /// Lower and upper bound of the mean over all completions of truncated rows: the
+    /// full rows' mean over the same positions is between them. Absent where rows are
+    /// full, and where no bounds are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<[f64; 2]>,
 }
 
 /// Sum of min(p, q).
@@ -138,7 +146,8 @@ pub struct Optimum {
     /// The mean.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// `enclosed`, or `upper-bound` where its optimality is a conjecture.
+    /// `exact`, `enclosed`, `monte-carlo`, or `truncated` where rows list only their
+    /// most probable tokens.
     pub kind: String,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -155,14 +164,15 @@ pub struct VerifierRow {
     pub name: String,
     /// How often its output is one of the drafts.
     pub acceptance: Estimate,
-    /// `exact`, `enclosed` or `monte-carlo`.
+    /// `exact`, `enclosed`, `monte-carlo` or `truncated`.
     pub kind: String,
     /// The widest enclosure of any position.
     pub width_max: f64,
     /// alpha* minus its acceptance.
     pub gap: Gap,
-    /// Two-sided p-value of the paired test that its gap is 0 on average
-    /// (Student's t over clusters); 1 if the gap is 0 everywhere.
+    /// Two-sided p-value of Student's t over clusters for a mean gap of 0; 1 if the
+    /// gap is 0 everywhere. A gap cannot be negative, so that this tests nothing that
+    /// could be otherwise, and no page shows it; the field stays for those who read it.
     pub p_value: f64,
 }
 
@@ -220,8 +230,7 @@ pub struct FormulaError {
     pub drafts: usize,
     /// Published value minus the value for the sequential law, mean.
     pub difference: Estimate,
-    /// `lower-bound`, as what is subtracted is an upper bound on the
-    /// optimum, conjectured to be it; empty in reports that did not say.
+    /// As of [`Optimum::kind`]; empty in reports that did not say.
     #[serde(default)]
     pub kind: String,
     /// The widest enclosure of any position.

@@ -7,9 +7,6 @@ use crate::verifier::{RowRule, VerifierName};
 /// A scheme and a verifier that is lossless under it.
 pub(super) type Rule = (SchemeName, VerifierName);
 
-/// The optimal plans of sequential draws.
-pub(super) const SEQUENTIAL_PLAN: Rule = (SchemeName::WITHOUT_REPLACEMENT, VerifierName::OPTIMAL);
-
 /// Schemes with an optimum on a row, in the order of reports.
 pub(super) fn schemes() -> impl Iterator<Item = SchemeName> {
     SchemeName::ALL

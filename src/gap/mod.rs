@@ -4,10 +4,8 @@
 //! number of drafts, [`measure`] computes
 //!
 //! - `alpha*` of each draft scheme, the most that any lossless verifier accepts:
-//!   for `with-replacement` and `distinct-conditioned` by the ratio scan
-//!   (proved), for `without-replacement` by the same scan (an upper bound,
-//!   conjectured to be the optimum), for `greedy` and `hub` in closed form by
-//!   their cut;
+//!   for `with-replacement`, `without-replacement` and `distinct-conditioned` by
+//!   the ratio scan, for `greedy` and `hub` in closed form by their cut;
 //! - the acceptance of each verifier that is lossless under the scheme, and its
 //!   gap `alpha* - acceptance`;
 //! - the overlap `sum of min(p, q)`.
@@ -42,7 +40,7 @@ use crate::optimum::bucket_scan::MAX_DRAFTS;
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
-use metric::{Metric, Place, Rule, SEQUENTIAL_PLAN, metrics, plans, rules, schemes};
+use metric::{Metric, Place, Rule, metrics, plans, rules, schemes};
 use position::{Value, Workspace, evaluate};
 use rayon::prelude::*;
 use sequence::Sequences;
@@ -71,8 +69,7 @@ pub struct Settings {
     /// lossless; those of [`Settings::verifiers`] at first. `optimal` takes most of the time of a full vocabulary.
     pub verifiers: Vec<VerifierName>,
     /// Whether the optimal plans of sequential draws are solved too, for up to
-    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts. That proves their optimum, which is an upper bound
-    /// otherwise, and takes longer than everything else together.
+    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else together.
     pub sequential_plans: bool,
     /// L of the bounds on blocks.
     pub block_length: usize,
@@ -451,24 +448,7 @@ impl Summary<'_> {
                 let Some((tally, _)) = self.find(Metric::Optimum { place, scheme }) else {
                     continue;
                 };
-                let sequential = scheme == SchemeName::WITHOUT_REPLACEMENT;
-                let (kind, status) =
-                    if sequential && self.settings.has(place.drafts, SEQUENTIAL_PLAN) {
-                        (
-                            "enclosed",
-                            "optimal: proved at every position, by what a lossless plan accepts \
-                             and by the value of a cut",
-                        )
-                    } else if sequential && place.drafts > 1 {
-                        (
-                            "upper-bound",
-                            "value of the best prefix in order of q/p: an upper bound for \
-                             certain, the optimum if that scan is optimal, which is conjectured",
-                        )
-                    } else {
-                        let answers = scheme.entry().on_row.as_ref();
-                        ("enclosed", answers.map_or("", |answers| answers.status))
-                    };
+                let status = scheme.entry().on_row.as_ref().map_or("", |row| row.status);
                 let verifiers = self
                     .settings
                     .rules(place.drafts)
@@ -481,7 +461,7 @@ impl Summary<'_> {
                     scheme: scheme.as_str().to_owned(),
                     optimal_acceptance_rate: Optimum {
                         estimate: tally.estimate().estimate(),
-                        kind: kind.to_owned(),
+                        kind: "enclosed".to_owned(),
                         width_max: tally.widest(),
                         status: status.to_owned(),
                         quantiles: tally.quantiles(),
@@ -574,12 +554,7 @@ impl Summary<'_> {
                     temperature: self.settings.temperatures[place.temperature],
                     drafts: place.drafts,
                     difference: tally.estimate().estimate(),
-                    kind: if self.settings.has(place.drafts, SEQUENTIAL_PLAN) {
-                        "enclosed"
-                    } else {
-                        "lower-bound"
-                    }
-                    .to_owned(),
+                    kind: "enclosed".to_owned(),
                     width_max: tally.widest(),
                     max: tally.highest(),
                     min: tally.lowest(),
@@ -771,8 +746,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "p-value",
-            "two-sided, paired over positions, clustered like the interval; of gaps: that the mean \
-             gap is 0",
+            "of a comparison: two-sided, paired over positions, clustered like the interval",
         ),
         (
             "Holm",

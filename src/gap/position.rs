@@ -147,9 +147,6 @@ pub(super) fn evaluate(
                 let answer = (answers.answer)(&mut row_rates, question)
                     .map_err(|error| refused(error.to_string()))?;
                 rates.insert(Metric::Acceptance { place, rule }, answer.rate.into());
-                if let Some(proved) = answer.optimum {
-                    rates.insert(Metric::Optimum { place, scheme }, proved.into());
-                }
                 if let Some(plan) = answer.plan {
                     let plain = |value| Value::between(value, value, value);
                     let steps = plan.iterations as f64;

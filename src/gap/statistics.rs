@@ -173,6 +173,7 @@ impl Clustered {
         Estimate {
             mean: self.mean,
             ci95: [self.mean - half, self.mean + half],
+            truncation: None,
         }
     }
 

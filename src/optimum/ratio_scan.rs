@@ -1,10 +1,11 @@
 //! alpha* along one chain of subsets.
 
 use super::Optimum;
+use super::bucket_scan::is_doubtful;
 use crate::distribution::{PROBABILITY_RELATIVE_ERROR, Rational, TwoFloat};
 use crate::known::Known;
 use crate::problem::Problem;
-use crate::scheme::{ScanStatus, SchemeName};
+use crate::scheme::SchemeName;
 use num_traits::Zero;
 use std::cmp::Ordering;
 
@@ -12,24 +13,20 @@ use std::cmp::Ordering;
 /// below this.
 const EXACT_BITS_LIMIT: f64 = 2.0e6;
 
-/// What the scan of a scheme without a proof says about itself.
-const CONJECTURE: &str = "the subset proves the upper bound; that the best prefix is optimal under \
-    sequential sampling without replacement is a conjecture with evidence, not a theorem";
-
 /// Sorts tokens by q/p, largest first, and takes the best prefix H of
 /// `1 + min(0, P(H) - Q(H))`. `None` if the scheme is not ordered by one ratio.
 ///
 /// Tokens with p = 0 come first, those with q = 0 last, those with neither are
-/// dropped. Proven to be alpha* for `with-replacement` and
-/// `distinct-conditioned` (Hu et al., Theorems 3 to 6, by q-convexity of Q). For
-/// sequential `without-replacement` at n >= 2 it is an upper bound that no known
-/// problem exceeds; the enclosure's lower bound is then the Lovász bound of the
-/// chain (the sum of the negative increments of P - Q), which is proven.
+/// dropped. That is alpha*, by q-convexity of Q, for `with-replacement` and
+/// `distinct-conditioned` (Hu et al., Theorems 3 to 6) and for sequential
+/// `without-replacement` (`docs/sequential-draws.md`).
 ///
 /// # Exactness
 /// Exact while the numbers are small, else enclosed: rounding of p, q, Q and of
 /// the sort (a mis-sorted pair has ratios within rounding of each other, which
-/// amounts to perturbing p by that much) is added to the bounds.
+/// amounts to perturbing p by that much) is added to the bounds. Where ratios are so
+/// small that rounding may have mis-sorted them altogether, P before the first of them,
+/// less 1, bounds P - Q from there on.
 ///
 /// # Complexity
 /// O(V log V) and one prefix scan.
@@ -48,7 +45,7 @@ const CONJECTURE: &str = "the subset proves the upper bound; that the best prefi
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn solve(problem: &Problem) -> Option<Optimum> {
-    if problem.scheme().scan_status() == ScanStatus::NotApplicable {
+    if !problem.scheme().has_sort_theorem() {
         return None;
     }
     if exact_cost(problem) <= EXACT_BITS_LIMIT {
@@ -111,53 +108,39 @@ fn exact(problem: &Problem) -> Option<Optimum> {
             best = (difference, position + 1);
         }
     }
-    let rate = Known::exact(Rational::from_integer(1.into()) + &best.0);
-    let note =
-        (problem.scheme().scan_status() == ScanStatus::Conjectured).then(|| CONJECTURE.to_owned());
+    let one = Rational::from_integer(1.into());
     Some(Optimum {
-        rate,
+        rate: Known::exact(one + best.0),
         subset: Some(prefix(&order, best.1)),
-        note,
+        note: None,
     })
 }
 
 fn enclosed(problem: &Problem) -> Option<Optimum> {
     let target = problem.target().probabilities();
-    let order = float_order(target, problem.scheme().draft()?.probabilities());
+    let draft = problem.scheme().draft()?.probabilities();
+    let order = float_order(target, draft);
     let scan = problem.scheme().prefix_scan(&order);
     let mut held = TwoFloat::ZERO;
     let mut best = (0.0f64, 0);
-    let mut previous = 0.0f64;
-    let mut lovasz = TwoFloat::ZERO;
+    let mut floor = 0.0f64;
     for (position, (&token, &q)) in order.iter().zip(&scan.inside).enumerate() {
+        if is_doubtful(draft[token] / target[token]) {
+            floor = floor.min((held - TwoFloat::ONE).value());
+        }
         held += target[token];
         let difference = (held - TwoFloat::from(q)).value();
-        lovasz += (difference - previous).min(0.0);
         if difference < best.0 {
             best = (difference, position + 1);
         }
-        previous = difference;
     }
     // P and Q, the rounded sort (p perturbed by one rounding of q/p), the sum.
     let error = scan.absolute_error + 2.0 * PROBABILITY_RELATIVE_ERROR + 4.0 * f64::EPSILON;
     let value = 1.0 + best.0;
-    let mut note = None;
-    let lower = match problem.scheme().scan_status() {
-        ScanStatus::Proven => value - error,
-        _ => {
-            note = Some(CONJECTURE.to_owned());
-            1.0 + lovasz.value() - 2.0 * error * order.len() as f64
-        }
-    };
-    if !scan.proven {
-        let quadrature = "the error of the race integral is estimated by halving its step";
-        note = Some(note.map_or_else(|| quadrature.to_owned(), |n| format!("{n}; {quadrature}")));
-    }
-    let rate = Known::rate(value, lower, value + error);
     Some(Optimum {
-        rate,
+        rate: Known::rate(value, 1.0 + best.0.min(floor) - error, value + error),
         subset: Some(prefix(&order, best.1)),
-        note,
+        note: None,
     })
 }
 

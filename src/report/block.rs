@@ -1,14 +1,14 @@
 //! Reports of `specgap block`.
 
-use super::solve::wrap;
-use super::{JSON_SCHEMA, exact_or_decimal};
+use super::table::{Column, Row, Table};
+use super::text::{counted, exact_or_decimal, wrap};
+use super::{JSON_SCHEMA, terminal};
 use crate::block::evaluate::{
     BlockEvaluation, OptimumMethod, VerifierEvaluation, lemma_5_1_status,
 };
 use crate::distribution::format_rational;
 use crate::known::Known;
 use crate::lp::BackendName;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -168,10 +168,15 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
     let drafts = evaluation.drafts;
     let _ = writeln!(
         out,
-        "  V = {}, L = {}, K = {drafts} independent draft blocks; output compared over {} tokens{}",
+        "  V = {}, L = {}, K = {drafts} {}; output compared over {}{}",
         evaluation.vocab,
         evaluation.length,
-        evaluation.horizon,
+        if drafts == 1 {
+            "draft block"
+        } else {
+            "independent draft blocks"
+        },
+        counted(evaluation.horizon, "token"),
         if evaluation.horizon == evaluation.length {
             " (the file does not give the target after every whole block)"
         } else {
@@ -222,44 +227,29 @@ fn grouped(remarks: impl Iterator<Item = (String, String)>) -> Vec<(String, Vec<
     groups
 }
 
-fn table(header: &[&str], width: u16) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width)
-        .set_header(header);
-    table
-}
-
-fn print(out: &mut String, table: &Table) {
-    for line in table.to_string().lines() {
-        let _ = writeln!(out, "  {line}");
-    }
-}
-
 fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
     let drafts = evaluation.drafts;
     let many = drafts > 1;
-    let mut table = table(&["E[tau]", "value", "what it is"], width);
+    let columns = ["E[tau]", "value", "what it is"].map(Column::words);
+    let mut rows = Vec::new();
     let written = |value: &Known| {
         value.rational().map_or_else(
             || format!("{:.12}", value.value()),
             |exact| exact_or_decimal(exact, value.value()),
         )
     };
-    table.add_row([
+    rows.push(Row::texts([
         "per-depth bound".to_owned(),
         written(&evaluation.per_depth_bound),
         "upper bound on the optimum".to_owned(),
-    ]);
+    ]));
     let solvers: Vec<String> = evaluation
         .methods
         .iter()
         .filter(|method| method.outcome.done().is_some())
         .map(method_name)
         .collect();
-    table.add_row([
+    rows.push(Row::texts([
         "optimum (block LP)".to_owned(),
         evaluation
             .block_optimum()
@@ -269,36 +259,37 @@ fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
         } else {
             format!("the largest of any coupling; by {}", solvers.join(", "))
         },
-    ]);
-    table.add_row([
+    ]));
+    rows.push(Row::texts([
         "Lemma 5.1".to_owned(),
         written(&evaluation.lemma_5_1),
         lemma_5_1_status(drafts).to_owned(),
-    ]);
+    ]));
     if many {
-        table.add_row([
+        rows.push(Row::texts([
             "single-draft optimum".to_owned(),
             written(&evaluation.single_draft_optimum),
             "what one of the drafts allows; greedy-block attains it".to_owned(),
-        ]);
+        ]));
     }
-    print(out, &table);
+    let table = Table::new("bounds", "", columns.into()).rows(rows);
+    terminal::table(out, &table, width, "  ");
 }
 
 fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
-    let header = [
-        "verifier",
-        "E[tau]",
-        "tokens/call",
-        "of optimum",
-        "TV",
-        "undefined",
-        "lossless",
+    let columns = vec![
+        Column::words("verifier"),
+        Column::number("E[tau]"),
+        Column::number("tokens/call"),
+        Column::number("of optimum"),
+        Column::number("TV"),
+        Column::number("undefined"),
+        Column::words("lossless"),
     ];
-    let mut table = table(&header, width);
+    let mut rows = Vec::new();
     for row in &evaluation.verifiers {
         let Some(law) = row.outcome.done() else {
-            table.add_row([row.name.as_str(), row.outcome.status()]);
+            rows.push(Row::texts([row.name.as_str(), row.outcome.status()]));
             continue;
         };
         let length = law.expected_accepted_length.value();
@@ -309,7 +300,7 @@ fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
                 format!("{:.2} %", 100.0 * length / best.value())
             });
         let proved = row.name.is_proved_lossless(evaluation.drafts);
-        table.add_row([
+        rows.push(Row::texts([
             row.name.as_str().to_owned(),
             format!("{length:.12}"),
             format!("{:.6}", law.block_efficiency()),
@@ -323,14 +314,10 @@ fn verifiers(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
                 (false, true) => "NO, but it is proved to be",
             }
             .to_owned(),
-        ]);
+        ]));
     }
-    for column in 1..=5 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    print(out, &table);
+    let table = Table::new("verifiers", "", columns).rows(rows);
+    terminal::table(out, &table, width, "  ");
 }
 
 /// 0, or a short number; a short fraction where it is exact.

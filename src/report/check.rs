@@ -1,9 +1,9 @@
 //! Reports of `specgap check`: text, JSON, Markdown and JUnit XML.
 
-use super::solve::wrap;
-use super::{JSON_SCHEMA, seconds};
+use super::table::{Column, Entry, Row, Table};
+use super::text::{counted, seconds, wrap};
+use super::{JSON_SCHEMA, markdown, terminal};
 use crate::claims::{Changes, Checked, UNCHECKED, Value, Verdict};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -170,29 +170,26 @@ pub fn json(run: &CheckRun) -> serde_json::Result<String> {
 pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
     let mut out = String::new();
     if !quiet {
-        let mut table = Table::new();
-        table
-            .load_preset(presets::UTF8_BORDERS_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(width)
-            .set_header(["claim", "verdict", "ok", "time", "statement"]);
-        for checked in &run.claims {
-            table.add_row([
+        let columns = vec![
+            Column::words("claim"),
+            Column::words("verdict"),
+            Column::words("ok"),
+            Column::number("time"),
+            Column::words("statement"),
+        ];
+        let rows = run.claims.iter().map(|checked| {
+            let ok = if checked.ok() { "ok" } else { "CHANGED" };
+            Row::texts([
                 checked.claim.id.to_owned(),
                 checked.verdict.to_string(),
-                if checked.ok() {
-                    "ok".to_owned()
-                } else {
-                    "CHANGED".to_owned()
-                },
+                ok.to_owned(),
                 seconds(checked.seconds),
                 checked.claim.statement.to_owned(),
-            ]);
-        }
-        if let Some(column) = table.column_mut(3) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        let _ = writeln!(out, "{table}\n");
+            ])
+        });
+        let table = Table::new("claims", "", columns).rows(rows);
+        terminal::table(&mut out, &table, width, "");
+        out.push('\n');
     }
     for checked in &run.claims {
         if checked.verdict == Verdict::Refuted && !quiet {
@@ -259,22 +256,24 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
     let failed = run.failed();
     let problems = match &run.problems_note {
         Some(note) => format!("no problems checked ({note})"),
-        None => format!(
-            "{} problems pass, {failed} fail",
-            run.problems.len() - failed
-        ),
+        None => {
+            let passed = run.problems.len() - failed;
+            let pass = if passed == 1 { "passes" } else { "pass" };
+            let fail = if failed == 1 { "fails" } else { "fail" };
+            format!("{} {pass}, {failed} {fail}", counted(passed, "problem"))
+        }
     };
     let baseline = match &run.changes {
         None => String::new(),
         Some(changes) => format!(
-            "; {} regressions against the baseline",
-            changes.regressions.len()
+            "; {} against the baseline",
+            counted(changes.regressions.len(), "regression")
         ),
     };
     let _ = writeln!(
         out,
-        "{} claims: {} hold, {} supported, {} refuted, {} changed; {problems}{baseline}: {}",
-        run.claims.len(),
+        "{}: {} hold, {} supported, {} refuted, {} changed; {problems}{baseline}: {}",
+        counted(run.claims.len(), "claim"),
         count(Verdict::Holds),
         count(Verdict::Supported),
         count(Verdict::Refuted),
@@ -296,18 +295,27 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         let (term, meaning) = line.split_at(12.min(line.len()));
         let _ = writeln!(out, "- **{}**: {}", term.trim(), meaning.trim());
     }
-    out.push_str("\n| claim | verdict | statement | source |\n| --- | --- | --- | --- |\n");
-    for checked in &run.claims {
+    out.push('\n');
+    let columns = ["claim", "verdict", "statement", "source"].map(Column::words);
+    let rows = run.claims.iter().map(|checked| {
         let claim = &checked.claim;
-        let _ = writeln!(
-            out,
-            "| [{0}](#{0}) | {1} | {2} | {3} |",
-            claim.id,
-            shown(checked.verdict),
-            cell(claim.statement),
-            cell(claim.source)
-        );
-    }
+        Row::new([
+            Entry {
+                anchor: Some(claim.id.to_owned()),
+                ..Entry::plain(claim.id)
+            },
+            Entry {
+                strong: checked.verdict == Verdict::Refuted,
+                ..Entry::plain(checked.verdict.to_string())
+            },
+            Entry::plain(claim.statement),
+            Entry::plain(claim.source),
+        ])
+    });
+    let table = Table::new("claims", "", columns.into()).rows(rows);
+    markdown::table(&mut out, &table);
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     for (title, verdict) in [
         ("Refuted", Verdict::Refuted),
         ("Supported", Verdict::Supported),
@@ -338,22 +346,16 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
             }
         }
     }
-    out.push_str("\n## Not checked by machine\n\n| statement | why |\n| --- | --- |\n");
-    for (statement, reason) in UNCHECKED {
-        let _ = writeln!(out, "| {} | {} |", cell(statement), cell(reason));
-    }
+    out.push_str("\n## Not checked by machine\n\n");
+    let columns = ["statement", "why"].map(Column::words);
+    let rows = UNCHECKED
+        .iter()
+        .map(|(statement, reason)| Row::texts([*statement, *reason]));
+    let table = Table::new("unchecked", "", columns.into()).rows(rows);
+    markdown::table(&mut out, &table);
+    out.truncate(out.trim_end().len());
+    out.push('\n');
     out
-}
-
-fn shown(verdict: Verdict) -> String {
-    match verdict {
-        Verdict::Refuted => "**refuted**".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 /// JUnit XML, one test case a claim, a problem and a baseline.

@@ -1,16 +1,29 @@
 //! Results as people and programs read them: pure functions from a result to
 //! text. Nothing here computes.
+//!
+//! A report becomes a [`page::Page`]: sections, each a list of blocks such as
+//! paragraphs, [tables](table::Table) and [figures](page::Figure). The page is data.
+//! It is written as HTML, as Markdown, or as text for a terminal, and no format knows
+//! what a page is about. Each report has one place that decides what stands on its page
+//! and in which order.
 
 pub mod block;
+mod canvas;
 pub mod check;
 pub mod gap;
-mod number;
+mod html;
+mod markdown;
+pub mod page;
 pub mod plot;
-mod scene;
 pub mod solve;
+pub mod table;
+mod terminal;
+mod text;
 pub mod verify;
 
-pub use number::{exact_or_decimal, seconds};
+pub use canvas::{Canvas, DrawError};
+pub(crate) use text::{agree, counted, disagree};
+pub use text::{exact_or_decimal, seconds};
 
 /// Version of the JSON that commands print.
 pub const JSON_SCHEMA: u32 = 1;

@@ -1,10 +1,11 @@
 //! Reports of `specgap solve`.
 
-use super::{JSON_SCHEMA, exact_or_decimal, seconds};
+use super::table::{Column, Row, Table};
+use super::text::{counted, exact_or_decimal, seconds, small, wrap};
+use super::{JSON_SCHEMA, terminal};
 use crate::distribution::{Rational, format_rational};
 use crate::known::Known;
 use crate::solve::{Basis, MethodRun, Solution, Status};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -261,7 +262,7 @@ pub fn statement(solution: &Solution) -> String {
         ),
         Basis::Subset => format!(
             "The problem is too large for a plan; that at least {} can be accepted follows from \
-             a method's own bound, or from what a lossless verifier accepts.",
+             a method's own bound.",
             rate.lower()
         ),
     };
@@ -310,23 +311,17 @@ pub fn text(solution: &Solution, width: u16) -> String {
             rate.width()
         ),
     };
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width)
-        .set_header(["method", "solver", "alpha*", "difference", "time", "status"]);
-    for run in &solution.methods {
-        table.add_row(row(run, rate));
-    }
-    for column in [2, 3, 4] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    for line in table.to_string().lines() {
-        let _ = writeln!(out, "  {line}");
-    }
+    let columns = vec![
+        Column::words("method"),
+        Column::words("solver"),
+        Column::number("alpha*"),
+        Column::number("difference"),
+        Column::number("time"),
+        Column::words("status"),
+    ];
+    let rows = solution.methods.iter().map(|run| row(run, rate));
+    let table = Table::new("methods", "", columns).rows(rows);
+    terminal::table(&mut out, &table, width, "  ");
     for (reason, names) in skipped(&solution.methods) {
         let _ = wrap(
             &mut out,
@@ -350,15 +345,18 @@ pub fn text(solution: &Solution, width: u16) -> String {
             );
         }
     }
-    let verdict = if solution.agreement.complaints.is_empty() {
-        "agree"
-    } else {
-        "DISAGREE"
+    let methods = solution.agreement.methods;
+    let verdict = match (solution.agreement.complaints.is_empty(), methods) {
+        (true, 1) => "agrees",
+        (true, _) => "agree",
+        (false, 1) => "DISAGREES",
+        (false, _) => "DISAGREE",
     };
     let _ = writeln!(
         out,
-        "  {} methods {verdict}; largest difference {:.1e}",
-        solution.agreement.methods, solution.agreement.max_abs_difference
+        "  {} {verdict}; largest difference {}",
+        counted(methods, "method"),
+        small(solution.agreement.max_abs_difference, 1)
     );
     for complaint in &solution.agreement.complaints {
         let _ = wrap(&mut out, &format!("DISAGREES: {complaint}"), width);
@@ -410,7 +408,7 @@ fn skipped(methods: &[MethodRun]) -> Vec<(&str, Vec<String>)> {
     reasons
 }
 
-fn row(run: &MethodRun, certified: &Known) -> [String; 6] {
+fn row(run: &MethodRun, certified: &Known) -> Row {
     let value = run
         .rate
         .as_ref()
@@ -419,7 +417,7 @@ fn row(run: &MethodRun, certified: &Known) -> [String; 6] {
         if rate.rational().is_some() && rate.rational() == certified.rational() {
             "0".to_owned()
         } else {
-            format!("{:.1e}", (rate.value() - certified.value()).abs())
+            small((rate.value() - certified.value()).abs(), 1)
         }
     });
     let status = match &run.status {
@@ -442,29 +440,12 @@ fn row(run: &MethodRun, certified: &Known) -> [String; 6] {
         .backend
         .map_or("", crate::lp::BackendName::as_str)
         .to_owned();
-    [
+    Row::texts([
         run.method.as_str().to_owned(),
         backend,
         value,
         difference,
         time,
         status,
-    ]
-}
-
-/// Appends a paragraph, wrapped and indented by two, hanging by four.
-pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
-    let width = usize::from(width).max(40);
-    let mut line = String::from("  ");
-    for word in text.split_whitespace() {
-        if line.chars().count() + 1 + word.chars().count() > width && line.trim() != "" {
-            writeln!(out, "{line}")?;
-            line = String::from("    ");
-        }
-        if !line.ends_with(' ') {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    writeln!(out, "{line}")
+    ])
 }

@@ -1,11 +1,12 @@
 //! Reports of `specgap verify`.
 
-use super::solve::{JsonRate, wrap};
-use super::{JSON_SCHEMA, exact_or_decimal};
+use super::solve::JsonRate;
+use super::table::{Column, Row, Table};
+use super::text::{counted, exact_or_decimal, small, wrap};
+use super::{JSON_SCHEMA, terminal};
 use crate::distribution::format_rational;
 use crate::known::{Known, Sampling};
 use crate::verifier::{Evaluation, Measured, Outcome, VerifierError};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -195,33 +196,24 @@ pub fn text(evaluation: &Evaluation, width: u16) -> String {
             let _ = wrap(&mut out, &format!("alpha* is not known: {reason}"), width);
         }
     }
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_BORDERS_ONLY)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width)
-        .set_header([
-            "verifier",
-            "algorithmic",
-            "membership",
-            "gap",
-            "TV",
-            "lossless",
-            "rate",
-        ]);
-    for one in &evaluation.verifiers {
-        if let Outcome::Measured(measured) = &one.outcome {
-            table.add_row(row(one.name.as_str(), measured));
-        }
-    }
-    for column in 1..5 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    for line in table.to_string().lines() {
-        let _ = writeln!(out, "  {line}");
-    }
+    let columns = vec![
+        Column::words("verifier"),
+        Column::number("algorithmic"),
+        Column::number("membership"),
+        Column::number("gap"),
+        Column::number("TV"),
+        Column::words("lossless"),
+        Column::words("rate"),
+    ];
+    let rows = evaluation
+        .verifiers
+        .iter()
+        .filter_map(|one| match &one.outcome {
+            Outcome::Measured(measured) => Some(row(one.name.as_str(), measured)),
+            Outcome::Skipped { .. } => None,
+        });
+    let table = Table::new("verifiers", "", columns).rows(rows);
+    terminal::table(&mut out, &table, width, "  ");
     for one in &evaluation.verifiers {
         let lines = match &one.outcome {
             Outcome::Measured(measured) => remarks(measured),
@@ -270,7 +262,8 @@ fn remarks(measured: &Measured) -> Vec<String> {
     }) = rate.sampling()
     {
         lines.push(format!(
-            "Monte Carlo, {samples} runs, seed {seed}: in [{}, {}] with confidence {confidence}",
+            "Monte Carlo, {}, seed {seed}: in [{}, {}] with confidence {confidence}",
+            counted(usize::try_from(*samples).unwrap_or(usize::MAX), "run"),
             rate.lower(),
             rate.upper()
         ));
@@ -298,23 +291,21 @@ fn remarks(measured: &Measured) -> Vec<String> {
         ));
     }
     if let Some(check) = measured.expected.as_ref().filter(|check| !check.ok) {
+        let within = if check.tolerance == 0.0 {
+            "exactly".to_owned()
+        } else {
+            format!("within {:e}", check.tolerance)
+        };
         lines.push(format!(
-            "EXPECTATION FAILS: the file says {} within {:e}; the difference is {:e}",
-            check.value, check.tolerance, check.difference
+            "EXPECTATION FAILS: the file says {} {within}; the difference is {:e}",
+            check.value, check.difference
         ));
     }
     lines
 }
 
-fn row(name: &str, measured: &Measured) -> [String; 7] {
+fn row(name: &str, measured: &Measured) -> Row {
     let rate = |rate: &Known| format!("{:.12}", rate.value());
-    let small = |value: f64| {
-        if value == 0.0 {
-            "0".to_owned()
-        } else {
-            format!("{value:.3e}")
-        }
-    };
     let variation = measured.total_variation.as_ref();
     let lossless = match measured.lossless {
         None => "-",
@@ -322,16 +313,16 @@ fn row(name: &str, measured: &Measured) -> [String; 7] {
         Some(true) if variation.is_ok_and(|v| v.exact.is_some()) => "yes, exact",
         Some(true) => "yes",
     };
-    [
+    Row::texts([
         name.to_owned(),
         rate(&measured.algorithmic),
         rate(&measured.membership),
         measured
             .gap
             .as_ref()
-            .map_or_else(|| "-".to_owned(), |gap| small(gap.value())),
-        variation.map_or_else(|_| "-".to_owned(), |v| small(v.value)),
+            .map_or_else(|| "-".to_owned(), |gap| small(gap.value(), 3)),
+        variation.map_or_else(|_| "-".to_owned(), |v| small(v.value, 3)),
         lossless.to_owned(),
         measured.membership.kind().to_string(),
-    ]
+    ])
 }

@@ -87,6 +87,12 @@ impl Clocks {
         }
     }
 
+    /// Sum of the rates, within [`summing`] and two more roundings unless it is near the
+    /// end of the range of `f64`.
+    pub(crate) fn mass(&self) -> f64 {
+        self.sums.sums[0] * self.largest
+    }
+
     /// The first entries of e_0, e_1.. of the odds at a time, as many as there are in
     /// `symmetric`; and the probability that none has rung. Odds up to 1/15: terms
     /// from (q t)^13 on are left out.

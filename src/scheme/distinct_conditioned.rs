@@ -4,8 +4,8 @@ use super::combinations::{choose, falling_factorial, for_each_combination};
 use super::surjection::Weight;
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, Rational, Wide, ratio};
 use crate::number::Number;
@@ -243,7 +243,6 @@ impl DraftScheme for DistinctConditioned {
         PrefixScan {
             inside,
             absolute_error,
-            proven: true,
         }
     }
 
@@ -290,7 +289,7 @@ pub const LAW: Law = Law {
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),
-    scan: ScanStatus::Proven,
+    sort_theorem: Some("Hu et al., Theorem 4"),
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(row.position().distinct_conditioned(drafts)?.rate),
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",

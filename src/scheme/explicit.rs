@@ -1,8 +1,6 @@
 //! A list of tuples.
 
-use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw,
-};
+use super::{DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw};
 use crate::distribution::{Draft, Rational, TupleProbabilities, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
@@ -242,7 +240,6 @@ impl DraftScheme for Explicit {
         PrefixScan {
             inside,
             absolute_error: 3.0 * f64::EPSILON,
-            proven: true,
         }
     }
 
@@ -293,7 +290,7 @@ pub const LAW: Law = Law {
     made_of: MadeOf::Tuples(|vocab, drafts, tuples, law| {
         Ok(Arc::new(Explicit::new(vocab, drafts, tuples, law)?))
     }),
-    scan: ScanStatus::NotApplicable,
+    sort_theorem: None,
     on_row: None,
     hue: 6,
 };

@@ -2,12 +2,13 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The n-1 most probable tokens of q, deterministically and in that order (ties:
@@ -41,7 +42,11 @@ impl Greedy {
         let drafts = drafts.max(1);
         let order = by_falling_mass(&draft);
         let (top, rest) = order.split_at((drafts - 1).min(order.len()));
-        let row = draft.probabilities();
+        // Where the top tokens leave a denormal rest, a row that has its digits.
+        let row = match draft.proportions() {
+            Some(row) => row,
+            None => Cow::Borrowed(draft.probabilities()),
+        };
         let mut left = TwoFloat::ZERO;
         for &token in rest {
             left += row[token];
@@ -51,6 +56,7 @@ impl Greedy {
         for &token in rest {
             last[token] = row[token] / left;
         }
+        drop(row);
         let top = top.to_vec();
         Self {
             draft,
@@ -222,7 +228,6 @@ impl DraftScheme for Greedy {
         PrefixScan {
             inside,
             absolute_error: 4.0 * f64::EPSILON,
-            proven: true,
         }
     }
 
@@ -291,7 +296,7 @@ pub const LAW: Law = Law {
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
-    scan: ScanStatus::NotApplicable,
+    sort_theorem: None,
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
         status: "optimal: the value of the best cut, in closed form",

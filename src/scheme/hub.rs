@@ -2,8 +2,7 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
@@ -191,7 +190,7 @@ pub const LAW: Law = Law {
     distinct: true,
     only: Some(2),
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
-    scan: ScanStatus::NotApplicable,
+    sort_theorem: None,
     on_row: Some(OnRow {
         optimum: |row, _| Ok(row.optimum_with_fixed(1)),
         status: "optimal: the value of the best cut, in closed form",

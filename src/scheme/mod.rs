@@ -64,20 +64,6 @@ pub const LAWS: &[&Law] = &[
     &top::LAW,
 ];
 
-/// What is known about the ratio scan under a scheme: Q is *q-convex* when its
-/// growth per unit of q never falls along a chain of subsets, and then some
-/// prefix of the tokens sorted by q/p minimises P - Q.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanStatus {
-    /// The best prefix is optimal, by a proof (Hu et al., Theorems 3 to 6).
-    Proven,
-    /// No counterexample is known and there is no proof; the best prefix is an
-    /// upper bound on the optimum, and is reported as one.
-    Conjectured,
-    /// The scan does not apply.
-    NotApplicable,
-}
-
 /// Q along a chain of prefixes, with the error that it may carry.
 #[derive(Clone, Debug)]
 pub struct PrefixScan {
@@ -85,9 +71,6 @@ pub struct PrefixScan {
     pub inside: Vec<f64>,
     /// Bound on the absolute error of every entry.
     pub absolute_error: f64,
-    /// False where the bound rests on comparing two quadratures instead of on
-    /// an a-priori error analysis.
-    pub proven: bool,
 }
 
 /// Sets of more tokens than this are not evaluated one by one: that takes
@@ -169,9 +152,11 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     /// Q along the chain of prefixes of `order`, exactly.
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational>;
 
-    /// Whether sorting by q/p finds the optimal subset.
-    fn scan_status(&self) -> ScanStatus {
-        self.name().entry().scan
+    /// Whether sorting by q/p finds the optimal subset: Q is *q-convex*, that is, its
+    /// growth per unit of q never falls along a chain of subsets, and then some prefix
+    /// of the tokens sorted by q/p minimises P - Q.
+    fn has_sort_theorem(&self) -> bool {
+        self.name().entry().sort_theorem.is_some()
     }
 
     /// How many drafts are the same tokens in every draw, where at most one other is

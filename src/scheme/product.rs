@@ -4,8 +4,7 @@ use super::combinations::{choose, for_each_combination, over_subsets, surjection
 use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, ScanStatus, SchemeName, SetFamily, SetLaw,
-    token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, PrefixScan, SchemeName, SetFamily, SetLaw, token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
@@ -211,7 +210,6 @@ impl DraftScheme for Product {
         PrefixScan {
             inside,
             absolute_error,
-            proven: true,
         }
     }
 
@@ -262,7 +260,7 @@ pub const LAW: Law = Law {
     distinct: false,
     only: None,
     made_of: MadeOf::EachDraft(|rows| Some(Arc::new(Product::new(rows)?))),
-    scan: ScanStatus::NotApplicable,
+    sort_theorem: None,
     on_row: None,
     hue: 5,
 };

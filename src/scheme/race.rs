@@ -32,6 +32,11 @@
 //! the trapezoidal rule of step h within 2 M / (e^{2 pi a / h} - 1) (Trefethen and
 //! Weideman, SIAM Review 56 (2014), Theorem 5.1). tan a = 2 pi / (n h) is the best a,
 //! up to the 1. P(N_t >= n) is 1 - P(N_t < n), which adds at most 1/cos a to M.
+//!
+//! # Hardly anything outside
+//! For s below 5e-305 the integral would have to go on beyond the range of `f64`. There
+//! 1 - Q(H) <= P(N_t < n) + s t for any t, and t = 1e286 makes the second nothing: Q is
+//! taken for 1, and the first is added to the error.
 
 use super::PrefixScan;
 use crate::distribution::TwoFloat;
@@ -42,6 +47,12 @@ const QUADRATURE_ERROR: f64 = 1e-13;
 /// Mass left of the first node, and e^{-CUTOFF} right of the last.
 const LEFT_TAIL: f64 = 1e-19;
 const CUTOFF: f64 = 50.0;
+
+/// With less than this outside, the last node would be beyond 1e306.
+const LEAST_OUTSIDE: f64 = CUTOFF / 1e306;
+
+/// A time by which as little as that has hardly rung.
+const SETTLED_BY: f64 = 1e286;
 
 /// A step in log t, and the bound, at most `error`, on the error of the trapezoidal
 /// rule with that step for the integral of s e^{-st} P(k <= N_t < n), 0 <= k < n.
@@ -66,7 +77,7 @@ pub(super) fn scan(row: &[f64], draws: usize, order: &[usize]) -> PrefixScan {
     let smallest = outside
         .iter()
         .copied()
-        .filter(|&s| s > 0.0)
+        .filter(|&s| s >= LEAST_OUTSIDE)
         .fold(1.0, f64::min);
     // Half for P(N_t < n) and at most as much for the 1 that it is taken from.
     let (step, quadrature) = log_time_step(draws, QUADRATURE_ERROR / 2.0);
@@ -88,7 +99,7 @@ pub(super) fn scan(row: &[f64], draws: usize, order: &[usize]) -> PrefixScan {
             if support < draws {
                 return 0.0;
             }
-            if outside[position] == 0.0 {
+            if outside[position] < LEAST_OUTSIDE {
                 return 1.0;
             }
             sums[position].clamp(0.0, 1.0)
@@ -97,8 +108,56 @@ pub(super) fn scan(row: &[f64], draws: usize, order: &[usize]) -> PrefixScan {
     let rounding = 4.0 * (support as f64 + steps as f64) * f64::EPSILON;
     PrefixScan {
         inside,
-        absolute_error: 2.0 * quadrature + rounding + 4.0 * LEFT_TAIL,
-        proven: true,
+        absolute_error: 2.0 * quadrature
+            + rounding
+            + 4.0 * LEFT_TAIL
+            + unsettled(row, draws, order, &outside),
+    }
+}
+
+/// The most that Q is short of 1 where it is taken for 1, but for 1e-18.
+fn unsettled(row: &[f64], draws: usize, order: &[usize], outside: &[f64]) -> f64 {
+    let tiny = |s: f64| s > 0.0 && s < LEAST_OUTSIDE;
+    if !outside.iter().any(|&s| tiny(s)) {
+        return 0.0;
+    }
+    let mut count = Counts::start(draws);
+    let mut held = 0;
+    let mut most = 0.0f64;
+    for (&token, &s) in order.iter().zip(outside) {
+        count.absorb(row[token] * SETTLED_BY);
+        held += usize::from(row[token] > 0.0);
+        if tiny(s) && held >= draws {
+            most = most.max(count.fewer());
+        }
+    }
+    most
+}
+
+/// P(N_t = k) for k < draws, grown by one token at a time.
+struct Counts(Vec<f64>);
+
+impl Counts {
+    fn start(draws: usize) -> Self {
+        let mut count = vec![0.0; draws];
+        count[0] = 1.0;
+        Self(count)
+    }
+
+    /// One more clock, of rate times time `exponent`.
+    fn absorb(&mut self, exponent: f64) {
+        let count = &mut self.0;
+        let waits = (-exponent).exp();
+        let rings = -(-exponent).exp_m1();
+        for k in (1..count.len()).rev() {
+            count[k] = count[k] * waits + count[k - 1] * rings;
+        }
+        count[0] *= waits;
+    }
+
+    /// P(N_t < draws).
+    fn fewer(&self) -> f64 {
+        self.0.iter().sum()
     }
 }
 
@@ -134,18 +193,11 @@ fn accumulate(
     sums: &mut [f64],
 ) {
     let time = x.exp();
-    // P(N_t = k) for k < draws, grown by one token at a time.
-    let mut count = vec![0.0; draws];
-    count[0] = 1.0;
+    let mut count = Counts::start(draws);
     for (position, &token) in order.iter().enumerate() {
-        let waits = (-row[token] * time).exp();
-        let rings = -(-row[token] * time).exp_m1();
-        for k in (1..draws).rev() {
-            count[k] = count[k] * waits + count[k - 1] * rings;
-        }
-        count[0] *= waits;
+        count.absorb(row[token] * time);
         let s = outside[position];
-        let enough = (1.0 - count.iter().sum::<f64>()).max(0.0);
+        let enough = (1.0 - count.fewer()).max(0.0);
         sums[position] += step * time * s * (-s * time).exp() * enough;
     }
 }

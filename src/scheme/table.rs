@@ -1,6 +1,6 @@
 //! What the rest of the crate asks of a draft law by its name.
 
-use super::{DraftScheme, ExplicitError, LAWS, ScanStatus};
+use super::{DraftScheme, ExplicitError, LAWS};
 use crate::distribution::{Draft, TupleProbabilities};
 use crate::known::Known;
 use crate::verifier::{RowError, RowRates, RowRule};
@@ -32,8 +32,9 @@ pub struct Law {
     pub only: Option<usize>,
     /// What the law is made of.
     pub made_of: MadeOf,
-    /// Whether sorting by q/p finds the optimal subset.
-    pub scan: ScanStatus,
+    /// Where it is proved that sorting by q/p finds the optimal subset; `None` where it
+    /// does not.
+    pub sort_theorem: Option<&'static str>,
     /// How rows of a log are answered; `None` if a log cannot hold such drafts.
     pub on_row: Option<OnRow>,
     /// Its colour in plots, the same in all: a number of the palette.

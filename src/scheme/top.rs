@@ -2,8 +2,8 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -131,7 +131,6 @@ impl DraftScheme for Top {
         PrefixScan {
             inside: inside.collect(),
             absolute_error: 0.0,
-            proven: true,
         }
     }
 
@@ -188,7 +187,7 @@ pub const LAW: Law = Law {
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
-    scan: ScanStatus::NotApplicable,
+    sort_theorem: None,
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(p_of_top(row, drafts)),
         status: "optimal: p of the drafts, which a draw from p attains",

@@ -3,8 +3,8 @@
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
 use super::surjection::{Weight, surjections};
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
@@ -268,7 +268,6 @@ impl DraftScheme for WithReplacement {
         PrefixScan {
             inside,
             absolute_error,
-            proven: true,
         }
     }
 
@@ -316,7 +315,7 @@ pub const LAW: Law = Law {
     distinct: false,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),
-    scan: ScanStatus::Proven,
+    sort_theorem: Some("Hu et al., Theorems 3 and 6"),
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(row.position().with_replacement(drafts)?.rate),
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",

@@ -3,11 +3,10 @@
 use super::combinations::{Ranking, choose, falling_factorial, for_each_combination, over_subsets};
 use super::race;
 use super::{
-    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, ScanStatus, SchemeName, SetFamily,
-    SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
+    token_id,
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Rational, TwoFloat, ratio};
-use crate::known::Known;
 use crate::number::{Number, RunningSum};
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::verifier::RowRule;
@@ -223,7 +222,7 @@ impl WithoutReplacement {
             .enumerate()
             .filter_map(|(position, rank)| Some((rank?, position)))
             .collect();
-        let mut gained = vec![M::zero(); order.len()];
+        let mut gained = vec![M::Sum::default(); order.len()];
         if placed.len() >= self.draws {
             // `Remaining` wants ascending ranks.
             let mut placed = placed;
@@ -231,15 +230,15 @@ impl WithoutReplacement {
             let ranks: Vec<usize> = placed.iter().map(|&(rank, _)| rank).collect();
             self.subset_masses(left, &ranks, |subset, mass: M| {
                 let complete = subset.iter().map(|&i| placed[i].1).max().unwrap_or(0);
-                gained[complete].gain(&mass);
+                gained[complete].add(&mass);
             });
         }
-        let mut held = M::zero();
+        let mut held = M::Sum::default();
         gained
             .iter()
             .map(|gain| {
-                held.gain(gain);
-                held.clone()
+                held.merge(gain);
+                held.value()
             })
             .collect()
     }
@@ -276,7 +275,6 @@ impl WithoutReplacement {
         PrefixScan {
             inside: values,
             absolute_error: self.vouched(16.0 * f64::EPSILON),
-            proven: true,
         }
     }
 
@@ -304,7 +302,6 @@ impl WithoutReplacement {
         PrefixScan {
             inside: values,
             absolute_error: 8.0 * f64::EPSILON,
-            proven: true,
         }
     }
 }
@@ -444,19 +441,16 @@ impl DraftScheme for WithoutReplacement {
                 PrefixScan {
                     inside,
                     absolute_error: 4.0 * f64::EPSILON,
-                    proven: true,
                 }
             }
             2 => self.scan_pairs(order),
             _ if self.set_law_cost() <= LARGEST_ENUMERATED_LAW => {
                 let inside: Vec<f64> = self.scan_by_sets(&self.left, order);
                 let n = self.drafts as f64;
-                let absolute_error =
-                    (n * (n + 8.0) + self.set_count().sqrt() + order.len() as f64) * f64::EPSILON;
+                let absolute_error = (n * (n + 8.0) + 4.0) * f64::EPSILON;
                 PrefixScan {
                     inside,
                     absolute_error: self.vouched(absolute_error),
-                    proven: true,
                 }
             }
             _ => race::scan(self.draft.probabilities(), self.draws, order),
@@ -483,14 +477,6 @@ impl DraftScheme for WithoutReplacement {
                 inside.clone()
             })
             .collect()
-    }
-
-    fn scan_status(&self) -> ScanStatus {
-        if self.draws == 1 {
-            ScanStatus::Proven
-        } else {
-            ScanStatus::Conjectured
-        }
     }
 
     fn set_probability(&self, set: &[u32]) -> f64 {
@@ -564,14 +550,9 @@ pub const LAW: Law = Law {
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
-    scan: ScanStatus::Conjectured,
+    sort_theorem: Some("docs/sequential-draws.md, Theorem 1"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| {
-            let rate = row.position().without_replacement(drafts)?.rate;
-            // The value of the best prefix, and how well it is known; the proven lower
-            // bound is far below.
-            Ok(Known::rate(rate.value(), rate.value(), rate.upper()))
-        },
+        optimum: |row, drafts| Ok(row.position().without_replacement(drafts)?.rate),
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
         hits: Some(RowRule::of(|row, ask| {
             Ok(row.naive_sequential(ask.drafts).into())

@@ -71,6 +71,10 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
                 continue;
             }
             let Some(law) = &law else { continue };
+            if law.probabilities.iter().any(|mass| !mass.is_finite()) {
+                runs.push(skip("the law's numbers leave the range of f64".to_owned()));
+                continue;
+            }
             let (run, program, answer) = run_one(problem, law, method, solver.as_ref());
             runs.push(run);
             answers.push((method, backend, program, answer));

@@ -18,8 +18,7 @@ use crate::optimum::{
 };
 use crate::plan::{Rounding, TransportPlan};
 use crate::problem::Problem;
-use crate::scheme::{DistinctConditioned, DraftScheme, ScanStatus, SchemeName, WithoutReplacement};
-use crate::verifier::{RrsWo, RrsWoSettings};
+use crate::scheme::{DistinctConditioned, DraftScheme, SchemeName, WithoutReplacement};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -196,8 +195,7 @@ pub enum Basis {
     FlowMeetsCut,
     /// A subset for the upper bound; the lower bound is a method's own
     /// enclosure (a theorem about the ratio scan, a formula, or the Lovász
-    /// bound) or what a lossless verifier accepts, since the problem is too large
-    /// for a flow.
+    /// bound), since the problem is too large for a flow.
     Subset,
 }
 
@@ -342,10 +340,10 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     methods.push(minimise(problem, limits));
 
     let (rate, proof) = match proved {
-        Some((rate, proof)) => (sharpen(problem, rate.into_inner(), &methods), proof),
+        Some((rate, proof)) => (sharpen(rate.into_inner(), &methods), proof),
         None => without_flow(problem, &methods, &mut complaints),
     };
-    let agreement = agree(problem, &methods, (&rate, proof.basis), complaints);
+    let agreement = agree(&methods, &rate, complaints);
     let expected = problem
         .expected()
         .and_then(|expected| expectation::check(expected, &rate, problem));
@@ -387,9 +385,9 @@ fn flow_obstacle(problem: &Problem, limits: &Limits) -> Option<String> {
     })
 }
 
-/// An exact value that a theorem gives (a formula, or the ratio scan where it is
-/// proven) in place of an enclosure that holds it.
-fn sharpen(problem: &Problem, rate: Known, methods: &[MethodRun]) -> Known {
+/// An exact value that a theorem gives (a formula, or the ratio scan) in place of an
+/// enclosure that holds it.
+fn sharpen(rate: Known, methods: &[MethodRun]) -> Known {
     if rate.rational().is_some() {
         return rate;
     }
@@ -397,9 +395,7 @@ fn sharpen(problem: &Problem, rate: Known, methods: &[MethodRun]) -> Known {
         .iter()
         .filter(|run| run.backend.is_none())
         .find_map(|run| {
-            let proven = run.method == Method::ClosedForm
-                || (run.method == Method::RatioScan
-                    && problem.scheme().scan_status() == ScanStatus::Proven);
+            let proven = matches!(run.method, Method::ClosedForm | Method::RatioScan);
             run.counts().filter(|_| proven)?.rational().cloned()
         });
     match exact.map(Known::exact) {
@@ -505,7 +501,7 @@ fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) -> MethodRun 
 
 fn scan(problem: &Problem) -> MethodRun {
     let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
-    if problem.scheme().scan_status() == ScanStatus::NotApplicable {
+    if !problem.scheme().has_sort_theorem() {
         return skip(if problem.scheme().fixed_drafts().is_some() {
             "the deterministic tokens break the order by q/p; closed-form covers this scheme"
         } else if problem.scheme().draft().is_some() {
@@ -538,8 +534,7 @@ fn formula(problem: &Problem) -> MethodRun {
 
 fn minimise(problem: &Problem, limits: &Limits) -> MethodRun {
     let scheme = problem.scheme();
-    let needed =
-        scheme.scan_status() == ScanStatus::NotApplicable && scheme.fixed_drafts().is_none();
+    let needed = !scheme.has_sort_theorem() && scheme.fixed_drafts().is_none();
     let limit = if needed {
         submodular::LARGEST_VOCAB
     } else {
@@ -580,8 +575,7 @@ fn without_flow(
             continue;
         };
         lower = lower.max(rate.lower());
-        let proven = run.method == Method::ClosedForm
-            || problem.scheme().scan_status() == ScanStatus::Proven;
+        let proven = run.method == Method::ClosedForm || problem.scheme().has_sort_theorem();
         if let Some(found) = rate.rational().filter(|_| proven) {
             exact = Some(found.clone());
         }
@@ -598,10 +592,6 @@ fn without_flow(
                 Err(error) => complaints.push(format!("{}: {error}", run.method.as_str())),
             }
         }
-    }
-    // Any lossless verifier proves a lower bound.
-    if let (None, Ok(rule)) = (&exact, RrsWo::new(problem)) {
-        lower = lower.max(rule.enclosure(&RrsWoSettings::default()).0);
     }
     let rate = match exact {
         Some(value) => Known::exact(value),
@@ -635,12 +625,7 @@ fn can_both_hold(one: &Known, other: &Known) -> bool {
     }
 }
 
-fn agree(
-    problem: &Problem,
-    methods: &[MethodRun],
-    (certified, basis): (&Known, Basis),
-    mut complaints: Vec<String>,
-) -> Agreement {
+fn agree(methods: &[MethodRun], certified: &Known, mut complaints: Vec<String>) -> Agreement {
     let mut worst: f64 = 0.0;
     let mut counted = 0;
     // Methods that agree with the certified value, to be compared with one another.
@@ -656,16 +641,9 @@ fn agree(
         if can_both_hold(rate, certified) {
             agreeing.push((run, rate));
         } else {
-            let name = named(run);
-            let scan = run.method == Method::RatioScan
-                && problem.scheme().scan_status() == ScanStatus::Conjectured;
-            let meaning = if scan {
-                "; if so this problem refutes the conjecture that the scan is optimal"
-            } else {
-                ""
-            };
             complaints.push(format!(
-                "{name} finds {}, the certified value is {}{meaning}",
+                "{} finds {}, the certified value is {}",
+                named(run),
                 describe(rate),
                 describe(certified)
             ));
@@ -685,10 +663,7 @@ fn agree(
             }
         }
     }
-    // The bounds of a conjecture are wide by nature.
-    let settled =
-        basis != Basis::Subset || problem.scheme().scan_status() != ScanStatus::Conjectured;
-    if settled && certified.width() > WIDEST_CERTIFIED {
+    if certified.width() > WIDEST_CERTIFIED {
         complaints.push(format!(
             "the certified value is {}, which is wider than {WIDEST_CERTIFIED:e}",
             describe(certified)
@@ -749,4 +724,75 @@ fn sibling(problem: &Problem, limits: &Limits) -> Option<SiblingLaw> {
         ratio_scan::solve(&other)?.rate
     };
     Some(SiblingLaw { scheme: name, rate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::parse_rational;
+
+    fn run(method: Method, backend: Option<BackendName>, rate: Known) -> MethodRun {
+        MethodRun {
+            status: Status::Optimal,
+            rate: Some(rate),
+            ..MethodRun::skipped(method, backend, "")
+        }
+    }
+
+    fn complaints(runs: &[MethodRun], certified: &Known) -> Vec<String> {
+        agree(runs, certified, Vec::new()).complaints
+    }
+
+    #[test]
+    fn methods_that_exclude_one_another_do_not_agree() {
+        let certified = Known::rate(0.5, 0.0, 1.0);
+        let all = run(Method::MaxFlow, None, Known::rate(1.0, 1.0, 1.0));
+        let none = run(Method::Submodular, None, Known::rate(0.0, 0.0, 0.0));
+        let found = complaints(&[all, none], &certified);
+        // The pair, and a certified value that says nothing.
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("submodular finds 0 in [0, 0], max-flow finds 1 in [1, 1]"));
+        assert!(found[1].contains("wider than 1e-6"), "{found:?}");
+    }
+
+    #[test]
+    fn a_linear_program_is_held_to_its_own_tolerance() {
+        let certified = Known::rate(0.5, 0.5 - 4e-7, 0.5 + 4e-7);
+        let flow = run(
+            Method::MaxFlow,
+            None,
+            Known::rate(0.5, 0.5 - 1e-12, 0.5 + 1e-12),
+        );
+        let program = |value: f64| {
+            run(
+                Method::DualLp,
+                Some(BackendName::MiniLp),
+                Known::float(value),
+            )
+        };
+        for (value, count) in [
+            (0.5 + 0.9e-9, 0),
+            // Within the certified enclosure, and not what the flow says.
+            (0.5 + 1e-8, 1),
+            // Out of both: said once.
+            (0.5 + 4.1e-7, 1),
+        ] {
+            let runs = [flow.clone(), program(value)];
+            let found = complaints(&runs, &certified);
+            assert_eq!(found.len(), count, "{value}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn exact_values_agree_when_they_are_equal() {
+        let exact = |text: &str| Known::exact(parse_rational(text).unwrap());
+        let flow = run(Method::MaxFlow, None, exact("1/3"));
+        let scan = |text: &str| run(Method::RatioScan, None, exact(text));
+        let near = "333333333333333333333333333333/1000000000000000000000000000000";
+        for (text, count) in [("1/3", 0), (near, 1)] {
+            let runs = [flow.clone(), scan(text)];
+            let found = complaints(&runs, &exact("1/3"));
+            assert_eq!(found.len(), count, "{found:?}");
+        }
+    }
 }

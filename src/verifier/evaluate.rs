@@ -207,19 +207,8 @@ pub fn evaluate(problem: &Problem) -> Evaluation {
 /// [`evaluate`] with a budget and a seed for the one rate that may need Monte
 /// Carlo, that of [`RrsWo`](super::RrsWo).
 pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation {
-    let mut optimum = optimal_rate(problem);
+    let optimum = optimal_rate(problem);
     let planned = Optimal::new(problem);
-    if let (Ok(best), Ok(rule)) = (&mut optimum, &planned)
-        && let Some(plan) = rule.race_weights()
-    {
-        // A lossless rule proves a lower bound, where the scan has only a loose one.
-        let proven = plan.optimal_acceptance_rate();
-        *best = Known::rate(
-            best.value(),
-            best.lower().max(proven.lower()).min(best.value()),
-            best.upper(),
-        );
-    }
     let run = |name: VerifierName| {
         if name != VerifierName::OPTIMAL {
             let rule = (name.entry().build)(problem, settings)?;

@@ -55,19 +55,13 @@ pub struct RowQuestion {
 pub struct RowAnswer {
     /// Membership acceptance.
     pub rate: Known,
-    /// alpha*, where the rule proves it better than the law's own answer.
-    pub optimum: Option<Known>,
     /// The plan that was solved for it, if one was.
     pub plan: Option<PlanMeasurement>,
 }
 
 impl From<Known> for RowAnswer {
     fn from(rate: Known) -> Self {
-        Self {
-            rate,
-            optimum: None,
-            plan: None,
-        }
+        Self { rate, plan: None }
     }
 }
 
@@ -297,7 +291,7 @@ impl<'a> RowRates<'a> {
         )))
     }
 
-    /// The same for n sequential draws without replacement; it proves their alpha*.
+    /// The same for n sequential draws without replacement.
     ///
     /// # Errors
     /// Rows that are no distributions, or of different lengths; more drafts than
@@ -305,10 +299,7 @@ impl<'a> RowRates<'a> {
     pub fn sequential_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
         let Planned { p, q, .. } = self.planned()?;
         let measured = measure_sequential(p, q, drafts, &SequentialSettings::default())?;
-        Ok(RowAnswer {
-            optimum: Some(measured.optimum.clone()),
-            ..planned_rate(measured)
-        })
+        Ok(planned_rate(measured))
     }
 
     fn planned(&mut self) -> Result<&Planned, RowError> {
@@ -397,7 +388,6 @@ fn planned_rate(measured: PlanMeasurement) -> RowAnswer {
     let rate = measured.acceptance_rate;
     RowAnswer {
         rate: Known::enclosed(rate, rate - error, rate + error),
-        optimum: None,
         plan: Some(measured),
     }
 }

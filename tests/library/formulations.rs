@@ -4,11 +4,13 @@
 use crate::rows::{fractions, normalised};
 use num_traits::{One, Signed};
 use proptest::prelude::*;
-use specgap::distribution::{Draft, Rational, Target, TupleProbabilities, ratio};
-use specgap::optimum::{closed_form, flow, ratio_scan, submodular};
+use specgap::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational, ratio};
+use specgap::optimum::{ScaledInstance, closed_form, flow, ratio_scan, submodular};
+use specgap::plan::Rounding;
 use specgap::problem::{AnyProblem, Problem};
 use specgap::scheme::{
-    DistinctConditioned, Greedy, MadeOf, SchemeName, WithReplacement, WithoutReplacement,
+    DistinctConditioned, DraftScheme, Greedy, MadeOf, SchemeName, WithReplacement,
+    WithoutReplacement,
 };
 use specgap::solve::{Limits, Method, Status, solve};
 
@@ -261,10 +263,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Hunts for a counterexample to the conjecture that the ratio scan is
+    /// Hunts for a counterexample to the theorem that the ratio scan is
     /// optimal under sequential sampling without replacement.
     #[test]
-    fn the_scan_conjecture_survives(
+    fn the_scan_is_optimal_for_sequential_draws(
         (p, q) in (3usize..8).prop_flat_map(|v| (row(v), row(v))),
         drafts in 2usize..5,
     ) {
@@ -280,6 +282,123 @@ fn ratios_are_reduced() {
     let half = ratio(&2u32.into(), &4u32.into());
     assert!(half.is_positive());
     assert_eq!(half.denom(), &2.into());
+}
+
+fn sequential(target: &[f64], draft: &[f64], drafts: usize) -> Problem {
+    let scheme = WithoutReplacement::new(Draft::new(draft).unwrap(), drafts);
+    Problem::new("little left", Target::new(target).unwrap(), scheme).unwrap()
+}
+
+/// 1 over what is left of q is infinite here, and infinity times 0 is in every sum.
+#[test]
+fn what_is_left_of_q_may_be_denormal() {
+    let light = [1e-310; 8];
+    let with = |head: &[f64], count: usize| [head, &light[..count]].concat();
+    let one_hot = |vocab: usize| {
+        let mut row = vec![0.0; vocab];
+        row[0] = 1.0;
+        row
+    };
+    let four = |vocab: usize| {
+        let mut row = vec![0.25; 4];
+        row.resize(vocab, 0.0);
+        row
+    };
+    for (target, draft, drafts, truth) in [
+        (vec![0.25; 4], vec![1e-160, 1.0, 1e-310, 5e-324], 3, None),
+        (one_hot(6), with(&[0.0, 1.0, 1e-8], 3), 3, Some("0")),
+        (
+            one_hot(12),
+            with(&[0.0, 1.0, 1e-200, 1e-8], 8),
+            4,
+            Some("0"),
+        ),
+        (four(10), with(&[0.0, 1.0, 1e-226, 1e-8], 6), 4, Some("3/4")),
+        (four(10), with(&[0.0, 1.0, 1e-226, 1e-8], 6), 2, None),
+    ] {
+        let problem = sequential(&target, &draft, drafts);
+        let solution = solve(&problem, &Limits::default());
+        let found = &solution.optimal_acceptance_rate;
+        let shown = format!("{draft:?} {drafts}: {found:?} {:?}", solution.agreement);
+        assert!(solution.ok(), "{shown}");
+        assert!(found.width() < 1e-9, "{shown}");
+        for run in &solution.methods {
+            let fine = matches!(run.status, Status::Optimal | Status::Skipped(_));
+            assert!(fine, "{} {:?}\n{shown}", run.method.as_str(), run.status);
+        }
+        if let Some(truth) = truth {
+            let truth = parse_rational(truth).unwrap();
+            let [below, above] = [found.lower(), found.upper()]
+                .map(|x| specgap::distribution::exact_value(x).unwrap());
+            assert!(below <= truth && truth <= above, "{truth}: {shown}");
+        }
+        assert!(specgap::verifier::evaluate(&problem).is_fine(), "{shown}");
+    }
+}
+
+/// The laws without replacement of a row whose digits a division by its sum would take.
+#[test]
+fn laws_of_denormal_rows_keep_their_digits() {
+    let draft = [1.0 + 9e-7, 1e-322, 3e-322, 7e-322, 2e-300];
+    for drafts in 1..=4 {
+        let scheme = WithoutReplacement::new(Draft::new(&draft).unwrap(), drafts);
+        let (law, exact) = (scheme.set_law(), scheme.exact_set_law());
+        assert_eq!(law.sets, exact.sets);
+        for (set, (mass, weight)) in law
+            .sets
+            .iter()
+            .zip(law.probabilities.iter().zip(&exact.weights))
+        {
+            let truth = ratio(weight, &exact.total);
+            let bound = law.relative_error * mass + specgap::scheme::UNDERFLOW;
+            let off = specgap::certify::distance(*mass, &truth);
+            assert!(off <= bound, "{drafts} {set:?}: {mass} {truth}");
+            let alone = scheme.set_probability(set);
+            let off = specgap::certify::distance(alone, &truth);
+            assert!(off <= bound, "{drafts} {set:?}: {alone} {truth}");
+        }
+        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3]] {
+            let scan = scheme.prefix_scan(&order);
+            for (inside, truth) in scan.inside.iter().zip(scheme.prefix_scan_exact(&order)) {
+                let off = specgap::certify::distance(*inside, &truth);
+                assert!(
+                    off <= scan.absolute_error,
+                    "{drafts} {order:?}: {inside} {truth}"
+                );
+            }
+        }
+        let mut total = 0.0;
+        scheme.for_each_tuple(&mut |_, mass| total += mass);
+        assert!((total - 1.0).abs() < 1e-14, "{drafts}: {total}");
+    }
+}
+
+/// Fractions may be far below `f64`: what it cannot hold is not vouched for, and exact
+/// arithmetic takes over.
+#[test]
+fn a_law_out_of_range_bounds_nothing() {
+    let tiny = parse_rational(&format!("1/1{}", "0".repeat(900))).unwrap();
+    let mut row = vec![tiny.clone(); 4];
+    row[0] = Rational::one() - tiny * Rational::from_integer(3.into());
+    let scheme = WithoutReplacement::new(Draft::from_rationals(row).unwrap(), 3);
+    assert_eq!(scheme.set_law().relative_error, f64::INFINITY);
+    assert_eq!(scheme.set_probability_error(), f64::INFINITY);
+    assert_eq!(scheme.prefix_scan(&[0, 1]).absolute_error, f64::INFINITY);
+    let problem = Problem::new("far", target(&[1, 2, 3, 4]), scheme).unwrap();
+    let rounded = ScaledInstance::rounded(&problem);
+    assert_eq!(
+        rounded.rounding,
+        Rounding::Grid {
+            feasible_share: 0.0,
+            absolute_error: 1.0
+        }
+    );
+    let solution = solve(&problem, &Limits::default());
+    assert!(solution.ok(), "{:?}", solution.agreement);
+    // Token 0 is always drafted, and two of the others, each with 2/3.
+    let exact = solution.optimal_acceptance_rate.rational();
+    assert_eq!(exact, Some(&optimum(&problem)));
+    assert!(specgap::verifier::evaluate(&problem).is_fine());
 }
 
 proptest! {

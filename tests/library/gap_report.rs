@@ -5,13 +5,14 @@ use specgap::gap::{
     LogSummary, Optimum, OverlapRow, RestMass, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
-use specgap::report::gap::{html, markdown, pictures, text};
+use specgap::report::gap::page;
 use std::collections::BTreeMap;
 
 fn estimate(mean: f64, half: f64) -> Estimate {
     Estimate {
         mean,
         ci95: [mean - half, mean + half],
+        truncation: Some([mean - 0.003, mean + 0.004]),
     }
 }
 
@@ -43,21 +44,15 @@ fn verifier(name: &str, kind: &str, optimum: f64, gap: f64) -> VerifierRow {
 }
 
 fn cell(t: f64, n: usize, scheme: &str, optimum: f64, verifiers: Vec<VerifierRow>) -> Cell {
-    let conjectured = scheme == "without-replacement";
     Cell {
         temperature: t,
         drafts: n,
         scheme: scheme.into(),
         optimal_acceptance_rate: Optimum {
             estimate: estimate(optimum, 0.012),
-            kind: if conjectured {
-                "upper-bound"
-            } else {
-                "enclosed"
-            }
-            .into(),
+            kind: "truncated".into(),
             width_max: 2e-13,
-            status: if conjectured { "conjectured" } else { "proved" }.into(),
+            status: "proved".into(),
             quantiles: quantiles([0.4, 0.7, 0.8, 0.9, 1.0]),
         },
         verifiers,
@@ -70,13 +65,13 @@ fn report() -> GapReport {
         for n in [2, 3] {
             let optimum = 0.8 + 0.05 * n as f64 - 0.05 * t;
             let below = vec![
-                verifier("rrs", "enclosed", optimum, 0.07125),
+                verifier("rrs", "truncated", optimum, 0.07125),
                 verifier("k-seq", "monte-carlo", optimum, 0.02875),
             ];
             cells.push(cell(t, n, "with-replacement", optimum, below));
-            let below = vec![verifier("rrs-wo", "enclosed", optimum + 0.01, 0.05)];
+            let below = vec![verifier("rrs-wo", "truncated", optimum + 0.01, 0.05)];
             cells.push(cell(t, n, "without-replacement", optimum + 0.01, below));
-            let attained = vec![verifier("greedy", "exact", optimum + 0.005, 0.0)];
+            let attained = vec![verifier("greedy", "truncated", optimum + 0.005, 0.0)];
             cells.push(cell(t, n, "greedy", optimum + 0.005, attained));
             if n == 2 {
                 cells.push(cell(
@@ -129,6 +124,7 @@ fn report() -> GapReport {
                     temperature: 1.0,
                     seed: 7,
                     max_tokens: Some(32),
+                    chat: Some("none".into()),
                     ..Sampling::default()
                 }),
                 prompts: vec![PromptRecord {
@@ -146,7 +142,7 @@ fn report() -> GapReport {
         overlap: vec![OverlapRow {
             temperature: 1.0,
             estimate: estimate(0.62, 0.01),
-            kind: "enclosed".into(),
+            kind: "truncated".into(),
             width_max: 1.5e-14,
             quantiles: quantiles([0.3, 0.5, 0.64, 0.72, 0.81]),
         }],
@@ -167,20 +163,23 @@ fn report() -> GapReport {
             temperature: 1.0,
             drafts: 3,
             difference: estimate(0.0041, 0.0006),
-            kind: "lower-bound".into(),
+            kind: "truncated".into(),
             width_max: 4e-13,
             max: 0.021,
             min: -0.003,
         }],
-        blocks: vec![BlockEstimate {
-            temperature: 1.0,
-            length: 5,
-            drafts: 2,
-            metric: "lemma-5.1".into(),
-            expected_accepted_length: estimate(2.625, 0.1),
-            kind: "estimate".into(),
-            blocks: 17,
-        }],
+        blocks: [(1, "block-optimum", 2.25), (2, "lemma-5.1", 2.625)]
+            .into_iter()
+            .map(|(drafts, metric, mean)| BlockEstimate {
+                temperature: 1.0,
+                length: 5,
+                drafts,
+                metric: metric.into(),
+                expected_accepted_length: estimate(mean, 0.1),
+                kind: "estimate".into(),
+                blocks: 17,
+            })
+            .collect(),
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,
@@ -233,26 +232,24 @@ fn check_nesting(page: &str) -> usize {
 
 /// All formats of one report, which must not be empty.
 fn everything(report: &GapReport) -> (String, String) {
-    let pictures = pictures(report).unwrap();
-    for picture in &pictures {
-        check_nesting(&picture.svg);
-        let reader = png::Decoder::new(picture.png.as_slice())
-            .read_info()
-            .unwrap();
+    let page = page(report);
+    for figure in page.figures() {
+        check_nesting(&figure.svg().unwrap());
+        let png = figure.png().unwrap();
+        let mut reader = png::Decoder::new(png.as_slice()).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size()];
-        let mut reader = reader;
         reader.next_frame(&mut pixels).unwrap();
-        assert!(pixels.iter().any(|&byte| byte < 128), "{}", picture.name);
-        assert!(!picture.alt.is_empty() && !picture.caption.is_empty());
+        assert!(pixels.iter().any(|&byte| byte < 128), "{}", figure.name);
+        assert!(!figure.alt.is_empty() && !figure.caption.is_empty());
     }
-    let page = html(report, &pictures);
-    assert!(check_nesting(&page) > 20);
+    let html = page.html().unwrap();
+    assert!(check_nesting(&html) > 20);
     for verbose in [false, true] {
         for width in [60, 110] {
-            assert!(text(report, width, verbose).lines().count() > 1);
+            assert!(page.text(width, verbose).lines().count() > 1);
         }
     }
-    (page, markdown(report, &pictures))
+    (html, page.markdown())
 }
 
 /// Every number in a JSON value.
@@ -273,7 +270,7 @@ fn markdown_of_a_small_report() {
 
 #[test]
 fn text_of_a_small_report() {
-    insta::assert_snapshot!("gap-report-text", text(&report(), 110, false));
+    insta::assert_snapshot!("gap-report-text", page(&report()).text(110, false));
 }
 
 #[test]
@@ -285,7 +282,14 @@ fn the_page_has_all_numbers_of_the_data() {
     // Counts have separators.
     let page = page.clone() + &page.replace(',', "");
     let mut all = Vec::new();
-    numbers(&serde_json::to_value(&report).unwrap(), &mut all);
+    let mut data = serde_json::to_value(&report).unwrap();
+    for cell in data["cells"].as_array_mut().unwrap() {
+        for row in cell["verifiers"].as_array_mut().unwrap() {
+            // A gap cannot be negative: no page shows this.
+            assert!(row.as_object_mut().unwrap().remove("p_value").is_some());
+        }
+    }
+    numbers(&data, &mut all);
     assert!(all.len() > 300);
     for number in all {
         let digits = number.to_string();
@@ -336,10 +340,10 @@ fn wide_tables_are_one_a_temperature() {
         );
     }
     // What holds for all of them is said below the last.
-    let bold = "Bold: the verifier that accepts most";
-    assert_eq!(document.matches(bold).count(), 1);
+    let note = "the most that any lossless verifier of these drafts can accept.";
+    assert_eq!(document.matches(note).count(), 1);
     let last = document.find("T = 1.0: acceptance rate").unwrap();
-    assert!(document.find(bold).unwrap() > last);
+    assert!(document.find(note).unwrap() > last);
 }
 
 #[test]
@@ -351,13 +355,10 @@ fn the_page_needs_nothing_else() {
 }
 
 #[test]
-fn pictures_name_what_they_show() {
-    let report = report();
-    let pictures = pictures(&report).unwrap();
-    let names: Vec<&str> = pictures
-        .iter()
-        .map(|picture| picture.name.as_str())
-        .collect();
+fn figures_name_what_they_show() {
+    let page = page(&report());
+    let figures = page.figures();
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -368,24 +369,19 @@ fn pictures_name_what_they_show() {
             "overlap",
         ]
     );
-    for picture in &pictures[..4] {
+    for figure in &figures[..4] {
         for verifier in ["rrs", "k-seq", "rrs-wo", "greedy"] {
-            assert!(
-                picture.svg.contains(verifier),
-                "{}: {verifier}",
-                picture.name
-            );
+            let svg = figure.svg().unwrap();
+            assert!(svg.contains(verifier), "{}: {verifier}", figure.name);
         }
     }
-    for scheme in [
+    let svg = figures[0].svg().unwrap();
+    for law in [
         "with-replacement",
-        "without-replacement (≤)",
+        "without-replacement",
         "distinct-conditioned",
     ] {
-        assert!(
-            pictures[0].svg.contains(&format!("α* {scheme}")),
-            "{scheme}"
-        );
+        assert!(svg.contains(&format!("α* {law}")), "{law}");
     }
 }
 
@@ -468,4 +464,230 @@ fn odd_values_do_no_harm() {
         cell.drafts = usize::MAX;
     }
     everything(&odd);
+}
+
+/// A report of full rows: nothing else of it differs.
+fn full_rows() -> GapReport {
+    let mut text = serde_json::to_value(report()).unwrap();
+    fn change(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.remove("truncation");
+                fields.remove("rest");
+                for (name, value) in fields {
+                    if name == "kind" && value == "truncated" {
+                        *value = "enclosed".into();
+                    }
+                    change(value);
+                }
+            }
+            serde_json::Value::Array(all) => all.iter_mut().for_each(change),
+            _ => {}
+        }
+    }
+    change(&mut text);
+    serde_json::from_value(text).unwrap()
+}
+
+/// What stands before the first section.
+fn first_lines(report: &GapReport) -> [String; 3] {
+    let page = page(report);
+    let cut = |text: String, end: &str| {
+        let at = text.find(end).unwrap_or_else(|| panic!("{end} in {text}"));
+        // Wrapped lines are one again.
+        text[..at].split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    [
+        cut(page.html().unwrap().replace('\u{a0}', " "), "<nav"),
+        cut(page.markdown().replace('\\', ""), "## Acceptance"),
+        cut(page.text(80, false), "\nAcceptance\n"),
+    ]
+}
+
+#[test]
+fn truncated_rows_are_called_so_and_bounded() {
+    for lines in first_lines(&report()) {
+        assert!(
+            lines.contains("Truncated rows: they list at most 1,873 of 49,152 tokens"),
+            "{lines}"
+        );
+        // The sampling error and the bounds stand apart.
+        assert!(
+            lines.contains("0.9000 ± 0.0120 (full rows in [0.8970, 0.9040])"),
+            "{lines}"
+        );
+        assert!(!lines.contains("No bounds"), "{lines}");
+    }
+    let (page, markdown) = everything(&report());
+    assert!(page.contains(">0.9000 ± 0.0120<small>in [0.8970, 0.9040]</small></td>"));
+    assert!(markdown.contains("| 0.9000 ± 0.0120<br>in \\[0.8970, 0.9040\\] |"));
+    assert!(page.contains("<dt>truncated, w</dt>"));
+    for text in [page, markdown] {
+        assert!(!text.contains("nclosed"), "truncated rows are not enclosed");
+    }
+}
+
+/// Older reports called their numbers enclosed, whatever the rows were.
+#[test]
+fn truncated_rows_of_older_reports_are_not_enclosed_either() {
+    let old = GapReport {
+        logs: report().logs,
+        ..full_rows()
+    };
+    assert!(
+        serde_json::to_string(&old)
+            .unwrap()
+            .contains("\"enclosed\"")
+    );
+    for lines in first_lines(&old) {
+        assert!(
+            lines.contains("No bounds of these are in this report"),
+            "{lines}"
+        );
+    }
+    let (page, markdown) = everything(&old);
+    for text in [page, markdown] {
+        assert!(!text.contains("nclosed"));
+        assert!(text.contains("truncated, 3.0e-13") || text.contains("truncated, 2.0e-13"));
+    }
+}
+
+#[test]
+fn full_rows_are_enclosed() {
+    for lines in first_lines(&full_rows()) {
+        assert!(!lines.contains("runcated"), "{lines}");
+    }
+    let (page, markdown) = everything(&full_rows());
+    assert!(page.contains("<dt>enclosed, w</dt>"));
+    assert!(
+        markdown
+            .contains("Computed: enclosed, 3.0e-13 (all others); Monte Carlo, 3.0e-13 (k-seq).")
+    );
+    for text in [page, markdown] {
+        assert!(!text.contains("truncated") && !text.contains("0.8970"));
+    }
+}
+
+#[test]
+fn bold_is_told_apart_from_the_next_of_its_drafts() {
+    let bold = |report: &GapReport| -> Vec<String> {
+        let (page, markdown) = everything(report);
+        let cells = page.split("<td class=\"n best\"").skip(1);
+        let texts: Vec<String> = cells
+            .map(|rest| {
+                let start = rest.find('>').unwrap() + 1;
+                rest[start..start + rest[start..].find('<').unwrap()].to_owned()
+            })
+            .collect();
+        assert_eq!(page.contains("Bold:"), !texts.is_empty());
+        assert_eq!(markdown.contains("Bold:"), !texts.is_empty());
+        texts
+    };
+    let mut report = report();
+    assert_eq!(bold(&report), ["0.8712 ± 0.0100 MC"]);
+    // Whichever way round the two are compared.
+    let comparison = &mut report.comparisons[0];
+    std::mem::swap(&mut comparison.first, &mut comparison.second);
+    assert_eq!(bold(&report).len(), 1);
+    report.comparisons[0].p_holm = 0.05;
+    assert_eq!(bold(&report), [""; 0]);
+    report.comparisons.clear();
+    assert_eq!(bold(&report), [""; 0]);
+}
+
+#[test]
+fn lemma_5_1_is_no_row_of_bounds() {
+    let (page, _) = everything(&report());
+    let table = |id: &str| {
+        let start = page.find(&format!("id=\"table-{id}\"")).unwrap();
+        page[start..start + page[start..].find("</table>").unwrap()].to_owned()
+    };
+    assert!(table("blocks").contains("block-optimum") && !table("blocks").contains("lemma"));
+    assert!(table("lemma").contains("lemma-5.1"));
+    assert!(page.contains("it is a lower bound of the block optimum"));
+}
+
+#[test]
+fn a_gap_has_no_p_value() {
+    let (page, markdown) = everything(&report());
+    for text in [
+        page,
+        markdown,
+        specgap::report::gap::page(&report()).text(110, true),
+    ] {
+        assert!(!text.contains("3.3e-9") && !text.contains("3.25e-9") && !text.contains("3.2e-9"));
+        assert!(!text.contains("the gap is 0 on average"));
+    }
+}
+
+#[test]
+fn the_first_lines_say_what_the_numbers_rest_on() {
+    let mut report = report();
+    for lines in first_lines(&report) {
+        assert!(lines.contains("There are 4 prompts only."), "{lines}");
+        assert!(
+            lines.contains("The text was sampled at T = 1.0. What is said of T = 0.7 is evaluated"),
+            "{lines}"
+        );
+        assert!(
+            lines.contains("at temperature 1.0 with 3 drafts"),
+            "{lines}"
+        );
+    }
+    report.clusters = 10;
+    report.logs[0]
+        .metadata
+        .sampling
+        .as_mut()
+        .unwrap()
+        .temperature = 0.7;
+    for lines in first_lines(&report) {
+        assert!(!lines.contains("prompts only"), "{lines}");
+        assert!(
+            lines.contains("at temperature 0.7 with 3 drafts"),
+            "{lines}"
+        );
+        assert!(
+            lines.contains("What is said of T = 1.0 is evaluated"),
+            "{lines}"
+        );
+    }
+    report.cells.retain(|cell| cell.temperature == 0.7);
+    for lines in first_lines(&report) {
+        assert!(!lines.contains("The text was sampled"), "{lines}");
+    }
+    // No template was added, which does not say that the prompts are in none.
+    let (page, _) = everything(&report);
+    assert!(page.contains("prompts as their file has them, no template added"));
+    assert!(!page.contains("prompt template none"));
+}
+
+#[test]
+fn one_is_not_many() {
+    let mut report = report();
+    report.positions = 1;
+    report.clusters = 1;
+    report.logs[0].positions = 1;
+    report.logs[0].metadata.prompts[0].positions = 1;
+    let (page, markdown) = everything(&report);
+    for text in [page, markdown] {
+        assert!(text.contains("1 position"));
+        for wrong in ["1 positions", "1 prompts", "1 drafts", "1 tokens"] {
+            assert!(!text.contains(&format!(" {wrong}")), "{wrong}");
+            assert!(!text.contains(&format!(">{wrong}")), "{wrong}");
+        }
+    }
+}
+
+#[test]
+fn every_section_is_linked_once() {
+    let page = page(&report());
+    let html = page.html().unwrap();
+    for section in &page.sections {
+        let heading = format!("<h2 id=\"{}\">", section.id);
+        let link = format!("<a href=\"#{}\">", section.id);
+        assert_eq!(html.matches(&heading).count(), 1, "{}", section.id);
+        assert_eq!(html.matches(&link).count(), 1, "{}", section.id);
+    }
+    assert_eq!(html.matches("<h2").count(), page.sections.len());
 }

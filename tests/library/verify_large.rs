@@ -127,7 +127,6 @@ fn evaluation_falls_back_to_formulas() {
         assert!(optimal.total_variation.as_ref().unwrap().value < 1e-12);
         assert!(optimal.gap.as_ref().unwrap().value().abs() < 1e-10);
         assert_eq!(optimal.formula_agrees, Some(true));
-        // For sequential draws it also proves the scan right.
         assert!(evaluation.optimum.as_ref().unwrap().width() < 1e-10);
         for name in [VerifierName::RRS, VerifierName::K_SEQ, VerifierName::RRS_WO] {
             if let Some(rule) = evaluation.measured(name) {

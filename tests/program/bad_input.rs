@@ -337,13 +337,14 @@ fn refused_paths_say_what_they_are() {
     std::fs::write(folder.path().join("latin.toml"), b"name = \"\xe9\"").unwrap();
     run(&["solve", "."]).refused(&["latin.toml"]);
     for usage in [
-        &[][..],
-        &["solve"],
+        &["solve"][..],
         &["bogus"],
         &["solve", "--format", "xml", "x"],
     ] {
         run(usage).refused(&[]);
     }
+    // Nothing at all asks for help.
+    assert_eq!(run(&[]).code, Some(2));
 }
 
 proptest! {

@@ -123,7 +123,7 @@ fn a_wrong_expectation_is_exit_1() {
     assert_eq!(run.code, Some(1), "{}", run.err);
     for line in [
         "DISAGREES: expected.block_lp is 0.9, found 1",
-        "1 block evaluations: 0 agree, 1 do not",
+        "1 block evaluation: 0 agree, 1 does not",
     ] {
         assert!(run.out.contains(line), "{}", run.out);
     }
@@ -195,6 +195,6 @@ fn bad_usage_and_bad_input_are_exit_2() {
 fn quiet_prints_only_the_last_line() {
     assert_eq!(
         block(&[UNIFORM, "-q"]).out,
-        "1 block evaluations: 1 agree, 0 do not\n"
+        "1 block evaluation: 1 agrees, 0 do not\n"
     );
 }

@@ -7,32 +7,38 @@
 //!
 //! # The minimum without a sort
 //!
-//! For `with-replacement` and `distinct-conditioned`
+//! For `with-replacement`, `distinct-conditioned` and `without-replacement`
 //!
 //! ```text
 //! alpha* = 1 + min over prefixes H of [ P(H) - Q(H) ]
 //! ```
 //!
-//! with the tokens in the order of falling r = q/p (Hu et al., Theorems 3 to 6).
+//! with the tokens in the order of falling r = q/p (Hu et al., Theorems 3 to 6, for the
+//! first two; `docs/sequential-draws.md` for the third).
 //! Tokens are put into buckets by the leading bits of r: 16 buckets an octave,
 //! 64 octaves, and whatever lies outside in the first and the last. Prefixes that
 //! end with a bucket need sums over buckets only. For those that end inside a
 //! bucket, write x = q(H). Along the chain
 //!
 //! - P is convex in x, with slopes 1/r, in the bucket between a = 1/r_high and
-//!   b = 1/r_low;
-//! - Q is convex in x (this is q-convexity), with slopes n x^{n-1} or
-//!   e_{n-1}(H)/e_n, between s at the start and s' at the end of the bucket.
+//!   b = 1/r_low; so it lies above the lines of slopes a and b through its values at
+//!   the bucket's start and end;
+//! - Q is convex in x (this is q-convexity), so it lies below its chord over the
+//!   bucket, of slope c. Nothing has to be known of Q outside the bucket for that.
 //!
-//! So if a >= s', then P - Q rises through the bucket and its least value is at the
-//! start; if b <= s, it falls and the least value is at the end. In the few buckets
-//! that are left, P lies above the lines of slopes a and b through its two ends
-//! and Q below its chord. Q where the lines meet is known with replacement; distinct,
-//! it is at most what infinitely many tokens of the same mass would make it,
+//! So if a >= c or b <= c, then P - Q is least at an end of the bucket. In the few
+//! buckets that are left, it is no less than at the ends or where the two lines meet.
+//! There, Q is known with replacement, and on the chord at most; distinct,
+//! it is also at most what infinitely many tokens of the same mass would make it,
 //! sum_k e_{n-k}(H) y^k/k! after mass y. That leaves three points to evaluate for a
 //! lower bound. A bucket whose bound is below the best
 //! value found is sorted and walked token by token. Tokens of equal rounded r need
 //! no order: among them P is linear and Q convex, so P - Q is least at an end.
+//!
+//! All of this holds for any order within the bucket, as Q is convex along any chain.
+//! That matters for ratios so small that rounding may have changed their order: a
+//! bucket that is passed over is passed over with them, and in one that is walked
+//! P - Q among them is no less than P before the first of them, less 1.
 //!
 //! # What is enclosed
 //!
@@ -52,17 +58,16 @@
 //! exact, since they are multiples of 2^-52 below 4; sums of the l over V <= 2^32
 //! tokens err by less than V^2 2^-104. So P(H)/sum p and q(H)/sum q come out within
 //! 4u relative. *With replacement*, x^n by n - 1 products of x within 4u has an
-//! error of at most 5n u, the difference P - Q one of (5n + 6) u. *Slopes* carry the same
-//! relative errors as P and Q; where the tests above pass wrongly by such an error e,
-//! P - Q falls below its bound by at most e times P of the bucket. The enclosure is
+//! error of at most 5n u, the difference P - Q one of (5n + 6) u. *Lines and chords* are
+//! off by no more than their ends, and a and b by a few u relative: where a bucket is
+//! passed over wrongly, P - Q falls below its bound by at most these. The enclosure is
 //! twice the sum of all of these, to both sides: (20 n + 80) u.
 //!
 //! # Rounding, distinct
 //! e_k(H) comes out within f u e_k(whole vocabulary), for the number f that is counted
-//! below; so Q = e_n(H)/e_n errs by 2f u. A slope e_{n-1}(H)/e_n errs by 2f u times that
-//! of the last prefix, and is widened by it before it is tested. Everything else (P, the
-//! lines, the differences) stays below 120 u. The enclosure is (2f + 120) u to both
-//! sides.
+//! below; so Q = e_n(H)/e_n errs by 2f u, and so does a point of a chord. Everything
+//! else (P, the lines, the differences) stays below 120 u. The enclosure is
+//! (2f + 120) u to both sides.
 //!
 //! *Tokens multiplied out.* Polynomials have non-negative coefficients, and that of
 //! degree 0 is 1 exactly. If all others of two factors err by at most a k u relative, k
@@ -111,9 +116,19 @@
 //! scaled by a power of two and multiplied out, or, if that does not help, are scanned
 //! with numbers of unbounded range.
 //!
+//! # Rounding, sequential
+//! The module `race` bounds what Q of a prefix errs by: quadrature, and rounding as it
+//! is counted there. A bucket's mass comes out within 130 u, which moves a line by that
+//! share of the bucket's P and a chord by that share of its rise. With P and the
+//! differences that stays below 300 u. The enclosure is the sum, to both sides. A prefix
+//! whose Q is not known (what lies outside it would ring beyond the range of `f64`)
+//! offers no value, counts as Q = 1 at the end of a chord, and holds the lower bound down
+//! to P - 1.
+//!
 //! # Source
 //! Hu et al., "Towards optimal multi-draft speculative decoding", eq. 8 and
-//! Theorems 3 to 6, for the scan; the buckets and the bounds are this crate's.
+//! Theorems 3 to 6, for the scan; the buckets and the bounds are this crate's, and so
+//! is the theorem for sequential draws.
 
 mod race;
 mod residual;
@@ -122,7 +137,7 @@ mod symmetric;
 use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE};
 use crate::known::Known;
 use multiversion::multiversion;
-use race::{Race, Rule};
+use race::Race;
 use residual::Residual;
 pub(crate) use residual::settle;
 use symmetric::Symmetric;
@@ -803,34 +818,32 @@ impl<'a> Position<'a> {
         let scan = &mut *self.scan;
         let (target_total, draft_total) = (scan.all.target(), scan.all.draft());
         let inside = |x: f64| power(x / draft_total, drafts);
-        let slope = |x: f64| drafts as f64 * power(x / draft_total, drafts - 1) / draft_total;
 
         let mut best = Best::EMPTY;
         scan.candidates.clear();
-        let (mut held, mut mass, mut q_start, mut slope_start) = (0.0, 0.0, 0.0, slope(0.0));
+        let (mut held, mut mass, mut q_start) = (0.0, 0.0, 0.0);
         for (index, link) in scan.links.iter().enumerate() {
             let mut end = link.before;
             end.merge(&link.own);
             let (held_end, mass_end) = (end.target() / target_total, end.draft());
-            let (q_end, slope_end) = (inside(mass_end), slope(mass_end));
-            let cut = end_of(link);
-            best.offer(held_end, mass_end / draft_total, q_end, cut);
+            let q_end = inside(mass_end);
+            best.offer(held_end, mass_end / draft_total, q_end, end_of(link));
             let bucket = Interior {
                 link,
+                mass: link.own.draft(),
                 target: link.own.target() / target_total,
-                slope_start,
-                slope_end,
+                held,
+                q_start,
+                q_end,
             };
             if let Some(turn) = bucket.turn() {
-                let bound = bucket.lower_bound(turn, held, q_start, q_end, |turn| {
-                    inside(mass + turn).min(q_end)
-                });
+                let bound = bucket.lower_bound(turn, inside(mass + turn));
                 scan.candidates.push((bound, index));
             }
-            (held, mass, q_start, slope_start) = (held_end, mass_end, q_end, slope_end);
+            (held, mass, q_start) = (held_end, mass_end, q_end);
         }
         let mut floor = 0.0f64;
-        while let Some((bound, index)) = next_candidate(&mut scan.candidates, best.difference) {
+        while let Some(index) = next_candidate(&mut scan.candidates, best.difference) {
             let link = scan.links[index];
             scan.sort(self.rows, &link);
             let mut sums = link.before;
@@ -839,13 +852,13 @@ impl<'a> Position<'a> {
                     self.rows.target[token as usize],
                     self.rows.draft[token as usize],
                 );
+                if is_doubtful(f64::from_bits(!key)) {
+                    floor = floor.min(sums.target() / target_total - 1.0);
+                }
                 sums.add(p, q);
                 let x = sums.draft() / draft_total;
                 let held = sums.target() / target_total;
                 best.offer(held, x, power(x, drafts), at(key, token));
-            }
-            if has_doubtful(&scan.sorted) {
-                floor = floor.min(bound);
             }
         }
         let error = (20.0 * drafts as f64 + 80.0) * ROUNDING;
@@ -886,41 +899,35 @@ impl<'a> Position<'a> {
         let (target_total, draft_total) = (scan.all.target(), scan.all.draft());
         let whole = symmetric.whole(draws);
 
-        // The error of a prefix, relative to the whole, is not one relative to its slope.
         let roundings = symmetric.roundings(draws, 0);
-        let end = symmetric.prefix(scan.links.len());
-        let slope_error = 2.0 * roundings * ROUNDING * end[draws - 1] / whole * symmetric.scale();
 
         let mut best = Best::EMPTY;
         scan.candidates.clear();
-        let (mut held, mut q_start, mut slope_start) = (0.0, 0.0, 0.0);
+        let (mut held, mut q_start) = (0.0, 0.0);
         for (index, link) in scan.links.iter().enumerate() {
             let mut end = link.before;
             end.merge(&link.own);
             let held_end = end.target() / target_total;
-            let prefix = symmetric.prefix(index + 1);
-            let q_end = prefix[draws] / whole;
-            let slope_end = prefix[draws - 1] / whole * symmetric.scale();
+            let q_end = symmetric.prefix(index + 1)[draws] / whole;
             best.offer(held_end, end.draft() / draft_total, q_end, end_of(link));
             let bucket = Interior {
                 link,
+                mass: link.own.draft(),
                 target: link.own.target() / target_total,
-                slope_start: slope_start - slope_error,
-                slope_end: slope_end + slope_error,
+                held,
+                q_start,
+                q_end,
             };
             if let Some(turn) = bucket.turn() {
-                let chord = (q_end - q_start) / link.own.draft();
-                let bound = bucket.lower_bound(turn, held, q_start, q_end, |turn| {
-                    let most = symmetric.most(index, turn, draws, roundings) / whole;
-                    (q_start + turn * chord).min(q_end).min(most)
-                });
-                scan.candidates.push((bound, index));
+                let most = symmetric.most(index, turn, draws, roundings) / whole;
+                scan.candidates
+                    .push((bucket.lower_bound(turn, most), index));
             }
-            (held, q_start, slope_start) = (held_end, q_end, slope_end);
+            (held, q_start) = (held_end, q_end);
         }
         let mut floor = 0.0f64;
         let mut walked = 0;
-        while let Some((bound, index)) = next_candidate(&mut scan.candidates, best.difference) {
+        while let Some(index) = next_candidate(&mut scan.candidates, best.difference) {
             let link = scan.links[index];
             scan.sort(self.rows, &link);
             walked = walked.max(scan.sorted.len());
@@ -931,13 +938,13 @@ impl<'a> Position<'a> {
                     self.rows.target[token as usize],
                     self.rows.draft[token as usize],
                 );
+                if is_doubtful(f64::from_bits(!key)) {
+                    floor = floor.min(sums.target() / target_total - 1.0);
+                }
                 sums.add(p, q);
                 let inside = walk.absorb(q, draws) / whole;
                 let held = sums.target() / target_total;
                 best.offer(held, sums.draft() / draft_total, inside, at(key, token));
-            }
-            if has_doubtful(&scan.sorted) {
-                floor = floor.min(bound);
             }
         }
         let roundings = scan.symmetric.roundings(draws, walked);
@@ -949,19 +956,12 @@ impl<'a> Position<'a> {
     /// renormalised over the tokens that are left (the Plackett-Luce law). If fewer
     /// than n tokens have q > 0, the draw is all of them.
     ///
-    /// The best prefix of the chain is *conjectured* to be optimal
-    /// ([`crate::scheme::ScanStatus::Conjectured`]). `upper` is proven by the subset
-    /// as under every law. `lower` is proven too, by another way: a draw without
-    /// replacement lands in H, given that all before it did, with probability
-    /// (q(H) - d)/(1 - d) <= q(H), d the mass drawn before. So Q(H) <= q(H)^n for
-    /// every H, and alpha* is at least alpha* with replacement. `value` is that of
-    /// the best prefix found. At n = 1 everything is proven. A far better lower bound is
-    /// [`crate::plan::SequentialPlan::optimal_acceptance_rate`], at a hundred times the
-    /// cost.
-    ///
     /// # Exactness
-    /// `upper - value` is within 5e-11 for n <= 8 and V <= 2^18: quadrature 1e-12,
-    /// the rest rounding, counted. Closed form at n = 2, within 1e-12.
+    /// Enclosed; the bound is counted from what was computed. For n <= 8 and V <= 2^18 it
+    /// is within 5e-11 to both sides: quadrature 1e-12, the rest rounding. Closed form at
+    /// n = 2, within 5e-13. `lower` is further off only where probabilities below 1e-280
+    /// decide: where the order of tokens with q/p below 2^-1000 matters, or less than
+    /// 5e-305 of q lies outside a prefix with fewer than n tokens above 1e-284.
     ///
     /// # Errors
     /// `drafts` is 0 or more than was loaded for.
@@ -971,53 +971,56 @@ impl<'a> Position<'a> {
     /// the logarithm of the least mass outside a prefix) times the buckets in use,
     /// O(n^2) each. What was summed over the buckets is kept and serves fewer drafts:
     /// for several n, ask for the largest first.
+    ///
+    /// # Source
+    /// `docs/sequential-draws.md` proves that some prefix of the chain is optimal under
+    /// this law; the race integral is this crate's.
     pub fn without_replacement(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
-        let proven = self.with_replacement(drafts)?;
+        self.check(drafts)?;
         let draws = drafts.min(self.scan.support);
         if draws <= 1 {
-            return Ok(proven);
+            return self.with_replacement(drafts);
         }
         let scan = &mut *self.scan;
         Race::prepare(scan, self.rows);
         let (target_total, draft_total) = (scan.all.target(), scan.all.draft());
-        let rule = Rule::new(draws);
         let mut race = std::mem::take(&mut scan.race);
+        let rule = race.rule(draws);
         let mut inside = std::mem::take(&mut scan.inside);
         let (quadrature, mut rounding) = race.prefixes(draws, &mut inside);
 
         let mut best = Best::EMPTY;
+        let mut floor = 0.0f64;
         scan.candidates.clear();
-        let chord = |index: usize| {
-            let start = index.checked_sub(1).map_or(0.0, |before| inside[before]);
-            (inside[index] - start) / scan.links[index].own.draft()
-        };
         let (mut held, mut q_start) = (0.0, 0.0);
         for (index, link) in scan.links.iter().enumerate() {
             let mut end = link.before;
             end.merge(&link.own);
-            let (held_end, q_end) = (end.target() / target_total, inside[index]);
-            best.offer(held_end, end.draft() / draft_total, q_end, end_of(link));
-            // If Q is convex along the chain, as is conjectured, its slopes in a
-            // bucket lie between those of the chords of its neighbours.
+            let held_end = end.target() / target_total;
+            let known = inside[index];
+            // NaN, where Q is not known, offers nothing.
+            best.offer(held_end, end.draft() / draft_total, known, end_of(link));
+            let q_end = if known.is_nan() {
+                floor = floor.min(held_end - 1.0);
+                1.0
+            } else {
+                known
+            };
             let bucket = Interior {
                 link,
+                mass: race.mass(index),
                 target: link.own.target() / target_total,
-                slope_start: index.checked_sub(1).map_or(0.0, chord),
-                slope_end: match index + 1 < inside.len() {
-                    true => chord(index + 1),
-                    false => f64::INFINITY,
-                },
+                held,
+                q_start,
+                q_end,
             };
             if let Some(turn) = bucket.turn() {
-                let slope = (q_end - q_start) / link.own.draft();
-                let bound = bucket.lower_bound(turn, held, q_start, q_end, |turn| {
-                    (q_start + turn * slope).min(q_end)
-                });
+                let bound = bucket.lower_bound(turn, f64::INFINITY);
                 scan.candidates.push((bound, index));
             }
             (held, q_start) = (held_end, q_end);
         }
-        while let Some((_, index)) = next_candidate(&mut scan.candidates, best.difference) {
+        while let Some(index) = next_candidate(&mut scan.candidates, best.difference) {
             let link = scan.links[index];
             scan.sort(self.rows, &link);
             let tokens = scan.sorted.iter().map(|&(_, token)| token as usize);
@@ -1029,9 +1032,14 @@ impl<'a> Position<'a> {
                     self.rows.target[token as usize],
                     self.rows.draft[token as usize],
                 );
+                if is_doubtful(f64::from_bits(!key)) {
+                    floor = floor.min(sums.target() / target_total - 1.0);
+                }
                 sums.add(p, q);
                 let held = sums.target() / target_total;
-                // NaN, where a prefix was passed over, offers nothing.
+                if q_inside.is_nan() {
+                    floor = floor.min(held - 1.0);
+                }
                 best.offer(held, sums.draft() / draft_total, q_inside, at(key, token));
             }
         }
@@ -1042,12 +1050,7 @@ impl<'a> Position<'a> {
         } else {
             0.0
         };
-        let error = quadrature + rounding + 80.0 * ROUNDING;
-        let mut found = best.rate(0.0, error);
-        let (value, upper) = (found.rate.value(), found.rate.upper());
-        let lower = proven.rate.lower().min(value);
-        found.rate = Known::rate(value, lower, upper);
-        Ok(found)
+        Ok(best.rate(floor, quadrature + rounding + 300.0 * ROUNDING))
     }
 
     /// Products of 1 + q t over the chain; false if e_n does not fit `f64`.
@@ -1097,11 +1100,15 @@ impl<'a> Position<'a> {
         let mut best = Best::EMPTY;
         let mut sums = Masses::default();
         let prefixes = symmetric::wide(tokens(), draws);
+        let mut floor = 0.0f64;
         for (&(key, token), inside) in scan.sorted.iter().zip(prefixes) {
             let (p, q) = (
                 self.rows.target[token as usize],
                 self.rows.draft[token as usize],
             );
+            if is_doubtful(f64::from_bits(!key)) {
+                floor = floor.min(sums.target() / target_total - 1.0);
+            }
             sums.add(p, q);
             best.offer(
                 sums.target() / target_total,
@@ -1111,11 +1118,6 @@ impl<'a> Position<'a> {
             );
         }
         // The recurrence's own rounding is below 2^-70; what is left is the ratio.
-        let floor = if has_doubtful(&scan.sorted) {
-            -1.0
-        } else {
-            0.0
-        };
         best.rate(floor, (3.0 * draws as f64 + 40.0) * f64::EPSILON)
     }
 }
@@ -1123,25 +1125,27 @@ impl<'a> Position<'a> {
 /// What is known about P - Q inside one bucket; P normalised, x = q(H) not.
 struct Interior<'a> {
     link: &'a Link,
-    /// P of the bucket.
+    /// q of the bucket, and P.
+    mass: f64,
     target: f64,
-    /// dQ/dx at its two ends.
-    slope_start: f64,
-    slope_end: f64,
+    /// P before it.
+    held: f64,
+    /// The most that Q can be at its two ends.
+    q_start: f64,
+    q_end: f64,
 }
 
 impl Interior<'_> {
     /// Where, in x from the bucket's start, the two lines below P meet. `None` if
-    /// P - Q is least at an end of the bucket.
+    /// P - Q is least at an end of the bucket: the chord above Q is no steeper than the
+    /// one line, or no less steep than the other.
+    #[inline(always)]
     fn turn(&self) -> Option<f64> {
-        let link = self.link;
-        if link.tokens < 2
-            || link.least_slope >= self.slope_end
-            || link.most_slope <= self.slope_start
-        {
+        let (link, mass) = (self.link, self.mass);
+        let rise = self.q_end - self.q_start;
+        if link.tokens < 2 || link.least_slope * mass >= rise || link.most_slope * mass <= rise {
             return None;
         }
-        let mass = link.own.draft();
         if link.most_slope == f64::INFINITY {
             return Some(mass);
         }
@@ -1149,33 +1153,29 @@ impl Interior<'_> {
         Some(turn.clamp(0.0, mass))
     }
 
-    /// The least that P - Q can be in the bucket, given Q at the turn.
-    fn lower_bound(
-        &self,
-        turn: f64,
-        held: f64,
-        q_start: f64,
-        q_end: f64,
-        inside: impl Fn(f64) -> f64,
-    ) -> f64 {
+    /// The least that P - Q can be in the bucket, given what Q is at most at the turn
+    /// besides being below its chord.
+    fn lower_bound(&self, turn: f64, most: f64) -> f64 {
         // Both lines, since the turn is rounded; the steep one may be 0 times infinity.
         let gentle = self.link.least_slope * turn;
-        let steep = self.target - self.link.most_slope * (self.link.own.draft() - turn);
-        let at_turn = held + gentle.min(steep) - inside(turn);
-        let at_end = held + self.target - q_end;
-        at_turn.min(held - q_start).min(at_end)
+        let steep = self.target - self.link.most_slope * (self.mass - turn);
+        let chord = self.q_start + (self.q_end - self.q_start) * (turn / self.mass);
+        let inside = chord.min(self.q_end).min(most);
+        let at_turn = self.held + gentle.min(steep) - inside;
+        let at_end = self.held + self.target - self.q_end;
+        at_turn.min(self.held - self.q_start).min(at_end)
     }
 }
 
 /// Takes the most promising bucket off the list; `None` once none can hold a value
 /// below `best`.
-fn next_candidate(candidates: &mut Vec<(f64, usize)>, best: f64) -> Option<(f64, usize)> {
+fn next_candidate(candidates: &mut Vec<(f64, usize)>, best: f64) -> Option<usize> {
     candidates.retain(|&(bound, _)| bound < best);
     let (place, _) = candidates
         .iter()
         .enumerate()
         .min_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
-    Some(candidates.swap_remove(place))
+    Some(candidates.swap_remove(place).1)
 }
 
 fn end_of(link: &Link) -> RatioCut {
@@ -1192,10 +1192,9 @@ fn at(key: u64, token: u32) -> RatioCut {
     }
 }
 
-/// Whether ratios among these, sorted, are too small for their order to be sure.
-fn has_doubtful(sorted: &[(u64, u32)]) -> bool {
-    let positive = sorted.partition_point(|&(key, _)| f64::from_bits(!key) > 0.0);
-    positive > 0 && f64::from_bits(!sorted[positive - 1].0) < DOUBTFUL_RATIO
+/// Whether a ratio is so small that its place in the order is not sure.
+pub(super) fn is_doubtful(ratio: f64) -> bool {
+    ratio > 0.0 && ratio < DOUBTFUL_RATIO
 }
 
 /// x^n by n - 1 products.

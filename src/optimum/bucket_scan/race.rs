@@ -21,6 +21,16 @@
 //! *Tails.* Left of t_L, P(N_t >= 2) <= t^2/2 bounds all terms together; right of
 //! t_R = 45/s the factor s t e^{-st} does.
 //!
+//! *Hardly anything outside.* For s below 5e-305 and n > 2, t_R is out of range. There
+//! 1 - Q(H) <= P(N_t < n) + s t for any t. At t = 1e286 the second is below 1e-18; if the
+//! first is too, then Q is taken for 1. Else it is not known: NaN. With fewer than n
+//! clocks in H, Q is 0 exactly.
+//!
+//! *Rounding.* Masses are summed so that they keep their digits however small they are:
+//! by class in lanes, over classes and tokens in two words. (1 - q is not: where a token
+//! holds more than half of the mass, what the others hold is summed by itself.) What a
+//! value errs by is counted while it is computed, in `rounding`.
+//!
 //! # Cheap evaluation
 //! The tokens of a bucket are held in classes by the size of q. While q t <= 1/16 for
 //! the largest of a class, the whole class enters by its twelve power sums, else
@@ -28,6 +38,7 @@
 //! rest of the chain adds nothing.
 
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
+use crate::distribution::TwoFloat;
 use crate::scheme::{Clocks, chances, log_time_step, summing};
 
 /// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
@@ -52,9 +63,14 @@ const QUADRATURE_ERROR: f64 = 1e-12;
 const FIRST_TIME: f64 = 2e-5;
 const LAST_EXPONENT: f64 = 45.0;
 
-/// Times beyond this are not evaluated; prefixes that would need them are passed
-/// over.
-const LATEST: f64 = 1e306;
+/// With less than this outside, t_R would be beyond 1e306.
+const LEAST_OUTSIDE: f64 = LAST_EXPONENT / 1e306;
+
+/// A time by which as little as that has hardly rung.
+const SETTLED_BY: f64 = 1e286;
+
+/// Rates below this are summed one by one.
+const TINY_RATE: f64 = 1e-290;
 
 /// What P(N_t < n) may be when the rest of a chain is left out.
 const NEGLIGIBLE: f64 = 1e-18;
@@ -76,18 +92,40 @@ pub(super) struct Race {
     classes: Vec<Class>,
     /// First class of every link, and the end.
     first_class: Vec<u32>,
-    /// Per link end: mass outside the prefix, and the sum of q/(1-q) inside.
-    outside: Vec<f64>,
-    odds: Vec<f64>,
-    /// The token that holds more than half of q, and what the others hold.
-    dominant: Option<(usize, f64)>,
+    /// Mass of every link.
+    masses: Vec<f64>,
+    /// Per link end: mass outside the prefix, and what is inside.
+    outside: Vec<TwoFloat>,
+    within: Vec<Within>,
+    dominant: Option<Dominant>,
     total: f64,
+    /// What the error of the quadrature is to be, if not [`QUADRATURE_ERROR`].
+    aim: Option<f64>,
     /// The rule that `integrals` were made with, and their rounding.
     made: Option<(Rule, f64)>,
     /// s I_2, s I_3.. of every link end, as many as that rule has.
     integrals: Vec<f64>,
     token_outside: Vec<f64>,
     token_integrals: Vec<f64>,
+}
+
+/// A token with more than half of the mass.
+#[derive(Clone, Copy, Debug)]
+struct Dominant {
+    draft: f64,
+    /// What the others hold, which must not be had by subtraction.
+    others: f64,
+}
+
+/// A prefix.
+#[derive(Clone, Copy, Debug, Default)]
+struct Within {
+    /// Clocks.
+    count: usize,
+    /// Sum of q/(1-q) without the dominant token.
+    odds: TwoFloat,
+    /// Whether the dominant token is one of them.
+    has_dominant: bool,
 }
 
 /// Nodes, weights and the errors of one number of draws.
@@ -100,8 +138,8 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(draws: usize) -> Self {
-        let (step, quadrature) = log_time_step(draws, QUADRATURE_ERROR);
+    fn new(draws: usize, aim: f64) -> Self {
+        let (step, quadrature) = log_time_step(draws, aim);
         let tails = FIRST_TIME.powi(3) + (-LAST_EXPONENT * (-step).exp()).exp();
         // (e^y - 1)^k loses terms from y^13 on; their coefficients are below 25, and
         // q t summed over what still matters is below 60.
@@ -143,12 +181,15 @@ impl Race {
         race.ready = true;
         race.made = None;
         race.total = scan.all.draft();
-        race.dominant = dominant(rows.draft, race.total);
+        race.dominant = None;
         race.draft.clear();
         race.classes.clear();
         race.first_class.clear();
-        race.odds.clear();
-        let mut odds = 0.0;
+        race.masses.clear();
+        race.within.clear();
+        let half = 0.5 * race.total;
+        let mut within = Within::default();
+        let mut others = TwoFloat::ZERO;
         for link in &scan.links {
             race.first_class.push(race.classes.len() as u32);
             let end = scan.starts[link.bucket] as usize;
@@ -156,6 +197,7 @@ impl Race {
             let limits = CLASS_LIMITS
                 .iter()
                 .zip(CLASS_LIMITS.iter().skip(1).chain([&0.0]));
+            let mut mass = TwoFloat::ZERO;
             for (&upper, &lower) in limits {
                 let start = race.draft.len();
                 race.draft.extend(
@@ -165,40 +207,71 @@ impl Race {
                         .filter(|&q| q > lower && q <= upper),
                 );
                 if race.draft.len() > start {
-                    race.classes.push(Class::of(&race.draft, start));
-                    odds += odds_sum(&race.draft[start..], race.total, race.dominant);
+                    let class = Class::of(&race.draft, start);
+                    let rates = &race.draft[start..];
+                    let own = class.mass(rates);
+                    mass += own;
+                    within.count += rates.len();
+                    within.odds += odds_sum(rates, race.total);
+                    if class.clocks.largest > half {
+                        within.has_dominant = true;
+                        race.dominant = Some(Dominant {
+                            draft: class.clocks.largest,
+                            others: 0.0,
+                        });
+                        for &q in rates.iter().filter(|&&q| q <= half) {
+                            others += q;
+                        }
+                    } else {
+                        others += own;
+                    }
+                    race.classes.push(class);
                 }
             }
-            race.odds.push(odds);
+            race.masses.push(mass.value());
+            race.within.push(within);
+        }
+        if let Some(dominant) = &mut race.dominant {
+            dominant.others = others.value();
         }
         race.first_class.push(race.classes.len() as u32);
-        let mut outside = 0.0;
+        let mut outside = TwoFloat::ZERO;
         race.outside.clear();
-        race.outside.resize(scan.links.len(), 0.0);
-        for (slot, link) in race.outside.iter_mut().zip(&scan.links).rev() {
+        race.outside.resize(scan.links.len(), outside);
+        for (slot, &mass) in race.outside.iter_mut().zip(&race.masses).rev() {
             *slot = outside;
-            outside += link.own.draft();
+            outside += mass;
         }
     }
 
-    /// Q at the end of every link, into `inside`; NaN where a prefix is passed over.
+    pub(super) fn rule(&self, draws: usize) -> Rule {
+        Rule::new(draws, self.aim.unwrap_or(QUADRATURE_ERROR))
+    }
+
+    /// Mass of a link, as it is in the rows.
+    pub(super) fn mass(&self, link: usize) -> f64 {
+        self.masses[link]
+    }
+
+    /// Q at the end of every link, into `inside`; NaN where it is not known.
     /// Returns the bounds on quadrature and on rounding. The integrals for one number of
     /// draws hold those for fewer.
     pub(super) fn prefixes(&mut self, draws: usize, inside: &mut Vec<f64>) -> (f64, f64) {
         let (rule, rounding) = match self.made {
             Some((rule, rounding)) if rule.draws >= draws => (rule, rounding),
             _ => {
-                let rule = Rule::new(draws);
+                let rule = self.rule(draws);
                 let rounding = self.integrate(&rule);
                 self.made = Some((rule, rounding));
                 (rule, rounding)
             }
         };
         let kept = rule.draws - 2;
+        let settled = self.settled(draws);
         inside.clear();
-        for (link, (&s, &odds)) in self.outside.iter().zip(&self.odds).enumerate() {
+        for (link, (s, within)) in self.outside.iter().zip(&self.within).enumerate() {
             let rest = self.integrals[link * kept..][..draws - 2].iter().sum();
-            inside.push(self.close(draws, s, odds, rest));
+            inside.push(self.close(draws, s.value(), within, rest, link >= settled));
         }
         (rule.error, rounding)
     }
@@ -208,18 +281,18 @@ impl Race {
         let mut integrals = std::mem::take(&mut self.integrals);
         integrals.clear();
         integrals.resize(links * kept, 0.0);
-        let mut operations = 0.0f64;
+        let (mut operations, mut nodes) = (0.0f64, 0);
         if kept > 0 {
-            let smallest = smallest_positive(&self.outside);
-            self.for_each_node(rule, smallest, |time| {
+            let smallest = least_outside(self.outside.iter().map(|s| s.value()));
+            nodes = for_each_node(rule, smallest, |time| {
                 let mut counts = Counts::start(rule.draws);
                 let rows = integrals.chunks_exact_mut(kept).zip(&self.outside);
-                for (link, (row, &s)) in rows.enumerate() {
+                for (link, (row, s)) in rows.enumerate() {
                     self.ring(link, time, &mut counts);
                     if counts.is_over() {
                         break;
                     }
-                    let weight = rule.step * first_outside(s, time);
+                    let weight = rule.step * first_outside(s.value(), time);
                     for (integral, count) in row.iter_mut().zip(counts.two_or_more()) {
                         *integral += weight * count;
                     }
@@ -228,11 +301,27 @@ impl Race {
             });
         }
         self.integrals = integrals;
-        rounding(rule, operations, links, self.draft.len())
+        rounding(rule, operations, nodes, self.draft.len())
+    }
+
+    /// The first link by whose end the drafts have rung at [`SETTLED_BY`], if any prefix
+    /// has so little outside that this matters.
+    fn settled(&self, draws: usize) -> usize {
+        let tiny = |s: &TwoFloat| s.value() > 0.0 && s.value() < LEAST_OUTSIDE;
+        if draws == 2 || !self.outside.iter().any(tiny) {
+            return 0;
+        }
+        let mut counts = Counts::start(draws);
+        (0..self.outside.len())
+            .position(|link| {
+                self.ring(link, SETTLED_BY, &mut counts);
+                counts.is_over()
+            })
+            .unwrap_or(self.outside.len())
     }
 
     /// Q after each of the tokens `draft` that follow the links before `link`, into
-    /// `inside`. Returns the bound on rounding.
+    /// `inside`; NaN where it is not known. Returns the bound on rounding.
     pub(super) fn tokens(
         &mut self,
         rule: &Rule,
@@ -249,20 +338,28 @@ impl Race {
         integrals.resize(count, 0.0);
         let mut outside = self.outside[link];
         for (slot, q) in outsides.iter_mut().rev().zip(draft.clone().rev()) {
-            *slot = outside;
+            *slot = outside.value();
             outside += q;
         }
-        let mut operations = 0.0f64;
+        let (mut operations, mut nodes) = (0.0f64, 0);
+        let mut settled = 0;
         if rule.draws > 2 {
-            let smallest = smallest_positive(&outsides);
-            self.for_each_node(rule, smallest, |time| {
+            // The state at a time before the tokens; `None` if nothing is left to ring.
+            let start = |time: f64| {
                 let mut counts = Counts::start(rule.draws);
                 for before in 0..link {
                     self.ring(before, time, &mut counts);
                     if counts.is_over() {
-                        return;
+                        return None;
                     }
                 }
+                Some(counts)
+            };
+            let smallest = least_outside(outsides.iter().copied());
+            nodes = for_each_node(rule, smallest, |time| {
+                let Some(mut counts) = start(time) else {
+                    return;
+                };
                 for (slot, (q, &s)) in integrals.iter_mut().zip(draft.clone().zip(&outsides)) {
                     counts.token(q * time);
                     let between: f64 = counts.two_or_more().iter().sum();
@@ -270,46 +367,54 @@ impl Race {
                 }
                 operations = operations.max(counts.operations);
             });
+            if outsides.iter().any(|&s| s > 0.0 && s < LEAST_OUTSIDE)
+                && let Some(mut counts) = start(SETTLED_BY)
+            {
+                settled = draft
+                    .clone()
+                    .position(|q| {
+                        counts.token(q * SETTLED_BY);
+                        counts.is_over()
+                    })
+                    .unwrap_or(count);
+            }
         }
-        let mut odds = if link == 0 { 0.0 } else { self.odds[link - 1] };
+        let mut within = match link.checked_sub(1) {
+            Some(before) => self.within[before],
+            None => Within::default(),
+        };
         inside.clear();
-        for ((q, &s), &integral) in draft.zip(&outsides).zip(&integrals) {
-            odds += odds_of(q, self.total, self.dominant);
-            inside.push(self.close(rule.draws, s, odds, integral));
+        for (place, ((q, &s), &integral)) in draft.zip(&outsides).zip(&integrals).enumerate() {
+            within.count += usize::from(q > 0.0);
+            within.odds += odds_of(q, self.total);
+            within.has_dominant |= q > 0.5 * self.total;
+            inside.push(self.close(rule.draws, s, &within, integral, place >= settled));
         }
         self.token_outside = outsides;
         self.token_integrals = integrals;
-        rounding(
-            rule,
-            operations,
-            self.outside.len() + count,
-            self.draft.len(),
-        )
+        rounding(rule, operations, nodes, self.draft.len())
     }
 
     /// 1 - s (I_0 + I_1 + the rest) for a total mass that may not be 1.
-    fn close(&self, draws: usize, s: f64, odds: f64, rest: f64) -> f64 {
+    fn close(&self, draws: usize, s: f64, within: &Within, rest: f64, settled: bool) -> f64 {
+        if within.count < draws {
+            return 0.0;
+        }
         if s == 0.0 {
             return 1.0;
         }
-        if draws > 2 && LAST_EXPONENT / s > LATEST {
-            return f64::NAN;
+        if draws > 2 && s < LEAST_OUTSIDE {
+            return if settled { 1.0 } else { f64::NAN };
         }
         let share = s / self.total;
-        (1.0 - share - share * odds - rest).clamp(0.0, 1.0)
-    }
-
-    fn for_each_node(&self, rule: &Rule, smallest: f64, mut visit: impl FnMut(f64)) {
-        let last = (LAST_EXPONENT / smallest).min(LATEST).ln();
-        let mut node = 0;
-        loop {
-            let x = rule.first_node() + node as f64 * rule.step;
-            visit(x.exp());
-            if x > last {
-                break;
+        // The dominant token's odds alone may leave the range of f64.
+        let dominant = match &self.dominant {
+            Some(dominant) if within.has_dominant => {
+                (s / dominant.others) * (dominant.draft / self.total)
             }
-            node += 1;
-        }
+            _ => 0.0,
+        };
+        (1.0 - share - share * within.odds.value() - dominant - rest).clamp(0.0, 1.0)
     }
 
     /// Adds a link's clocks to the counts at a time.
@@ -337,6 +442,29 @@ impl Class {
             start: start as u32,
             end: draft.len() as u32,
             clocks: Clocks::of(&draft[start..]),
+        }
+    }
+
+    /// Sum of the rates.
+    fn mass(&self, rates: &[f64]) -> f64 {
+        if self.clocks.largest > TINY_RATE {
+            return self.clocks.mass();
+        }
+        let sum = rates.iter().fold(TwoFloat::ZERO, |sum, &q| sum + q.into());
+        sum.value()
+    }
+}
+
+/// Visits the nodes for prefixes with at least `smallest` outside; returns how many.
+fn for_each_node(rule: &Rule, smallest: f64, mut visit: impl FnMut(f64)) -> usize {
+    let last = (LAST_EXPONENT / smallest).ln();
+    let mut node = 0;
+    loop {
+        let x = rule.first_node() + node as f64 * rule.step;
+        visit(x.exp());
+        node += 1;
+        if x > last {
+            return node;
         }
     }
 }
@@ -414,59 +542,94 @@ impl Counts {
 }
 
 /// Rounding of the recurrences, of the sums behind them, and of the closed forms,
-/// for a chain of `links` prefixes over `tokens` tokens.
-fn rounding(rule: &Rule, operations: f64, links: usize, tokens: usize) -> f64 {
-    // Roundings in a sum over odds, and over a class.
-    let odds = (BLOCK + tokens / BLOCK + 4) as f64;
-    let sum = summing(tokens);
-    // s and the odds sum over classes, each is a relative error of a term below 1.
-    let closed = 2.0 * (odds + 3.0 * links as f64 + 20.0);
+/// over `nodes` nodes and `tokens` tokens.
+fn rounding(rule: &Rule, operations: f64, nodes: usize, tokens: usize) -> f64 {
+    // Roundings in a sum over odds, and in a mass: a class, and a few more.
+    let odds = (tokens.min(BLOCK) + tokens / BLOCK + 12) as f64;
+    let mass = summing(tokens) + 8.0;
+    // s, the odds, and the quotient of two masses, each a relative error of a term
+    // below 1.
+    let closed = odds + 4.0 * mass + 40.0;
     // Sums of q t enter exponents, which matter while they are below 60. On one path
     // fewer than n clocks ring, alone or in classes: a lone clock's 1 - waits is above
     // 1/17; a class's e_k takes k steps of at most 15 roundings over its sums, and a sum
-    // over n.
+    // over n. Where a node lies is rounded too: x = log t below 705, of which an
+    // integrand of one hump notices less than 600 roundings of 1.
     let recurrences = if rule.draws > 2 {
         let draws = rule.draws as f64;
-        let rings = draws * (40.0 + draws + sum);
-        rule.amplification() * (operations + rings) + 60.0 * sum + links as f64 + 600.0
+        let rings = draws * (40.0 + draws + mass);
+        rule.amplification() * (operations + rings) + 60.0 * mass + nodes as f64 + 600.0
     } else {
         0.0
     };
     2.0 * ROUNDING * (recurrences + closed)
 }
 
-fn smallest_positive(values: &[f64]) -> f64 {
-    values
-        .iter()
-        .copied()
-        .filter(|&s| s > 0.0)
-        .fold(1.0, f64::min)
+/// The least mass outside that nodes are needed for.
+fn least_outside(outside: impl Iterator<Item = f64>) -> f64 {
+    outside.filter(|&s| s >= LEAST_OUTSIDE).fold(1.0, f64::min)
 }
 
-/// A token with more than half of the mass, and the sum of the others, which must
-/// not be had by subtraction.
-fn dominant(draft: &[f64], total: f64) -> Option<(usize, f64)> {
-    let token = draft.iter().position(|&q| q > 0.5 * total)?;
-    let others = draft[..token]
-        .chunks(BLOCK)
-        .chain(draft[token + 1..].chunks(BLOCK));
-    Some((token, others.map(|block| block.iter().sum::<f64>()).sum()))
+/// q/(1-q) of a token, which is not the dominant one.
+fn odds_of(q: f64, total: f64) -> f64 {
+    if q > 0.5 * total {
+        0.0
+    } else {
+        q / (total - q)
+    }
 }
 
-fn odds_of(q: f64, total: f64, dominant: Option<(usize, f64)>) -> f64 {
-    let rest = match dominant {
-        Some((_, others)) if q > 0.5 * total => others,
-        _ => total - q,
-    };
-    if rest > 0.0 { q / rest } else { 0.0 }
-}
-
-fn odds_sum(draft: &[f64], total: f64, dominant: Option<(usize, f64)>) -> f64 {
-    let block = |block: &[f64]| {
-        block
-            .iter()
-            .map(|&q| odds_of(q, total, dominant))
-            .sum::<f64>()
-    };
+fn odds_sum(draft: &[f64], total: f64) -> f64 {
+    let block = |block: &[f64]| block.iter().map(|&q| odds_of(q, total)).sum::<f64>();
     draft.chunks(BLOCK).map(block).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BucketScan, Rows};
+
+    /// Four tokens of q, three sequential draws: Q by the definition. Ratios q/p fall, and
+    /// all prefixes are ends of buckets.
+    fn best_by_definition(p: [f64; 4], q: [f64; 4]) -> f64 {
+        let inside = |held: usize| {
+            let mut sum = 0.0;
+            for (x, y, z) in (0..held)
+                .flat_map(|x| (0..held).map(move |y| (x, y)))
+                .flat_map(|(x, y)| (0..held).map(move |z| (x, y, z)))
+            {
+                if x != y && y != z && x != z {
+                    sum += q[x] * q[y] / (1.0 - q[x]) * q[z] / (1.0 - q[x] - q[y]);
+                }
+            }
+            sum
+        };
+        let differences = (1..=4).map(|held| p[..held].iter().sum::<f64>() - inside(held));
+        1.0 + differences.fold(0.0, f64::min)
+    }
+
+    /// A coarse quadrature is off by far more than rounding, and the enclosure says so, on
+    /// both sides.
+    #[test]
+    fn the_enclosure_grows_with_the_error_of_the_quadrature() {
+        let (mut below, mut above) = (0, 0);
+        for step in 0..40 {
+            let share = 0.05 + 0.01 * f64::from(step);
+            let p = [0.05, 0.1, 0.15, 0.7];
+            let q = [share, 0.5 * (0.9 - share), 0.5 * (0.9 - share), 0.1];
+            let truth = best_by_definition(p, q);
+            assert!(truth < 0.999);
+            let mut scan = BucketScan::new();
+            scan.race.aim = Some(1e-3);
+            let (target, draft) = (&p[..], &q[..]);
+            let mut position = scan.load(Rows { target, draft }, 3).unwrap();
+            let rate = position.without_replacement(3).unwrap().rate;
+            assert!(
+                rate.lower() <= truth && truth <= rate.upper(),
+                "{rate:?} {truth}"
+            );
+            below += usize::from(truth < rate.value() - 1e-9);
+            above += usize::from(truth > rate.value() + 1e-9);
+        }
+        assert!(below > 0 && above > 0, "{below} {above}");
+    }
 }

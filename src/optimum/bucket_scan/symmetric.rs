@@ -110,11 +110,6 @@ impl Symmetric {
         self.stride > 0
     }
 
-    /// The power of two that multiplies q in all coefficients.
-    pub(super) fn scale(&self) -> f64 {
-        self.scale
-    }
-
     /// e_0.. of the buckets before link `index`.
     pub(super) fn prefix(&self, index: usize) -> &[f64] {
         &self.prefixes[index * self.stride..(index + 1) * self.stride]

@@ -102,13 +102,12 @@ enum Place {
 /// Lossless by construction: a_i is cut to p_i and the residual is what is left, so
 /// that the output law is off only by how far the computed a is from the true one;
 /// [`SequentialPlan::law`] measures it by other integrals. Whether the solve
-/// converged, and whether H (the best prefix of the order by p/q, a conjecture from
-/// n = 3 on) is a minimiser of P - Q, decides acceptance alone.
+/// converged decides acceptance alone. H is the best prefix of the order by p/q.
 ///
 /// The acceptance of a lossless rule is a lower bound of alpha*, and
 /// 1 + P(H) - Q(H) an upper bound whatever H is. So a plan with status `optimal`
-/// *proves* alpha*, within [`SequentialPlan::shortfall`], which no scan of prefixes
-/// does for n >= 3. (In floating point: the error of the quadrature in t is bounded by
+/// is within [`SequentialPlan::shortfall`] of alpha*, whatever is known of the scan
+/// that found H. (In floating point: the error of the quadrature in t is bounded by
 /// proof; rounding, truncated series and the left ends of both grids enter with
 /// allowances that are tested, not proven.)
 ///
@@ -226,7 +225,7 @@ impl SequentialPlan {
         self.weight.len()
     }
 
-    /// alpha*, enclosed by proof: from below by this plan's acceptance, as the plan is
+    /// alpha*, enclosed: from below by this plan's acceptance, as the plan is
     /// lossless; from above by 1 + P(H) - Q(H), which is `value`.
     pub fn optimal_acceptance_rate(&self) -> &Known {
         &self.optimum
@@ -475,7 +474,7 @@ impl Draftwise {
 
 /// Solves the plan of one position and measures its law by other integrals.
 ///
-/// `optimum` is the proven enclosure of [`SequentialPlan::optimal_acceptance_rate`].
+/// `optimum` is the enclosure of [`SequentialPlan::optimal_acceptance_rate`].
 ///
 /// # Errors
 /// As [`SequentialPlan::solve`].

@@ -1,58 +1,232 @@
-//! Reports of `specgap gap`: pictures, a self-contained page, Markdown, and text
-//! for a terminal, all from a [`GapReport`](crate::gap::GapReport).
+//! The page of `specgap gap`, from a [`GapReport`].
 //!
-//! Every number stands with how it came about: exact, enclosed (rounding and all
-//! that was left out are within the width), an upper bound, or Monte Carlo. Means
-//! are shown rounded; all digits are behind them in the page, and in
-//! `report.json`.
+//! [`page`] alone decides what stands on it and in which order. Every number stands with
+//! how it came about: exact, enclosed (rounding and all that was left out are within the
+//! width), Monte Carlo, or truncated (rows that list only some tokens are another
+//! distribution than full rows). Means are shown rounded; all digits are behind them in
+//! the page, and in `report.json`.
+//!
+//! Names of draft laws and verifiers are shown as the report has them, in its order.
 //!
 //! # Example
 //! ```no_run
 //! use specgap::gap::GapReport;
-//! use specgap::report::gap::{html, markdown, pictures};
+//! use specgap::report::gap::page;
 //!
 //! let report: GapReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
-//! let pictures = pictures(&report)?;
-//! std::fs::write("report.html", html(&report, &pictures))?;
-//! std::fs::write("report.md", markdown(&report, &pictures))?;
-//! for picture in &pictures {
-//!     std::fs::write(picture.svg_file(), &picture.svg)?;
+//! let page = page(&report);
+//! std::fs::write("report.html", page.html()?)?;
+//! std::fs::write("report.md", page.markdown())?;
+//! for figure in page.figures() {
+//!     std::fs::write(figure.svg_file(), figure.svg()?)?;
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod html;
-mod markdown;
-mod plots;
+mod certainty;
+mod figures;
 mod provenance;
-mod strip;
+mod select;
+mod summary;
 mod tables;
-mod terminal;
-mod words;
+mod tokens;
 
-pub use html::html;
-pub use markdown::markdown;
-pub use plots::pictures;
-pub use terminal::text;
+use super::page::{Block, Figure, Page, Section};
+use super::table::Table;
+use crate::gap::GapReport;
 
-/// A picture of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
-    /// What its files are called, without an ending: `acceptance-by-drafts-t1.0`.
-    pub name: String,
-    /// As SVG, which follows the reader's light or dark colour scheme.
-    pub svg: String,
-    /// As PNG on white, two pixels for each of the SVG.
-    pub png: Vec<u8>,
-    /// What it shows, for readers who do not see it.
-    pub alt: String,
-    /// What stands under it.
-    pub caption: String,
+/// The level that a difference must reach after Holm's correction.
+const LEVEL: f64 = 0.05;
+
+/// The report as a page.
+pub fn page(report: &GapReport) -> Page {
+    let sections = [
+        acceptance(report),
+        gaps(report),
+        comparisons(report),
+        formula(report),
+        plans(report),
+        blocks(report),
+        overlap(report),
+        tokens::section(report),
+        definitions(report),
+        provenance::section(report),
+        distributions(report),
+        left_out(report),
+        Some(made_by(report)),
+    ];
+    Page {
+        title: summary::title(report),
+        subtitle: summary::subtitle(report),
+        lead: summary::lead(report),
+        sections: sections.into_iter().flatten().collect(),
+    }
 }
 
-impl Picture {
-    /// The file that [`markdown()`] expects the SVG in.
-    pub fn svg_file(&self) -> String {
-        format!("{}.svg", self.name)
+fn acceptance(report: &GapReport) -> Option<Section> {
+    if report.cells.is_empty() {
+        return None;
     }
+    let tables = tables::acceptance(report).into_iter().map(Block::Table);
+    let figures = figures::acceptance(report).into_iter().map(Block::Figure);
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "acceptance",
+            "Acceptance",
+            "How often the output is one of the drafts, under the most that is possible.",
+            tables.chain(figures),
+        )
+    })
+}
+
+fn gaps(report: &GapReport) -> Option<Section> {
+    if report.cells.is_empty() {
+        return None;
+    }
+    Some(Section {
+        main: true,
+        ..of_table(
+            "gap",
+            "Gap to the optimum",
+            "What each verifier misses of its optimum, position by position.",
+            Some(tables::gaps(report)),
+            figures::gaps(report),
+        )?
+    })
+}
+
+fn comparisons(report: &GapReport) -> Option<Section> {
+    of_table(
+        "comparisons",
+        "Comparisons",
+        "Which verifiers the log tells apart.",
+        tables::comparisons(report),
+        None,
+    )
+}
+
+fn formula(report: &GapReport) -> Option<Section> {
+    of_table(
+        "formula",
+        "The published formula without replacement",
+        "How far the published optimum is from that of the drafts that are drawn.",
+        tables::formula(report),
+        None,
+    )
+}
+
+fn plans(report: &GapReport) -> Option<Section> {
+    of_table(
+        "plans",
+        "Optimal plans",
+        "How near the plans that were solved come to the optimum, and to p.",
+        tables::plans(report),
+        None,
+    )
+}
+
+fn blocks(report: &GapReport) -> Option<Section> {
+    let tables = [tables::blocks(report), tables::lemma(report)];
+    let tables: Vec<Block> = tables.into_iter().flatten().map(Block::Table).collect();
+    let how = Block::Paragraph(
+        "Estimated along the text that was sampled, at the temperature it was sampled at; no other \
+         temperature can be estimated from it. An average over sampled blocks: its error is the \
+         interval's."
+            .to_owned(),
+    );
+    (!tables.is_empty()).then(|| {
+        Section::new(
+            "blocks",
+            "Blocks",
+            "How many tokens of a whole drafted block are accepted, along the text.",
+            std::iter::once(how).chain(tables),
+        )
+    })
+}
+
+fn overlap(report: &GapReport) -> Option<Section> {
+    of_table(
+        "overlap",
+        "Overlap",
+        "How alike target and draft are: what a single draft is accepted with.",
+        tables::overlap(report),
+        figures::overlap(report),
+    )
+}
+
+fn of_table(
+    id: &'static str,
+    title: &'static str,
+    purpose: &'static str,
+    table: Option<Table>,
+    figure: Option<Figure>,
+) -> Option<Section> {
+    let blocks = table.map(Block::Table).into_iter();
+    let blocks: Vec<Block> = blocks.chain(figure.map(Block::Figure)).collect();
+    (!blocks.is_empty()).then(|| Section::new(id, title, purpose, blocks))
+}
+
+fn definitions(report: &GapReport) -> Option<Section> {
+    let mut words: Vec<(String, String)> = report
+        .definitions
+        .iter()
+        // What a kind means is told below, of those that the report has.
+        .filter(|(word, _)| !certainty::is_kind(word))
+        .map(|(word, meaning)| (word.clone(), meaning.clone()))
+        .collect();
+    words.extend(certainty::definitions(report));
+    (!words.is_empty()).then(|| {
+        Section::new(
+            "definitions",
+            "Definitions",
+            "What every word and number on this page means.",
+            [Block::Definitions(words)],
+        )
+    })
+}
+
+fn distributions(report: &GapReport) -> Option<Section> {
+    let folded = |summary: &str, table: Table| Block::Details {
+        summary: summary.to_owned(),
+        blocks: vec![Block::Table(table)],
+    };
+    (!report.cells.is_empty()).then(|| {
+        Section::new(
+            "distributions",
+            "Distributions over positions",
+            "Every cell in full.",
+            [
+                folded("Quantiles in every cell", tables::quantiles(report)),
+                folded("Histograms in every cell", tables::histograms(report)),
+            ],
+        )
+    })
+}
+
+fn left_out(report: &GapReport) -> Option<Section> {
+    (!report.left_out.is_empty()).then(|| Section {
+        main: true,
+        ..Section::new(
+            "left-out",
+            "Left out",
+            "What was not computed, and why.",
+            [Block::List(report.left_out.clone())],
+        )
+    })
+}
+
+fn made_by(report: &GapReport) -> Section {
+    Section::new(
+        "made-by",
+        "Made by",
+        "",
+        [
+            Block::Command(report.command.clone()),
+            Block::Paragraph(format!(
+                "{}, seed {}, report schema {}.",
+                report.tool, report.seed, report.schema
+            )),
+        ],
+    )
 }

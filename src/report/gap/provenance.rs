@@ -1,32 +1,87 @@
 //! What a log says of where it comes from.
 
-use super::words::{count, counted, temperature};
-use crate::gap::LogSummary;
+use super::select::headline;
+use crate::gap::{GapReport, LogSummary};
 use crate::log::{FileIdentity, Sampling};
-
-/// One line of a log's provenance.
-pub(super) struct Fact {
-    pub name: String,
-    pub value: String,
-    /// The whole of a value that is shown shortened.
-    pub full: Option<String>,
-}
-
-impl Fact {
-    fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            value: value.into(),
-            full: None,
-        }
-    }
-}
+use crate::report::page::{Block, Fact, Section};
+use crate::report::table::{Column, Entry, Row, Table};
+use crate::report::text::{count, counted, rate, temperature};
 
 /// Digits of a hash that are shown.
 const SHORT_HASH: usize = 12;
 
+/// Every log with all that is known of it.
+pub(super) fn section(report: &GapReport) -> Option<Section> {
+    let drafts = headline(report).map(|(_, n)| n);
+    let mut blocks = Vec::new();
+    for (index, log) in report.logs.iter().enumerate() {
+        blocks.push(Block::Heading(log.name.clone()));
+        blocks.push(Block::Facts(facts(log)));
+        blocks.extend(rest(log, index, drafts).map(Block::Table));
+        blocks.extend(prompts(log));
+    }
+    (!blocks.is_empty()).then(|| {
+        Section::new(
+            "provenance",
+            "Where the rows come from",
+            "Models, text and rows of every log, as the log says.",
+            blocks,
+        )
+    })
+}
+
+fn prompts(log: &LogSummary) -> Option<Block> {
+    let prompts = &log.metadata.prompts;
+    let lines = prompts.iter().map(|prompt| {
+        let positions = counted(prompt.positions, "position");
+        format!("{} (id {}): {positions}", prompt.name, prompt.id)
+    });
+    (!prompts.is_empty()).then(|| Block::Details {
+        summary: counted(prompts.len(), "prompt"),
+        blocks: vec![Block::List(lines.collect())],
+    })
+}
+
+/// Mass that a log's rows do not list.
+fn rest(log: &LogSummary, index: usize, drafts: Option<usize>) -> Option<Table> {
+    let number = |value: f64| Entry::titled(rate(value), value.to_string());
+    let mut columns = vec![
+        Column::words("temperature"),
+        Column::number("target, mean"),
+        Column::number("target, max"),
+        Column::number("draft, mean"),
+        Column::number("draft, max"),
+    ];
+    if let Some(n) = drafts {
+        columns.push(Column::number(format!("α* moves at most, mean, n = {n}")));
+    }
+    let rows = log.rest.iter().map(|row| {
+        let masses = [
+            row.target_mean,
+            row.target_max,
+            row.draft_mean,
+            row.draft_max,
+        ];
+        let moved = drafts.map(|n| row.target_mean + n as f64 * row.draft_mean);
+        Row::new(
+            std::iter::once(Entry::plain(temperature(row.temperature)))
+                .chain(masses.map(number))
+                .chain(moved.map(number)),
+        )
+    });
+    let id = format!("rest-{index}");
+    let table = Table::new(id, "Mass outside the listed tokens", columns).rows(rows);
+    (!table.is_empty()).then(|| {
+        table.note(
+            "Rows list only their top tokens; the rest of the mass lies outside and is spread \
+             evenly over 64 entries. The optimum with replacement is within the target's rest of \
+             the full rows'. Masses are those that the log gives, averaged in double precision.",
+        )
+    })
+}
+
 /// Everything that is known of a log.
-pub(super) fn facts(log: &LogSummary) -> Vec<Fact> {
+fn facts(log: &LogSummary) -> Vec<Fact> {
     let metadata = &log.metadata;
     let mut facts = Vec::new();
     for (name, identity) in [
@@ -123,8 +178,11 @@ fn sampling(sampling: &Sampling) -> String {
     if let Some(most) = sampling.max_tokens {
         parts.push(format!("at most {} a prompt", counted(most, "token")));
     }
-    if let Some(chat) = &sampling.chat {
-        parts.push(format!("prompt template {chat}"));
+    match sampling.chat.as_deref() {
+        // A template was not added; the prompts may have been written in one.
+        Some("none") => parts.push("prompts as their file has them, no template added".to_owned()),
+        Some(chat) => parts.push(format!("prompts put into the {chat} template")),
+        None => {}
     }
     parts.join(", ")
 }

@@ -1,6 +1,6 @@
 //! A picture as a list of marks, drawn alike as SVG and as PNG.
 
-use super::plot::PlotError;
+use super::html::escape;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -10,15 +10,20 @@ use std::sync::Once;
 /// DejaVu Sans, shipped with the crate: plots must not depend on what fonts a
 /// machine has.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
-pub(super) const FAMILY: &str = "sans-serif";
+const FAMILY: &str = "sans-serif";
 
-pub(super) fn register() {
+fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // Fails only for bytes that are no font; these are one.
         let _ = register_font(FAMILY, FontStyle::Normal, FONT);
     });
 }
+
+/// Why a picture could not be drawn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("picture: {0}")]
+pub struct DrawError(String);
 
 /// A colour by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +117,7 @@ enum Mark {
         radius: f64,
         ink: Ink,
     },
-    Words {
+    Text {
         text: String,
         at: (f64, f64),
         size: f64,
@@ -121,9 +126,9 @@ enum Mark {
     },
 }
 
-/// A picture in the making. Coordinates are pixels from the upper left corner.
+/// A picture as a list of marks. Coordinates are pixels from the upper left corner.
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
+pub struct Canvas {
     width: u32,
     height: u32,
     marks: Vec<Mark>,
@@ -131,12 +136,12 @@ pub(super) struct Scene {
 
 /// Pixels of an SVG are cut this fine.
 const FINE: u32 = 8;
-/// Pixels of a PNG for one of the scene.
+/// Pixels of a PNG for one of the canvas.
 const DENSITY: u32 = 2;
 /// A PNG is drawn this much larger and averaged, which smooths its edges.
 const SMOOTH: u32 = 2;
 
-impl Scene {
+impl Canvas {
     pub(super) fn new(width: u32, height: u32) -> Self {
         register();
         Self {
@@ -203,9 +208,9 @@ impl Scene {
         self.disc(centre, radius - 1.5, Ink::Paper);
     }
 
-    pub(super) fn words(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
+    pub(super) fn text(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
         let text = text.to_owned();
-        self.marks.push(Mark::Words {
+        self.marks.push(Mark::Text {
             text,
             at,
             size,
@@ -215,7 +220,7 @@ impl Scene {
     }
 
     /// How wide a text is.
-    pub(super) fn width_of(text: &str, size: f64) -> f64 {
+    pub(super) fn text_width(text: &str, size: f64) -> f64 {
         register();
         // Measured large, as widths come in whole pixels.
         (FAMILY, size * TYPE * 16.0)
@@ -227,16 +232,19 @@ impl Scene {
             )
     }
 
-    /// SVG text that follows the reader's colour scheme.
-    pub(super) fn svg(&self, title: &str, description: &str) -> Result<String, PlotError> {
+    /// SVG text that follows the reader's light or dark colour scheme.
+    ///
+    /// # Errors
+    /// A drawing back end that fails.
+    pub fn svg(&self, title: &str, description: &str) -> Result<String, DrawError> {
         let mut text = String::new();
         let size = (self.width * FINE, self.height * FINE);
         {
             let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
             self.draw(&area, FINE, 0.0)
-                .map_err(|error| PlotError(error.to_string()))?;
+                .map_err(|error| DrawError(error.to_string()))?;
             area.present()
-                .map_err(|error| PlotError(error.to_string()))?;
+                .map_err(|error| DrawError(error.to_string()))?;
         }
         let drawn = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
         let shown = format!(
@@ -256,9 +264,12 @@ impl Scene {
         })
     }
 
-    /// PNG bytes, on light paper.
-    pub(super) fn png(&self) -> Result<Vec<u8>, PlotError> {
-        let failed = |error: &dyn std::error::Error| PlotError(error.to_string());
+    /// PNG bytes on white, two pixels for each of the SVG.
+    ///
+    /// # Errors
+    /// A drawing back end that fails.
+    pub fn png(&self) -> Result<Vec<u8>, DrawError> {
+        let failed = |error: &dyn std::error::Error| DrawError(error.to_string());
         let scale = DENSITY * SMOOTH;
         let (width, height) = (self.width * scale, self.height * scale);
         let mut drawn = vec![255; width as usize * height as usize * 3];
@@ -266,7 +277,7 @@ impl Scene {
             let backend = BitMapBackend::with_buffer(&mut drawn, (width, height));
             let area = backend.into_drawing_area();
             self.draw(&area, scale, DROP)
-                .map_err(|error| PlotError(error.to_string()))?;
+                .map_err(|error| DrawError(error.to_string()))?;
             area.present().map_err(|error| failed(&error))?;
         }
         let (width, height) = (self.width * DENSITY, self.height * DENSITY);
@@ -324,7 +335,7 @@ impl Scene {
                         style,
                     ))?;
                 }
-                Mark::Words {
+                Mark::Text {
                     text,
                     at,
                     size,
@@ -390,22 +401,6 @@ fn dark_style() -> String {
     format!("@media screen and (prefers-color-scheme:dark){{{rules}}}")
 }
 
-/// Text inside XML or HTML, in an attribute too.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,14 +416,14 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_becomes_svg_and_png() {
-        let mut scene = Scene::new(60, 40);
-        scene.dashed(&[(5.0, 5.0), (55.0, 35.0)], Ink::Hue(0), 1.0, &[4.0, 3.0]);
-        scene.words("a<b", (30.0, 20.0), 10.0, Align::Centre, Ink::Text);
-        let svg = scene.svg("t", "d").unwrap();
+    fn a_canvas_becomes_svg_and_png() {
+        let mut canvas = Canvas::new(60, 40);
+        canvas.dashed(&[(5.0, 5.0), (55.0, 35.0)], Ink::Hue(0), 1.0, &[4.0, 3.0]);
+        canvas.text("a<b", (30.0, 20.0), 10.0, Align::Centre, Ink::Text);
+        let svg = canvas.svg("t", "d").unwrap();
         assert!(svg.starts_with("<svg width=\"60\" height=\"40\" role=\"img\""));
         assert!(svg.contains("a&lt;b"));
-        let png = scene.png().unwrap();
+        let png = canvas.png().unwrap();
         let decoded = png::Decoder::new(png.as_slice()).read_info().unwrap();
         assert_eq!((decoded.info().width, decoded.info().height), (120, 80));
     }

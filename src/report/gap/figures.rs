@@ -1,0 +1,345 @@
+//! The pictures of a gap report.
+
+use super::select::{
+    attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
+};
+use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::report::page::Figure;
+use crate::report::plot::{Axis, BoxPlot, BoxRow, Line, LinePlot, Point, Stroke};
+use crate::report::text::{counted, percent, rate, temperature};
+use crate::scheme::SchemeName;
+
+/// A place on the x axis: where it stands, its temperature, its number of drafts.
+type Stop = (f64, f64, usize);
+
+/// The colour of a draft law, the same in every picture of every report: that of its
+/// entry in the table of laws. A report of another version may have laws that this one
+/// does not know; they follow in the order that they come in.
+fn hue(report: &GapReport, law: &str) -> usize {
+    let known = |name: &str| name.parse::<SchemeName>().ok();
+    if let Some(law) = known(law) {
+        return law.entry().hue;
+    }
+    let index = laws(report)
+        .into_iter()
+        .filter(|name| known(name).is_none())
+        .position(|name| name == law);
+    index.unwrap_or(0) + SchemeName::ALL.len()
+}
+
+/// Acceptance by drafts, a picture for each temperature; then by temperature.
+pub(super) fn acceptance(report: &GapReport) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = temperatures(report)
+        .into_iter()
+        .filter_map(|at| by_drafts(report, at))
+        .collect();
+    if let Some((_, n)) = headline(report) {
+        figures.extend(by_temperature(report, n));
+    }
+    figures
+}
+
+fn by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
+    let stops: Vec<Stop> = places(report)
+        .into_iter()
+        .filter(|place| place.0 == at)
+        .map(|(at, n)| (n as f64, at, n))
+        .collect();
+    let t = temperature(at);
+    let axis = Axis {
+        label: "drafts n".to_owned(),
+        stops: stops.iter().map(|&(x, _, n)| (x, n.to_string())).collect(),
+        log: false,
+    };
+    curves(
+        report,
+        &stops,
+        axis,
+        format!("acceptance-by-drafts-t{t}"),
+        format!("Acceptance rate by drafts, T = {t}"),
+    )
+}
+
+fn by_temperature(report: &GapReport, n: usize) -> Option<Figure> {
+    let stops: Vec<Stop> = places(report)
+        .into_iter()
+        .filter(|place| place.1 == n)
+        .map(|(at, n)| (at, at, n))
+        .collect();
+    if stops.len() < 2 {
+        return None;
+    }
+    let axis = Axis {
+        label: "temperature T".to_owned(),
+        stops: stops
+            .iter()
+            .map(|&(x, at, _)| (x, temperature(at)))
+            .collect(),
+        log: false,
+    };
+    curves(
+        report,
+        &stops,
+        axis,
+        format!("acceptance-by-temperature-n{n}"),
+        format!("Acceptance rate by temperature, n = {n}"),
+    )
+}
+
+/// A rate with its interval; intervals may reach out of [0, 1], rates do not.
+fn point(x: f64, estimate: &Estimate) -> Point {
+    Point {
+        interval: estimate.ci95.map(|end| end.clamp(0.0, 1.0)),
+        ..Point::new(x, estimate.mean.clamp(0.0, 1.0))
+    }
+}
+
+/// One line for every optimum and verifier over some places.
+fn lines(report: &GapReport, stops: &[Stop]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let names: Vec<&str> = laws(report)
+        .into_iter()
+        .flat_map(|law| verifiers(report, law))
+        .collect();
+    for law in laws(report) {
+        let found: Vec<_> = stops
+            .iter()
+            .filter_map(|&(x, at, n)| cell(report, at, n, law).map(|cell| (x, cell)))
+            .collect();
+        if found.is_empty() {
+            continue;
+        }
+        let partly = if found.len() < stops.len() {
+            let at: Vec<String> = found.iter().map(|(x, _)| x.to_string()).collect();
+            format!(" (at {})", at.join(", "))
+        } else {
+            String::new()
+        };
+        let mut optimum = Line {
+            label: format!("α* {law}"),
+            hue: hue(report, law),
+            stroke: Stroke::Solid,
+            points: found
+                .iter()
+                .map(|(x, cell)| point(*x, &cell.optimal_acceptance_rate.estimate))
+                .collect(),
+        };
+        let mut below = Vec::new();
+        for (index, name) in verifiers(report, law).into_iter().enumerate() {
+            let rows: Vec<(f64, &VerifierRow)> = found
+                .iter()
+                .filter_map(|(x, cell)| {
+                    let row = cell.verifiers.iter().find(|row| row.name == name)?;
+                    Some((*x, row))
+                })
+                .collect();
+            if rows.len() == found.len() && rows.iter().all(|(_, row)| attains(row)) {
+                optimum.label.push_str(&format!(" = {name}"));
+                continue;
+            }
+            let shared = names.iter().filter(|other| **other == name).count() > 1;
+            let place = if shared {
+                format!(", {law}")
+            } else {
+                String::new()
+            };
+            below.push(Line {
+                label: format!("{name}{place}{partly}"),
+                hue: optimum.hue,
+                stroke: Stroke::Dashed(index),
+                points: rows
+                    .iter()
+                    .map(|(x, row)| point(*x, &row.acceptance))
+                    .collect(),
+            });
+        }
+        optimum.label.push_str(&partly);
+        lines.push(optimum);
+        lines.extend(below.into_iter().filter(|line| !line.points.is_empty()));
+    }
+    lines
+}
+
+fn curves(
+    report: &GapReport,
+    stops: &[Stop],
+    axis: Axis,
+    name: String,
+    title: String,
+) -> Option<Figure> {
+    let lines = lines(report, stops);
+    if lines.is_empty() {
+        return None;
+    }
+    let said: Vec<String> = lines
+        .iter()
+        .filter_map(|line| {
+            let last = line.points.last()?;
+            let (_, stop) = axis.stops.iter().find(|(x, _)| *x == last.x)?;
+            Some(format!("{} {} at {stop}", line.label, rate(last.y)))
+        })
+        .collect();
+    let mut caption = format!(
+        "{title}. Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks \
+         a verifier that attains the optimum."
+    );
+    if report.clusters > 1 {
+        caption.push_str(&format!(
+            " Bars: 95% intervals over {}s. Points at the same place are set side by side.",
+            report.cluster_unit
+        ));
+    }
+    let plot = LinePlot {
+        title: title.clone(),
+        x: axis,
+        y_label: "acceptance rate".to_owned(),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        alt: format!("{title}. {}.", said.join("; ")),
+        canvas: plot.draw(),
+        name,
+        title,
+        caption,
+    })
+}
+
+/// Shares of the positions with at least a gap.
+pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
+    let (at, n) = headline(report)?;
+    let bins = HISTOGRAM_EDGES.len() - 1;
+    let (mut lines, mut remarks, mut said) = (Vec::new(), Vec::new(), Vec::new());
+    for cell in cells_at(report, at, n) {
+        for (index, row) in cell.verifiers.iter().enumerate() {
+            let histogram = &row.gap.histogram;
+            let total: u64 = histogram.iter().sum();
+            if total == 0 || histogram.len() != bins {
+                continue;
+            }
+            let name = format!("{}, {}", row.name, cell.scheme);
+            if attains(row) {
+                remarks.push(format!("{name}: no gap at any position"));
+                continue;
+            }
+            let points = at_least(histogram);
+            said.push(format!(
+                "{name}: mean {}, none at {} of positions, at most {}",
+                rate(row.gap.estimate.mean),
+                percent(histogram[0] as f64 / total as f64),
+                rate(row.gap.max)
+            ));
+            lines.push(Line {
+                label: name,
+                hue: hue(report, &cell.scheme),
+                stroke: Stroke::Dashed(index),
+                points,
+            });
+        }
+    }
+    if lines.is_empty() && remarks.is_empty() {
+        return None;
+    }
+    said.extend(remarks.iter().cloned());
+    let title = format!("How often the gap is large, {}", place(at, n));
+    let stops = [1e-4, 1e-3, 0.01, 0.1, 1.0];
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "gap, α* − acceptance".to_owned(),
+            stops: stops.iter().map(|&x| (x, x.to_string())).collect(),
+            log: true,
+        },
+        y_label: "share of positions with at least this gap".to_owned(),
+        y_covers: Some([0.0, 1.0]),
+        lines,
+        remarks,
+    };
+    Some(Figure {
+        name: format!("gap-distribution-t{}-n{n}", temperature(at)),
+        alt: format!("{title}. {}.", said.join("; ")),
+        caption: format!(
+            "{title}: share of {} with at least the gap under it. Points: counted; between them \
+             straight lines.",
+            counted(report.positions, "position")
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// The share of positions with at least the gap of each edge that is drawn.
+fn at_least(histogram: &[u64]) -> Vec<Point> {
+    let total: u64 = histogram.iter().sum();
+    (0..HISTOGRAM_EDGES.len())
+        .filter(|&edge| HISTOGRAM_EDGES[edge] >= 1e-4)
+        .map(|edge| {
+            let above: u64 = histogram.iter().skip(edge).sum();
+            Point::new(HISTOGRAM_EDGES[edge], above as f64 / total.max(1) as f64)
+        })
+        .collect()
+}
+
+/// Where the overlap lies, a row for each temperature.
+pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
+    let (mut rows, mut said) = (Vec::new(), Vec::new());
+    for row in &report.overlap {
+        let shares = [0.05, 0.25, 0.5, 0.75, 0.95];
+        let found: Vec<f64> = shares
+            .iter()
+            .filter_map(|&share| quantile(&row.quantiles, share))
+            .collect();
+        let Ok(quantiles) = <[f64; 5]>::try_from(found) else {
+            continue;
+        };
+        let label = format!("T = {}", temperature(row.temperature));
+        said.push(format!(
+            "{label}: mean {}, median {}, 5% to 95% quantile {} to {}",
+            rate(row.estimate.mean),
+            rate(quantiles[2]),
+            rate(quantiles[0]),
+            rate(quantiles[4])
+        ));
+        rows.push(BoxRow {
+            label,
+            quantiles,
+            mean: row.estimate.mean,
+        });
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let title = "Overlap of target and draft, sum of min(p, q)".to_owned();
+    let plot = BoxPlot {
+        title: title.clone(),
+        label: "overlap".to_owned(),
+        rows,
+    };
+    Some(Figure {
+        name: "overlap".to_owned(),
+        alt: format!("{title}. {}.", said.join("; ")),
+        caption: format!(
+            "{title}. Line: 5% to 95% quantile over positions. Box: the middle half. Bar: median. \
+             Circle: mean."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_fall_from_edge_to_edge() {
+        let mut histogram = vec![0; HISTOGRAM_EDGES.len() - 1];
+        (histogram[0], histogram[3], histogram[9]) = (5, 3, 2);
+        let points = at_least(&histogram);
+        assert_eq!((points[0].x, points[0].y), (1e-4, 0.5));
+        assert_eq!((points[1].x, points[1].y), (1e-3, 0.2));
+        let last = points[points.len() - 1];
+        assert_eq!((last.x, last.y), (1.0, 0.0));
+        assert!(points.windows(2).all(|pair| pair[0].y >= pair[1].y));
+    }
+}

@@ -1,0 +1,159 @@
+//! Finding one's way in a gap report.
+
+use super::LEVEL;
+use crate::gap::{Cell, Comparison, GapReport, VerifierRow};
+use crate::report::text::temperature;
+use std::collections::BTreeMap;
+
+/// A gap below this counts as none: the upper edge of the first bin of
+/// [`crate::gap::HISTOGRAM_EDGES`].
+pub(super) const NO_GAP: f64 = 1e-6;
+
+/// The value at a share of the positions, if the report has it.
+pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<f64> {
+    quantiles
+        .iter()
+        .find(|(key, _)| {
+            key.parse::<f64>()
+                .is_ok_and(|key| (key - share).abs() < 1e-9)
+        })
+        .map(|(_, value)| *value)
+}
+
+/// The gap is below [`NO_GAP`] wherever it was measured.
+pub(super) fn attains(verifier: &VerifierRow) -> bool {
+    verifier.gap.max.abs() < NO_GAP && verifier.gap.estimate.mean.abs() < NO_GAP
+}
+
+/// The temperatures of the cells, ascending.
+pub(super) fn temperatures(report: &GapReport) -> Vec<f64> {
+    let mut all: Vec<f64> = report.cells.iter().map(|cell| cell.temperature).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+/// The numbers of drafts of the cells, ascending.
+pub(super) fn drafts(report: &GapReport) -> Vec<usize> {
+    let mut all: Vec<usize> = report.cells.iter().map(|cell| cell.drafts).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Every (temperature, number of drafts) that has a cell, ascending.
+pub(super) fn places(report: &GapReport) -> Vec<(f64, usize)> {
+    let mut all = Vec::new();
+    for at in temperatures(report) {
+        for n in drafts(report) {
+            let here = |cell: &Cell| cell.temperature == at && cell.drafts == n;
+            if report.cells.iter().any(here) {
+                all.push((at, n));
+            }
+        }
+    }
+    all
+}
+
+/// `T = 1.0, n = 3`.
+pub(super) fn place(at: f64, n: usize) -> String {
+    format!("T = {}, n = {n}", temperature(at))
+}
+
+/// The draft laws of the cells, in the order that they come in.
+pub(super) fn laws(report: &GapReport) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for cell in &report.cells {
+        if !all.contains(&cell.scheme.as_str()) {
+            all.push(&cell.scheme);
+        }
+    }
+    all
+}
+
+/// The verifiers of a draft law, in the order that they come in.
+pub(super) fn verifiers<'a>(report: &'a GapReport, law: &str) -> Vec<&'a str> {
+    let mut all: Vec<&str> = Vec::new();
+    for cell in report.cells.iter().filter(|cell| cell.scheme == law) {
+        for verifier in &cell.verifiers {
+            if !all.contains(&verifier.name.as_str()) {
+                all.push(&verifier.name);
+            }
+        }
+    }
+    all
+}
+
+/// One cell of a report.
+pub(super) fn cell<'a>(
+    report: &'a GapReport,
+    temperature: f64,
+    drafts: usize,
+    law: &str,
+) -> Option<&'a Cell> {
+    report
+        .cells
+        .iter()
+        .find(|cell| cell.temperature == temperature && cell.drafts == drafts && cell.scheme == law)
+}
+
+/// The cells at one place, a draft law each.
+pub(super) fn cells_at(report: &GapReport, at: f64, n: usize) -> impl Iterator<Item = &Cell> {
+    laws(report)
+        .into_iter()
+        .filter_map(move |law| cell(report, at, n, law))
+}
+
+/// One verifier of a cell.
+pub(super) fn verifier<'a>(cell: &'a Cell, name: &str) -> Option<&'a VerifierRow> {
+    cell.verifiers.iter().find(|row| row.name == name)
+}
+
+/// The temperature that the text of every log was sampled at, if it is one and known.
+pub(super) fn sampled_at(report: &GapReport) -> Option<f64> {
+    let mut known = report
+        .logs
+        .iter()
+        .map(|log| log.metadata.sampling.as_ref().map(|how| how.temperature));
+    let first = known.next()??;
+    known.all(|other| other == Some(first)).then_some(first)
+}
+
+/// The (temperature, n) that summaries speak of: the temperature nearest to that of
+/// the text, or to 1 where that is not known; and the most drafts up to 3, or else
+/// the fewest.
+pub(super) fn headline(report: &GapReport) -> Option<(f64, usize)> {
+    let wanted = sampled_at(report).unwrap_or(1.0);
+    let temperature = temperatures(report)
+        .into_iter()
+        .min_by(|a, b| (a - wanted).abs().total_cmp(&(b - wanted).abs()))?;
+    let mut counts: Vec<usize> = report
+        .cells
+        .iter()
+        .filter(|cell| cell.temperature == temperature)
+        .map(|cell| cell.drafts)
+        .collect();
+    counts.sort_unstable();
+    let drafts = counts.iter().rev().find(|&&n| n <= 3).or(counts.first())?;
+    Some((temperature, *drafts))
+}
+
+/// The verifier of a cell that accepts most, if it is told apart from the next one.
+///
+/// That needs a paired comparison of the two in the report.
+pub(super) fn told_apart<'a>(report: &GapReport, cell: &'a Cell) -> Option<&'a VerifierRow> {
+    let mut order: Vec<&VerifierRow> = cell.verifiers.iter().collect();
+    order.sort_by(|a, b| b.acceptance.mean.total_cmp(&a.acceptance.mean));
+    let [best, next, ..] = order.as_slice() else {
+        return None;
+    };
+    let [best_name, next_name] = [best, next].map(|row| format!("{}/{}", cell.scheme, row.name));
+    let is_theirs = |one: &&Comparison| {
+        one.temperature == cell.temperature
+            && one.drafts == cell.drafts
+            && ((one.first == best_name && one.second == next_name)
+                || (one.first == next_name && one.second == best_name))
+    };
+    let comparison = report.comparisons.iter().find(is_theirs)?;
+    (comparison.p_holm < LEVEL).then_some(best)
+}

@@ -1,0 +1,217 @@
+//! The first lines of a gap report.
+
+use super::certainty::{bounds, is_truncated, plus_minus};
+use super::select::{attains, cells_at, headline, sampled_at, temperatures};
+use crate::gap::{Cell, GapReport, VerifierRow};
+use crate::report::page::Block;
+use crate::report::text::{count, counted, listed, percent, rate, temperature};
+
+/// Clusters below which an interval is rough.
+const FEW: usize = 10;
+
+/// What the report is about, in a few words.
+pub(super) fn title(report: &GapReport) -> String {
+    let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
+    if names.is_empty() {
+        "Acceptance and gap report".to_owned()
+    } else {
+        format!("Acceptance and gap: {}", names.join(", "))
+    }
+}
+
+/// The extent and the models.
+pub(super) fn subtitle(report: &GapReport) -> String {
+    let mut parts = vec![extent(report)];
+    for log in &report.logs {
+        if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
+            let pair = format!("target {}, draft {}", target.name, draft.name);
+            if !parts.contains(&pair) {
+                parts.push(pair);
+            }
+        }
+    }
+    parts.join(" · ")
+}
+
+/// N and its clusters.
+fn extent(report: &GapReport) -> String {
+    let positions = counted(report.positions, "position");
+    if report.cluster_unit == "position" {
+        positions
+    } else {
+        format!(
+            "{positions} of {}",
+            counted(report.clusters, &report.cluster_unit)
+        )
+    }
+}
+
+/// The main numbers, and what has to be known to read them right.
+pub(super) fn lead(report: &GapReport) -> Vec<Block> {
+    let Some((at, n)) = headline(report) else {
+        return vec![Block::Paragraph(format!(
+            "Over {}, no cell of temperature, drafts and scheme was evaluated.",
+            extent(report)
+        ))];
+    };
+    let intervals = if report.clusters > 1 {
+        format!(" (±: 95%, {}s)", report.cluster_unit)
+    } else {
+        String::new()
+    };
+    let mut blocks = vec![Block::Paragraph(format!(
+        "Over {}, at temperature {} with {} a position: the most that any lossless verifier can \
+         accept, by the law of the drafts, and how far verifiers stay below it{intervals}.",
+        extent(report),
+        temperature(at),
+        counted(n, "draft"),
+    ))];
+    let mut points: Vec<String> = cells_at(report, at, n).map(law_sentence).collect();
+    if let Some(row) = report.overlap.iter().find(|row| row.temperature == at) {
+        points.push(format!(
+            "A single draft: {}.",
+            with_bounds(plus_minus(&row.estimate), bounds(&row.estimate))
+        ));
+    }
+    blocks.push(Block::List(points));
+    blocks.extend(
+        [truncation(report, at), sampling(report), clusters(report)]
+            .into_iter()
+            .flatten()
+            .map(Block::Caution),
+    );
+    blocks
+}
+
+fn with_bounds(value: String, bounds: Option<String>) -> String {
+    bounds.map_or(value.clone(), |bounds| {
+        format!("{value} (full rows {bounds})")
+    })
+}
+
+/// What a draft law allows, and how far from it its verifiers stay.
+fn law_sentence(cell: &Cell) -> String {
+    let optimum = &cell.optimal_acceptance_rate;
+    let mut out = format!(
+        "{}: {}",
+        cell.scheme,
+        with_bounds(plus_minus(&optimum.estimate), bounds(&optimum.estimate))
+    );
+    if cell.verifiers.is_empty() {
+        out.push_str("; no verifier of them was run.");
+        return out;
+    }
+    let mut rows: Vec<&VerifierRow> = cell.verifiers.iter().collect();
+    rows.sort_by(|a, b| a.gap.estimate.mean.total_cmp(&b.gap.estimate.mean));
+    let (attaining, below): (Vec<&VerifierRow>, Vec<&VerifierRow>) =
+        rows.into_iter().partition(|verifier| attains(verifier));
+    if !attaining.is_empty() {
+        let names: Vec<&str> = attaining.iter().map(|row| row.name.as_str()).collect();
+        let ending = if names.len() == 1 { "s" } else { "" };
+        out.push_str(&format!(", which {} attain{ending}", listed(&names)));
+    }
+    for (index, verifier) in below.into_iter().enumerate() {
+        let share = verifier.acceptance.mean / optimum.estimate.mean;
+        let share = if share.is_finite() {
+            format!(" ({} of it)", percent(share))
+        } else {
+            String::new()
+        };
+        let (separator, verb) = match index {
+            0 => ("; ", " falls short of this"),
+            _ => (", ", ""),
+        };
+        out.push_str(&format!(
+            "{separator}{}{verb} by {}{share}",
+            verifier.name,
+            plus_minus(&verifier.gap.estimate)
+        ));
+    }
+    out.push('.');
+    out
+}
+
+/// What rows that list only some tokens do to every number.
+fn truncation(report: &GapReport, at: f64) -> Option<String> {
+    if !is_truncated(report) {
+        return None;
+    }
+    let cut: Vec<_> = report
+        .logs
+        .iter()
+        .filter(|log| !log.rest.is_empty())
+        .collect();
+    let most = cut.iter().max_by_key(|log| log.listed)?;
+    let masses: Vec<_> = cut
+        .iter()
+        .flat_map(|log| &log.rest)
+        .filter(|rest| rest.temperature == at)
+        .collect();
+    let largest = |mass: fn(&crate::gap::RestMass) -> f64| {
+        masses.iter().map(|rest| mass(rest)).fold(0.0, f64::max)
+    };
+    let rest = if masses.is_empty() {
+        String::new()
+    } else {
+        format!(
+            " (at T = {} on average {} of the target's and {} of the draft's)",
+            temperature(at),
+            rate(largest(|rest| rest.target_mean)),
+            rate(largest(|rest| rest.draft_mean))
+        )
+    };
+    let has_bounds = report.cells.iter().any(|cell| {
+        cell.optimal_acceptance_rate.estimate.truncation.is_some()
+            || cell
+                .verifiers
+                .iter()
+                .any(|row| row.acceptance.truncation.is_some())
+    });
+    let consequence = if has_bounds {
+        "The numbers are those of the truncated rows. “in [a, b]” bounds what the full rows would \
+         give at the same positions; ± has no part in it."
+    } else {
+        "The numbers are those of the truncated rows, and the full rows would give others. No \
+         bounds of these are in this report; only α* of drafts with replacement is known to be off \
+         by no more than the target's mass."
+    };
+    Some(format!(
+        "Truncated rows: they list at most {} of {} tokens, and the mass of all others{rest} is \
+         spread evenly over 64 entries. {consequence}",
+        count(most.listed),
+        count(most.vocabulary)
+    ))
+}
+
+/// Temperatures that the text does not belong to.
+fn sampling(report: &GapReport) -> Option<String> {
+    let sampled = sampled_at(report)?;
+    let others: Vec<String> = temperatures(report)
+        .into_iter()
+        .filter(|&at| at != sampled)
+        .map(|at| format!("T = {}", temperature(at)))
+        .collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "The text was sampled at T = {}. What is said of {} is evaluated on that text, which \
+             is not what would have been sampled there.",
+            temperature(sampled),
+            listed(&others)
+        )
+    })
+}
+
+/// What few clusters do to the intervals.
+fn clusters(report: &GapReport) -> Option<String> {
+    let unit = &report.cluster_unit;
+    match report.clusters {
+        0 | 1 => Some(format!(
+            "There is one {unit} only, so that no interval can be given."
+        )),
+        few if few < FEW => Some(format!(
+            "There are {few} {unit}s only. An interval from fewer than {FEW} is rough: its true \
+             level may be far from 95%."
+        )),
+        _ => None,
+    }
+}

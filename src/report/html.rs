@@ -1,0 +1,313 @@
+//! A page as one self-contained HTML file.
+
+use super::canvas::DrawError;
+use super::page::{Block, Fact, Figure, MarkedText, Page};
+use super::table::{Entry, Row, Table};
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("style.css");
+
+impl Page {
+    /// The page as one HTML file that needs nothing else: style and pictures are in
+    /// it, and no script. It follows the reader's light or dark colour scheme.
+    ///
+    /// # Errors
+    /// A picture that cannot be drawn.
+    pub fn html(&self) -> Result<String, DrawError> {
+        let title = escape(&self.title);
+        let mut out = String::new();
+        let _ = write!(
+            out,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+        );
+        if !self.subtitle.is_empty() {
+            let _ = writeln!(out, "<p class=\"sub\">{}</p>", escape(&self.subtitle));
+        }
+        out.push_str("</header>\n<main>\n");
+        blocks(&mut out, &self.lead)?;
+        if !self.sections.is_empty() {
+            out.push_str("<nav aria-label=\"Sections\">\n<ul>\n");
+            for section in &self.sections {
+                let (id, title) = (escape(section.id), escape(section.title));
+                let _ = writeln!(out, "<li><a href=\"#{id}\">{title}</a></li>");
+            }
+            out.push_str("</ul>\n</nav>\n");
+        }
+        for section in &self.sections {
+            let (id, title) = (escape(section.id), escape(section.title));
+            let _ = writeln!(out, "<h2 id=\"{id}\">{title}</h2>");
+            if !section.purpose.is_empty() {
+                let _ = writeln!(out, "<p class=\"purpose\">{}</p>", escape(section.purpose));
+            }
+            blocks(&mut out, &section.blocks)?;
+        }
+        out.push_str("</main>\n</body>\n</html>\n");
+        Ok(out)
+    }
+}
+
+/// Text inside XML or HTML, in an attribute too.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Text that keeps a number and its interval on one line.
+fn prose(text: &str) -> String {
+    escape(&text.replace(" ± ", "\u{a0}±\u{a0}"))
+}
+
+fn titled(title: Option<&String>) -> String {
+    title.map_or_else(String::new, |title| format!(" title=\"{}\"", escape(title)))
+}
+
+fn blocks(out: &mut String, blocks: &[Block]) -> Result<(), DrawError> {
+    let mut rest = blocks;
+    while let Some((block, after)) = rest.split_first() {
+        let figures: Vec<&Figure> = rest
+            .iter()
+            .map_while(|block| match block {
+                Block::Figure(figure) => Some(figure),
+                _ => None,
+            })
+            .collect();
+        if figures.is_empty() {
+            one(out, block)?;
+            rest = after;
+        } else {
+            rest = &rest[figures.len()..];
+            // Neighbours stand side by side where the screen has room.
+            out.push_str("<div class=\"figures\">\n");
+            for figure in figures {
+                picture(out, figure)?;
+            }
+            out.push_str("</div>\n");
+        }
+    }
+    Ok(())
+}
+
+fn one(out: &mut String, block: &Block) -> Result<(), DrawError> {
+    match block {
+        Block::Paragraph(text) => {
+            let _ = writeln!(out, "<p>{}</p>", prose(text));
+        }
+        Block::Caution(text) => {
+            let text = prose(text);
+            let _ = writeln!(out, "<p class=\"caution\" role=\"note\">{text}</p>");
+        }
+        Block::Heading(text) => {
+            let _ = writeln!(out, "<h3>{}</h3>", escape(text));
+        }
+        Block::List(items) => {
+            out.push_str("<ul>\n");
+            for item in items {
+                let _ = writeln!(out, "<li>{}</li>", prose(item));
+            }
+            out.push_str("</ul>\n");
+        }
+        Block::Definitions(words) => {
+            out.push_str("<dl class=\"defs\">\n");
+            for (word, meaning) in words {
+                let (word, meaning) = (escape(word), escape(meaning));
+                let _ = writeln!(out, "<dt>{word}</dt><dd>{meaning}</dd>");
+            }
+            out.push_str("</dl>\n");
+        }
+        Block::Facts(all) => facts(out, all),
+        Block::Table(all) => table(out, all),
+        Block::Figure(figure) => picture(out, figure)?,
+        Block::Tokens(text) => tokens(out, text),
+        Block::Details { summary, blocks } => {
+            let summary = escape(summary);
+            let _ = writeln!(out, "<details><summary>{summary}</summary>");
+            self::blocks(out, blocks)?;
+            out.push_str("</details>\n");
+        }
+        Block::Command(text) => {
+            let _ = writeln!(out, "<pre><code>{}</code></pre>", escape(text));
+        }
+    }
+    Ok(())
+}
+
+fn facts(out: &mut String, facts: &[Fact]) {
+    out.push_str("<dl class=\"facts\">\n");
+    for fact in facts {
+        let _ = writeln!(
+            out,
+            "<dt>{}</dt><dd{}>{}</dd>",
+            escape(&fact.name),
+            titled(fact.full.as_ref()),
+            escape(&fact.value)
+        );
+    }
+    out.push_str("</dl>\n");
+}
+
+fn picture(out: &mut String, figure: &Figure) -> Result<(), DrawError> {
+    let _ = writeln!(
+        out,
+        "<figure>\n{}<figcaption>{}</figcaption>\n</figure>",
+        figure.svg()?,
+        escape(&figure.caption)
+    );
+    Ok(())
+}
+
+fn tokens(out: &mut String, text: &MarkedText) {
+    if !text.legend.is_empty() {
+        out.push_str("<ul class=\"legend\">\n");
+        for (class, meaning) in text.legend.iter().enumerate() {
+            let meaning = escape(meaning);
+            let _ = writeln!(out, "<li><span class=\"t g{class}\">{meaning}</span></li>");
+        }
+        out.push_str("</ul>\n");
+    }
+    if text.tokens.is_empty() {
+        return;
+    }
+    out.push_str("<p class=\"text\">");
+    for token in &text.tokens {
+        // Blanks before a word stand outside its mark, which keeps marks apart.
+        let word = token.text.trim_start_matches(' ');
+        let _ = write!(
+            out,
+            "{}<span class=\"t g{}\" title=\"{}\">{}</span>",
+            &token.text[..token.text.len() - word.len()],
+            token.class,
+            escape(&token.title),
+            escape(word)
+        );
+        if token.ends_line {
+            out.push('\n');
+        }
+    }
+    out.push_str("</p>\n");
+}
+
+fn table(out: &mut String, table: &Table) {
+    let grouped = table.groups.iter().any(|group| group.title.is_some());
+    let class = if grouped { " class=\"grouped\"" } else { "" };
+    let _ = writeln!(
+        out,
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-labelledby=\"table-{0}\">\n\
+         <table{class}>\n<caption id=\"table-{0}\"><span>{1}</span></caption>\n<thead>",
+        escape(&table.id),
+        escape(&table.caption)
+    );
+    head(out, table);
+    out.push_str("</thead>\n");
+    for group in &table.groups {
+        out.push_str("<tbody>\n");
+        if let Some(title) = &group.title {
+            let rest = table.columns.len().saturating_sub(1).max(1);
+            let _ = writeln!(
+                out,
+                "<tr class=\"group\"><th scope=\"rowgroup\">{}</th><td colspan=\"{rest}\"></td></tr>",
+                escape(title)
+            );
+        }
+        for one in &group.rows {
+            row(out, table, one);
+        }
+        out.push_str("</tbody>\n");
+    }
+    out.push_str("</table>\n</div>\n");
+    for note in &table.notes {
+        let _ = writeln!(out, "<p class=\"note\">{}</p>", prose(note));
+    }
+}
+
+fn head(out: &mut String, table: &Table) {
+    let levels = table.columns.iter().any(|column| column.over.is_some());
+    let class = |numeric: bool| if numeric { " class=\"n\"" } else { "" };
+    if levels {
+        out.push_str("<tr>");
+        let mut rest = table.columns.as_slice();
+        while let Some((column, after)) = rest.split_first() {
+            let Some(over) = &column.over else {
+                let name = escape(&column.name);
+                let class = class(column.numeric);
+                let _ = write!(out, "<th scope=\"col\" rowspan=\"2\"{class}>{name}</th>");
+                rest = after;
+                continue;
+            };
+            let alike = rest.iter().take_while(|one| one.over == column.over);
+            let span = alike.count();
+            let _ = write!(
+                out,
+                "<th scope=\"colgroup\" colspan=\"{span}\" class=\"over\">{}</th>",
+                escape(over)
+            );
+            rest = &rest[span..];
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("<tr>");
+    for column in table
+        .columns
+        .iter()
+        .filter(|column| !levels || column.over.is_some())
+    {
+        let class = class(column.numeric);
+        let _ = write!(
+            out,
+            "<th scope=\"col\"{class}>{}</th>",
+            escape(&column.name)
+        );
+    }
+    out.push_str("</tr>\n");
+}
+
+fn row(out: &mut String, table: &Table, row: &Row) {
+    out.push_str(if row.reference {
+        "<tr class=\"reference\">"
+    } else {
+        "<tr>"
+    });
+    for (index, entry) in row.entries.iter().enumerate() {
+        let text = shown(entry);
+        let title = titled(entry.title.as_ref());
+        if index == 0 {
+            let _ = write!(out, "<th scope=\"row\"{title}>{text}</th>");
+            continue;
+        }
+        let numeric = table
+            .columns
+            .get(index)
+            .is_some_and(|column| column.numeric);
+        let class = match (numeric, entry.strong) {
+            (true, true) => " class=\"n best\"",
+            (true, false) => " class=\"n\"",
+            (false, true) => " class=\"best\"",
+            (false, false) => "",
+        };
+        let _ = write!(out, "<td{class}{title}>{text}</td>");
+    }
+    out.push_str("</tr>\n");
+}
+
+fn shown(entry: &Entry) -> String {
+    let mut text = escape(&entry.text);
+    if let Some(anchor) = &entry.anchor {
+        text = format!("<a href=\"#{}\">{text}</a>", escape(anchor));
+    }
+    if let Some(under) = &entry.under {
+        text.push_str(&format!("<small>{}</small>", escape(under)));
+    }
+    text
+}

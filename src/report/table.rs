@@ -1,0 +1,281 @@
+//! A table as data, so that every format shows the same.
+
+/// Rows in groups under named columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Unique in a page.
+    pub id: String,
+    /// What it shows; empty where what stands above says it.
+    pub caption: String,
+    /// The columns, the first of which heads the rows.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub groups: Vec<Group>,
+    /// What stands under it: what its marks mean, and how its numbers came about.
+    pub notes: Vec<String>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// What spans it and its neighbours of the same name.
+    pub over: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Set to the right.
+    pub numeric: bool,
+}
+
+/// Some rows with a title over them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Group {
+    /// The title, if it has one.
+    pub title: Option<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Shown in short texts too. A table without such a group is shown whole.
+    pub main: bool,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Set apart from the others: what they are measured against.
+    pub reference: bool,
+    /// One a column; those that are missing at the end are empty.
+    pub entries: Vec<Entry>,
+}
+
+/// What stands in one place of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// What is seen.
+    pub text: String,
+    /// A second line, smaller.
+    pub under: Option<String>,
+    /// All digits, or whatever else stands behind the text.
+    pub title: Option<String>,
+    /// Set in bold.
+    pub strong: bool,
+    /// The place in the page that it leads to.
+    pub anchor: Option<String>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(id: impl Into<String>, caption: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self {
+            id: id.into(),
+            caption: caption.into(),
+            columns,
+            ..Self::default()
+        }
+    }
+
+    /// With rows that need no title.
+    pub fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Self {
+        self.groups.push(Group {
+            rows: rows.into_iter().collect(),
+            ..Group::default()
+        });
+        self
+    }
+
+    /// With a line under it.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// True if there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.groups.iter().all(|group| group.rows.is_empty())
+    }
+
+    /// The column's names where there is one level only.
+    pub fn flat_names(&self) -> Vec<String> {
+        self.columns
+            .iter()
+            .map(|column| match &column.over {
+                Some(over) => format!("{over}, {}", column.name),
+                None => column.name.clone(),
+            })
+            .collect()
+    }
+
+    /// One table for each name that spans columns, with the columns that none spans in
+    /// all of them; the table itself if there are not two such names. Rows that say
+    /// nothing there are left out. Notes stay with the last.
+    pub fn split(&self) -> Vec<Self> {
+        let mut heads: Vec<&str> = Vec::new();
+        for over in self.columns.iter().filter_map(|one| one.over.as_deref()) {
+            if !heads.contains(&over) {
+                heads.push(over);
+            }
+        }
+        if heads.len() < 2 {
+            return vec![self.clone()];
+        }
+        let last = heads.len() - 1;
+        let parts = heads.iter().enumerate().map(|(index, head)| {
+            let notes = if index == last {
+                self.notes.clone()
+            } else {
+                Vec::new()
+            };
+            Self {
+                id: format!("{}-{index}", self.id),
+                caption: format!("{head}: {}", lower_first(&self.caption)),
+                notes,
+                ..self.under_head(head)
+            }
+        });
+        parts.collect()
+    }
+
+    fn under_head(&self, head: &str) -> Self {
+        let kept: Vec<bool> = self
+            .columns
+            .iter()
+            .map(|column| column.over.as_deref().is_none_or(|over| over == head))
+            .collect();
+        let keep = |index: usize| kept.get(index).copied().unwrap_or(false);
+        let mut part = self.clone();
+        part.columns = (0..)
+            .zip(&self.columns)
+            .filter(|&(index, _)| keep(index))
+            .map(|(_, column)| Column {
+                over: None,
+                ..column.clone()
+            })
+            .collect();
+        for group in &mut part.groups {
+            for row in &mut group.rows {
+                let mut index = 0;
+                row.entries.retain(|_| {
+                    index += 1;
+                    keep(index - 1)
+                });
+            }
+            group
+                .rows
+                .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
+        }
+        part.groups.retain(|group| !group.rows.is_empty());
+        part
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(name: impl Into<String>) -> Self {
+        Self {
+            over: None,
+            name: name.into(),
+            numeric: false,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: impl Into<String>) -> Self {
+        Self {
+            numeric: true,
+            ..Self::words(name)
+        }
+    }
+
+    /// Spanned by a name that its neighbours share.
+    pub fn over(mut self, over: impl Into<String>) -> Self {
+        self.over = Some(over.into());
+        self
+    }
+}
+
+impl Row {
+    /// A row of its entries.
+    pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
+        Self {
+            reference: false,
+            entries: entries.into_iter().collect(),
+        }
+    }
+
+    /// A row of texts.
+    pub fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::new(texts.into_iter().map(Entry::plain))
+    }
+}
+
+impl Entry {
+    /// What stands where there is nothing to say.
+    const NONE: &'static str = "–";
+
+    /// A text.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A text with something behind it.
+    pub fn titled(text: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            title: Some(title.into()),
+            ..Self::plain(text)
+        }
+    }
+
+    /// A dash.
+    pub fn none() -> Self {
+        Self::plain(Self::NONE)
+    }
+
+    /// True for a dash.
+    pub fn is_none(&self) -> bool {
+        self.text == Self::NONE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_table_keeps_what_each_head_spans() {
+        let columns = vec![
+            Column::words("name"),
+            Column::number("2").over("T = 1"),
+            Column::number("3").over("T = 1"),
+            Column::number("2").over("T = 2"),
+        ];
+        let table = Table::new("t", "Rates", columns)
+            .rows([
+                Row::texts(["a", "1", "2", "3"]),
+                Row::new([
+                    Entry::plain("b"),
+                    Entry::none(),
+                    Entry::none(),
+                    Entry::plain("4"),
+                ]),
+            ])
+            .note("a note");
+        let parts = table.split();
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[0].caption, "T = 1: rates");
+        assert_eq!(parts[0].flat_names(), ["name", "2", "3"]);
+        assert_eq!(parts[0].groups[0].rows.len(), 1);
+        assert!(parts[0].notes.is_empty());
+        assert_eq!(parts[1].groups[0].rows[1], Row::texts(["b", "4"]));
+        assert_eq!(parts[1].notes, ["a note"]);
+        assert_ne!(parts[0].id, parts[1].id);
+        assert_eq!(parts[0].split(), [parts[0].clone()]);
+    }
+}

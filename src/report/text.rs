@@ -1,0 +1,217 @@
+//! How numbers, counts and paragraphs are written.
+
+use crate::distribution::{Rational, format_rational};
+use std::fmt::Write as _;
+
+/// Longest fraction that is written out in text.
+const LONGEST_FRACTION: usize = 40;
+
+/// A fraction with its decimal, or the decimal alone where the fraction is long.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::parse_rational;
+/// use specgap::report::exact_or_decimal;
+/// assert_eq!(exact_or_decimal(&parse_rational("15/16").unwrap(), 0.9375), "15/16 = 0.9375");
+/// assert_eq!(exact_or_decimal(&parse_rational("1").unwrap(), 1.0), "1");
+/// ```
+pub fn exact_or_decimal(exact: &Rational, value: f64) -> String {
+    let text = format_rational(exact);
+    if exact.is_integer() {
+        text
+    } else if text.len() <= LONGEST_FRACTION {
+        let relation = if crate::distribution::exact_value(value).as_ref() == Some(exact) {
+            "="
+        } else {
+            "≈"
+        };
+        format!("{text} {relation} {value}")
+    } else {
+        let digits = exact.denom().to_string().len();
+        format!("{value} (exact, a fraction over a {digits}-digit number)")
+    }
+}
+
+/// Seconds with three significant digits and a fitting unit.
+///
+/// # Example
+/// ```
+/// use specgap::report::seconds;
+/// assert_eq!(seconds(0.00001234), "12.3 µs");
+/// assert_eq!(seconds(2.5), "2.50 s");
+/// ```
+pub fn seconds(value: f64) -> String {
+    let (scaled, unit) = if value >= 1.0 {
+        (value, "s")
+    } else if value >= 1e-3 {
+        (value * 1e3, "ms")
+    } else {
+        (value * 1e6, "µs")
+    };
+    let decimals = if scaled >= 100.0 {
+        0
+    } else if scaled >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{scaled:.decimals$} {unit}")
+}
+
+/// A temperature, always with a decimal point.
+pub(super) fn temperature(value: f64) -> String {
+    format!("{value:?}")
+}
+
+/// A rate or a difference of rates: four decimals, or powers of ten where those
+/// would hide it.
+pub(super) fn rate(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if size < 1e-4 {
+        signed(format!("{value:.1e}"))
+    } else {
+        signed(format!("{value:.4}"))
+    }
+}
+
+/// A minus sign instead of a hyphen.
+fn signed(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(digits) => format!("−{digits}"),
+        None => text,
+    }
+}
+
+/// A difference, with its sign always.
+pub(super) fn difference(value: f64) -> String {
+    if value > 0.0 {
+        format!("+{}", rate(value))
+    } else {
+        rate(value)
+    }
+}
+
+/// A small number in powers of ten; 0 as it is.
+pub(super) fn small(value: f64, decimals: usize) -> String {
+    if value == 0.0 {
+        "0".to_owned()
+    } else {
+        format!("{value:.decimals$e}")
+    }
+}
+
+/// A p-value with two digits.
+pub(super) fn p_value(value: f64) -> String {
+    if value < 1e-300 {
+        "< 1e-300".to_owned()
+    } else if value < 1e-3 {
+        format!("{value:.1e}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+/// A share as a percentage.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+/// A whole number with its thousands apart.
+pub(super) fn count(value: usize) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 prompt`, `16 prompts`.
+pub(crate) fn counted(value: usize, noun: &str) -> String {
+    let plural = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(value))
+}
+
+/// `1 agrees`, `2 agree`.
+pub(crate) fn agree(value: usize) -> String {
+    let ending = if value == 1 { "s" } else { "" };
+    format!("{} agree{ending}", count(value))
+}
+
+/// `1 does not`, `2 do not`.
+pub(crate) fn disagree(value: usize) -> String {
+    let verb = if value == 1 { "does" } else { "do" };
+    format!("{} {verb} not", count(value))
+}
+
+/// A width with two digits, rounded up.
+pub(super) fn at_most(width: f64) -> String {
+    if width == 0.0 {
+        return "0".to_owned();
+    }
+    let text = format!("{width:.1e}");
+    if text.parse::<f64>().is_ok_and(|shown| shown < width) {
+        format!("{:.1e}", width * 1.05)
+    } else {
+        text
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [most @ .., last] => {
+            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", most.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// Appends a paragraph, wrapped and indented by two, hanging by four.
+pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
+    let width = usize::from(width).max(40);
+    let mut line = String::from("  ");
+    for word in text.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > width && line.trim() != "" {
+            writeln!(out, "{line}")?;
+            line = String::from("    ");
+        }
+        if !line.ends_with(' ') {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{line}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_take_the_right_form() {
+        assert_eq!(counted(1, "position"), "1 position");
+        assert_eq!(counted(0, "position"), "0 positions");
+        assert_eq!(counted(49_152, "token"), "49,152 tokens");
+        assert_eq!((agree(1), agree(2)), ("1 agrees".into(), "2 agree".into()));
+        let both = (disagree(1), disagree(0));
+        assert_eq!(both, ("1 does not".into(), "0 do not".into()));
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn nothing_is_0_and_widths_are_rounded_up() {
+        assert_eq!(small(0.0, 1), "0");
+        assert_eq!(small(2.5e-7, 1), "2.5e-7");
+        assert_eq!(at_most(0.0), "0");
+        assert_eq!(at_most(1.01e-7), "1.1e-7");
+        assert_eq!(rate(-0.00004), "−4.0e-5");
+    }
+}

@@ -1,0 +1,330 @@
+//! Do the rooms of `src/`, its top-level modules, import each other only as listed
+//! here? The sources are read as text; comments, strings and tests do not count.
+
+use crate::imports::{Crate, Import};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
+/// and what is not used leaves the list.
+const ALLOWED: [(&str, &[&str]); 22] = [
+    ("panics", &[]),
+    ("files", &[]),
+    ("distribution", &[]),
+    // To go, with `known`: a number and how well it is known.
+    ("enclosure", &["distribution"]),
+    ("number", &["distribution"]),
+    ("scheme", &["distribution", "number"]),
+    ("problem", &["distribution", "scheme"]),
+    ("tree", &["distribution", "number", "problem"]),
+    ("lp", &["distribution", "panics", "scheme"]),
+    (
+        "plan",
+        &[
+            "distribution",
+            "enclosure",
+            "number",
+            // To go: the best prefix of a row is asked of the row.
+            "optimum",
+            "problem",
+            "scheme",
+        ],
+    ),
+    (
+        "optimum",
+        &["distribution", "enclosure", "plan", "problem", "scheme"],
+    ),
+    (
+        "certify",
+        &[
+            "distribution",
+            "enclosure",
+            "lp",
+            "plan",
+            "problem",
+            "scheme",
+        ],
+    ),
+    (
+        "verifier",
+        &[
+            "distribution",
+            "enclosure",
+            "number",
+            "optimum",
+            "plan",
+            "problem",
+            "scheme",
+        ],
+    ),
+    (
+        "block",
+        &[
+            "distribution",
+            "lp",
+            "number",
+            "optimum",
+            "problem",
+            "scheme",
+            "tree",
+        ],
+    ),
+    (
+        "solve",
+        &[
+            "certify",
+            "distribution",
+            "enclosure",
+            "lp",
+            "optimum",
+            "plan",
+            "problem",
+            "scheme",
+            // To go: one evaluation that both solves and verifies.
+            "verifier",
+        ],
+    ),
+    (
+        "claims",
+        &[
+            "block",
+            "certify",
+            "distribution",
+            "lp",
+            "optimum",
+            "plan",
+            "problem",
+            "scheme",
+            "verifier",
+        ],
+    ),
+    ("log", &["files"]),
+    ("capture", &["log", "panics"]),
+    (
+        "gap",
+        &[
+            "distribution",
+            "enclosure",
+            "log",
+            "optimum",
+            "plan",
+            "scheme",
+            "verifier",
+        ],
+    ),
+    (
+        "report",
+        &[
+            "block",
+            "claims",
+            "distribution",
+            "enclosure",
+            "gap",
+            // To go: a page shows what `gap` says of its logs.
+            "log",
+            "lp",
+            "solve",
+            "verifier",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "block",
+            "capture",
+            "certify",
+            "claims",
+            "distribution",
+            "files",
+            "gap",
+            "log",
+            "problem",
+            "report",
+            "scheme",
+            "solve",
+            "verifier",
+        ],
+    ),
+    // The crate's root: modules, and what they share.
+    ("", &["panics"]),
+];
+
+/// Pairs that no list may hold: a row knows no rule and no problem, plans and
+/// certificates know no solver.
+const NEVER: [(&str, &[&str]); 3] = [
+    ("row", &["verifier", "problem", "optimum", "solve", "plan"]),
+    ("plan", &["solve", "lp", "verifier", "certify"]),
+    ("certify", &["optimum", "solve", "verifier", "block"]),
+];
+
+/// Rooms that lie in a circle. To go with the entry of `plan`.
+const ROOM_CIRCLES: [&[&str]; 1] = [&["optimum", "plan"]];
+
+/// What `certify` may use of rooms that also solve: data, and no solver.
+const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
+    ("lp", &["Direction", "LinearProgram", "Relation"]),
+    (
+        "plan",
+        &[
+            "Coupling",
+            "PlanMasses",
+            "Rounding",
+            "TransportPlan",
+            "distinct",
+        ],
+    ),
+];
+
+/// Files that import each other in a circle, all of them to go: what a folder's files
+/// share belongs in a file of its own, below them all.
+const FILE_CIRCLES: [&[&str]; 9] = [
+    &["log/npz", "log/reader", "log/safetensors"],
+    &[
+        "optimum/bucket_scan",
+        "optimum/bucket_scan/race",
+        "optimum/bucket_scan/residual",
+        "optimum/bucket_scan/symmetric",
+    ],
+    &[
+        "plan/slot_weights",
+        "plan/slot_weights/chain",
+        "plan/slot_weights/law",
+        "plan/thinning",
+    ],
+    &["plan/race_weights/lanes", "plan/race_weights/side"],
+    &["gap", "gap/metric", "gap/position"],
+    &["solve", "solve/expectation", "solve/lps"],
+    &["report/plot", "report/scene"],
+    &[
+        "claims",
+        "claims/blocks",
+        "claims/laws",
+        "claims/length",
+        "claims/optimum",
+        "claims/table",
+        "claims/verifiers",
+    ],
+    &[
+        "cli",
+        "cli/batch",
+        "cli/block",
+        "cli/capture",
+        "cli/certify",
+        "cli/check",
+        "cli/demo",
+        "cli/gap",
+        "cli/solve",
+        "cli/verify",
+    ],
+];
+
+#[test]
+fn rooms_import_what_is_listed_and_nothing_else() {
+    let crate_ = Crate::read(&|file| std::fs::read_to_string(Path::new("src").join(file)).ok());
+    let imports = crate_.imports();
+    assert!(imports.len() > 200, "{} imports", imports.len());
+    let found: BTreeSet<(&str, &str)> = imports
+        .iter()
+        .map(|import| (room(&import.from), room(&import.file)))
+        .filter(|(from, to)| from != to)
+        .collect();
+    let allowed: BTreeSet<(&str, &str)> = ALLOWED
+        .iter()
+        .flat_map(|(from, all)| all.iter().map(move |to| (*from, *to)))
+        .collect();
+    let not_allowed: Vec<&Import> = imports
+        .iter()
+        .filter(|import| {
+            let pair = (room(&import.from), room(&import.file));
+            pair.0 != pair.1 && !allowed.contains(&pair)
+        })
+        .collect();
+    let unused: Vec<_> = allowed.difference(&found).collect();
+    assert!(
+        not_allowed.is_empty() && unused.is_empty(),
+        "imports that are not allowed: {not_allowed:#?}\nentries without an import: {unused:?}"
+    );
+    let rooms: BTreeSet<&str> = ALLOWED.iter().map(|(from, _)| *from).collect();
+    for file in crate_.files.keys() {
+        assert!(rooms.contains(room(file)), "{file} is in no room");
+    }
+    for (from, never) in NEVER {
+        for to in never {
+            assert!(!allowed.contains(&(from, *to)), "{from} may not use {to}");
+        }
+    }
+    for (data, items) in DATA_FOR_CERTIFY {
+        for import in &imports {
+            if room(&import.from) == "certify" && room(&import.file) == data {
+                assert!(items.contains(&import.item.as_str()), "{import:?}");
+            }
+        }
+    }
+    only_known_circles("rooms", circles(&found), &ROOM_CIRCLES);
+}
+
+#[test]
+fn files_import_each_other_in_no_new_circle() {
+    let crate_ = Crate::read(&|file| std::fs::read_to_string(Path::new("src").join(file)).ok());
+    let imports = crate_.imports();
+    let edges: BTreeSet<(&str, &str)> = imports
+        .iter()
+        .map(|import| (import.from.as_str(), import.file.as_str()))
+        .collect();
+    only_known_circles("files", circles(&edges), &FILE_CIRCLES);
+}
+
+/// Every circle is part of a known one, and every known one is still there.
+fn only_known_circles(of: &str, found: Vec<BTreeSet<&str>>, known: &[&[&str]]) {
+    let within = |circle: &BTreeSet<&str>, known: &[&str]| {
+        circle.iter().all(|member| known.contains(member))
+    };
+    for circle in &found {
+        let is_known = known.iter().any(|known| within(circle, known));
+        assert!(is_known, "{of} in a circle: {circle:?}");
+    }
+    for known in known {
+        let is_there = found.iter().any(|circle| within(circle, known));
+        assert!(is_there, "no circle of {of} any more, unlist it: {known:?}");
+    }
+}
+
+/// The room of a file: the first part of its name.
+fn room(file: &str) -> &str {
+    file.split('/').next().unwrap_or_default()
+}
+
+/// Sets of nodes that reach each other, of more than one node.
+fn circles<'a>(edges: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
+    let reach = |from: &'a str| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(at) = open.pop() {
+            for (_, to) in edges.iter().filter(|(from, _)| *from == at) {
+                if seen.insert(*to) {
+                    open.push(to);
+                }
+            }
+        }
+        seen
+    };
+    let nodes: BTreeSet<&str> = edges.iter().map(|(from, _)| *from).collect();
+    let reached: BTreeMap<&str, BTreeSet<&str>> =
+        nodes.iter().map(|&node| (node, reach(node))).collect();
+    let mut all = BTreeSet::new();
+    for (node, ahead) in &reached {
+        let back = |other: &&&str| reached.get(**other).is_some_and(|set| set.contains(node));
+        let circle: BTreeSet<&str> = ahead.iter().filter(back).copied().collect();
+        if circle.len() > 1 {
+            all.insert(circle);
+        }
+    }
+    all.into_iter().collect()
+}
+
+#[test]
+fn circles_are_found_whole_and_chains_are_none() {
+    let edges = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("e", "a")];
+    let found = circles(&edges.into_iter().collect());
+    assert_eq!(found, [["a", "b", "c"].into_iter().collect()]);
+    assert!(circles(&[("a", "b"), ("b", "c"), ("a", "c")].into_iter().collect()).is_empty());
+}
