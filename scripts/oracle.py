@@ -62,6 +62,8 @@ The number is P(output in A(X)). All but k-seq are exact:
     rrs      recursive rejection, i.i.d. drafts: one minus the product of the
              rejection probabilities of the rounds
     rrs-wo   recursive rejection without replacement: all paths of rejections
+    naive-tree  the first draft by rejection, else a draw from the residual that may
+             be another draft: all tuples
     spechub  the pair-by-pair rule: (x, a), then (a, x), then what is left goes to a
     greedy   P(top n-1) + sum of min(p, law of the last token)
     optimal  alpha*
@@ -515,6 +517,23 @@ def rrs_wo(problem):
     return accepted(problem.target, problem.q, problem.drafts)
 
 
+def naive_tree(problem):
+    """The first draft by rejection; a residual sample is accepted where it is another
+    draft. Summed over all tuples."""
+    if tuple_count(problem) > MAX_TUPLES:
+        raise TooLarge(f"{tuple_count(problem)} draft tuples")
+    p, q = problem.target, problem.q
+    residual = positive_part(p, q)
+    mass = sum(residual)
+    total = Fraction(0)
+    for tokens, probability in draft_tuples(problem):
+        kept = min(Fraction(1), p[tokens[0]] / q[tokens[0]])
+        if kept < 1:
+            kept += (1 - kept) * sum(residual[y] for y in set(tokens[1:])) / mass
+        total += probability * kept
+    return total
+
+
 def spechub(problem):
     """The three passes of the rule, each limited by what is left."""
     p, q = problem.target, problem.q
@@ -583,6 +602,7 @@ def acceptance(verifier, problem, law, alpha):
         "optimal": True,
         "rrs": scheme == "with-replacement",
         "k-seq": scheme == "with-replacement",
+        "naive-tree": scheme == "with-replacement",
         "rrs-wo": scheme == "without-replacement",
         "spechub": scheme == "hub",
         "greedy": scheme == "greedy",
@@ -598,7 +618,14 @@ def acceptance(verifier, problem, law, alpha):
         )
     if verifier == "optimal":
         return alpha
-    rule = {"rrs": rrs, "rrs-wo": rrs_wo, "spechub": spechub, "greedy": greedy, "k-seq": k_seq}
+    rule = {
+        "rrs": rrs,
+        "rrs-wo": rrs_wo,
+        "spechub": spechub,
+        "greedy": greedy,
+        "k-seq": k_seq,
+        "naive-tree": naive_tree,
+    }
     value = Fraction(rule[verifier](problem))
     if value > alpha + (KSEQ_TOLERANCE if verifier == "k-seq" else 0):
         raise Inconsistent(f"{verifier} exceeds alpha*")

@@ -25,6 +25,7 @@ mod greedy;
 mod k_seq;
 mod law;
 mod naive;
+mod naive_tree;
 mod optimal;
 mod residual;
 mod row_rates;
@@ -44,6 +45,7 @@ pub use law::{
     OutputLaw, TotalVariation, output_law, output_law_exact, total_variation, total_variation_exact,
 };
 pub use naive::Naive;
+pub use naive_tree::NaiveTree;
 pub use optimal::{LARGEST_PLAN, Optimal};
 pub use row_rates::{RowAnswer, RowError, RowQuestion, RowRates, RowRule};
 pub use rrs::Rrs;
@@ -68,6 +70,7 @@ pub const VERIFIERS: &[&Entry] = &[
     &rrs::ENTRY,
     &rrs_wo::ENTRY,
     &k_seq::ENTRY,
+    &naive_tree::ENTRY,
     &spechub::ENTRY,
     &greedy::ENTRY,
     &optimal::ENTRY,
