@@ -27,7 +27,6 @@ pub use sum::{TwoFloat, compensated_sum};
 use multiversion::multiversion;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -219,34 +218,6 @@ impl Distribution {
         &self.probabilities
     }
 
-    /// The row up to a factor, for laws that draw from what is left of it: every entry
-    /// above zero is within [`PROBABILITY_RELATIVE_ERROR`], relative, whatever little the
-    /// others leave. The probabilities themselves, unless they reach down to where `f64`
-    /// holds fewer digits; `None` where no factor brings the row into its range. O(V).
-    pub(crate) fn proportions(&self) -> Option<Cow<'_, [f64]>> {
-        let least = (0..self.vocab())
-            .filter(|&token| self.is_positive(token))
-            .map(|token| self.probabilities[token])
-            .fold(f64::INFINITY, f64::min);
-        if least >= LEAST_PROPORTION {
-            return Some(Cow::Borrowed(&self.probabilities));
-        }
-        match &self.origin {
-            // What was given has all its digits before it is divided by its sum.
-            Origin::Float(values) => Some(Cow::Borrowed(values)),
-            Origin::Rational(_) => {
-                let exact = self.exact();
-                let raised = |weight: &BigUint| {
-                    round_nearest(&ratio(&(weight << PROPORTION_BITS), &exact.total))
-                };
-                let row: Vec<f64> = exact.weights.iter().map(raised).collect();
-                let holds =
-                    |token: usize| !self.is_positive(token) || row[token] >= LEAST_PROPORTION;
-                (0..self.vocab()).all(holds).then_some(Cow::Owned(row))
-            }
-        }
-    }
-
     /// The vocabulary size V.
     pub fn vocab(&self) -> usize {
         self.probabilities.len()
@@ -299,6 +270,68 @@ impl Distribution {
                 u64::try_from(high.saturating_sub(low)).unwrap_or(0) + 1
             }
             Origin::Rational(_) => self.exact().total.bits(),
+        }
+    }
+}
+
+/// A row up to a factor, for laws that draw from what is left of it: every entry above
+/// zero is within [`PROBABILITY_RELATIVE_ERROR`], relative, whatever little the others
+/// leave. The probabilities themselves, unless they reach down to where `f64` holds fewer
+/// digits.
+#[derive(Clone, Debug)]
+pub(crate) struct Proportions {
+    raised: Option<Vec<f64>>,
+    is_faithful: bool,
+}
+
+impl Proportions {
+    /// O(V).
+    pub(crate) fn of(distribution: &Distribution) -> Self {
+        let positive =
+            || (0..distribution.vocab()).filter(|&token| distribution.is_positive(token));
+        let holds = |row: &[f64]| positive().all(|token| row[token] >= LEAST_PROPORTION);
+        if holds(&distribution.probabilities) {
+            return Self {
+                raised: None,
+                is_faithful: true,
+            };
+        }
+        match &distribution.origin {
+            // What was given has all its digits before it is divided by its sum.
+            Origin::Float(values) => Self {
+                raised: Some(values.clone()),
+                is_faithful: true,
+            },
+            Origin::Rational(_) => {
+                let exact = distribution.exact();
+                let raised = |weight: &BigUint| {
+                    round_nearest(&ratio(&(weight << PROPORTION_BITS), &exact.total))
+                };
+                let row: Vec<f64> = exact.weights.iter().map(raised).collect();
+                Self {
+                    is_faithful: holds(&row),
+                    raised: Some(row),
+                }
+            }
+        }
+    }
+
+    /// The row; `distribution` is the one that this was made of.
+    pub(crate) fn row<'a>(&'a self, distribution: &'a Distribution) -> &'a [f64] {
+        (self.raised.as_deref()).unwrap_or(&distribution.probabilities)
+    }
+
+    /// False where no factor brings the row into the range of `f64`.
+    pub(crate) fn is_faithful(&self) -> bool {
+        self.is_faithful
+    }
+
+    /// A bound on the error of what is derived from the row: none if it has not all digits.
+    pub(crate) fn vouched(&self, error: f64) -> f64 {
+        if self.is_faithful {
+            error
+        } else {
+            f64::INFINITY
         }
     }
 }
@@ -472,27 +505,33 @@ mod tests {
 
     #[test]
     fn proportions_keep_their_digits() {
+        let row = |draft: &Draft| {
+            let proportions = Proportions::of(draft);
+            assert!(proportions.is_faithful());
+            assert_eq!(proportions.vouched(1e-15), 1e-15);
+            proportions.row(draft).to_vec()
+        };
         // An ordinary row is taken as it is.
         let plain = Draft::new(&[0.1, 0.9, 0.0]).unwrap();
-        assert_eq!(*plain.proportions().unwrap(), *plain.probabilities());
+        assert_eq!(row(&plain), plain.probabilities());
         // 1e-320 has 11 bits, which a division by 1 + 9e-7 would round.
-        let denormal = Draft::new(&[1.0 + 9e-7, 1e-320, 3e-320, 0.0]).unwrap();
-        let row = denormal.proportions().unwrap();
-        assert_eq!(row[2] / row[1], 3e-320 / 1e-320);
-        assert_eq!(row[3], 0.0);
-        // Fractions below f64 are raised; what then still is below it is refused.
+        let denormal = row(&Draft::new(&[1.0 + 9e-7, 1e-320, 3e-320, 0.0]).unwrap());
+        assert_eq!(denormal[2] / denormal[1], 3e-320 / 1e-320);
+        assert_eq!(denormal[3], 0.0);
+        // Fractions below f64 are raised; what then still is below it is not vouched for.
         let draft = |small: &str| {
             let rest = parse_rational("1").unwrap() - parse_rational(small).unwrap();
             Draft::from_rationals(vec![rest, parse_rational(small).unwrap()]).unwrap()
         };
         let tiny = draft("1e-400");
         assert_eq!(tiny.probabilities()[1], 0.0);
-        let row = tiny.proportions().unwrap();
-        let quotient = exact_value(row[1]).unwrap() / exact_value(row[0]).unwrap();
+        let raised = row(&tiny);
+        let quotient = exact_value(raised[1]).unwrap() / exact_value(raised[0]).unwrap();
         let off = quotient / parse_rational("1e-400").unwrap() - Rational::one();
         assert!(round_nearest(&off).abs() < 1e-15);
-        let digits = format!("1/1{}", "0".repeat(900));
-        assert!(draft(&digits).proportions().is_none());
+        let far = Proportions::of(&draft(&format!("1/1{}", "0".repeat(900))));
+        assert!(!far.is_faithful());
+        assert_eq!(far.vouched(1e-15), f64::INFINITY);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use super::sequence::estimates;
 use super::statistics::holm;
 use super::summary::{LogPart, Mass, Summary};
 use super::tally::Tally;
-use crate::scheme::SchemeName;
 
 impl Summary {
     /// The report of what is measured; `command` goes into it.

@@ -323,3 +323,26 @@ fn retain<T>(entries: &mut Vec<T>, keep: &[bool]) {
     let mut flags = keep.iter();
     entries.retain(|_| flags.next().copied().unwrap_or(true));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, Target};
+    use crate::scheme::WithReplacement;
+
+    #[test]
+    fn shares_that_are_none_are_refused() {
+        let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25]).unwrap(), 2);
+        let problem = Problem::new("two", Target::new(&[0.5, 0.5]).unwrap(), scheme).unwrap();
+        let search = || Search::new(&problem);
+        assert!(search().certificate().is_some());
+        for shares in [vec![f64::NAN], vec![f64::INFINITY], vec![0.0], vec![]] {
+            let mut search = search();
+            search.lower.2 = shares;
+            assert!(search.certificate().is_none(), "{:?}", search.lower);
+        }
+        let mut search = search();
+        search.upper.0 = f64::NAN;
+        assert!(search.certificate().is_none());
+    }
+}

@@ -7,7 +7,7 @@ use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
     token_id,
 };
-use crate::distribution::{Draft, Rational, Wide, ratio};
+use crate::distribution::{Draft, Proportions, Rational, Wide, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
 use std::sync::{Arc, OnceLock};
@@ -32,7 +32,9 @@ pub struct DistinctConditioned {
     drafts: usize,
     by_mass: Vec<usize>,
     draws: usize,
-    /// e_n(q).
+    /// q up to a factor, which e_n and a set's product take alike.
+    proportions: Proportions,
+    /// e_n of that row.
     normaliser: Wide,
     /// e_n of the exact weights, once it is asked for.
     exact_normaliser: OnceLock<BigUint>,
@@ -44,6 +46,7 @@ impl DistinctConditioned {
         let by_mass = by_falling_mass(&draft);
         let draws = drafts.max(1).min(by_mass.len());
         let mut scheme = Self {
+            proportions: Proportions::of(&draft),
             draft,
             drafts: drafts.max(1),
             by_mass,
@@ -60,7 +63,7 @@ impl DistinctConditioned {
     /// W_n along a chain: the recurrence W_k += q W_{k-1}, in numbers of unbounded
     /// range, so nothing under- or overflows however peaked q is.
     fn symmetric(&self, order: &[usize], mut visit: impl FnMut(Wide)) {
-        let row = self.draft.probabilities();
+        let row = self.proportions.row(&self.draft);
         let mut sums = vec![Wide::ZERO; self.draws + 1];
         sums[0] = Wide::from(1.0);
         for &token in order {
@@ -128,7 +131,7 @@ impl DistinctConditioned {
     }
 
     fn masses(&self) -> Vec<f64> {
-        let row = self.draft.probabilities();
+        let row = self.proportions.row(&self.draft);
         let mut masses = Vec::new();
         for_each_combination(self.by_mass.len(), self.draws, |subset| {
             masses.push(self.share(subset.iter().map(|&rank| row[self.by_mass[rank]])));
@@ -204,7 +207,7 @@ impl DraftScheme for DistinctConditioned {
         SetLaw {
             sets: self.sets(),
             probabilities: self.masses(),
-            relative_error,
+            relative_error: self.proportions.vouched(relative_error),
         }
     }
 
@@ -242,7 +245,7 @@ impl DraftScheme for DistinctConditioned {
         let absolute_error = (3.0 * self.drafts as f64 + 4.0) * f64::EPSILON;
         PrefixScan {
             inside,
-            absolute_error,
+            absolute_error: self.proportions.vouched(absolute_error),
         }
     }
 
@@ -257,8 +260,13 @@ impl DraftScheme for DistinctConditioned {
         if set.len() != self.draws {
             return 0.0;
         }
-        let row = self.draft.probabilities();
+        let row = self.proportions.row(&self.draft);
         self.share(set.iter().map(|&token| row[token as usize]))
+    }
+
+    fn set_probability_error(&self) -> f64 {
+        let n = self.drafts as f64;
+        (self.proportions).vouched(2.0 * n * (n + 8.0) * f64::EPSILON)
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {

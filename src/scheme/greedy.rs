@@ -5,10 +5,9 @@ use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
     token_id,
 };
-use crate::distribution::{Draft, Rational, TwoFloat, ratio};
+use crate::distribution::{Draft, Proportions, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use num_bigint::BigUint;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The n-1 most probable tokens of q, deterministically and in that order (ties:
@@ -43,10 +42,8 @@ impl Greedy {
         let order = by_falling_mass(&draft);
         let (top, rest) = order.split_at((drafts - 1).min(order.len()));
         // Where the top tokens leave a denormal rest, a row that has its digits.
-        let row = match draft.proportions() {
-            Some(row) => row,
-            None => Cow::Borrowed(draft.probabilities()),
-        };
+        let proportions = Proportions::of(&draft);
+        let row = proportions.row(&draft);
         let mut left = TwoFloat::ZERO;
         for &token in rest {
             left += row[token];
@@ -56,7 +53,6 @@ impl Greedy {
         for &token in rest {
             last[token] = row[token] / left;
         }
-        drop(row);
         let top = top.to_vec();
         Self {
             draft,

@@ -6,7 +6,7 @@ use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
     token_id,
 };
-use crate::distribution::{Draft, LEAST_PROPORTION, Rational, TwoFloat, ratio};
+use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational, TwoFloat, ratio};
 use crate::number::{Number, RunningSum};
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::verifier::RowRule;
@@ -51,8 +51,7 @@ pub struct WithoutReplacement {
     left: Remaining<f64>,
     /// Whether 1 over what is left may leave the range of `f64`.
     is_extreme: bool,
-    /// Whether `left` has its digits; if not, nothing in `f64` is vouched for.
-    is_faithful: bool,
+    proportions: Proportions,
     exact_left: OnceLock<Remaining<Rational>>,
 }
 
@@ -65,10 +64,8 @@ impl WithoutReplacement {
         for (rank, &token) in by_mass.iter().enumerate() {
             rank_of[token] = Some(rank);
         }
-        let (left, is_faithful) = match draft.proportions() {
-            Some(row) => (Remaining::of(&row, &by_mass), true),
-            None => (Remaining::of(draft.probabilities(), &by_mass), false),
-        };
+        let proportions = Proportions::of(&draft);
+        let left = Remaining::of(proportions.row(&draft), &by_mass);
         let is_extreme = (left.masses.last()).is_some_and(|&least| least < LEAST_PROPORTION);
         let exact_left = OnceLock::new();
         Self {
@@ -79,17 +76,8 @@ impl WithoutReplacement {
             rank_of,
             left,
             is_extreme,
-            is_faithful,
+            proportions,
             exact_left,
-        }
-    }
-
-    /// A bound on an error, or none.
-    fn vouched(&self, error: f64) -> f64 {
-        if self.is_faithful {
-            error
-        } else {
-            f64::INFINITY
         }
     }
 
@@ -274,7 +262,7 @@ impl WithoutReplacement {
             .collect();
         PrefixScan {
             inside: values,
-            absolute_error: self.vouched(16.0 * f64::EPSILON),
+            absolute_error: self.proportions.vouched(16.0 * f64::EPSILON),
         }
     }
 
@@ -387,7 +375,7 @@ impl DraftScheme for WithoutReplacement {
         SetLaw {
             sets,
             probabilities,
-            relative_error: self.vouched(n * (n + 8.0) * f64::EPSILON),
+            relative_error: self.proportions.vouched(n * (n + 8.0) * f64::EPSILON),
         }
     }
 
@@ -450,7 +438,7 @@ impl DraftScheme for WithoutReplacement {
                 let absolute_error = (n * (n + 8.0) + 4.0) * f64::EPSILON;
                 PrefixScan {
                     inside,
-                    absolute_error: self.vouched(absolute_error),
+                    absolute_error: self.proportions.vouched(absolute_error),
                 }
             }
             _ => race::scan(self.draft.probabilities(), self.draws, order),
@@ -486,7 +474,7 @@ impl DraftScheme for WithoutReplacement {
 
     fn set_probability_error(&self) -> f64 {
         let n = self.drafts as f64;
-        self.vouched(2.0 * n * (n + 8.0) * f64::EPSILON)
+        self.proportions.vouched(2.0 * n * (n + 8.0) * f64::EPSILON)
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {

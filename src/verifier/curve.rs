@@ -145,3 +145,24 @@ impl Curve {
         (sum.value() / mass).clamp(0.0, mass)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A heavy token comes first, and each light one would be added to 1.
+    #[test]
+    fn what_a_heavy_token_leaves_keeps_its_digits() {
+        let light = |i: u32| 1e-17 * (1.0 + f64::from(i * 7919 % 1009) / 1009.0);
+        let draft: Vec<f64> = std::iter::once(1.0)
+            .chain((0..100_000).map(light))
+            .collect();
+        let mut target = draft.clone();
+        target[0] = 2.0;
+        let curve = Curve::new(&target, &draft);
+        assert_eq!(curve.tokens[0], 0);
+        let rest = (curve.total - TwoFloat::from(1.0)).value();
+        let truth = crate::distribution::compensated_sum(draft[1..].iter().copied());
+        assert!((rest - truth).abs() <= 2e-16 * truth, "{rest} {truth}");
+    }
+}

@@ -11,14 +11,13 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
     VerifierName, draw, happens, output_law, sequential,
 };
-use crate::distribution::{Draft, LEAST_PROPORTION, Rational};
+use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational};
 use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use rand::RngCore;
 pub(super) use rejections::Rejections;
-use std::borrow::Cow;
 use std::sync::OnceLock;
 
 /// Recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
@@ -92,10 +91,7 @@ use std::sync::OnceLock;
 pub struct RrsWo {
     problem: Problem,
     draft: Draft,
-    /// q up to a factor, where the probabilities have too few digits.
-    raised: Option<Vec<f64>>,
-    /// Whether q has its digits in `f64`.
-    is_faithful: bool,
+    proportions: Proportions,
     exact: OnceLock<(Vec<Rational>, Vec<Rational>)>,
     rejections: OnceLock<Rejections>,
     settings: RrsWoSettings,
@@ -210,24 +206,14 @@ impl RrsWo {
         settings: RrsWoSettings,
     ) -> Result<Self, VerifierError> {
         match problem.scheme().draft() {
-            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => {
-                let proportions = draft.proportions();
-                let is_faithful = proportions.is_some();
-                let raised = match proportions {
-                    Some(Cow::Borrowed(row)) if std::ptr::eq(row, draft.probabilities()) => None,
-                    Some(row) => Some(row.into_owned()),
-                    None => None,
-                };
-                Ok(Self {
-                    draft: draft.clone(),
-                    raised,
-                    is_faithful,
-                    problem: problem.clone(),
-                    exact: OnceLock::new(),
-                    rejections: OnceLock::new(),
-                    settings,
-                })
-            }
+            Some(draft) if problem.scheme().name() == SchemeName::WITHOUT_REPLACEMENT => Ok(Self {
+                proportions: Proportions::of(draft),
+                draft: draft.clone(),
+                problem: problem.clone(),
+                exact: OnceLock::new(),
+                rejections: OnceLock::new(),
+                settings,
+            }),
             _ => Err(VerifierError::scheme(VerifierName::RRS_WO, problem)),
         }
     }
@@ -249,7 +235,7 @@ impl RrsWo {
         let drafts = self.problem.drafts();
         let scheme = self.problem.scheme();
         let few = scheme.tuple_count() * self.problem.vocab() as f64 <= SUMMED_ENTRIES;
-        if few && self.is_faithful && !rejections.is_reliable(drafts) {
+        if few && self.proportions.is_faithful() && !rejections.is_reliable(drafts) {
             let (lower, upper) = self.enclosure(settings);
             if upper - lower > settings.width {
                 let law = output_law(self, scheme);
@@ -284,7 +270,7 @@ impl Verifier for RrsWo {
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
-        let draft = (self.raised.as_deref()).unwrap_or(self.draft.probabilities());
+        let draft = self.proportions.row(&self.draft);
         walk(self.problem.target().probabilities(), draft, tuple)
     }
 

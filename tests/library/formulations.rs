@@ -336,40 +336,43 @@ fn what_is_left_of_q_may_be_denormal() {
     }
 }
 
-/// The laws without replacement of a row whose digits a division by its sum would take.
+/// Laws of distinct drafts on a row whose digits a division by its sum would take.
 #[test]
 fn laws_of_denormal_rows_keep_their_digits() {
-    let draft = [1.0 + 9e-7, 1e-322, 3e-322, 7e-322, 2e-300];
+    let row = [1.0 + 9e-7, 1e-322, 3e-322, 7e-322, 2e-300];
+    let draft = || Draft::new(&row).unwrap();
     for drafts in 1..=4 {
-        let scheme = WithoutReplacement::new(Draft::new(&draft).unwrap(), drafts);
-        let (law, exact) = (scheme.set_law(), scheme.exact_set_law());
-        assert_eq!(law.sets, exact.sets);
-        for (set, (mass, weight)) in law
-            .sets
-            .iter()
-            .zip(law.probabilities.iter().zip(&exact.weights))
-        {
-            let truth = ratio(weight, &exact.total);
-            let bound = law.relative_error * mass + specgap::scheme::UNDERFLOW;
-            let off = specgap::certify::distance(*mass, &truth);
-            assert!(off <= bound, "{drafts} {set:?}: {mass} {truth}");
-            let alone = scheme.set_probability(set);
-            let off = specgap::certify::distance(alone, &truth);
-            assert!(off <= bound, "{drafts} {set:?}: {alone} {truth}");
-        }
-        for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3]] {
-            let scan = scheme.prefix_scan(&order);
-            for (inside, truth) in scan.inside.iter().zip(scheme.prefix_scan_exact(&order)) {
-                let off = specgap::certify::distance(*inside, &truth);
-                assert!(
-                    off <= scan.absolute_error,
-                    "{drafts} {order:?}: {inside} {truth}"
-                );
+        let schemes: [Box<dyn DraftScheme>; 3] = [
+            Box::new(WithoutReplacement::new(draft(), drafts)),
+            Box::new(DistinctConditioned::new(draft(), drafts)),
+            Box::new(Greedy::new(draft(), drafts)),
+        ];
+        for scheme in schemes {
+            let name = scheme.name();
+            let (law, exact) = (scheme.set_law(), scheme.exact_set_law());
+            assert_eq!(law.sets, exact.sets);
+            for (index, set) in law.sets.iter().enumerate() {
+                let truth = ratio(&exact.weights[index], &exact.total);
+                for mass in [law.probabilities[index], scheme.set_probability(set)] {
+                    let bound = law.relative_error * mass + specgap::scheme::UNDERFLOW;
+                    let off = specgap::certify::distance(mass, &truth);
+                    assert!(off <= bound, "{name} {drafts} {set:?}: {mass} {truth}");
+                }
             }
+            for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 1, 4, 3]] {
+                let scan = scheme.prefix_scan(&order);
+                for (inside, truth) in scan.inside.iter().zip(scheme.prefix_scan_exact(&order)) {
+                    let off = specgap::certify::distance(*inside, &truth);
+                    assert!(
+                        off <= scan.absolute_error,
+                        "{name} {drafts} {order:?}: {inside} {truth}"
+                    );
+                }
+            }
+            let mut total = 0.0;
+            scheme.for_each_tuple(&mut |_, mass| total += mass);
+            assert!((total - 1.0).abs() < 1e-14, "{name} {drafts}: {total}");
         }
-        let mut total = 0.0;
-        scheme.for_each_tuple(&mut |_, mass| total += mass);
-        assert!((total - 1.0).abs() < 1e-14, "{drafts}: {total}");
     }
 }
 
@@ -380,7 +383,11 @@ fn a_law_out_of_range_bounds_nothing() {
     let tiny = parse_rational(&format!("1/1{}", "0".repeat(900))).unwrap();
     let mut row = vec![tiny.clone(); 4];
     row[0] = Rational::one() - tiny * Rational::from_integer(3.into());
-    let scheme = WithoutReplacement::new(Draft::from_rationals(row).unwrap(), 3);
+    let draft = Draft::from_rationals(row).unwrap();
+    let conditioned = DistinctConditioned::new(draft.clone(), 3);
+    assert_eq!(conditioned.set_law().relative_error, f64::INFINITY);
+    assert_eq!(conditioned.set_probability_error(), f64::INFINITY);
+    let scheme = WithoutReplacement::new(draft, 3);
     assert_eq!(scheme.set_law().relative_error, f64::INFINITY);
     assert_eq!(scheme.set_probability_error(), f64::INFINITY);
     assert_eq!(scheme.prefix_scan(&[0, 1]).absolute_error, f64::INFINITY);

@@ -39,9 +39,9 @@
 //!    that holds it, which adds 2u L' S. **That product is not small**: L' is as large as
 //!    M/(1-s), and S counts the tokens that are removed. Where a token of q = 1 - 1e-11
 //!    is gone, 32u L' S is 4e-4 in place of 4e-15. So a node carries this error in its
-//!    bounds ([`WEIGHT_ROUNDING`]) and is divided where the error is worth it: among the
-//!    parts, the removed token is left out instead of subtracted, and
-//!    L' S is then at most the number of drafts.
+//!    bounds ([`WEIGHT_ROUNDING`]), and so it says itself whether it is worth dividing:
+//!    the parts leave the removed token out instead of subtracting it, and L' S is then
+//!    at most the number of drafts.
 //! 5. The moment, sum of g q, has the same bound with the sum of q^2 for S.
 //! 6. `P_k = sum of g_i P_(k-1)(i) / M(L)`: the weights sum to M(L'), so that an error e
 //!    of all P_(k-1), times M(L') as it always stands, is an error of e and no more.
@@ -63,9 +63,6 @@ fn allowance(draws: usize) -> f64 {
 
 /// Error of a weight, in units of L' S: point 4 above, 34u and a margin.
 const WEIGHT_ROUNDING: f64 = 20.0 * f64::EPSILON;
-
-/// A group is not divided for an uncertainty by rounding below this.
-const LEAST_ROUNDING: f64 = 1e-13;
 
 /// A group of tokens, sorted by rising p/q, with prefix sums.
 #[derive(Debug, Default)]
@@ -355,6 +352,14 @@ struct Weight {
     moment_error: f64,
 }
 
+/// Bounds on the weight of a node, and whether it is not to be divided.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    low: Weight,
+    high: Weight,
+    indivisible: bool,
+}
+
 impl Search<'_> {
     /// Bounds on the probability that the next `draws` drafts are all rejected;
     /// `weight` is an upper bound on the probability of getting here.
@@ -492,6 +497,55 @@ impl Search<'_> {
         quotient(Interval { low, high }, step.mass)
     }
 
+    /// Bounds on the rejected weight of a node, without the tokens that are gone; `None`
+    /// if it is 0.
+    ///
+    /// Removed groups are nodes of the same tree. One that holds this node is not met:
+    /// a node that is a removed group is indivisible, and so nothing inside it is asked
+    /// for.
+    fn held(&self, step: &Step, height: usize, index: usize) -> Option<Held> {
+        let paths = self.paths;
+        let start = index << height;
+        let end = ((index + 1) << height).min(paths.draft.len());
+        let mut low = paths.weight(height, index, step.state.factor.low, step.offer.low);
+        let mut high = paths.weight(height, index, step.state.factor.high, step.offer.high);
+        let mut indivisible = height == 0;
+        let mut gone = 0;
+        for removed in &self.removed {
+            if removed.start < start || end < removed.end {
+                continue;
+            }
+            gone += 1;
+            indivisible |= removed.start == start && removed.end == end;
+            // A rejected token has p/q <= L, so its weight would be B q.
+            let (most, least) = (paths.draft[removed.start], paths.draft[removed.end - 1]);
+            low.mass -= step.offer.low * most;
+            low.moment -= step.offer.low * most * most;
+            if high.mass.is_finite() {
+                high.mass -= step.offer.high * least;
+                high.moment -= step.offer.high * least * least;
+            }
+        }
+        if gone == end - start {
+            // Every token of the node, whatever rounding leaves of the difference.
+            return None;
+        }
+        // The weights of all tokens together are M(L').
+        low.mass = (low.mass - low.mass_error).max(0.0);
+        low.moment = (low.moment - low.moment_error).max(0.0);
+        high.mass = (high.mass + high.mass_error)
+            .min(step.mass.high)
+            .max(low.mass);
+        high.moment = (high.moment + high.moment_error)
+            .min(high.mass * paths.draft[start])
+            .max(low.moment);
+        (high.mass > 0.0).then_some(Held {
+            low,
+            high,
+            indivisible,
+        })
+    }
+
     /// Bounds on the sum over a node of `g_i (P(L', s + q_i) - centre)`.
     fn node(&mut self, step: &Step, height: usize, index: usize) -> Interval {
         let paths = self.paths;
@@ -503,46 +557,14 @@ impl Search<'_> {
         self.work += 1;
         let (largest, smallest) = (paths.draft[start], paths.draft[end - 1]);
         let state = &step.state;
-        let mut low = paths.weight(height, index, state.factor.low, step.offer.low);
-        let mut high = paths.weight(height, index, state.factor.high, step.offer.high);
-        let mut indivisible = height == 0;
-        let mut gone = 0;
-        for removed in &self.removed {
-            if removed.end <= start || end <= removed.start {
-                continue;
-            }
-            // A rejected token has p/q <= L, so its weight would be B q.
-            if start <= removed.start && removed.end <= end {
-                gone += 1;
-                let (most, least) = (paths.draft[removed.start], paths.draft[removed.end - 1]);
-                low.mass -= step.offer.low * most;
-                low.moment -= step.offer.low * most * most;
-                if high.mass.is_finite() {
-                    high.mass -= step.offer.high * least;
-                    high.moment -= step.offer.high * least * least;
-                }
-            } else {
-                low.mass -= step.offer.low * largest;
-                low.moment -= step.offer.low * largest * largest;
-            }
-            indivisible |= removed.start == start && removed.end == end;
-        }
-        if gone == end - start {
-            // Every token of the node, whatever rounding leaves of the difference.
+        let Some(held) = self.held(step, height, index) else {
             return Interval::NOTHING;
-        }
-        // The weights of all tokens together are M(L').
-        low.mass = (low.mass - low.mass_error).max(0.0);
-        low.moment = (low.moment - low.moment_error).max(0.0);
-        high.mass = (high.mass + high.mass_error)
-            .min(step.mass.high)
-            .max(low.mass);
-        high.moment = (high.moment + high.moment_error)
-            .min(high.mass * largest)
-            .max(low.moment);
-        if high.mass <= 0.0 {
-            return Interval::NOTHING;
-        }
+        };
+        let Held {
+            low,
+            high,
+            indivisible,
+        } = held;
         let share = (high.mass / state.mass.low).min(1.0) * step.weight;
         let rest_low = state.rest_low.value();
         // How far the state after rejecting one token of the node varies.
@@ -552,12 +574,8 @@ impl Search<'_> {
         } else {
             share * spread
         };
-        // Weights that rounding blurs, where a removed token is subtracted from a node.
-        let blurred = (low.mass_error + high.mass_error).min(step.mass.high);
-        let blur = (blurred / state.mass.low).min(1.0) * step.weight;
-        let coarse = uncertainty > self.threshold || blur > self.threshold.max(LEAST_ROUNDING);
         let exhausted = self.work > self.work_limit;
-        if !indivisible && coarse && !exhausted {
+        if !indivisible && uncertainty > self.threshold && !exhausted {
             let left = self.node(step, height - 1, 2 * index);
             let right = self.node(step, height - 1, 2 * index + 1);
             return left.plus(right);
@@ -602,5 +620,155 @@ fn quotient(a: Interval, b: Interval) -> Interval {
             0.0
         },
         high: if a.high < b.low { a.high / b.low } else { 1.0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: [f64; 6] = [0.1, 0.1, 0.2, 0.25, 0.2, 0.15];
+    /// Falling, so that places are tokens.
+    const DRAFT: [f64; 6] = [0.4, 0.25, 0.15, 0.1, 0.06, 0.04];
+
+    fn with_search(check: impl FnOnce(&mut Search<'_>, &Curve)) {
+        let curve = Curve::new(&TARGET, &DRAFT);
+        let rising = curve.tokens.iter().rev().copied();
+        let paths = RejectedPaths::new(&TARGET, &DRAFT, rising);
+        let mut search = Search {
+            paths: &paths,
+            curve: &curve,
+            threshold: 1.0,
+            work: 0,
+            work_limit: 1000,
+            removed: Vec::new(),
+        };
+        check(&mut search, &curve);
+    }
+
+    fn point(value: f64) -> Interval {
+        Interval {
+            low: value,
+            high: value,
+        }
+    }
+
+    /// The step from L = 1 with this much of q left, known without doubt.
+    fn step(curve: &Curve, rest: f64) -> Step {
+        let (factor, mass) = (1.0, curve.at(1.0));
+        let offer = mass / rest;
+        Step {
+            state: State {
+                factor: point(factor),
+                rest_low: rest.into(),
+                rest_high: rest.into(),
+                mass: point(mass),
+            },
+            offer: point(offer),
+            factor: point(factor + offer),
+            mass: point(curve.at(factor + offer)),
+            after: 1,
+            weight: 1.0,
+            centre: 0.0,
+        }
+    }
+
+    fn weight_of(token: usize, step: &Step) -> f64 {
+        let (p, q) = (TARGET[token], DRAFT[token]);
+        (step.offer.low * q - (p - step.state.factor.low * q).max(0.0)).max(0.0)
+    }
+
+    /// One of two unlike tokens is gone, and it is not known which.
+    #[test]
+    fn the_weight_beside_a_removed_group_holds_whichever_token_is_gone() {
+        with_search(|search, curve| {
+            let step = step(curve, 0.7);
+            search.removed.push(Removed { start: 0, end: 2 });
+            for (height, index, tokens) in [(1, 0, 0..2), (2, 0, 0..4), (3, 0, 0..6)] {
+                let held = search.held(&step, height, index).unwrap();
+                assert_eq!(held.indivisible, height == 1);
+                let mut ends = (f64::INFINITY, 0.0f64);
+                for gone in 0..2 {
+                    let left = || tokens.clone().filter(move |&token| token != gone);
+                    let mass: f64 = left().map(|token| weight_of(token, &step)).sum();
+                    let mass = mass.min(step.mass.high);
+                    let moment: f64 = left()
+                        .map(|token| weight_of(token, &step) * DRAFT[token])
+                        .sum();
+                    assert!(held.low.mass <= mass && mass <= held.high.mass, "{held:?}");
+                    assert!(held.low.moment <= moment, "{gone}: {moment} {held:?}");
+                    assert!(
+                        moment <= held.high.moment || mass == step.mass.high,
+                        "{gone}: {moment} {held:?}"
+                    );
+                    ends = (ends.0.min(mass), ends.1.max(mass));
+                }
+                // No wider than not knowing which.
+                let slack = 1e-14;
+                assert!(held.low.mass >= ends.0 - slack, "{held:?} {ends:?}");
+                assert!(held.high.mass <= ends.1 + slack, "{held:?} {ends:?}");
+            }
+            // A node beside it is whole.
+            let beside = search.held(&step, 1, 1).unwrap();
+            let mass = weight_of(2, &step) + weight_of(3, &step);
+            assert!((beside.low.mass - mass).abs() < 1e-14, "{beside:?} {mass}");
+            // Both are gone: nothing is left, not even rounding.
+            search.removed.push(Removed { start: 0, end: 2 });
+            assert!(search.held(&step, 1, 0).is_none());
+        });
+    }
+
+    /// Weights that are known within bounds only may lie on the light tokens or on the
+    /// heavy ones.
+    #[test]
+    fn the_last_draft_is_bounded_for_all_weights_within_bounds() {
+        with_search(|search, curve| {
+            let step = step(curve, 0.9);
+            let tokens = 1..4;
+            let mass = step.mass.low;
+            let rejected = |token: usize| {
+                let rest = 0.9 - DRAFT[token];
+                curve.at(step.factor.low + mass / rest) / mass
+            };
+            let spread = rejected(3) - rejected(1);
+            assert!(spread > 0.05, "{spread}");
+            let laws = [
+                [0.08, 0.01, 0.01],
+                [0.01, 0.08, 0.01],
+                [0.01, 0.01, 0.08],
+                [0.04, 0.03, 0.03],
+            ];
+            let sums = laws.map(|law| {
+                let moment: f64 = tokens.clone().zip(law).map(|(i, g)| g * DRAFT[i]).sum();
+                (law.iter().sum::<f64>(), moment)
+            });
+            let ends = |pick: fn(f64, f64) -> f64, start: f64| {
+                let (mass, moment) = sums
+                    .iter()
+                    .fold((start, start), |(a, b), x| (pick(a, x.0), pick(b, x.1)));
+                Weight {
+                    mass,
+                    moment,
+                    ..Weight::default()
+                }
+            };
+            let held = (ends(f64::min, f64::INFINITY), ends(f64::max, 0.0));
+            let bounds = search.last_draft(&step, held, DRAFT[3], DRAFT[1]);
+            for (law, (sum, _)) in laws.iter().zip(sums) {
+                let mean = tokens
+                    .clone()
+                    .zip(law)
+                    .map(|(token, g)| g * rejected(token))
+                    .sum::<f64>()
+                    / sum;
+                assert!(
+                    bounds.low - 1e-14 <= mean && mean <= bounds.high + 1e-14,
+                    "{law:?}: {mean} {bounds:?}"
+                );
+            }
+            // Bounds that say more than that the tokens are these.
+            assert!(bounds.high < rejected(3) - 0.1 * spread, "{bounds:?}");
+            assert!(bounds.low > rejected(1) + 0.01 * spread, "{bounds:?}");
+        });
     }
 }
