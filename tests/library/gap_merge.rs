@@ -159,7 +159,8 @@ fn parts_that_do_not_belong_together_say_why() {
     let measured = |settings: &Settings| {
         summarise(&logs, settings, Part { index: 2, count: 2 }, None, &|_| ()).unwrap()
     };
-    let changes: [(&str, &dyn Fn(&mut Settings)); 7] = [
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut Settings));
+    let changes: [Change<'_>; 7] = [
         ("--drafts", &|s| s.drafts = vec![2]),
         ("--temperature", &|s| s.temperatures = vec![1.0]),
         ("--seed", &|s| s.seed = 4),
