@@ -1,6 +1,6 @@
 //! A picture as a list of marks, drawn alike as SVG and as PNG.
 
-use super::html::escape;
+use super::text::markup_escaped as escape;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

@@ -3,6 +3,7 @@
 use super::canvas::DrawError;
 use super::page::{Block, Fact, Figure, MarkedText, Page};
 use super::table::{Entry, Row, Table};
+use super::text::markup_escaped as escape;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -47,22 +48,6 @@ impl Page {
         out.push_str("</main>\n</body>\n</html>\n");
         Ok(out)
     }
-}
-
-/// Text inside XML or HTML, in an attribute too.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Text that keeps a number and its interval on one line.

@@ -174,6 +174,22 @@ pub(super) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
+/// Text inside XML or HTML, in an attribute too.
+pub(super) fn markup_escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Appends a paragraph, wrapped and indented by two, hanging by four.
 pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
     let width = usize::from(width).max(40);

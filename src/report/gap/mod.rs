@@ -35,9 +35,6 @@ use super::page::{Block, Figure, Page, Section};
 use super::table::Table;
 use crate::gap::GapReport;
 
-/// The level that a difference must reach after Holm's correction.
-const LEVEL: f64 = 0.05;
-
 /// The report as a page.
 pub fn page(report: &GapReport) -> Page {
     let sections = [

@@ -1,9 +1,11 @@
 //! Finding one's way in a gap report.
 
-use super::LEVEL;
 use crate::gap::{Cell, Comparison, GapReport, VerifierRow};
 use crate::report::text::temperature;
 use std::collections::BTreeMap;
+
+/// The level that a difference must reach after Holm's correction.
+pub(super) const LEVEL: f64 = 0.05;
 
 /// A gap below this counts as none: the upper edge of the first bin of
 /// [`crate::gap::HISTOGRAM_EDGES`].

@@ -1,9 +1,8 @@
 //! The tables of a gap report.
 
-use super::LEVEL;
 use super::certainty::{Tally, entry, exactness, kind, of_gap, of_rates, signed_entry};
 use super::select::{
-    cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
+    LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
 };
 use crate::gap::{BlockEstimate, Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::report::table::{Column, Entry, Group, Row, Table};
