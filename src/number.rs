@@ -1,6 +1,8 @@
 //! One arithmetic for two worlds: `f64` and exact rationals.
 
-use crate::distribution::{Distribution, Rational, TwoFloat, ratio, round_nearest};
+use crate::distribution::{
+    Distribution, Rational, TwoFloat, difference, product, quotient, ratio, round_nearest, sum,
+};
 use num_bigint::BigUint;
 use num_traits::{One, Zero};
 use std::fmt::Debug;
@@ -41,15 +43,13 @@ impl RunningSum<f64> for TwoFloat {
 
 impl RunningSum<Self> for Rational {
     fn add(&mut self, term: &Self) {
-        if !term.is_zero() {
-            *self += term;
-        }
+        self.gain(term);
     }
     fn subtract(&mut self, term: &Self) {
-        *self -= term;
+        *self = difference(self, term);
     }
     fn merge(&mut self, other: &Self) {
-        self.add(other);
+        self.gain(other);
     }
     fn value(&self) -> Self {
         self.clone()
@@ -218,19 +218,21 @@ impl Number for Rational {
             .collect()
     }
     fn plus(&self, other: &Self) -> Self {
-        self + other
+        sum(self, other)
     }
     fn minus(&self, other: &Self) -> Self {
-        self - other
+        difference(self, other)
     }
     fn times(&self, other: &Self) -> Self {
-        self * other
+        product(self, other)
     }
     fn over(&self, divisor: &Self) -> Self {
-        self / divisor
+        quotient(self, divisor)
     }
     fn gain(&mut self, other: &Self) {
-        *self += other;
+        if !other.is_zero() {
+            *self = sum(self, other);
+        }
     }
     fn to_f64(&self) -> f64 {
         round_nearest(self)

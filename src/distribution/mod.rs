@@ -9,11 +9,13 @@
 
 mod exponential;
 mod logits;
+mod lowest_terms;
 mod rational;
 mod sum;
 
 pub(crate) use exponential::{LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal};
 pub use logits::Softmax;
+pub(crate) use lowest_terms::{difference, product, quotient, sum};
 pub(crate) use rational::integer_weights;
 pub use rational::{
     MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,

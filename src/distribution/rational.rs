@@ -1,6 +1,7 @@
 //! Exact rationals: reading them from text, from `f64`, and rounding them back
 //! with a direction.
 
+use super::lowest_terms;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_rational::BigRational;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -141,9 +142,9 @@ pub fn exact_value(value: f64) -> Option<Rational> {
     Rational::from_float(value)
 }
 
-/// A ratio of integer weights as a rational.
+/// A ratio of integer weights as a rational; the denominator is not 0.
 pub fn ratio(numerator: &BigUint, denominator: &BigUint) -> Rational {
-    Rational::new(numerator.clone().into(), denominator.clone().into())
+    lowest_terms::fraction(&numerator.clone().into(), &denominator.clone().into())
 }
 
 /// The largest `f64` that is at most `value`.

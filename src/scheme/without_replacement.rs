@@ -404,9 +404,10 @@ impl DraftScheme for WithoutReplacement {
                 let weight = &exact.weights[token];
                 let a = ratio(weight, &(&exact.total - weight));
                 let q = ratio(weight, &exact.total);
-                inside += &a * ratio(&held, &exact.total) + &q * &a_held;
+                inside.gain(&a.times(&ratio(&held, &exact.total)));
+                inside.gain(&q.times(&a_held));
                 held += weight;
-                a_held += a;
+                a_held.gain(&a);
                 inside.clone()
             })
             .collect()
