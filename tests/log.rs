@@ -488,7 +488,7 @@ fn every_malformed_log_is_refused_with_its_place() {
              draft_logits, target_logit",
         ),
         (
-            safetensors(&[target.clone()]),
+            safetensors(std::slice::from_ref(&target)),
             "draft_logits: is missing, and so are draft_probs and draft_logprobs; the file has \
              target_logits",
         ),
