@@ -537,6 +537,6 @@ mod tests {
         join(&mut ranges, 2..3);
         assert_eq!(ranges, [0..6, 8..9]);
         join(&mut ranges, 6..8);
-        assert_eq!(ranges, [0..9]);
+        assert!(ranges.len() == 1 && ranges[0] == (0..9));
     }
 }

@@ -230,10 +230,7 @@ impl<'a> Truncation<'a> {
                 let lower = even.lower - a - met / REST_ENTRIES as f64;
                 [lower, even.upper + a + met]
             }
-            // These attain alpha*.
-            (_, VerifierName::Optimal) => best,
-            (SchemeName::Greedy, VerifierName::Greedy)
-            | (SchemeName::Hub, VerifierName::SpecHub) => best,
+            rule if attains(rule) => best,
             // The first draft alone is accepted with the overlap.
             (SchemeName::WithoutReplacement, VerifierName::RrsWo) => [overlap[0], best[1]],
             _ => [0.0, best[1]],
@@ -314,6 +311,17 @@ impl<'a> Truncation<'a> {
     }
 }
 
+/// Whether a rule accepts as much as any could, on every row: then its gap is 0 whatever a
+/// row does not list.
+pub(super) fn attains(rule: Rule) -> bool {
+    matches!(
+        rule,
+        (_, VerifierName::Optimal)
+            | (SchemeName::Greedy, VerifierName::Greedy)
+            | (SchemeName::Hub, VerifierName::SpecHub)
+    )
+}
+
 /// n (n-1) / 2.
 fn pairs(drafts: usize) -> f64 {
     (drafts * (drafts - 1)) as f64 * 0.5
@@ -390,8 +398,8 @@ mod tests {
         let mut rng = SmallRng::seed_from_u64(11);
         let temperature = Temperature(1.0);
         let (mut checked, mut widths) = (0, Vec::new());
-        for round in 0..250 {
-            let vocabulary = rng.random_range(4..=8usize);
+        for round in 0..150 {
+            let vocabulary = rng.random_range(4..=7usize);
             let (p, q) = (row(&mut rng, vocabulary), row(&mut rng, vocabulary));
             let mut tokens: Vec<usize> = (0..vocabulary).collect();
             if round % 2 == 0 {
@@ -449,7 +457,7 @@ mod tests {
                 }
             }
         }
-        assert!(checked > 3_000, "{checked}");
+        assert!(checked > 2_000, "{checked}");
         // Bounds that say nothing would pass too.
         let narrow = widths.iter().filter(|&&width| width < 0.9).count();
         assert!(
