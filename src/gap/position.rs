@@ -291,10 +291,13 @@ fn differences(settings: &Settings, place: Place, answers: &mut Answers) -> Resu
         if gap.value.abs() <= ROUNDING {
             gap.value = 0.0;
         }
-        // No lossless verifier accepts more than alpha*, on full rows neither.
-        if let Some([low, high]) = &mut gap.truncation {
-            *low = low.max(0.0).min(gap.value);
-            *high = high.max(gap.value);
+        if let Some([low, high]) = gap.truncation {
+            gap.truncation = Some(if (rule.1.entry().attains)(rule.0) {
+                [gap.lower, gap.upper]
+            } else {
+                // No lossless verifier accepts more than alpha*, on full rows neither.
+                [low.max(0.0).min(gap.value), high.max(gap.value)]
+            });
         }
         answers.insert(Metric::Gap { place, rule }, gap);
     }

@@ -1,6 +1,6 @@
 //! Several logs side by side, for a terminal, as Markdown and as a page.
 
-use super::html::escape;
+use super::text::markup_escaped as escape;
 use super::text::wrap;
 use crate::gap::{ComparedEstimate, ComparedRate, Estimate, LogComparison};
 use comfy_table::{CellAlignment, ContentArrangement, presets};

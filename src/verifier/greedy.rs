@@ -216,6 +216,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::GREEDY]),
     build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),
     on_row: |_| Some(RowRule::of(|row, ask| Ok(row.greedy(ask.drafts).into()))),
+    attains: |scheme| scheme == SchemeName::GREEDY,
     compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],
     by_default: true,
 };

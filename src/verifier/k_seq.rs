@@ -381,6 +381,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
     on_row: |_| Some(RowRule::of(|row, ask| Ok(row.k_seq(ask.drafts).into()))),
+    attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,
 };

@@ -311,6 +311,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Naive::new(problem))),
     on_row: |scheme| scheme.entry().on_row.as_ref()?.hits,
+    attains: |scheme| scheme == SchemeName::TOP,
     compared_with: &[],
     by_default: true,
 };

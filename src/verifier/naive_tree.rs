@@ -202,6 +202,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),
     on_row: |_| Some(RowRule::of(|row, ask| Ok(on_row(row, ask.drafts).into()))),
+    attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,
 };

@@ -185,6 +185,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
     build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
     on_row: |_| Some(RowRule::of(|row, ask| Ok(row.rrs(ask.drafts).into()))),
+    attains: |_| false,
     compared_with: &[],
     by_default: true,
 };

@@ -332,6 +332,7 @@ pub const ENTRY: Entry = Entry {
                 .into())
         }))
     },
+    attains: |_| false,
     compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
     by_default: true,
 };

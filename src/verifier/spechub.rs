@@ -240,6 +240,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::HUB]),
     build: |problem, _| Ok(Box::new(SpecHub::new(problem)?)),
     on_row: |_| Some(RowRule::of(|row, _| Ok(row.spechub().into()))),
+    attains: |scheme| scheme == SchemeName::HUB,
     compared_with: &[VerifierName::RRS_WO],
     by_default: true,
 };

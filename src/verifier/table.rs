@@ -29,6 +29,9 @@ pub struct Entry {
     /// Its rate on a row of a log whose drafts have this law; `None` if none is
     /// computed. Asked only for laws under which it is lossless.
     pub on_row: fn(SchemeName) -> Option<RowRule>,
+    /// Whether it accepts as much as any lossless rule could, alpha*, whatever the rows, from
+    /// drafts of this law.
+    pub attains: fn(SchemeName) -> bool,
     /// Verifiers that a gap report compares it with at the same positions.
     pub compared_with: &'static [VerifierName],
     /// Whether a gap report measures it where no verifiers are named.
