@@ -22,21 +22,29 @@
 //! # The flow of data
 //!
 //! ```text
-//! Problem -> Solver -> Solution -> Certificate -> Report
+//! Problem -> solvers and verifiers -> certificates -> report
+//! models -> capture -> Log -> gap -> Summary -> report
 //! ```
 //!
-//! | module | stage |
+//! | module | holds |
 //! | --- | --- |
-//! | [`distribution`] | p and q, as `f64` and as exact rationals |
-//! | [`scheme`] | the laws of X built from q |
+//! | [`distribution`] | p and q, as `f64` and as exact rationals; softmax |
+//! | [`known`] | a number and how well it is known |
+//! | [`number`] | `f64` or rational, for laws that are written once |
+//! | [`scheme`] | the laws of X built from q, one file each, and their table |
 //! | [`problem`] | validated problems and their files |
 //! | [`lp`] | the problem as linear programs, HiGHS and minilp |
-//! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation |
+//! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation, and the scan of logged rows |
 //! | [`plan`] | optimal plans and full couplings |
-//! | [`verifier`] | rules that verify drafts: their laws, samplers and acceptance rates |
+//! | [`verifier`] | rules that verify drafts, one file each, and their table: laws, samplers, acceptance rates |
 //! | [`certify`] | recomputes every claim; imports no solver |
 //! | [`solve`] | every method on one problem, and their agreement |
-//! | [`report`] | results as text and JSON |
+//! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
+//! | [`claims`] | the ledger of theorems |
+//! | [`log`] | logged rows, read a span at a time |
+//! | `capture` | feature `onnx`: running two models and logging their rows |
+//! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
+//! | [`report`] | results as text, JSON, Markdown, HTML and plots |
 //! | [`cli`] | the program |
 //!
 //! # Glossary

@@ -44,10 +44,10 @@ pub struct Common {
     /// Seed of everything that is random.
     #[arg(long, default_value_t = 0, global = true)]
     seed: u64,
-    /// More detail.
+    /// More detail, where a command has any: solve, gap and check.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
-    /// Only what is wrong, and the last line.
+    /// Only what is wrong, and the last line where a command has one.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 }
@@ -71,7 +71,7 @@ enum Command {
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
     Capture(capture::CaptureArgs),
-    /// The claims ledger and every shipped problem, against a baseline.
+    /// The claims ledger and every problem file of a folder, against a baseline.
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
     Gap(gap::GapArgs),

@@ -678,7 +678,7 @@ fn expected_value(field: &str, number: &Number) -> Result<ExpectedValue, FieldEr
             Err(FieldError::Range {
                 field: field.to_owned(),
                 value: value.to_string(),
-                limit: "the finite numbers".to_owned(),
+                limit: "the range of finite numbers".to_owned(),
             })
         }
         Err(source) => Err(FieldError::Value {
@@ -817,7 +817,7 @@ fn build_block(
                     return Err(FieldError::Range {
                         field: field.to_owned(),
                         value: value.to_string(),
-                        limit: "the finite numbers".to_owned(),
+                        limit: "the range of finite numbers".to_owned(),
                     });
                 }
             }

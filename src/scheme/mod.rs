@@ -8,7 +8,7 @@
 //! [`LAWS`] is the list of all laws; each file ends in its entry.
 //!
 //! `without-replacement` and `distinct-conditioned` are **different laws**. The
-//! first is what engines run (Hu et al., eq. 6; the Plackett-Luce law), the
+//! first is n draws one after another (Hu et al., eq. 6; the Plackett-Luce law), the
 //! second is the law whose Q is the ratio of elementary symmetric polynomials
 //! that the same paper uses to compute the optimum (sec. 4.2.2). For
 //! q = (.5, .3, .2) and n = 2 the pair {0,1} has probability 0.514286 under the

@@ -19,7 +19,7 @@ const LARGEST_ENUMERATED_LAW: f64 = 2.0e7;
 
 /// n sequential draws from q without replacement: the k-th draw has law q
 /// renormalised over the tokens not drawn before it (Hu et al., eq. 6; the
-/// Plackett-Luce law). This is what engines run.
+/// Plackett-Luce law).
 ///
 /// It is **not** the law of [`super::DistinctConditioned`].
 ///

@@ -1,6 +1,7 @@
 //! One problem, every method, one verdict.
 //!
-//! [`solve`] runs the five formulations and whatever algorithm applies, lets
+//! [`solve`] runs three linear programs, the maximum flow, the enumeration of subsets, and
+//! whatever algorithm applies besides, lets
 //! [`crate::certify`] recompute the answer, and reports how far each method is
 //! from it. A method that does not fit is listed as skipped, with the reason.
 

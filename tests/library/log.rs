@@ -299,7 +299,7 @@ fn a_shard_that_is_listed_twice_is_refused_with_both_places() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let layout = Layout {
-        shard_bytes: 100,
+        shard_bytes: 1,
         ..Layout::new(20)
     };
     write(&path, layout.clone(), &rows(3, 20));

@@ -285,7 +285,13 @@ fn refused_block_problems_name_the_prefix() {
         ),
     ];
     for (text, wanted) in cases {
-        refuse("bad.toml", &text, &["block", wanted]);
+        // Expectations stand beside the block.
+        let room = if wanted.starts_with("expected") {
+            "expected"
+        } else {
+            "block"
+        };
+        refuse("bad.toml", &text, &[room, wanted]);
     }
     // A whole block problem is for another command.
     refuse(
