@@ -6,7 +6,7 @@ use crate::distribution::{Draft, Softmax, Target, compensated_sum};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
-use crate::plan::{self, SequentialSettings, SlotWeightSettings};
+use crate::plan::{PlanSettings, Rising, TokenPlan, measure};
 use crate::scheme::SchemeName;
 use crate::verifier::{Rate, RowRates, RrsWoSettings, VerifierName};
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
 struct Rows {
     p: Target,
     q: Draft,
-    rising: plan::Rising,
+    rising: Rising,
 }
 
 /// Computes every metric of the position in `workspace.row`.
@@ -207,18 +207,21 @@ pub(super) fn evaluate(
                                 target: p.probabilities(),
                                 draft: q.probabilities(),
                             });
-                            let rising = plan::Rising::in_order(&p, &q, &order)
-                                .map_err(|error| refused(error.to_string()))?;
+                            let rising = Rising::in_order(&p, &q, &order);
                             none.insert(Rows { p, q, rising })
                         }
                     };
-                    let measured = if scheme == SchemeName::WithReplacement {
-                        let settings = SlotWeightSettings::default();
-                        plan::measure_in_order(p, q, rising, drafts, &settings)
-                    } else {
-                        plan::measure_sequential(p, q, drafts, &SequentialSettings::default())
-                            .map_err(|error| refused(error.to_string()))?
-                    };
+                    let settings = PlanSettings::default();
+                    let measured = measure(p, q, || {
+                        if scheme == SchemeName::WithReplacement {
+                            TokenPlan::iid_in_order(p, q, rising, drafts, &settings)
+                        } else {
+                            let subset = bucket_scan::sequential_subset(p, q, drafts)
+                                .map_err(|error| refused(error.to_string()))?;
+                            TokenPlan::sequential(p, q, drafts, subset, &settings)
+                        }
+                        .map_err(|error| refused(error.to_string()))
+                    })?;
                     let plain = |value| Value::between(value, value, value);
                     let rule = (scheme, name);
                     // The law is p but for this error, and so is what it accepts.

@@ -1,7 +1,8 @@
 //! alpha* by trying every subset.
 
-use super::{Capacity, Enclosure, Instance, Optimum, Rounding};
+use super::{Capacity, Enclosure, Instance, Optimum};
 use crate::distribution::{Rational, ratio, round_down, round_nearest, round_up};
+use crate::plan::Rounding;
 use num_bigint::BigUint;
 
 /// Largest vocabulary whose subsets are enumerated in 128-bit integers.

@@ -15,9 +15,9 @@
 //! Sets are never nodes and merged edges never stored: memory is one integer an
 //! entry of the set lists, and a relabel scans only the sets of one token.
 
-use super::{Capacity, Enclosure, Instance, Optimum, Rounding, ScaledInstance};
+use super::{Capacity, Enclosure, Instance, Optimum, ScaledInstance};
 use crate::distribution::{Rational, round_down, round_up};
-use crate::plan::{PlanMasses, TransportPlan};
+use crate::plan::{PlanMasses, Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use num_bigint::BigUint;

@@ -21,7 +21,6 @@ pub mod submodular;
 pub use instance::{Capacity, Instance, ScaledInstance};
 
 pub use crate::enclosure::Enclosure;
-pub use crate::plan::Rounding;
 
 /// What an algorithm found: alpha* and a subset that proves its upper bound.
 #[derive(Clone, Debug)]

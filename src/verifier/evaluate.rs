@@ -8,6 +8,7 @@ use crate::distribution::{Rational, exact_value, round_nearest};
 use crate::enclosure::Enclosure;
 use crate::number::Number;
 use crate::optimum::{closed_form, flow, ratio_scan, submodular};
+use crate::plan::Draws;
 use crate::problem::{ExpectedValue, Problem};
 use crate::scheme::SchemeName;
 use num_traits::Signed;
@@ -208,7 +209,8 @@ pub fn evaluate_with(problem: &Problem, settings: &RrsWoSettings) -> Evaluation 
     let mut optimum = optimal_rate(problem);
     let planned = Optimal::new(problem);
     if let (Ok(best), Ok(rule)) = (&mut optimum, &planned)
-        && let Some(plan) = rule.race_weights()
+        && let Some(plan) = rule.weights()
+        && plan.draws() == Draws::Sequential
     {
         // A lossless rule proves a lower bound, where the scan has only a loose one.
         let proven = plan.optimal_acceptance_rate();

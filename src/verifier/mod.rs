@@ -59,6 +59,8 @@ pub use rrs_wo::{RrsWo, RrsWoSettings};
 pub use single::Single;
 pub use spechub::SpecHub;
 
+pub use crate::plan::Verdict;
+
 use crate::distribution::{Rational, round_down, round_nearest, round_up};
 use crate::enclosure::Enclosure;
 use crate::number::Number;
@@ -246,16 +248,6 @@ pub struct ConditionalLaw<M> {
     /// Law of the output in that case, V entries that sum to 1; shared between
     /// tuples wherever the rule allows.
     pub residual: Arc<[M]>,
-}
-
-/// What a verifier returns for one tuple.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// The output token.
-    pub token: u32,
-    /// Which draft was accepted, from 0; `None` if the token was drawn from a
-    /// residual.
-    pub accepted: Option<usize>,
 }
 
 /// How often a verifier accepts, dimensionless, in [0, 1], and how far the
