@@ -344,27 +344,31 @@ fn out_of_range_the_first_draft_decides() {
 }
 
 /// Whatever H is, the plan is lossless and its enclosure holds alpha*; a set that is no
-/// minimiser leaves it short, and it says so.
+/// minimiser proves less, and the plan says that it is short.
 #[test]
 fn any_subset_gives_a_lossless_plan() {
     let everything = RatioCut {
         ratio: 0.0,
         tied_below: 0,
     };
-    for drafts in 2..=4 {
-        let (p, q) = model_rows(12, 1.0, 20 + drafts as u64);
+    let falling: Vec<f64> = (0..6).map(|token| 0.6f64.powi(token)).collect();
+    let rising: Vec<f64> = falling.iter().rev().copied().collect();
+    let (p, q) = rows(&rising, &falling);
+    for drafts in [2, 3] {
         let best = solve(&p, &q, drafts);
-        assert!(best.acceptance_rate().value < 0.999);
+        assert_eq!(best.status(), PlanStatus::Optimal);
+        assert!(best.acceptance_rate().value < 0.9);
         for subset in [RatioCut::EMPTY, everything] {
             let plan =
                 TokenPlan::sequential(&p, &q, drafts, subset, &PlanSettings::default()).unwrap();
             let law = plan.law(&p, &q);
             assert!(law.l1_error < 1e-12, "n = {drafts}: {:e}", law.l1_error);
             assert_eq!(plan.status(), PlanStatus::Short, "n = {drafts}");
-            let (rate, bound) = (plan.acceptance_rate(), plan.optimal_acceptance_rate());
-            let truth = best.acceptance_rate();
-            assert!(rate.upper < truth.lower, "{rate:?} {truth:?}");
-            assert!(bound.lower < truth.lower && truth.upper < bound.upper);
+            // Weights may still separate the tokens; what such a plan proves is little.
+            let (truth, bound) = (best.acceptance_rate(), plan.optimal_acceptance_rate());
+            assert!(plan.acceptance_rate().lower <= truth.upper, "n = {drafts}");
+            assert!(bound.lower <= truth.upper && truth.upper < bound.upper);
+            assert!(bound.width() > 0.05, "n = {drafts}: {bound:?}");
         }
     }
 }
