@@ -21,11 +21,9 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::log::{Log, Row};
-use specgap::optimum::bucket_scan::{BucketScan, Rows as ScanRows};
+use specgap::optimum::bucket_scan::{BucketScan, Rows as ScanRows, sequential_subset};
 use specgap::optimum::flow;
-use specgap::plan::{
-    SequentialPlan, SequentialSettings, SlotWeightPlan, SlotWeightSettings, SlotWeightStatus,
-};
+use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
 use specgap::problem::Problem;
 use specgap::scheme::{WithReplacement, WithoutReplacement};
 use std::error::Error;
@@ -98,21 +96,21 @@ fn repeated<T>(mut call: impl FnMut() -> T) -> (T, f64) {
     }
 }
 
-fn timed(p: &Target, q: &Draft, n: usize) -> Result<(SlotWeightPlan, f64), Box<dyn Error>> {
-    let settings = SlotWeightSettings::default();
-    let (plan, ms) = repeated(|| SlotWeightPlan::solve(p, q, n, &settings));
+fn timed(p: &Target, q: &Draft, n: usize) -> Result<(TokenPlan, f64), Box<dyn Error>> {
+    let settings = PlanSettings::default();
+    let (plan, ms) = repeated(|| TokenPlan::iid(p, q, n, &settings));
     Ok((plan?, ms))
 }
 
 fn full_vocabulary(positions: &[Rows]) -> Result<(), Box<dyn Error>> {
     println!(
-        "| T | n | rows | alpha*, mean | largest shortfall | largest L1 error | iterations | groups | levels | ms, median | ms, most |"
+        "| T | n | rows | alpha*, mean | largest shortfall | largest L1 error | iterations | groups | tiers | ms, median | ms, most |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for temperature in TEMPERATURES {
         for drafts in DRAFTS {
             let (mut alpha, mut short, mut l1) = (0.0, 0.0f64, 0.0f64);
-            let (mut iterations, mut groups, mut levels) = (0, 0, 0);
+            let (mut iterations, mut groups, mut tiers) = (0, 0, 0);
             let mut times = Vec::new();
             for rows in positions {
                 let (p, q) = distributions(rows, temperature)?;
@@ -124,12 +122,12 @@ fn full_vocabulary(positions: &[Rows]) -> Result<(), Box<dyn Error>> {
                 l1 = l1.max(law.l1_error);
                 iterations = iterations.max(plan.iterations());
                 groups = groups.max(plan.groups());
-                levels = levels.max(plan.levels());
+                tiers = tiers.max(plan.tiers());
                 times.push(ms);
             }
             times.sort_by(f64::total_cmp);
             println!(
-                "| {temperature} | {drafts} | {} | {alpha:.9} | {short:.1e} | {l1:.1e} | {iterations} | {groups} | {levels} | {:.1} | {:.1} |",
+                "| {temperature} | {drafts} | {} | {alpha:.9} | {short:.1e} | {l1:.1e} | {iterations} | {groups} | {tiers} | {:.1} | {:.1} |",
                 times.len(),
                 times[times.len() / 2],
                 times[times.len() - 1]
@@ -264,12 +262,12 @@ fn growth() -> Result<(), Box<dyn Error>> {
     let (p, q) = distributions(&generated(VOCAB, 3), 1.0)?;
     for exponent in [4, 6, 8, 10, 12, 14] {
         let goal = 10f64.powi(-exponent);
-        let settings = SlotWeightSettings {
-            level_tolerance: goal,
+        let settings = PlanSettings {
+            residual: goal,
             grouping: (10.0 * goal).min(1e-7),
-            ..SlotWeightSettings::default()
+            ..PlanSettings::default()
         };
-        let (plan, ms) = repeated(|| SlotWeightPlan::solve(&p, &q, 3, &settings));
+        let (plan, ms) = repeated(|| TokenPlan::iid(&p, &q, 3, &settings));
         let plan = plan?;
         println!(
             "| {goal:.0e} | {} | {:.1e} | {ms:.1} |",
@@ -280,19 +278,19 @@ fn growth() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn timed_sequential(
-    p: &Target,
-    q: &Draft,
-    n: usize,
-) -> Result<(SequentialPlan, f64), Box<dyn Error>> {
-    let settings = SequentialSettings::default();
+fn timed_sequential(p: &Target, q: &Draft, n: usize) -> Result<(TokenPlan, f64), Box<dyn Error>> {
+    let settings = PlanSettings::default();
+    let solve = || -> Result<TokenPlan, Box<dyn Error>> {
+        let subset = sequential_subset(p, q, n)?;
+        Ok(TokenPlan::sequential(p, q, n, subset, &settings)?)
+    };
     let started = seconds();
-    let plan = SequentialPlan::solve(p, q, n, &settings)?;
+    let plan = solve()?;
     let once = 1e3 * (seconds() - started);
     if once > 30.0 {
         return Ok((plan, once));
     }
-    let (plan, ms) = repeated(|| SequentialPlan::solve(p, q, n, &settings));
+    let (plan, ms) = repeated(solve);
     Ok((plan?, ms))
 }
 
@@ -348,7 +346,7 @@ fn sequential(temperature: f64, positions: &[(Target, Draft)]) -> Result<(), Box
             short = short.max((best.value() - law.acceptance_rate).abs());
             l1 = l1.max(law.l1_error);
             iterations = iterations.max(plan.iterations());
-            failed += usize::from(plan.status() != SlotWeightStatus::Optimal);
+            failed += usize::from(plan.status() != PlanStatus::Optimal);
             times.push(ms);
         }
         times.sort_by(f64::total_cmp);

@@ -109,6 +109,7 @@ pub mod optimum;
 mod panics;
 pub mod plan;
 pub mod problem;
+mod quadrature;
 pub mod report;
 pub mod scheme;
 pub mod solve;

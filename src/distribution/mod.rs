@@ -7,12 +7,15 @@
 //! is, a fraction from a problem file stays that fraction, and normalising
 //! divides by the exact sum.
 
+mod by_ratio;
 mod exponential;
 mod logits;
 mod lowest_terms;
 mod rational;
 mod sum;
 
+pub(crate) use by_ratio::settle;
+pub use by_ratio::{RatioCut, Rows};
 pub(crate) use exponential::{LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal};
 pub use logits::Softmax;
 pub(crate) use lowest_terms::{difference, product, quotient, sum};
@@ -21,7 +24,7 @@ pub use rational::{
     MAX_DECIMAL_EXPONENT, MAX_NUMBER_CHARACTERS, ParseRationalError, Rational, exact_value,
     format_rational, parse_rational, ratio, round_down, round_nearest, round_up,
 };
-pub(crate) use sum::{LANES, SplitSum, Wide, for_lanes, running_sums, split_sum};
+pub(crate) use sum::{LANES, SplitSum, UnitSum, Wide, for_lanes, running_sums, split_sum};
 pub use sum::{TwoFloat, compensated_sum};
 
 use multiversion::multiversion;

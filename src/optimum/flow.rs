@@ -15,10 +15,10 @@
 //! Sets are never nodes and merged edges never stored: memory is one integer an
 //! entry of the set lists, and a relabel scans only the sets of one token.
 
-use super::{Capacity, Instance, Optimum, Rounding, ScaledInstance};
+use super::{Capacity, Instance, Optimum, ScaledInstance};
 use crate::distribution::{Rational, round_down, round_up};
 use crate::known::Known;
-use crate::plan::{PlanMasses, TransportPlan};
+use crate::plan::{PlanMasses, Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use num_bigint::BigUint;

@@ -20,8 +20,6 @@ pub mod submodular;
 
 pub use instance::{Capacity, Instance, ScaledInstance};
 
-pub use crate::plan::Rounding;
-
 use crate::known::Known;
 
 /// What an algorithm found: alpha* and a subset that proves its upper bound.

@@ -1,12 +1,23 @@
 //! What makes plans by weights lossless, whatever the weights: a token that is emitted
 //! too often is thinned, and the residual is what is left of p.
 
-use super::{Emission, PlanLaw};
-use crate::distribution::{LANES, SplitSum};
+use super::Verdict;
+use crate::distribution::{LANES, SplitSum, UnitSum};
 use crate::scheme::token_id;
 use multiversion::multiversion;
 use rand::{Rng, RngCore};
 use std::sync::Arc;
+
+/// Output law of a plan.
+#[derive(Clone, Debug)]
+pub struct PlanLaw {
+    /// Law of the output, V entries.
+    pub output: Vec<f64>,
+    /// Probability that a draft is accepted.
+    pub acceptance_rate: f64,
+    /// Sum over tokens of |output - p|.
+    pub l1_error: f64,
+}
 
 /// How often an emitted token is kept, and the law of the output otherwise.
 #[derive(Clone, Debug)]
@@ -43,13 +54,8 @@ impl Thinning {
         (thinning, accepted)
     }
 
-    /// Probability that an emitted token is kept.
-    pub(super) fn keep(&self, token: usize) -> f64 {
-        self.keep[token]
-    }
-
-    /// The same for every token.
-    pub(super) fn keeps(&self) -> &[f64] {
+    /// Probability that an emitted token is kept, by token.
+    pub(super) fn keep(&self) -> &[f64] {
         &self.keep
     }
 
@@ -61,13 +67,13 @@ impl Thinning {
         weight: &[f64],
         total: f64,
         rng: &mut dyn RngCore,
-    ) -> Emission {
+    ) -> Verdict {
         let mut left = rng.random::<f64>() * total;
         for (slot, token) in competing {
             let weight = weight[token as usize];
             if left < weight {
                 if rng.random::<f64>() < self.keep[token as usize] {
-                    return Emission {
+                    return Verdict {
                         token,
                         accepted: Some(slot),
                     };
@@ -80,20 +86,23 @@ impl Thinning {
     }
 
     /// A draw from the residual. O(log V).
-    pub(super) fn reject(&self, rng: &mut dyn RngCore) -> Emission {
+    pub(super) fn reject(&self, rng: &mut dyn RngCore) -> Verdict {
         let rest = self.cumulative.last().copied().unwrap_or(0.0);
         let point = rng.random::<f64>() * rest;
         let index = self.cumulative.partition_point(|&sum| sum <= point);
-        Emission {
+        Verdict {
             token: token_id(index.min(self.cumulative.len().saturating_sub(1))),
             accepted: None,
         }
     }
 
-    /// The output law, from what is emitted and kept.
-    pub(super) fn law(&self, kept: &[f64], target: &[f64]) -> PlanLaw {
+    /// The output law, from how often tokens are emitted before they are thinned.
+    pub(super) fn law(&self, mut emitted: Vec<f64>, target: &[f64]) -> PlanLaw {
+        for (emitted, keep) in emitted.iter_mut().zip(&self.keep) {
+            *emitted *= keep;
+        }
         let mut output = vec![0.0; target.len()];
-        let [accepted, error] = output_law(kept, &self.residual, target, &mut output);
+        let [accepted, error] = output_law(&emitted, &self.residual, target, &mut output);
         PlanLaw {
             output,
             acceptance_rate: accepted,
@@ -102,20 +111,14 @@ impl Thinning {
     }
 }
 
-/// Sums of all entries up to each. An entry is split into a multiple of 2^-52 and a
-/// rest; sums of the first are exact while they are below 2, and one addition does not
-/// wait for all of the one before, as in double-double.
+/// Sums of all entries up to each.
 fn running_sums(entries: &[f64]) -> Vec<f64> {
-    let (mut multiples, mut rests) = (0.0, 0.0);
-    entries
-        .iter()
-        .map(|entry| {
-            let multiple = (entry + 1.0) - 1.0;
-            multiples += multiple;
-            rests += entry - multiple;
-            multiples + rests
-        })
-        .collect()
+    let mut sum = UnitSum::default();
+    let sums = entries.iter().map(|&entry| {
+        sum.add(entry);
+        sum.value()
+    });
+    sums.collect()
 }
 
 /// Fills in how often a token is kept and what is left of p; returns what is accepted.
@@ -195,7 +198,7 @@ mod tests {
             let left = compensated_sum(target.iter().zip(&kept).map(|(p, kept)| p - kept));
             let mut before = 0.0;
             for token in 0..count {
-                let kept_share = emitted[token] * thinning.keep(token);
+                let kept_share = emitted[token] * thinning.keep[token];
                 if token % 5 != 3 {
                     assert!((kept_share - kept[token]).abs() <= f64::EPSILON * kept[token]);
                 }
@@ -207,7 +210,8 @@ mod tests {
                 before = thinning.cumulative[token];
             }
             assert!((before - left).abs() <= 1e-15 * left || left == 0.0);
-            let law = thinning.law(&kept, &target);
+            let numbers = emitted.iter().map(|a| if a.is_nan() { 0.0 } else { *a });
+            let law = thinning.law(numbers.collect(), &target);
             assert!((law.acceptance_rate - sum).abs() <= f64::EPSILON * sum);
             let error = law
                 .output

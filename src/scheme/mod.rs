@@ -46,7 +46,6 @@ pub use without_replacement::WithoutReplacement;
 
 pub(crate) use clocks::{Clocks, PowerSums, chances, summing};
 pub(crate) use combinations::choose;
-pub(crate) use race::log_time_step;
 
 use crate::distribution::{Draft, Rational};
 use crate::number::Number;

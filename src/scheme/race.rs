@@ -13,25 +13,8 @@
 //! indicators with success probability 1 - e^{-q_i t}. In x = log t the
 //! integrand is analytic in a strip and falls off exponentially to the left and
 //! doubly exponentially to the right, so the trapezoidal rule converges
-//! geometrically in 1/step.
-//!
-//! # The error of the trapezoidal rule
-//! s e^{-st} P(N_t = k) = s e^{-t} e_k(r(t)) with r_i(t) = e^{q_i t} - 1 for i in H.
-//! Let t = e^{x + ia}, |a| < pi/2, and tau = Re t, so that |t| = tau / cos a. For
-//! z = q t with real part y and imaginary part v = y tan a, and because
-//! |sin(v/2)| / sinh(y/2) <= |v| / y,
-//!
-//! ```text
-//! |e^z - 1|^2 / (e^y - 1)^2 = 1 + sin^2(v/2) / sinh^2(y/2) <= 1 + tan^2 a = 1/cos^2 a.
-//! ```
-//!
-//! Hence |e^{-t} e_k(r(t))| <= e^{-tau} e_k(r(tau)) / cos^k a, and on the line Im x = a
-//! the integral of |t s e^{-t} (e_0 + .. + e_{n-1})(r(t))| dx is at most 1/cos^n a times
-//! the integral of s e^{-s tau} P(N_tau < n) d tau, which is at most 1. A function that is
-//! analytic in the strip |Im x| < a with such integrals at most M is integrated by
-//! the trapezoidal rule of step h within 2 M / (e^{2 pi a / h} - 1) (Trefethen and
-//! Weideman, SIAM Review 56 (2014), Theorem 5.1). tan a = 2 pi / (n h) is the best a,
-//! up to the 1. P(N_t >= n) is 1 - P(N_t < n), which adds at most 1/cos a to M.
+//! geometrically in 1/step: `src/quadrature/log_time.rs` has the proof. P(N_t >= n) is
+//! 1 - P(N_t < n), so the bound counts twice.
 //!
 //! # Hardly anything outside
 //! For s below 5e-305 the integral would have to go on beyond the range of `f64`. There
@@ -40,6 +23,7 @@
 
 use super::PrefixScan;
 use crate::distribution::TwoFloat;
+use crate::quadrature::log_time_step;
 
 /// Bound that the step is chosen for.
 const QUADRATURE_ERROR: f64 = 1e-13;
@@ -53,20 +37,6 @@ const LEAST_OUTSIDE: f64 = CUTOFF / 1e306;
 
 /// A time by which as little as that has hardly rung.
 const SETTLED_BY: f64 = 1e286;
-
-/// A step in log t, and the bound, at most `error`, on the error of the trapezoidal
-/// rule with that step for the integral of s e^{-st} P(k <= N_t < n), 0 <= k < n.
-pub(crate) fn log_time_step(draws: usize, error: f64) -> (f64, f64) {
-    let bound = |step: f64| {
-        let angle = (std::f64::consts::TAU / (draws as f64 * step)).atan();
-        2.0 * angle.cos().powi(-(draws as i32)) / (std::f64::consts::TAU * angle / step).exp_m1()
-    };
-    let mut step = 0.5;
-    while bound(step) > error {
-        step *= 0.96;
-    }
-    (step, bound(step))
-}
 
 /// Q along the chain of prefixes of `order`, for `draws` sequential draws.
 ///

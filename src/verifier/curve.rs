@@ -1,8 +1,7 @@
 //! Mass of the residual as a function of how much of q was taken: what rejection
 //! sampling without replacement needs of a (p, q), in O(log V) a question.
 
-use crate::distribution::{LANES, TwoFloat};
-use crate::optimum::bucket_scan::settle;
+use crate::distribution::{LANES, TwoFloat, settle};
 use crate::scheme::token_id;
 
 /// Tokens of which a few may hold nearly all of q.

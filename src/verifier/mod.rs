@@ -55,6 +55,8 @@ pub use spechub::SpecHub;
 pub(crate) use table::any_of;
 pub use table::{Build, Entry, Lossless, UnknownVerifier, VerifierName};
 
+pub use crate::plan::Verdict;
+
 use crate::distribution::Rational;
 use crate::known::Known;
 use crate::number::Number;
@@ -149,16 +151,6 @@ pub struct ConditionalLaw<M> {
     /// Law of the output in that case, V entries that sum to 1; shared between
     /// tuples wherever the rule allows.
     pub residual: Arc<[M]>,
-}
-
-/// What a verifier returns for one tuple.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// The output token.
-    pub token: u32,
-    /// Which draft was accepted, from 0; `None` if the token was drawn from a
-    /// residual.
-    pub accepted: Option<usize>,
 }
 
 /// The two acceptance rates of a verifier.

@@ -7,12 +7,10 @@ use super::{
 use crate::distribution::Rational;
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
+use crate::optimum::bucket_scan::sequential_subset;
 use crate::optimum::flow::{self, Flow, SolvedFlow};
-use crate::optimum::{Capacity, Instance, Rounding};
-use crate::plan::{
-    Emission, MOST_SEQUENTIAL_DRAFTS, PlanLaw, SequentialPlan, SequentialSettings, SlotWeightPlan,
-    SlotWeightSettings, SlotWeightStatus,
-};
+use crate::optimum::{Capacity, Instance};
+use crate::plan::{PlanSettings, PlanStatus, Rounding, TokenPlan};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use num_bigint::BigUint;
@@ -48,9 +46,9 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 /// p_res.
 ///
 /// A flow lists sets. Where they are too many ([`LARGEST_PLAN`]), the rule is that of a
-/// [`SlotWeightPlan`] if the drafts are i.i.d., and of a [`SequentialPlan`] if they are
-/// drawn one by one without replacement: it emits draft k with probability w(x_k) over
-/// the sum of the weights, and is lossless and within a stated distance of alpha*.
+/// [`TokenPlan`] if the drafts are i.i.d. or drawn one by one without replacement: it
+/// emits draft k with probability w(x_k) over the sum of the weights, and is lossless and
+/// within a stated distance of alpha*.
 ///
 /// # Acceptance
 /// alpha*. Algorithmic and membership acceptance are equal: a set that rejects
@@ -87,7 +85,7 @@ pub struct Optimal {
 #[derive(Debug)]
 enum Rule {
     Flow(Box<FlowRule>),
-    SlotWeights(Box<SlotWeightRule>),
+    Weights(Box<WeightRule>),
 }
 
 /// The plan of a flow, set by set.
@@ -102,81 +100,9 @@ struct FlowRule {
 
 /// The plan of a convex dual, token by token.
 #[derive(Debug)]
-struct SlotWeightRule {
+struct WeightRule {
     plan: TokenPlan,
     problem: Problem,
-}
-
-#[derive(Debug)]
-enum TokenPlan {
-    Independent(SlotWeightPlan),
-    Sequential(SequentialPlan),
-}
-
-impl TokenPlan {
-    fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
-        match self {
-            Self::Independent(plan) => plan.accepted(tuple),
-            Self::Sequential(plan) => plan.accepted(tuple),
-        }
-    }
-
-    fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Emission {
-        match self {
-            Self::Independent(plan) => plan.emit(tuple, rng),
-            Self::Sequential(plan) => plan.emit(tuple, rng),
-        }
-    }
-
-    fn residual(&self) -> &Arc<[f64]> {
-        match self {
-            Self::Independent(plan) => plan.residual(),
-            Self::Sequential(plan) => plan.residual(),
-        }
-    }
-
-    /// Acceptance of the plan, and alpha*.
-    fn rates(&self) -> (&Known, &Known) {
-        match self {
-            Self::Independent(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
-            Self::Sequential(plan) => (plan.acceptance_rate(), plan.optimal_acceptance_rate()),
-        }
-    }
-
-    fn note(&self) -> String {
-        let (status, groups, iterations, shortfall) = match self {
-            Self::Independent(plan) => (
-                plan.status(),
-                plan.groups(),
-                plan.iterations(),
-                plan.shortfall(),
-            ),
-            Self::Sequential(plan) => (
-                plan.status(),
-                plan.groups(),
-                plan.iterations(),
-                plan.shortfall(),
-            ),
-        };
-        match status {
-            SlotWeightStatus::Optimal => format!(
-                "slot weights: {groups} groups, {iterations} iterations, within {shortfall:.0e} of \
-                 alpha*"
-            ),
-            SlotWeightStatus::Short => format!(
-                "slot weights did not reach their tolerance: lossless, but up to {shortfall:.1e} \
-                 below alpha*"
-            ),
-        }
-    }
-
-    fn law(&self, problem: &Problem) -> Option<PlanLaw> {
-        let (target, draft) = (problem.target(), problem.scheme().draft()?);
-        Some(match self {
-            Self::Independent(plan) => plan.law(target, draft),
-            Self::Sequential(plan) => plan.law(target, draft),
-        })
-    }
 }
 
 #[derive(Debug)]
@@ -251,12 +177,11 @@ fn plan_of<M: Number>(solved: &SolvedFlow) -> Plan<M> {
 
 impl Optimal {
     /// Solves the flow of a problem with at most [`LARGEST_PLAN`] (set, token)
-    /// pairs, and beyond that the slot weights of i.i.d. drafts, or of sequential draws
+    /// pairs, and beyond that the weights of i.i.d. drafts, or of sequential draws
     /// without replacement.
     ///
     /// # Errors
-    /// More pairs than that, and drafts of another law, or more than
-    /// [`MOST_SEQUENTIAL_DRAFTS`] sequential ones.
+    /// More pairs than that, where [`Self::by_weights`] has no rule.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let entries = plan_size(problem);
         if entries <= LARGEST_PLAN {
@@ -264,75 +189,47 @@ impl Optimal {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
         }
-        Self::by_slot_weights(problem, &SlotWeightSettings::default())
-            .or_else(|| Self::by_race_weights(problem, &SequentialSettings::default()))
-            .ok_or(VerifierError::Size {
-                verifier: VerifierName::OPTIMAL,
-                entries,
-                limit: LARGEST_PLAN,
-            })
+        Self::by_weights(problem, &PlanSettings::default()).ok_or(VerifierError::Size {
+            verifier: VerifierName::OPTIMAL,
+            entries,
+            limit: LARGEST_PLAN,
+        })
     }
 
-    /// The rule by slot weights, whatever the size; `None` if the drafts are not
-    /// `with-replacement`.
-    pub fn by_slot_weights(problem: &Problem, settings: &SlotWeightSettings) -> Option<Self> {
-        let scheme = problem.scheme();
-        if scheme.name() != SchemeName::WITH_REPLACEMENT {
+    /// The rule by weights, whatever the size; `None` if the drafts are of another law than
+    /// `with-replacement` and `without-replacement`, or more than
+    /// [`MOST_SEQUENTIAL_DRAFTS`](crate::plan::MOST_SEQUENTIAL_DRAFTS) of the latter.
+    pub fn by_weights(problem: &Problem, settings: &PlanSettings) -> Option<Self> {
+        let (scheme, target, drafts) = (problem.scheme(), problem.target(), problem.drafts());
+        let draft = scheme.draft()?;
+        let plan = if scheme.name() == SchemeName::WITH_REPLACEMENT {
+            TokenPlan::iid(target, draft, drafts, settings)
+        } else if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+            let subset = sequential_subset(target, draft, drafts).ok()?;
+            TokenPlan::sequential(target, draft, drafts, subset, settings)
+        } else {
             return None;
-        }
-        let (target, drafts) = (problem.target(), problem.drafts());
-        let plan = SlotWeightPlan::solve(target, scheme.draft()?, drafts, settings).ok()?;
-        Some(Self::of(TokenPlan::Independent(plan), problem))
-    }
-
-    /// The rule by slot weights for sequential draws, whatever the size; `None` if the
-    /// drafts are not `without-replacement` or more than [`MOST_SEQUENTIAL_DRAFTS`].
-    pub fn by_race_weights(problem: &Problem, settings: &SequentialSettings) -> Option<Self> {
-        let scheme = problem.scheme();
-        let drafts = problem.drafts();
-        if scheme.name() != SchemeName::WITHOUT_REPLACEMENT || drafts > MOST_SEQUENTIAL_DRAFTS {
-            return None;
-        }
-        let plan =
-            SequentialPlan::solve(problem.target(), scheme.draft()?, drafts, settings).ok()?;
-        Some(Self::of(TokenPlan::Sequential(plan), problem))
-    }
-
-    fn of(plan: TokenPlan, problem: &Problem) -> Self {
-        Self {
-            rule: Rule::SlotWeights(Box::new(SlotWeightRule {
-                plan,
+        };
+        Some(Self {
+            rule: Rule::Weights(Box::new(WeightRule {
+                plan: plan.ok()?,
                 problem: problem.clone(),
             })),
-        }
+        })
     }
 
     /// The flow behind the rule, if it is one of a flow.
     pub fn flow(&self) -> Option<&SolvedFlow> {
         match &self.rule {
             Rule::Flow(rule) => Some(&rule.solved),
-            Rule::SlotWeights(_) => None,
+            Rule::Weights(_) => None,
         }
     }
 
-    /// The slot weights behind the rule, if it is one of slot weights for i.i.d. drafts.
-    pub fn slot_weights(&self) -> Option<&SlotWeightPlan> {
+    /// The weights behind the rule, if it is one by weights.
+    pub fn weights(&self) -> Option<&TokenPlan> {
         match &self.rule {
-            Rule::SlotWeights(rule) => match &rule.plan {
-                TokenPlan::Independent(plan) => Some(plan),
-                TokenPlan::Sequential(_) => None,
-            },
-            Rule::Flow(_) => None,
-        }
-    }
-
-    /// The slot weights behind the rule, if it is one for sequential draws.
-    pub fn race_weights(&self) -> Option<&SequentialPlan> {
-        match &self.rule {
-            Rule::SlotWeights(rule) => match &rule.plan {
-                TokenPlan::Sequential(plan) => Some(plan),
-                TokenPlan::Independent(_) => None,
-            },
+            Rule::Weights(rule) => Some(&rule.plan),
             Rule::Flow(_) => None,
         }
     }
@@ -397,7 +294,7 @@ impl FlowRule {
     }
 }
 
-impl SlotWeightRule {
+impl WeightRule {
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
         let accepted = self.plan.accepted(tuple);
         let rejected = (1.0 - f64::total(&accepted)).max(0.0);
@@ -408,13 +305,30 @@ impl SlotWeightRule {
         }
     }
 
+    fn note(&self) -> String {
+        let plan = &self.plan;
+        let (groups, iterations) = (plan.groups(), plan.iterations());
+        let shortfall = plan.shortfall();
+        match plan.status() {
+            PlanStatus::Optimal => format!(
+                "slot weights: {groups} groups, {iterations} iterations, within {shortfall:.0e} of \
+                 alpha*"
+            ),
+            PlanStatus::Short => format!(
+                "slot weights did not reach their tolerance: lossless, but up to {shortfall:.1e} \
+                 below alpha*"
+            ),
+        }
+    }
+
     fn acceptance(&self) -> Acceptance {
-        let (rate, best) = self.plan.rates();
+        let rate = self.plan.acceptance_rate();
+        let best = self.plan.optimal_acceptance_rate();
         Acceptance {
             algorithmic: rate.clone(),
             // A residual draw may equal a draft only by what rounding left there.
             membership: Known::rate(rate.value(), rate.lower(), rate.upper().max(best.upper())),
-            note: Some(self.plan.note()),
+            note: Some(self.note()),
         }
     }
 }
@@ -427,7 +341,7 @@ impl Verifier for Optimal {
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
         match &self.rule {
             Rule::Flow(rule) => rule.law(&rule.float, tuple),
-            Rule::SlotWeights(rule) => rule.conditional(tuple),
+            Rule::Weights(rule) => rule.conditional(tuple),
         }
     }
 
@@ -445,20 +359,14 @@ impl Verifier for Optimal {
     fn sample(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
         match &self.rule {
             Rule::Flow(_) => draw_from(&self.conditional(tuple), tuple, rng),
-            Rule::SlotWeights(rule) => {
-                let emission = rule.plan.emit(tuple, rng);
-                Verdict {
-                    token: emission.token,
-                    accepted: emission.accepted,
-                }
-            }
+            Rule::Weights(rule) => rule.plan.emit(tuple, rng),
         }
     }
 
     fn acceptance(&self) -> Acceptance {
         let rule = match &self.rule {
             Rule::Flow(rule) => rule,
-            Rule::SlotWeights(rule) => return rule.acceptance(),
+            Rule::Weights(rule) => return rule.acceptance(),
         };
         Acceptance::same(rule.solved.optimum().rate)
     }
@@ -466,19 +374,16 @@ impl Verifier for Optimal {
     fn depends_on_set_only(&self) -> bool {
         match &self.rule {
             Rule::Flow(_) => true,
-            Rule::SlotWeights(rule) => match &rule.plan {
-                // A token drafted twice holds two slots.
-                TokenPlan::Independent(_) => false,
-                TokenPlan::Sequential(plan) => plan.depends_on_set_only(),
-            },
+            Rule::Weights(rule) => rule.plan.depends_on_set_only(),
         }
     }
 
     fn integrated(&self) -> Option<OutputLaw<f64>> {
-        let Rule::SlotWeights(rule) = &self.rule else {
+        let Rule::Weights(rule) = &self.rule else {
             return None;
         };
-        let law = rule.plan.law(&rule.problem)?;
+        let problem = &rule.problem;
+        let law = rule.plan.law(problem.target(), problem.scheme().draft()?);
         Some(OutputLaw {
             output: law.output,
             algorithmic: law.acceptance_rate,

@@ -5,11 +5,8 @@ use super::rrs_wo::Rejections;
 use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{DistributionError, Draft, Target, compensated_sum, heaviest, split_sum};
 use crate::known::Known;
-use crate::optimum::bucket_scan::{Position, Rows, ScanError};
-use crate::plan::{
-    PlanMeasurement, Rising, SequentialPlanError, SequentialSettings, SlotWeightSettings,
-    VocabularyMismatch, measure_in_order, measure_sequential,
-};
+use crate::optimum::bucket_scan::{Position, Rows, ScanError, sequential_subset};
+use crate::plan::{PlanError, PlanMeasurement, PlanSettings, Rising, TokenPlan, measure};
 use crate::problem::Problem;
 use crate::scheme::{SchemeName, WithoutReplacement};
 use multiversion::multiversion;
@@ -78,12 +75,9 @@ pub enum RowError {
     /// The draft's row is not a distribution.
     #[error("draft: {0}")]
     Draft(DistributionError),
-    /// Rows over different vocabularies.
+    /// There is no plan.
     #[error(transparent)]
-    Vocabulary(#[from] VocabularyMismatch),
-    /// A plan for sequential draws is refused.
-    #[error(transparent)]
-    Sequential(#[from] SequentialPlanError),
+    Plan(#[from] PlanError),
     /// The law's drafts cannot be those of a log.
     #[error("{0} drafts have no row of their own")]
     Scheme(SchemeName),
@@ -282,13 +276,11 @@ impl<'a> RowRates<'a> {
     /// of its law.
     ///
     /// # Errors
-    /// Rows that are no distributions, or of different lengths.
+    /// Rows that are no distributions, or of different lengths; no drafts.
     pub fn independent_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
         let Planned { p, q, rising } = self.planned()?;
-        let settings = SlotWeightSettings::default();
-        Ok(planned_rate(measure_in_order(
-            p, q, rising, drafts, &settings,
-        )))
+        let solve = || TokenPlan::iid_in_order(p, q, rising, drafts, &PlanSettings::default());
+        Ok(planned_rate(measure(p, q, solve)?))
     }
 
     /// The same for n sequential draws without replacement.
@@ -298,8 +290,12 @@ impl<'a> RowRates<'a> {
     /// [`MOST_SEQUENTIAL_DRAFTS`](crate::plan::MOST_SEQUENTIAL_DRAFTS).
     pub fn sequential_plan(&mut self, drafts: usize) -> Result<RowAnswer, RowError> {
         let Planned { p, q, .. } = self.planned()?;
-        let measured = measure_sequential(p, q, drafts, &SequentialSettings::default())?;
-        Ok(planned_rate(measured))
+        let solve = || {
+            let subset = sequential_subset(p, q, drafts)?;
+            let plan = TokenPlan::sequential(p, q, drafts, subset, &PlanSettings::default());
+            plan.map_err(RowError::Plan)
+        };
+        Ok(planned_rate(measure(p, q, solve)?))
     }
 
     fn planned(&mut self) -> Result<&Planned, RowError> {
@@ -313,7 +309,7 @@ impl<'a> RowRates<'a> {
                     target: p.probabilities(),
                     draft: q.probabilities(),
                 });
-                let rising = Rising::in_order(&p, &q, &order)?;
+                let rising = Rising::in_order(&p, &q, &order);
                 Planned { p, q, rising }
             }
         };

@@ -1,13 +1,13 @@
-//! Slot-weight plans against the flow, against enumeration, against a second
+//! Plans for i.i.d. drafts against the flow, against enumeration, against a second
 //! integral, and against rows that are meant to break them.
 
 use crate::rows::{model_logits, model_rows, row, rows};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use specgap::distribution::{Draft, Softmax, Target};
+use specgap::distribution::{Draft, Rational, Softmax, Target, exact_value};
 use specgap::optimum::{flow, ratio_scan};
-use specgap::plan::{SlotWeightPlan, SlotWeightSettings, SlotWeightStatus};
+use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
 use specgap::problem::Problem;
 use specgap::scheme::WithReplacement;
 use specgap::verifier::{Optimal, output_law, total_variation};
@@ -15,12 +15,12 @@ use specgap::verifier::{Optimal, output_law, total_variation};
 /// Whatever the rows: acceptance within 1e-10 of alpha*, output law within 1e-10 of
 /// p, by enumeration where tuples are few and by the second integral always.
 fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
-    let plan = SlotWeightPlan::solve(p, q, drafts, &SlotWeightSettings::default()).unwrap();
+    let plan = TokenPlan::iid(p, q, drafts, &PlanSettings::default()).unwrap();
     let best = plan.optimal_acceptance_rate();
     let got = plan.acceptance_rate();
     assert_eq!(
         plan.status(),
-        SlotWeightStatus::Optimal,
+        PlanStatus::Optimal,
         "{what}: short by {:e}",
         plan.shortfall()
     );
@@ -41,7 +41,7 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     if problem.scheme().tuple_count() > 2e5 {
         return;
     }
-    let rule = Optimal::by_slot_weights(&problem, &SlotWeightSettings::default()).unwrap();
+    let rule = Optimal::by_weights(&problem, &PlanSettings::default()).unwrap();
     let law = output_law(&rule, problem.scheme());
     let distance = total_variation(&law, p);
     assert!(distance.value < 1e-12, "{what}: {distance:?}");
@@ -138,10 +138,10 @@ fn hand_made_rows() {
 }
 
 #[test]
-fn ties_separate_levels() {
+fn ties_separate_tiers() {
     let (p, q) = rows(&[1.0, 3.0, 5.0, 7.0], &[1.0; 4]);
-    let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap();
-    assert_eq!(plan.levels(), 4);
+    let plan = TokenPlan::iid(&p, &q, 2, &PlanSettings::default()).unwrap();
+    assert_eq!(plan.tiers(), 4);
     assert!(plan.acceptance_rate().upper() >= 1.0 - 1e-14);
     // The highest token drafted is always the output.
     assert_eq!(plan.accepted(&[0, 2]), [0.0, 1.0]);
@@ -186,6 +186,40 @@ fn near_ties_in_a_row() {
     }
 }
 
+/// The rule as it is sampled, enumerated in exact arithmetic: its acceptance lies in the
+/// plan's enclosure, and is short of the flow's alpha* by no more than the plan says.
+#[test]
+fn acceptance_and_shortfall_bound_the_exact_ones() {
+    let mut short = 0;
+    for (seed, (vocab, drafts)) in (0..).zip([(2, 2), (3, 3), (5, 2), (6, 3), (8, 2), (4, 4)]) {
+        let (p, q) = model_rows(vocab, 1.0, seed);
+        let plan = TokenPlan::iid(&p, &q, drafts, &PlanSettings::default()).unwrap();
+        let problem = Problem::new("exact", p, WithReplacement::new(q, drafts)).unwrap();
+        let mut accepted = Rational::default();
+        let count = |tuple: &[u32], probability: &Rational| {
+            for share in plan.accepted(tuple) {
+                accepted += exact_value(share).unwrap() * probability;
+            }
+        };
+        problem.scheme().for_each_tuple_exact(&mut { count });
+        let rate = plan.acceptance_rate();
+        let what = format!("V = {vocab}, n = {drafts}: {rate:?}");
+        assert!(exact_value(rate.lower()).unwrap() <= accepted, "{what}");
+        assert!(exact_value(rate.upper()).unwrap() >= accepted, "{what}");
+        let best = flow::solve(&problem)
+            .optimum()
+            .rate
+            .rational()
+            .unwrap()
+            .clone();
+        let missing = best - accepted;
+        assert!(missing <= exact_value(plan.shortfall()).unwrap(), "{what}");
+        short += usize::from(missing > Rational::default());
+    }
+    // Plans of f64 weights are a little short.
+    assert!(short > 0);
+}
+
 #[test]
 fn model_rows_from_peaked_to_flat() {
     let mut seed = 0;
@@ -223,7 +257,7 @@ fn a_token_with_nearly_all_mass() {
         let q = Draft::from_logits(&q, &rule).unwrap();
         let what = format!("V = {vocab} and one, n = {drafts}");
         check(&p, &q, drafts, &what);
-        let plan = SlotWeightPlan::solve(&p, &q, drafts, &SlotWeightSettings::default()).unwrap();
+        let plan = TokenPlan::iid(&p, &q, drafts, &PlanSettings::default()).unwrap();
         assert!(plan.iterations() < 30, "{what}: {}", plan.iterations());
     }
 }
@@ -233,8 +267,8 @@ fn a_token_with_nearly_all_mass() {
 #[test]
 fn pairs_at_full_vocabulary() {
     let (p, q) = model_rows(49_152, 1.0, 77);
-    let plan = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap();
-    assert_eq!(plan.status(), SlotWeightStatus::Optimal);
+    let plan = TokenPlan::iid(&p, &q, 2, &PlanSettings::default()).unwrap();
+    assert_eq!(plan.status(), PlanStatus::Optimal);
     let (p_row, q_row) = (p.probabilities(), q.probabilities());
     let mut heavy: Vec<u32> = (0..49_152).collect();
     heavy.sort_by(|&a, &b| q_row[b as usize].total_cmp(&q_row[a as usize]));
@@ -273,7 +307,7 @@ fn pairs_at_full_vocabulary() {
 fn the_sampler_follows_the_law() {
     let (p, q) = model_rows(49_152, 1.0, 5);
     let drafts = 3;
-    let plan = SlotWeightPlan::solve(&p, &q, drafts, &SlotWeightSettings::default()).unwrap();
+    let plan = TokenPlan::iid(&p, &q, drafts, &PlanSettings::default()).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let mut sums = Vec::new();
     let mut total = 0.0;
@@ -318,14 +352,14 @@ fn the_sampler_follows_the_law() {
 #[test]
 fn an_unfinished_plan_is_lossless_and_says_so() {
     let (p, q) = model_rows(40, 1.0, 9);
-    let settings = SlotWeightSettings {
+    let settings = PlanSettings {
         iterations: 0,
-        ..SlotWeightSettings::default()
+        ..PlanSettings::default()
     };
-    let plan = SlotWeightPlan::solve(&p, &q, 2, &settings).unwrap();
+    let plan = TokenPlan::iid(&p, &q, 2, &settings).unwrap();
     let law = plan.law(&p, &q);
     assert!(law.l1_error < 1e-12, "{:e}", law.l1_error);
-    if plan.status() == SlotWeightStatus::Short {
+    if plan.status() == PlanStatus::Short {
         assert!(plan.shortfall() > 1e-10);
     }
     assert!(plan.acceptance_rate().lower() <= plan.optimal_acceptance_rate().upper());
@@ -335,11 +369,23 @@ fn an_unfinished_plan_is_lossless_and_says_so() {
 fn rows_of_two_vocabularies_are_refused() {
     let p = Target::new(&[0.5, 0.5]).unwrap();
     let q = Draft::new(&[1.0]).unwrap();
-    let error = SlotWeightPlan::solve(&p, &q, 2, &SlotWeightSettings::default()).unwrap_err();
+    let error = TokenPlan::iid(&p, &q, 2, &PlanSettings::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the target has 2 tokens and the draft 1; both rows must have one vocabulary"
     );
+}
+
+#[test]
+fn no_drafts_and_more_than_powers_take_are_refused() {
+    let (p, q) = rows(&[0.5, 0.5], &[0.75, 0.25]);
+    for drafts in [0, 1 << 31] {
+        let error = TokenPlan::iid(&p, &q, drafts, &PlanSettings::default()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("drafts is {drafts}; plans for i.i.d. drafts need it in 1..=2147483647")
+        );
+    }
 }
 
 proptest! {

@@ -7,53 +7,73 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 22] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("panics", &[]),
     ("files", &[]),
     ("distribution", &[]),
-    // To go, with `known`: a number and how well it is known.
-    ("enclosure", &["distribution"]),
+    ("known", &["distribution"]),
     ("number", &["distribution"]),
-    ("scheme", &["distribution", "number"]),
-    ("problem", &["distribution", "scheme"]),
+    ("quadrature", &["distribution"]),
+    (
+        "scheme",
+        &[
+            "distribution",
+            "known",
+            "number",
+            // To go: the most draws that a plan takes.
+            "plan",
+            "quadrature",
+            // To go: a law's entry answers on the row of a log.
+            "verifier",
+        ],
+    ),
+    (
+        "problem",
+        &[
+            "distribution",
+            "scheme",
+            // To go: a problem file names verifiers.
+            "verifier",
+        ],
+    ),
     ("tree", &["distribution", "number", "problem"]),
     ("lp", &["distribution", "panics", "scheme"]),
     (
         "plan",
         &[
             "distribution",
-            "enclosure",
+            "known",
             "number",
-            // To go: the best prefix of a row is asked of the row.
-            "optimum",
             "problem",
+            "quadrature",
             "scheme",
         ],
     ),
     (
         "optimum",
-        &["distribution", "enclosure", "plan", "problem", "scheme"],
+        &[
+            "distribution",
+            "known",
+            "plan",
+            "problem",
+            "quadrature",
+            "scheme",
+        ],
     ),
     (
         "certify",
-        &[
-            "distribution",
-            "enclosure",
-            "lp",
-            "plan",
-            "problem",
-            "scheme",
-        ],
+        &["distribution", "known", "lp", "plan", "problem", "scheme"],
     ),
     (
         "verifier",
         &[
             "distribution",
-            "enclosure",
+            "known",
             "number",
             "optimum",
             "plan",
             "problem",
+            "quadrature",
             "scheme",
         ],
     ),
@@ -61,6 +81,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         "block",
         &[
             "distribution",
+            "known",
             "lp",
             "number",
             "optimum",
@@ -74,14 +95,12 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         &[
             "certify",
             "distribution",
-            "enclosure",
+            "known",
             "lp",
             "optimum",
             "plan",
             "problem",
             "scheme",
-            // To go: one evaluation that both solves and verifies.
-            "verifier",
         ],
     ),
     (
@@ -90,6 +109,7 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "block",
             "certify",
             "distribution",
+            "known",
             "lp",
             "optimum",
             "plan",
@@ -104,10 +124,9 @@ const ALLOWED: [(&str, &[&str]); 22] = [
         "gap",
         &[
             "distribution",
-            "enclosure",
+            "known",
             "log",
             "optimum",
-            "plan",
             "scheme",
             "verifier",
         ],
@@ -118,11 +137,12 @@ const ALLOWED: [(&str, &[&str]); 22] = [
             "block",
             "claims",
             "distribution",
-            "enclosure",
             "gap",
+            "known",
             // To go: a page shows what `gap` says of its logs.
             "log",
             "lp",
+            "scheme",
             "solve",
             "verifier",
         ],
@@ -150,15 +170,16 @@ const ALLOWED: [(&str, &[&str]); 22] = [
 ];
 
 /// Pairs that no list may hold: a row knows no rule and no problem, plans and
-/// certificates know no solver.
-const NEVER: [(&str, &[&str]); 3] = [
+/// certificates know no solver, quadrature knows no integrand.
+const NEVER: [(&str, &[&str]); 4] = [
     ("row", &["verifier", "problem", "optimum", "solve", "plan"]),
-    ("plan", &["solve", "lp", "verifier", "certify"]),
+    ("plan", &["optimum", "solve", "lp", "verifier", "certify"]),
+    ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
     ("certify", &["optimum", "solve", "verifier", "block"]),
 ];
 
-/// Rooms that lie in a circle. To go with the entry of `plan`.
-const ROOM_CIRCLES: [&[&str]; 1] = [&["optimum", "plan"]];
+/// Rooms that lie in a circle. To go with the entries of `scheme` and `problem`.
+const ROOM_CIRCLES: [&[&str]; 1] = [&["optimum", "plan", "problem", "scheme", "verifier"]];
 
 /// What `certify` may use of rooms that also solve: data, and no solver.
 const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
@@ -177,7 +198,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 8] = [
+const FILE_CIRCLES: [&[&str]; 6] = [
     &["log/npz", "log/reader", "log/safetensors"],
     &[
         "optimum/bucket_scan",
@@ -185,14 +206,7 @@ const FILE_CIRCLES: [&[&str]; 8] = [
         "optimum/bucket_scan/residual",
         "optimum/bucket_scan/symmetric",
     ],
-    &[
-        "plan/slot_weights",
-        "plan/slot_weights/chain",
-        "plan/slot_weights/law",
-        "plan/thinning",
-    ],
-    &["plan/race_weights/lanes", "plan/race_weights/side"],
-    &["gap", "gap/metric", "gap/position"],
+    &["gap", "gap/coverage", "gap/metric", "gap/position"],
     &["solve", "solve/expectation", "solve/lps"],
     &[
         "claims",

@@ -1,4 +1,4 @@
-//! Slot-weight plans for sequential draws without replacement: against the flow,
+//! Plans for sequential draws without replacement: against the flow,
 //! against enumeration, against second integrals, and against rows that are meant to
 //! break them.
 
@@ -6,22 +6,26 @@ use crate::rows::{model_rows, row, rows};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use specgap::distribution::{Draft, Softmax, Target};
+use specgap::distribution::{Draft, RatioCut, Softmax, Target};
 use specgap::known::Known;
 use specgap::log::{Log, Row};
-use specgap::optimum::bucket_scan::{BucketScan, Rows};
+use specgap::optimum::bucket_scan::{BucketScan, Rows, sequential_subset};
 use specgap::optimum::flow;
 use specgap::plan::{
-    MOST_SEQUENTIAL_DRAFTS, SequentialPlan, SequentialSettings, SlotWeightStatus,
-    measure_sequential,
+    Draws, MOST_SEQUENTIAL_DRAFTS, PlanError, PlanSettings, PlanStatus, TokenPlan, measure,
 };
 use specgap::problem::Problem;
 use specgap::scheme::WithoutReplacement;
 use specgap::verifier::{Optimal, Verifier, output_law, total_variation};
 use std::path::Path;
 
-fn solve(p: &Target, q: &Draft, drafts: usize) -> SequentialPlan {
-    SequentialPlan::solve(p, q, drafts, &SequentialSettings::default()).unwrap()
+fn solve(p: &Target, q: &Draft, drafts: usize) -> TokenPlan {
+    solve_with(p, q, drafts, &PlanSettings::default())
+}
+
+fn solve_with(p: &Target, q: &Draft, drafts: usize, settings: &PlanSettings) -> TokenPlan {
+    let subset = sequential_subset(p, q, drafts).unwrap();
+    TokenPlan::sequential(p, q, drafts, subset, settings).unwrap()
 }
 
 /// Whatever the rows: lossless by enumeration and by the second integrals, acceptance
@@ -30,7 +34,7 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     let plan = solve(p, q, drafts);
     assert_eq!(
         plan.status(),
-        SlotWeightStatus::Optimal,
+        PlanStatus::Optimal,
         "{what}: short by {:e}",
         plan.shortfall()
     );
@@ -50,7 +54,7 @@ fn check(p: &Target, q: &Draft, drafts: usize, what: &str) {
     if problem.scheme().tuple_count() > 2e5 {
         return;
     }
-    let rule = Optimal::by_race_weights(&problem, &SequentialSettings::default()).unwrap();
+    let rule = Optimal::by_weights(&problem, &PlanSettings::default()).unwrap();
     let law = output_law(&rule, problem.scheme());
     let distance = total_variation(&law, p);
     assert!(distance.value < 1e-10, "{what}: {distance:?}");
@@ -170,7 +174,7 @@ fn pairs_of_two_thousand_tokens() {
     let vocab = 2000;
     let (p, q) = model_rows(vocab, 1.0, 77);
     let plan = solve(&p, &q, 2);
-    assert_eq!(plan.status(), SlotWeightStatus::Optimal);
+    assert_eq!(plan.status(), PlanStatus::Optimal);
     let best = scanned(&p, &q, 2);
     let rate = plan.acceptance_rate();
     assert!(
@@ -210,8 +214,9 @@ fn scanned(p: &Target, q: &Draft, drafts: usize) -> Known {
 
 fn full_vocabulary(temperature: f64, drafts: usize, seed: u64) {
     let (p, q) = model_rows(49_152, temperature, seed);
-    let measured = measure_sequential(&p, &q, drafts, &SequentialSettings::default()).unwrap();
-    assert_eq!(measured.status, SlotWeightStatus::Optimal);
+    let solve = || Ok::<_, PlanError>(solve(&p, &q, drafts));
+    let measured = measure(&p, &q, solve).unwrap();
+    assert_eq!(measured.status, PlanStatus::Optimal);
     assert!(measured.law_l1_error < 1e-11, "{measured:?}");
     assert!(measured.optimum.width() < 1e-10, "{measured:?}");
     assert!((measured.acceptance_rate - measured.optimum.value()).abs() < 1e-10);
@@ -285,15 +290,15 @@ fn the_sampler_follows_the_law() {
 #[test]
 fn an_unfinished_plan_is_lossless_and_says_so() {
     let (p, q) = model_rows(40, 1.0, 9);
-    let settings = SequentialSettings {
+    let settings = PlanSettings {
         iterations: 0,
-        ..SequentialSettings::default()
+        ..PlanSettings::default()
     };
     for drafts in 2..=4 {
-        let plan = SequentialPlan::solve(&p, &q, drafts, &settings).unwrap();
+        let plan = solve_with(&p, &q, drafts, &settings);
         let law = plan.law(&p, &q);
         assert!(law.l1_error < 1e-12, "{:e}", law.l1_error);
-        assert_eq!(plan.status(), SlotWeightStatus::Short);
+        assert_eq!(plan.status(), PlanStatus::Short);
         assert!(plan.shortfall() > 1e-10);
         assert!(plan.acceptance_rate().lower() <= plan.optimal_acceptance_rate().upper());
     }
@@ -306,23 +311,58 @@ fn out_of_range_the_first_draft_decides() {
     let p = Target::new(&[0.25, 0.25, 0.25, 0.25]).unwrap();
     let q = Draft::new(&[1.0, 1e-320, 5e-324, 1e-310]).unwrap();
     let plan = solve(&p, &q, 3);
-    assert_eq!(plan.status(), SlotWeightStatus::Short);
+    assert_eq!(plan.status(), PlanStatus::Short);
     assert_eq!(plan.accepted(&[0, 3, 1]), [0.25, 0.0, 0.0]);
     assert!(plan.law(&p, &q).l1_error < 1e-14);
+}
+
+/// Whatever H is, the plan is lossless and its enclosure holds alpha*; a set that is no
+/// minimiser proves less, and the plan says that it is short.
+#[test]
+fn any_subset_gives_a_lossless_plan() {
+    let everything = RatioCut {
+        ratio: 0.0,
+        tied_below: 0,
+    };
+    let falling: Vec<f64> = (0..6).map(|token| 0.6f64.powi(token)).collect();
+    let rising: Vec<f64> = falling.iter().rev().copied().collect();
+    let (p, q) = rows(&rising, &falling);
+    for drafts in [2, 3] {
+        let best = solve(&p, &q, drafts);
+        assert_eq!(best.status(), PlanStatus::Optimal);
+        assert!(best.acceptance_rate().value() < 0.9);
+        for subset in [RatioCut::EMPTY, everything] {
+            let plan =
+                TokenPlan::sequential(&p, &q, drafts, subset, &PlanSettings::default()).unwrap();
+            let law = plan.law(&p, &q);
+            assert!(law.l1_error < 1e-12, "n = {drafts}: {:e}", law.l1_error);
+            assert_eq!(plan.status(), PlanStatus::Short, "n = {drafts}");
+            // Weights may still separate the tokens; what such a plan proves is little.
+            let (truth, bound) = (best.acceptance_rate(), plan.optimal_acceptance_rate());
+            assert!(
+                plan.acceptance_rate().lower() <= truth.upper(),
+                "n = {drafts}"
+            );
+            assert!(bound.lower() <= truth.upper() && truth.upper() < bound.upper());
+            assert!(bound.width() > 0.05, "n = {drafts}: {bound:?}");
+        }
+    }
 }
 
 #[test]
 fn wrong_input_is_refused() {
     let p = Target::new(&[0.5, 0.5]).unwrap();
-    let settings = SequentialSettings::default();
-    let error = SequentialPlan::solve(&p, &Draft::new(&[1.0]).unwrap(), 2, &settings).unwrap_err();
+    let settings = PlanSettings::default();
+    let short = Draft::new(&[1.0]).unwrap();
+    let error = TokenPlan::sequential(&p, &short, 2, RatioCut::EMPTY, &settings).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the target has 2 tokens and the draft 1; both rows must have one vocabulary"
     );
     let q = Draft::new(&[0.5, 0.5]).unwrap();
     for drafts in [0, MOST_SEQUENTIAL_DRAFTS + 1] {
-        let error = SequentialPlan::solve(&p, &q, drafts, &settings).unwrap_err();
+        let plan = TokenPlan::sequential(&p, &q, drafts, RatioCut::EMPTY, &settings);
+        let error = plan.unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("drafts is {drafts}; plans for sequential draws need it in 1..=8")
@@ -339,8 +379,9 @@ fn the_optimal_verifier_uses_the_plan() {
         Problem::new("large", p.clone(), scheme).unwrap()
     };
     let rule = Optimal::new(&problem(3)).unwrap();
-    assert!(rule.flow().is_none() && rule.slot_weights().is_none());
-    let plan = rule.race_weights().unwrap();
+    assert!(rule.flow().is_none());
+    let plan = rule.weights().unwrap();
+    assert_eq!(plan.draws(), Draws::Sequential);
     let law = rule.integrated().unwrap();
     assert!(total_variation(&law, &p).value < 1e-11);
     assert!((law.algorithmic - plan.acceptance_rate().value()).abs() < 1e-11);
@@ -364,7 +405,7 @@ proptest! {
         prop_assume!(drafts <= p.vocab());
         let scheme = WithoutReplacement::new(q.clone(), drafts);
         let problem = Problem::new("generated", p.clone(), scheme).unwrap();
-        let rule = Optimal::by_race_weights(&problem, &SequentialSettings::default()).unwrap();
+        let rule = Optimal::by_weights(&problem, &PlanSettings::default()).unwrap();
         let law = output_law(&rule, problem.scheme());
         prop_assert!(total_variation(&law, &p).value < 1e-10);
         let exact = flow::solve(&problem).optimum().rate;
@@ -399,7 +440,7 @@ fn logged(position: usize, others: usize) -> (Target, Draft) {
 
 fn does_not_stall(p: &Target, q: &Draft, drafts: usize) {
     let plan = solve(p, q, drafts);
-    assert_eq!(plan.status(), SlotWeightStatus::Optimal, "n = {drafts}");
+    assert_eq!(plan.status(), PlanStatus::Optimal, "n = {drafts}");
     let (short, steps) = (plan.shortfall(), plan.iterations());
     assert!(short < 1e-11, "n = {drafts}: {short:e}");
     assert!(steps <= 25, "n = {drafts}: {steps}");

@@ -134,12 +134,12 @@ mod race;
 mod residual;
 mod symmetric;
 
-use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE};
+use crate::distribution::{DistributionError, Draft, NORMALISATION_TOLERANCE, Target};
+pub use crate::distribution::{RatioCut, Rows};
 use crate::known::Known;
 use multiversion::multiversion;
 use race::Race;
 use residual::Residual;
-pub(crate) use residual::settle;
 use symmetric::Symmetric;
 
 /// Buckets in which tokens are gathered, 16 an octave of q/p.
@@ -178,16 +178,6 @@ const ROUNDING: f64 = f64::EPSILON / 2.0;
 /// The most drafts n that a scan answers for.
 pub const MAX_DRAFTS: usize = 64;
 
-/// A pair of rows over one vocabulary, V probabilities each, that sum to 1 within
-/// [`NORMALISATION_TOLERANCE`].
-#[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
-    /// p, the target model's row.
-    pub target: &'a [f64],
-    /// q, the draft model's row.
-    pub draft: &'a [f64],
-}
-
 /// Why rows cannot be scanned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -214,48 +204,6 @@ pub enum ScanError {
         /// The most that is answered.
         limit: usize,
     },
-}
-
-/// A set of tokens that sorting by q/p cuts off: the certificate of an upper bound.
-///
-/// It holds the tokens of positive q whose ratio r = q/p, rounded to `f64` (and
-/// infinite where p = 0), is above `ratio`, and of those with r = `ratio` the ones
-/// with an id below `tied_below`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RatioCut {
-    /// The threshold on q/p.
-    pub ratio: f64,
-    /// The tie rule: tokens at the threshold are in if their id is below this.
-    pub tied_below: usize,
-}
-
-impl RatioCut {
-    /// The empty set.
-    pub const EMPTY: Self = Self {
-        ratio: f64::INFINITY,
-        tied_below: 0,
-    };
-
-    /// Whether a token with probabilities `target` and `draft` is in the set.
-    pub fn contains(&self, token: usize, target: f64, draft: f64) -> bool {
-        let ratio = if target == 0.0 {
-            f64::INFINITY
-        } else {
-            draft / target
-        };
-        draft > 0.0 && (ratio > self.ratio || ratio == self.ratio && token < self.tied_below)
-    }
-
-    /// The tokens of the set, ascending. O(V).
-    pub fn tokens(&self, rows: Rows<'_>) -> Vec<usize> {
-        rows.target
-            .iter()
-            .zip(rows.draft)
-            .enumerate()
-            .filter(|&(token, (&p, &q))| self.contains(token, p, q))
-            .map(|(token, _)| token)
-            .collect()
-    }
 }
 
 /// What a scan found for one law and one n.
@@ -1205,4 +1153,22 @@ fn power(x: f64, n: usize) -> f64 {
         product *= x;
     }
     product
+}
+
+/// The set H that [`Position::without_replacement`] finds for one pair of rows, in a
+/// workspace of its own: what [`crate::plan::TokenPlan::sequential`] is given.
+///
+/// # Errors
+/// As [`BucketScan::load`] and [`Position::without_replacement`].
+pub fn sequential_subset(
+    target: &Target,
+    draft: &Draft,
+    drafts: usize,
+) -> Result<RatioCut, ScanError> {
+    let rows = Rows {
+        target: target.probabilities(),
+        draft: draft.probabilities(),
+    };
+    let mut scan = BucketScan::new();
+    Ok(scan.load(rows, drafts)?.without_replacement(drafts)?.subset)
 }

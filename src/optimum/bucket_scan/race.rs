@@ -14,7 +14,7 @@
 //! For k >= 2 the integral over x = log t is a trapezoidal sum of step h.
 //!
 //! # Error
-//! *Quadrature.* The integrands are those of `src/scheme/race.rs`, and so is the proof:
+//! *Quadrature.* The integrands are those of `src/quadrature/log_time.rs`, and so is the proof:
 //! with tan a = 2 pi / (n h) the error of all terms together is at most
 //! 2 cos^-n a / (e^{2 pi a / h} - 1). h is chosen to make that 1e-12.
 //!
@@ -39,7 +39,8 @@
 
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
 use crate::distribution::TwoFloat;
-use crate::scheme::{Clocks, chances, log_time_step, summing};
+use crate::quadrature::log_time_step;
+use crate::scheme::{Clocks, chances, summing};
 
 /// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
 const CLASS_LIMITS: [f64; 5] = [

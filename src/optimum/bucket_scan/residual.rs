@@ -27,18 +27,6 @@ fn positive_parts(target: &[f64], draft: &[f64], factor: f64) -> f64 {
     })
 }
 
-/// Sorts what is sorted but for neighbours: `precedes(a, b)` says that a has to stand
-/// before b.
-pub(crate) fn settle<T: Copy>(items: &mut [T], precedes: impl Fn(&T, &T) -> bool) {
-    for next in 1..items.len() {
-        let mut place = next;
-        while place > 0 && precedes(&items[place], &items[place - 1]) {
-            items.swap(place, place - 1);
-            place -= 1;
-        }
-    }
-}
-
 impl Position<'_> {
     /// M(L) = sum over tokens of (p - L q)+, the mass of p that is left after a share L >= 0
     /// of q was taken from it; p and q divided by their sums.

@@ -26,7 +26,7 @@
 //!
 //! # Error
 //! *Quadrature.* The integrand is e^{-t} times q_i t and a product of at most n - 1 odds
-//! r_j, as in `src/scheme/race.rs`, and so are the proof and the bound, 1e-12 for all k
+//! r_j, as in `src/quadrature/log_time.rs`, and so are the proof and the bound, 1e-12 for all k
 //! together. (|q_i t| is its real part over cos a, as an odds' modulus is at most.)
 //!
 //! *Tails.* Left of t_L = 2e-5, P(N >= 2) <= t^2/2 leaves t_L^3. Right of the last time
@@ -46,7 +46,8 @@
 
 use super::{total, total_odds};
 use crate::distribution::heaviest;
-use crate::scheme::{Clocks, PowerSums, chances, log_time_step, summing};
+use crate::quadrature::log_time_step;
+use crate::scheme::{Clocks, PowerSums, chances, summing};
 
 /// An octave is expanded while its largest q t is at most this.
 const EXPANSION_LIMIT: f64 = 1.0 / 32.0;

@@ -1,13 +1,13 @@
 //! Sums over light items, a block of them at a time.
 
-use super::side::{Class, Rule};
-use crate::plan::slot_weights::nodes::{BLOCK, Nodes, PER_OCTAVE, decay};
+use super::emission::Class;
+use crate::quadrature::{BLOCK, LaplaceGrid, PER_OCTAVE, Resolution, decay};
 
 /// A value an item of a block.
-pub(super) type Lanes = [f64; BLOCK];
+pub(super) type Values = [f64; BLOCK];
 
 /// A block's weights and moments, filled up with zeros.
-pub(super) fn gather(class: &Class, block: usize, chunk: &[f64]) -> (Lanes, Vec<Lanes>) {
+pub(super) fn gather(class: &Class, block: usize, chunk: &[f64]) -> (Values, Vec<Values>) {
     let mut weights = [0.0; BLOCK];
     weights[..chunk.len()].copy_from_slice(chunk);
     let start = block * BLOCK;
@@ -15,23 +15,23 @@ pub(super) fn gather(class: &Class, block: usize, chunk: &[f64]) -> (Lanes, Vec<
         .moments
         .iter()
         .map(|row| {
-            let mut lanes = [0.0; BLOCK];
-            lanes[..chunk.len()].copy_from_slice(&row[start..start + chunk.len()]);
-            lanes
+            let mut values = [0.0; BLOCK];
+            values[..chunk.len()].copy_from_slice(&row[start..start + chunk.len()]);
+            values
         })
         .collect();
     (weights, moments)
 }
 
-/// Lanes that are summed side by side.
-const SIDE: usize = 4;
+/// Values that are summed side by side.
+const ABREAST: usize = 4;
 
 /// Adds `sum of moment_k u^m` over a block to the places of the pairs.
 #[inline(always)]
 pub(super) fn forward(
     drafts: usize,
-    moments: &[Lanes],
-    u: &Lanes,
+    moments: &[Values],
+    u: &Values,
     place: &[usize],
     row: &mut [f64],
 ) {
@@ -61,26 +61,26 @@ pub(super) fn forward(
 /// The same for K powers of q and M powers of u.
 #[inline(always)]
 fn forward_by<const K: usize, const M: usize>(
-    moments: &[Lanes],
-    u: &Lanes,
+    moments: &[Values],
+    u: &Values,
     place: &[usize],
     row: &mut [f64],
 ) {
     let Some(moments) = moments.first_chunk::<K>() else {
         return;
     };
-    let mut sums = [[[0.0; SIDE]; K]; M];
-    for start in (0..BLOCK).step_by(SIDE) {
-        let mut own = [0.0; SIDE];
-        own.copy_from_slice(&u[start..start + SIDE]);
+    let mut sums = [[[0.0; ABREAST]; K]; M];
+    for start in (0..BLOCK).step_by(ABREAST) {
+        let mut own = [0.0; ABREAST];
+        own.copy_from_slice(&u[start..start + ABREAST]);
         let mut power = own;
         for (m, sums) in sums.iter_mut().enumerate() {
             for (sum, moment) in sums[m..].iter_mut().zip(&moments[m..]) {
-                for lane in 0..SIDE {
+                for lane in 0..ABREAST {
                     sum[lane] += moment[start + lane] * power[lane];
                 }
             }
-            for lane in 0..SIDE {
+            for lane in 0..ABREAST {
                 power[lane] *= own[lane];
             }
         }
@@ -97,11 +97,11 @@ fn forward_by<const K: usize, const M: usize>(
 #[inline(always)]
 pub(super) fn backward(
     drafts: usize,
-    moments: &[Lanes],
-    u: &Lanes,
+    moments: &[Values],
+    u: &Values,
     place: &[usize],
     row: &[f64],
-    out: &mut Lanes,
+    out: &mut Values,
 ) {
     match (moments.len(), drafts) {
         (1, _) => backward_by::<1, 1>(moments, u, place, row, out),
@@ -133,11 +133,11 @@ pub(super) fn backward(
 /// The same for K powers of q and M powers of u.
 #[inline(always)]
 fn backward_by<const K: usize, const M: usize>(
-    moments: &[Lanes],
-    u: &Lanes,
+    moments: &[Values],
+    u: &Values,
     place: &[usize],
     row: &[f64],
-    out: &mut Lanes,
+    out: &mut Values,
 ) {
     let Some(moments) = moments.first_chunk::<K>() else {
         return;
@@ -149,54 +149,59 @@ fn backward_by<const K: usize, const M: usize>(
             *coefficient = row[slot];
         }
     }
-    for start in (0..BLOCK).step_by(SIDE) {
-        let mut sum = [0.0; SIDE];
+    for start in (0..BLOCK).step_by(ABREAST) {
+        let mut sum = [0.0; ABREAST];
         for m in (0..M).rev() {
             for k in m..K {
-                for lane in 0..SIDE {
+                for lane in 0..ABREAST {
                     sum[lane] += coefficients[m][k] * moments[k][start + lane];
                 }
             }
-            for lane in 0..SIDE {
+            for lane in 0..ABREAST {
                 sum[lane] *= u[start + lane];
             }
         }
-        out[start..start + SIDE].copy_from_slice(&sum);
+        out[start..start + ABREAST].copy_from_slice(&sum);
     }
 }
 
 /// e^{-sw} for a block of weights, node by node.
 pub(super) struct Decays<'a> {
     s: &'a [f64],
-    weights: Lanes,
-    rule: Rule,
-    states: [Lanes; PER_OCTAVE],
+    weights: Values,
+    resolution: Resolution,
+    states: [Values; PER_OCTAVE],
 }
 
 impl<'a> Decays<'a> {
-    pub(super) fn new(nodes: &Nodes, s: &'a [f64], weights: &Lanes, rule: Rule) -> Self {
+    pub(super) fn new(
+        grid: &LaplaceGrid,
+        s: &'a [f64],
+        weights: &Values,
+        resolution: Resolution,
+    ) -> Self {
         Self {
             s,
             weights: *weights,
-            rule,
-            states: match rule {
-                Rule::Fine => nodes.seeds(weights),
-                Rule::Coarse => [[0.0; BLOCK]; PER_OCTAVE],
+            resolution,
+            states: match resolution {
+                Resolution::Fine => grid.seeds(weights),
+                Resolution::Coarse => [[0.0; BLOCK]; PER_OCTAVE],
             },
         }
     }
 
     /// Nodes must be asked for in order.
     #[inline(always)]
-    pub(super) fn next(&mut self, node: usize, u: &mut Lanes) {
-        match self.rule {
-            Rule::Fine => {
+    pub(super) fn next(&mut self, node: usize, u: &mut Values) {
+        match self.resolution {
+            Resolution::Fine => {
                 for (u, state) in u.iter_mut().zip(&mut self.states[node % PER_OCTAVE]) {
                     *u = decay(*state);
                     *state *= 2.0 - *state;
                 }
             }
-            Rule::Coarse => {
+            Resolution::Coarse => {
                 let s = self.s[node];
                 for (u, w) in u.iter_mut().zip(&self.weights) {
                     *u = (-s * w).exp();

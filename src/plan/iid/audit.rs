@@ -1,12 +1,12 @@
-//! The plan's output law, by a second path.
+//! What a plan emits, by a second path.
 //!
-//! Nothing here is shared with the solve: weights, levels and thinning are read
-//! off the plan, draft masses of the levels are summed again, and the integral over
+//! Nothing here is shared with the solve: weights and tiers are read
+//! off the plan, draft masses of the tiers are summed again, and the integral over
 //! s is done with other nodes. Tokens enter through power sums in narrow bins of the
 //! weight itself, where the solve's bins are of its logarithm.
 
-use super::{NO_LEVEL, SlotWeightPlan};
-use crate::distribution::{Draft, Target, TwoFloat, exp_nonpositive, split_sum};
+use crate::distribution::{TwoFloat, exp_nonpositive, split_sum};
+use crate::plan::TokenPlan;
 use multiversion::multiversion;
 
 /// Step in log s: 3.3 nodes an octave, against the solve's 3.
@@ -42,17 +42,6 @@ const BIN_SHIFT: u32 = 48;
 /// e^{-sc(1-e)} (e sc)^11 / 11! for e = h/c, which is largest at sc = 11/(1-e):
 /// (e/(1-e))^11 / sqrt(22 pi) <= 2^-55 / 8.3 = 3.4e-18, whatever s is.
 const TERMS: usize = 11;
-
-/// Output law of a plan under i.i.d. drafts from q.
-#[derive(Clone, Debug)]
-pub struct PlanLaw {
-    /// Law of the output, V entries.
-    pub output: Vec<f64>,
-    /// Probability that a draft is accepted.
-    pub acceptance_rate: f64,
-    /// Sum over tokens of |output - p|.
-    pub l1_error: f64,
-}
 
 /// Bins that are handled together, and running sums over the tokens of one.
 const WIDTH: usize = 8;
@@ -221,14 +210,14 @@ fn evaluate(
     }
 }
 
-/// The tokens of one level by rising bin of the weight.
+/// The tokens of one tier by rising bin of the weight.
 struct Members {
     tokens: Vec<u32>,
     weights: Vec<f64>,
     masses: Vec<f64>,
     /// What rejects, 1 or 0.
     reject: f64,
-    /// Mass of everything below the level.
+    /// Mass of everything below the tier.
     base: f64,
     /// n - 1.
     others: i32,
@@ -433,91 +422,58 @@ fn taylor(entries: &[f64; LIGHT_TERMS], x: f64) -> f64 {
     sum
 }
 
-impl SlotWeightPlan {
-    /// The output law, summed anew by a trapezoidal rule of its own in log s.
-    ///
-    /// # Complexity
-    /// O(V): two polynomials of degree 10 a token, and exponentials only for the bins
-    /// of weights, 16 an octave.
-    pub fn law(&self, target: &Target, draft: &Draft) -> PlanLaw {
-        let q = draft.probabilities();
-        let n = self.drafts as f64;
-        let power = self.drafts as i32 - 1;
-        let levels = self
-            .level
-            .iter()
-            .filter(|&&level| level != NO_LEVEL)
-            .max()
-            .map_or(0, |&level| level + 1);
-        let mut members: Vec<Vec<u32>> = vec![Vec::new(); levels as usize];
-        let mut never = Vec::new();
-        for (token, (&level, &weight)) in (0u32..).zip(self.level.iter().zip(&self.weight)) {
-            if level != NO_LEVEL && weight > 0.0 {
-                members[level as usize].push(token);
-            } else {
-                never.push(q[token as usize]);
-            }
-        }
-        let mut base = TwoFloat::from(split_sum(&never, &never, |mass, _| mass));
-        let mut emitted = vec![0.0; self.vocab()];
-        for (index, tokens) in members.into_iter().enumerate() {
-            let (tokens, weights, masses) = by_bin(&tokens, &self.weight, q);
-            let rejects = index == 0 && self.rejecting;
-            let members = Members {
-                tokens,
-                weights,
-                masses,
-                reject: if rejects { 1.0 } else { 0.0 },
-                base: base.value(),
-                others: power,
-            };
-            let alone = if rejects {
-                0.0
-            } else {
-                members.base.powi(power)
-            };
-            for (slot, integral) in members.integrals().into_iter().enumerate() {
-                let token = members.tokens[slot] as usize;
-                let share = alone + members.weights[slot] * integral;
-                emitted[token] = n * members.masses[slot] * share;
-            }
-            base += split_sum(&members.masses, &members.masses, |mass, _| mass);
-        }
-        for (emitted, keep) in emitted.iter_mut().zip(self.thinning.keeps()) {
-            *emitted *= keep;
-        }
-        self.thinning.law(&emitted, target.probabilities())
-    }
-}
-
-/// Points and weights of the Gauss-Legendre rule on [-1, 1], by Newton's method on
-/// the Legendre polynomial.
-pub(in crate::plan) fn gauss_legendre(points: usize) -> Vec<(f64, f64)> {
-    (0..points)
-        .map(|k| {
-            let mut x = (std::f64::consts::PI * (k as f64 + 0.75) / (points as f64 + 0.5)).cos();
-            let mut derivative = 1.0;
-            for _ in 0..8 {
-                let (mut before, mut value) = (1.0, x);
-                for degree in 2..=points {
-                    let d = degree as f64;
-                    (before, value) = (
-                        value,
-                        ((2.0 * d - 1.0) * x * value - (d - 1.0) * before) / d,
-                    );
+/// How often every token is emitted before it is thinned, by a trapezoidal rule of its own
+/// in log s. O(V).
+pub(in crate::plan) fn emission(plan: &TokenPlan, draft: &[f64]) -> Vec<f64> {
+    let n = plan.drafts() as f64;
+    let power = plan.drafts() as i32 - 1;
+    let mut tiers: Vec<Vec<u32>> = Vec::new();
+    let mut never = Vec::new();
+    for (token, &mass) in (0u32..).zip(draft) {
+        match plan.tier_of(token) {
+            Some(tier) => {
+                let tier = tier as usize;
+                if tiers.len() <= tier {
+                    tiers.resize(tier + 1, Vec::new());
                 }
-                derivative = points as f64 * (x * value - before) / (x * x - 1.0);
-                x -= value / derivative;
+                tiers[tier].push(token);
             }
-            (x, 2.0 / ((1.0 - x * x) * derivative * derivative))
-        })
-        .collect()
+            None => never.push(mass),
+        }
+    }
+    let mut base = TwoFloat::from(split_sum(&never, &never, |mass, _| mass));
+    let mut emitted = vec![0.0; plan.vocab()];
+    for (tier, tokens) in (0u32..).zip(tiers) {
+        let (tokens, weights, masses) = by_bin(&tokens, plan.weights(), draft);
+        let members = Members {
+            tokens,
+            weights,
+            masses,
+            reject: plan.rejecting_weight(tier),
+            base: base.value(),
+            others: power,
+        };
+        let alone = if members.reject > 0.0 {
+            0.0
+        } else {
+            members.base.powi(power)
+        };
+        for (slot, integral) in members.integrals().into_iter().enumerate() {
+            let token = members.tokens[slot] as usize;
+            let share = alone + members.weights[slot] * integral;
+            emitted[token] = n * members.masses[slot] * share;
+        }
+        base += split_sum(&members.masses, &members.masses, |mass, _| mass);
+    }
+    emitted
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::SlotWeightSettings;
+    use crate::distribution::{Draft, Target};
+    use crate::plan::PlanSettings;
+    use crate::quadrature::gauss_legendre;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -557,7 +513,7 @@ mod tests {
         sums
     }
 
-    /// Two integrals of one function, and n = 2 without any: 40 levels with weights over
+    /// Two integrals of one function, and n = 2 without any: 40 tiers with weights over
     /// up to 16 decades.
     #[test]
     fn the_integrals_agree_with_panels_and_with_the_closed_form() {
@@ -688,7 +644,7 @@ mod tests {
             Target::new(&[0.5, 0.3, 0.2]).unwrap(),
             Draft::new(&[0.2, 0.3, 0.5]).unwrap(),
         );
-        let plan = SlotWeightPlan::solve(&p, &q, 1, &SlotWeightSettings::default()).unwrap();
+        let plan = TokenPlan::iid(&p, &q, 1, &PlanSettings::default()).unwrap();
         let law = plan.law(&p, &q);
         assert!((law.acceptance_rate - 0.7).abs() < 1e-12);
         assert!(law.l1_error < 1e-12);

@@ -1,17 +1,16 @@
-//! The chain of tokens by p/q, its minimisers, and the levels between them.
+//! Tokens by rising p/q, the prefixes that minimise P - Q, and the tiers between them.
 
-use super::VocabularyMismatch;
-use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
+use super::tier::power_quotient;
+use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, UnitSum, settle};
 use crate::known::Known;
-use crate::optimum::bucket_scan::settle;
 use multiversion::multiversion;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Tokens between two minimisers of P - Q along the chain.
+/// A tier: the tokens between two minimisers of P - Q.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
-    /// Positions in the chain.
+    /// Positions in the order.
     pub(super) positions: std::ops::Range<usize>,
     /// Draft mass below the span, tokens of p = 0 included.
     pub(super) base: f64,
@@ -31,9 +30,9 @@ pub(super) struct Span {
 #[derive(Clone, Debug)]
 pub(crate) struct Rising {
     pub(super) order: Vec<u32>,
-    /// p/q along the chain.
+    /// p/q in that order.
     pub(super) ratio: Vec<f64>,
-    /// q along the chain.
+    /// q in that order.
     pub(super) mass: Vec<f64>,
     /// Target and draft mass of every prefix, the latter at most 1.
     held: Vec<f64>,
@@ -44,59 +43,22 @@ pub(crate) struct Rising {
     nulls: usize,
 }
 
-/// Where the chain is cut for n drafts.
+/// Where the order is cut for n drafts.
 #[derive(Clone, Debug)]
-pub(super) struct Chain {
+pub(super) struct Tiers {
     pub(super) spans: Vec<Span>,
     pub(super) optimum: Known,
-}
-
-/// A running sum of numbers in [0, 1] that stays below 2. A term is split into a
-/// multiple of 2^-52, whose sums are exact, and a rest, whose sums of V terms err by less
-/// than V^2 2^-104: as good as double-double here, and an addition waits for one other
-/// instead of six. From the light end of the chain the rests alone carry small sums, with a
-/// relative error of V 2^-53 while these are below V 2^-53.
-#[derive(Clone, Copy, Debug, Default)]
-struct Running {
-    multiples: f64,
-    rests: f64,
-}
-
-impl Running {
-    #[inline(always)]
-    fn add(&mut self, term: f64) {
-        let multiple = (term + 1.0) - 1.0;
-        self.multiples += multiple;
-        self.rests += term - multiple;
-    }
-
-    #[inline(always)]
-    fn value(self) -> f64 {
-        self.multiples + self.rests
-    }
 }
 
 /// Sums over what is left from each place on, and 0 at the end.
 fn from_here_on(masses: &[f64]) -> Vec<f64> {
     let mut above = vec![0.0; masses.len() + 1];
-    let mut left = Running::default();
+    let mut left = UnitSum::default();
     for (above, &mass) in above[..masses.len()].iter_mut().zip(masses).rev() {
         left.add(mass);
         *above = left.value();
     }
     above
-}
-
-/// a^n - b^n for a = b + c, without cancellation.
-fn power_difference(base: f64, added: f64, drafts: usize) -> f64 {
-    let top = base + added;
-    let mut sum = 0.0;
-    let mut low = 1.0;
-    for k in 0..drafts {
-        sum += top.powi((drafts - 1 - k) as i32) * low;
-        low *= base;
-    }
-    added * sum
 }
 
 fn by_ratio(a: &(f64, u32), b: &(f64, u32)) -> Ordering {
@@ -105,32 +67,27 @@ fn by_ratio(a: &(f64, u32), b: &(f64, u32)) -> Ordering {
 
 impl Rising {
     /// Sorts the tokens. O(V log V).
-    pub(super) fn sorted(target: &Target, draft: &Draft) -> Result<Self, VocabularyMismatch> {
-        let (p, q) = rows(target, draft)?;
+    pub(crate) fn sorted(target: &Target, draft: &Draft) -> Self {
+        let (p, q) = (target.probabilities(), draft.probabilities());
         let mut keyed: Vec<(f64, u32)> = (0u32..)
             .zip(p.iter().zip(q))
             .filter(|(_, (_, q))| **q > 0.0)
             .map(|(token, (p, q))| (p / q, token))
             .collect();
         keyed.sort_unstable_by(by_ratio);
-        Ok(Self::new(p, q, keyed))
+        Self::new(p, q, keyed)
     }
 
     /// `order` has the tokens of q > 0 by rising p/q, up to rounding. O(V).
-    pub(crate) fn in_order(
-        target: &Target,
-        draft: &Draft,
-        order: &[u32],
-    ) -> Result<Self, VocabularyMismatch> {
-        let (p, q) = rows(target, draft)?;
-        let mut keyed: Vec<(f64, u32)> = order
-            .iter()
-            .map(|&token| (p[token as usize], q[token as usize], token))
-            .filter(|&(_, q, _)| q > 0.0)
-            .map(|(p, q, token)| (p / q, token))
-            .collect();
+    pub(crate) fn in_order(target: &Target, draft: &Draft, order: &[u32]) -> Self {
+        let (p, q) = (target.probabilities(), draft.probabilities());
+        let rows = |&token: &u32| {
+            let (p, q) = (p.get(token as usize)?, q.get(token as usize)?);
+            (*q > 0.0).then(|| (p / q, token))
+        };
+        let mut keyed: Vec<(f64, u32)> = order.iter().filter_map(rows).collect();
         settle(&mut keyed, |a, b| by_ratio(a, b).is_lt());
-        Ok(Self::new(p, q, keyed))
+        Self::new(p, q, keyed)
     }
 
     fn new(target: &[f64], draft: &[f64], keyed: Vec<(f64, u32)>) -> Self {
@@ -144,7 +101,7 @@ impl Rising {
             above: Vec::new(),
             nulls: 0,
         };
-        let (mut held, mut inside) = (Running::default(), Running::default());
+        let (mut held, mut inside) = (UnitSum::default(), UnitSum::default());
         rising.held.push(0.0);
         rising.below.push(0.0);
         for (position, (ratio, token)) in keyed.into_iter().enumerate() {
@@ -163,20 +120,6 @@ impl Rising {
         rising.above = from_here_on(&rising.mass);
         rising
     }
-}
-
-fn rows<'a>(
-    target: &'a Target,
-    draft: &'a Draft,
-) -> Result<(&'a [f64], &'a [f64]), VocabularyMismatch> {
-    let (p, q) = (target.probabilities(), draft.probabilities());
-    if p.len() != q.len() {
-        return Err(VocabularyMismatch {
-            target: p.len(),
-            draft: q.len(),
-        });
-    }
-    Ok((p, q))
 }
 
 /// P - Q of every prefix, its mass to the power n by repeated squaring.
@@ -208,7 +151,7 @@ fn differences(held: &[f64], below: &[f64], drafts: usize, out: &mut [f64]) {
     }
 }
 
-impl Chain {
+impl Tiers {
     /// Prefixes whose P - Q is within `tie` of the least count as minimisers.
     pub(super) fn new(rising: &Rising, drafts: usize, tie: f64) -> Self {
         let Rising {
@@ -224,7 +167,7 @@ impl Chain {
         let mut cuts: Vec<usize> = (0..=count)
             .filter(|&k| difference[k] <= least + tie && (k == 0 || k >= nulls))
             .collect();
-        // A chain of ties this long is a flat stretch of light tokens; a level a
+        // So many ties in a row are a flat stretch of light tokens; a tier a
         // token would be exact and slow, one for all is as good as the tie.
         if cuts.len() > 256 {
             let best = (0..=count).fold(0, |best, k| {
@@ -262,7 +205,7 @@ impl Chain {
                 let touched = if end == count && base > 0.5 {
                     -(drafts as f64 * (-added.min(1.0)).ln_1p()).exp_m1()
                 } else {
-                    power_difference(base, added, drafts).min(1.0)
+                    (added * power_quotient(base, base + added, drafts)).min(1.0)
                 };
                 spans.push(Span {
                     positions: start..end,
@@ -302,9 +245,9 @@ fn water_level(rising: &Rising, span: &Span) -> f64 {
     let tokens = rising.ratio[positions.clone()]
         .iter()
         .zip(&rising.mass[positions]);
-    let mut taken = Running::default();
+    let mut taken = UnitSum::default();
     for ((ratio, mass), above) in tokens.zip(above.iter()) {
-        let rest = (span.touched - taken.multiples) - taken.rests;
+        let rest = taken.short_of(span.touched);
         if ratio * above >= rest {
             return (rest / above).max(0.0);
         }
@@ -320,9 +263,9 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Sums along the chain and P - Q against double-double ones, for masses from 1e-300.
+    /// Sums along the order and P - Q against double-double ones, for masses from 1e-300.
     #[test]
-    fn sums_along_the_chain_are_rounded_once() {
+    fn sums_along_the_order_are_rounded_once() {
         let mut rng = ChaCha8Rng::seed_from_u64(12);
         for (count, decades) in [(1, 0.0), (17, 300.0), (4000, 8.0), (4000, 60.0)] {
             let mut row = || -> Vec<f64> {
@@ -334,9 +277,9 @@ mod tests {
             };
             let (p, q) = (row(), row());
             let (p, q) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
-            let rising = Rising::sorted(&p, &q).unwrap();
+            let rising = Rising::sorted(&p, &q);
             let order: Vec<u32> = rising.order.clone();
-            let again = Rising::in_order(&p, &q, &order).unwrap();
+            let again = Rising::in_order(&p, &q, &order);
             assert_eq!(rising.order, again.order);
             assert_eq!(rising.below, again.below);
             assert!(rising.ratio.is_sorted());
@@ -371,7 +314,7 @@ mod tests {
     fn the_cut_meets_its_total() {
         let p = Target::new(&[0.05, 0.15, 0.3, 0.5]).unwrap();
         let q = Draft::new(&[0.4, 0.3, 0.2, 0.1]).unwrap();
-        let rising = Rising::sorted(&p, &q).unwrap();
+        let rising = Rising::sorted(&p, &q);
         for end in [3, 4] {
             for touched in [0.01, 0.1, 0.2, 0.4] {
                 let span = Span {

@@ -1,11 +1,12 @@
-//! The plan's output law, by a second path.
+//! What a plan emits, by a second path.
 //!
-//! Weights, places and thinning are read off the plan; nothing is shared with the
+//! Weights and tiers are read off the plan; nothing is shared with the
 //! solve. Both integrals are done by Gauss-Legendre panels, with exponentials one by
 //! one, and light tokens are told from heavy ones by another rule.
 
-use super::{Place, PlanLaw, SequentialPlan};
-use crate::distribution::{Draft, Target, TwoFloat, exp_nonpositive};
+use crate::distribution::{TwoFloat, exp_nonpositive};
+use crate::plan::TokenPlan;
+use crate::quadrature::gauss_legendre;
 
 /// Points a panel, and how much longer each panel's right end is than its left.
 const POINTS: usize = 16;
@@ -24,7 +25,7 @@ const CHUNK: usize = 256;
 
 /// A panel's nodes with their weights, from 0 on.
 fn panels(first: f64, last: f64) -> Vec<(f64, f64)> {
-    let rule = crate::plan::slot_weights::gauss_legendre(POINTS);
+    let rule = gauss_legendre(POINTS);
     let (mut left, mut right) = (0.0, first);
     let mut nodes = Vec::new();
     while left < last && nodes.len() < 100_000 {
@@ -81,8 +82,8 @@ fn powers(most: usize, drafts: usize) -> Vec<Vec<f64>> {
     table
 }
 
-/// The tokens of one half, and all others.
-struct Half<'a> {
+/// The tokens of one tier, and all others.
+struct Members<'a> {
     drafts: usize,
     reject: f64,
     q: &'a [f64],
@@ -92,7 +93,7 @@ struct Half<'a> {
     absent: f64,
 }
 
-impl Half<'_> {
+impl Members<'_> {
     fn emission(&self, times: &[(f64, f64)], last: f64) -> Vec<f64> {
         let n = self.drafts;
         let most = POWERS + n;
@@ -307,71 +308,59 @@ impl Half<'_> {
     }
 }
 
-impl SequentialPlan {
-    /// The output law, summed anew by Gauss-Legendre panels in s and t.
-    ///
-    /// # Complexity
-    /// O(V) exponentials a node of s, some 400 nodes: a second or so at V = 49,152.
-    pub fn law(&self, target: &Target, draft: &Draft) -> PlanLaw {
-        let q = draft.probabilities();
-        let support = q.iter().filter(|&&q| q > 0.0).count();
-        let mut emitted = vec![0.0; self.vocab()];
-        if self.considered == 1 || self.drafts >= support {
-            // One set, or one draft.
-            for (token, mass) in (0u32..).zip(&mut emitted) {
-                let all: Vec<u32> = if self.considered == 1 {
-                    vec![token]
-                } else {
-                    (0u32..)
-                        .zip(q)
-                        .filter(|(_, q)| **q > 0.0)
-                        .map(|(other, _)| other)
-                        .collect()
-                };
-                let weight = if self.considered == 1 {
-                    q[token as usize]
-                } else {
-                    1.0
-                };
-                let shares = self.accepted(&all);
-                let place = all.iter().position(|&other| other == token);
-                *mass = weight * place.map_or(0.0, |place| shares[place]);
-            }
-        } else {
-            let last = last_ring(q, self.drafts);
-            let times = panels(1.0, last);
-            let last = times.last().map_or(last, |node| node.0);
-            for place in [Place::Inner, Place::Outer] {
-                let (mut players, mut present, mut absent) =
-                    (Vec::new(), Vec::new(), TwoFloat::ZERO);
-                for (token, (&q, &own)) in q.iter().zip(&self.place).enumerate() {
-                    if own == place && self.weight[token] > 0.0 {
-                        players.push((token, self.weight[token]));
-                    } else if own == Place::Outer && place == Place::Inner {
-                        absent += q;
-                    } else if q > 0.0 {
-                        present.push(token);
-                    }
-                }
-                if players.is_empty() {
-                    continue;
-                }
-                let tokens: Vec<usize> = players.iter().map(|player| player.0).collect();
-                let half = Half {
-                    drafts: self.drafts,
-                    reject: if place == Place::Inner { 1.0 } else { 0.0 },
-                    q,
-                    players,
-                    present,
-                    absent: absent.value(),
-                };
-                for (token, mass) in tokens.into_iter().zip(half.emission(&times, last)) {
-                    emitted[token] = mass * self.thinning.keep(token);
-                }
+/// How often every token is emitted before it is thinned, by Gauss-Legendre panels in s and
+/// t: O(V) exponentials a node of s, some 400 nodes.
+pub(in crate::plan) fn emission(plan: &TokenPlan, draft: &[f64]) -> Vec<f64> {
+    let support: Vec<u32> = (0u32..)
+        .zip(draft)
+        .filter(|(_, q)| **q > 0.0)
+        .map(|(token, _)| token)
+        .collect();
+    let mut emitted = vec![0.0; plan.vocab()];
+    if !plan.looks_at_all() || plan.drafts() == 1 {
+        // One draft.
+        for (token, (mass, q)) in (0u32..).zip(emitted.iter_mut().zip(draft)) {
+            *mass = q * plan.picked(&[token])[0];
+        }
+        return emitted;
+    }
+    if plan.drafts() >= support.len() {
+        // One set.
+        for (&token, share) in support.iter().zip(plan.picked(&support)) {
+            emitted[token as usize] = share;
+        }
+        return emitted;
+    }
+    let last = last_ring(draft, plan.drafts());
+    let times = panels(1.0, last);
+    let last = times.last().map_or(last, |node| node.0);
+    for tier in [0, 1] {
+        let (mut players, mut present, mut absent) = (Vec::new(), Vec::new(), TwoFloat::ZERO);
+        for &token in &support {
+            let (index, q) = (token as usize, draft[token as usize]);
+            match plan.tier_of(token) {
+                Some(own) if own == tier => players.push((index, plan.weights()[index])),
+                Some(own) if own > tier => absent += q,
+                _ => present.push(index),
             }
         }
-        self.thinning.law(&emitted, target.probabilities())
+        if players.is_empty() {
+            continue;
+        }
+        let tokens: Vec<usize> = players.iter().map(|player| player.0).collect();
+        let members = Members {
+            drafts: plan.drafts(),
+            reject: plan.rejecting_weight(tier),
+            q: draft,
+            players,
+            present,
+            absent: absent.value(),
+        };
+        for (token, mass) in tokens.into_iter().zip(members.emission(&times, last)) {
+            emitted[token] = mass;
+        }
     }
+    emitted
 }
 
 /// A time by which n tokens have rung but for about 1e-17: the light tokens' rings

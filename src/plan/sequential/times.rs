@@ -1,17 +1,14 @@
-//! When the n-th draft rings: nodes of the integral over t, and how many powers of
-//! q t a token needs there.
+//! The time t of the last draft in the race of the tokens' timess: nodes of the integral
+//! over t, and how many powers of q t a token needs there.
 //!
 //! The integrand is `e^{-t} q_k product of r_j(t)`, r = e^{qt} - 1, summed over tuples
-//! with weights. In x = log t it is analytic for |Im x| < pi/2, where it grows by at
-//! most cos^-n (`src/scheme/race.rs`), so a trapezoidal rule of step h is off by at
-//! most `2 cos^-n a / (e^{2 pi a / h} - 1)`, tan a = 2 pi / (n h): 8e-16 for n = 2,
-//! 7e-14 for n = 4 at three nodes an octave, 5e-16 for n = 8 at four. Left of t = 0.02
-//! the integrand is a smooth function of t, and the rest of the sum is replaced by
-//! weights that are exact for polynomials of degree below 8. On the right the sum ends
-//! where P(fewer than n rings) < 1e-19.
+//! with weights. In x = log t it is that of `src/quadrature/log_time.rs`, and so is the bound
+//! on the error of a trapezoidal rule: 8e-16 for n = 2, 7e-14 for n = 4 at three nodes an
+//! octave, 5e-16 for n = 8 at four. The left end, below t = 0.02, is that of a
+//! [`GeometricGrid`]. On the right the sum ends where P(fewer than n drafts) < 1e-19.
 
-use super::ring::{MOST, POWERS, TERMS};
-use crate::plan::slot_weights::nodes::{COARSE_ORDER, ORDER, left_end};
+use super::arrivals::{MOST, POWERS, TERMS};
+use crate::quadrature::{GeometricGrid, log_time_error};
 
 /// First node.
 const START: f64 = 0.02;
@@ -25,14 +22,10 @@ const OCTAVES: usize = 960;
 /// What leaving out higher powers of q t may do, relative to q.
 const TRUNCATION: f64 = 1e-15;
 
-/// The nodes in t, and when drafts ring.
+/// The nodes in t.
 #[derive(Clone, Debug)]
-pub(super) struct Clock {
-    pub(super) times: Vec<f64>,
-    pub(super) weights: Vec<f64>,
-    /// On every `per_octave`-th node.
-    pub(super) coarse_weights: Vec<f64>,
-    pub(super) per_octave: usize,
+pub(super) struct Times {
+    pub(super) t: GeometricGrid,
     /// tau: powers of q are kept as powers of q tau.
     pub(super) scale: f64,
     /// Bound on the trapezoidal rule's error.
@@ -50,10 +43,10 @@ struct Octave {
     mass: f64,
 }
 
-/// P(fewer than `drafts` rings by `time`), about: all tokens of an octave ring alike.
-fn waiting(octaves: &[Octave], drafts: usize, time: f64) -> f64 {
-    let mut rung = [0.0; MOST];
-    rung[0] = 1.0;
+/// P(fewer than `drafts` tokens by `time`), about: all tokens of an octave arrive alike.
+fn still_fewer(octaves: &[Octave], drafts: usize, time: f64) -> f64 {
+    let mut arrived = [0.0; MOST];
+    arrived[0] = 1.0;
     for octave in octaves {
         let rate = octave.mass / octave.count * time;
         let odds = -(-rate).exp_m1();
@@ -69,13 +62,13 @@ fn waiting(octaves: &[Octave], drafts: usize, time: f64) -> f64 {
             choose *= odds * left / (m + 1) as f64;
         }
         for m in (0..drafts).rev() {
-            rung[m] = (0..=m).map(|k| rung[k] * own[m - k]).sum();
+            arrived[m] = (0..=m).map(|k| arrived[k] * own[m - k]).sum();
         }
     }
-    rung[..drafts].iter().sum()
+    arrived[..drafts].iter().sum()
 }
 
-impl Clock {
+impl Times {
     /// For `drafts` >= 2 drafts out of more than `drafts` tokens.
     pub(super) fn new(draft: &[f64], drafts: usize) -> Self {
         let mut bins = vec![Octave::default(); 2048];
@@ -90,7 +83,7 @@ impl Clock {
         let start = (START.log2() * per).floor();
         let mut times: Vec<f64> = Vec::new();
         let mut tail = 1.0;
-        // ln of the k-th moment of the time of the n-th ring.
+        // ln of the k-th moment of the time of the last draft.
         let mut moments = [f64::NEG_INFINITY; TERMS + 2];
         let mut before = 0.0f64;
         while times.len() < per_octave * OCTAVES
@@ -103,20 +96,10 @@ impl Clock {
                 let rise = tail * -(before / time).powi(k as i32) + tail;
                 *moment = log_sum(*moment, rise.ln() + k as f64 * time.ln());
             }
-            tail = waiting(&bins, drafts, time);
+            tail = still_fewer(&bins, drafts, time);
             before = time;
             times.push(time);
         }
-        let rule = |nodes: &[f64], per: f64, order: usize| -> Vec<f64> {
-            let step = std::f64::consts::LN_2 / per;
-            let mut weights: Vec<f64> = nodes.iter().map(|t| step * t).collect();
-            let ends = left_end(nodes[0], (1.0 / per).exp2(), order);
-            for (weight, extra) in weights.iter_mut().zip(ends) {
-                *weight += extra;
-            }
-            weights
-        };
-        let coarse: Vec<f64> = times.iter().copied().step_by(per_octave).collect();
         let mut limits = [0.0f64; TERMS + 1];
         for terms in 1..=TERMS {
             let worst = (1..=drafts.min(terms + 1))
@@ -125,18 +108,12 @@ impl Clock {
             let log = TRUNCATION.ln() - worst.ln() - moments[terms + 1] + moments[1];
             limits[terms] = (log / terms as f64).exp().max(limits[terms - 1]);
         }
-        let step = std::f64::consts::LN_2 / per;
-        let angle = (std::f64::consts::TAU / (drafts as f64 * step)).atan();
         Self {
-            weights: rule(&times, per, ORDER),
-            coarse_weights: rule(&coarse, 1.0, COARSE_ORDER),
-            per_octave,
             scale: before,
-            error: 2.0 * angle.cos().powi(-(drafts as i32))
-                / (std::f64::consts::TAU * angle / step).exp_m1(),
+            error: log_time_error(drafts, std::f64::consts::LN_2 / per),
             missed: tail,
             limits,
-            times,
+            t: GeometricGrid::new(times, per_octave),
         }
     }
 
@@ -167,21 +144,21 @@ fn log_sum(a: f64, b: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The time of the n-th of very many rings is gamma distributed.
+    /// The time of the last draft from very many tokens is gamma distributed.
     #[test]
     fn integrates_gamma_densities_to_the_stated_error() {
         let draft = vec![1e-6; 1_000_000];
         for drafts in 2..=MOST {
-            let clock = Clock::new(&draft, drafts);
-            assert!(clock.missed <= NEGLIGIBLE);
-            assert!(clock.error < 1e-13, "n = {drafts}: {}", clock.error);
+            let times = Times::new(&draft, drafts);
+            assert!(times.missed <= NEGLIGIBLE);
+            assert!(times.error < 1e-13, "n = {drafts}: {}", times.error);
             let factorial: f64 = (1..drafts).map(|k| k as f64).product();
-            let terms = clock.times.iter().zip(&clock.weights);
+            let terms = times.t.nodes.iter().zip(&times.t.weights);
             let sum: f64 = terms
                 .map(|(t, weight)| weight * t.powi(drafts as i32 - 1) * (-t).exp() / factorial)
                 .sum();
             assert!(
-                (sum - 1.0).abs() < 1e-14 + clock.error,
+                (sum - 1.0).abs() < 1e-14 + times.error,
                 "n = {drafts}: {sum}"
             );
         }
@@ -191,11 +168,11 @@ mod tests {
     fn light_tokens_need_fewer_powers() {
         let mut draft = vec![1e-6; 900_000];
         draft.push(0.1);
-        let clock = Clock::new(&draft, 3);
-        assert_eq!(clock.terms(0.1), None);
+        let times = Times::new(&draft, 3);
+        assert_eq!(times.terms(0.1), None);
         let terms: Vec<usize> = [1e-2, 1e-3, 1e-4, 1e-6, 1e-17]
             .iter()
-            .filter_map(|&q| clock.terms(q))
+            .filter_map(|&q| times.terms(q))
             .collect();
         assert!(terms.windows(2).all(|pair| pair[0] >= pair[1]), "{terms:?}");
         assert_eq!(terms.last(), Some(&1));

@@ -1,4 +1,4 @@
-//! All tokens of a level at once, by bins of log w.
+//! All tokens of a tier at once, by bins of log w.
 //!
 //! A token's e^{-sw} at every node is hundreds of operations. But as a function of
 //! u = log w it is smooth, e^{-s e^u}, so that in bins as wide as the distance of two
@@ -16,9 +16,11 @@
 //! and the polynomials are one table. Tokens enter through sums of mass t^k, and the
 //! emission comes back as one polynomial a bin.
 
-use super::level::{Field, LONGEST_STEP, Level, MARGIN};
-use super::nodes::{Nodes, PER_OCTAVE};
+use super::emission::Field;
+use super::newton::LONGEST_STEP;
+use super::tier::{MARGIN, Tier};
 use crate::distribution::{LN_2_HIGH, LN_2_LOW, exp_bounded, ln_normal};
+use crate::quadrature::{LaplaceGrid, PER_OCTAVE};
 use multiversion::multiversion;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -120,9 +122,9 @@ struct Place {
     first: usize,
 }
 
-fn place(nodes: &Nodes, bin: i64) -> Place {
-    let offset = nodes.start + bin - LOWEST;
-    let count = nodes.len() as i64;
+fn place(grid: &LaplaceGrid, bin: i64) -> Place {
+    let offset = grid.start + bin - LOWEST;
+    let count = grid.s.len() as i64;
     let flat = (-offset).clamp(0, count);
     let end = (COUNT as i64 - offset).clamp(flat, count);
     Place {
@@ -148,7 +150,7 @@ impl Run {
     }
 }
 
-/// The tokens of a level by bins of log w. Tokens come by rising p/q, so that there are
+/// The tokens of a tier by bins of log w. Tokens come by rising p/q, so that there are
 /// hardly more runs than bins.
 #[derive(Clone, Debug)]
 pub(super) struct Bins {
@@ -195,7 +197,7 @@ impl Bins {
     }
 
     /// Sum of mass e^{-s w} at every node.
-    pub(super) fn transform(&self, nodes: &Nodes, mass: &[f64], logs: &[f64]) -> Vec<f64> {
+    pub(super) fn transform(&self, grid: &LaplaceGrid, mass: &[f64], logs: &[f64]) -> Vec<f64> {
         let mut sums = vec![[0.0; TERMS]; self.count];
         for run in &self.runs {
             let members = run.members.clone();
@@ -208,12 +210,12 @@ impl Bins {
                 }
             }
         }
-        let mut totals = vec![0.0; nodes.len()];
+        let mut totals = vec![0.0; grid.s.len()];
         for (bin, sums) in (self.lowest..).zip(&sums) {
             if sums[0] == 0.0 {
                 continue;
             }
-            let Place { flat, end, first } = place(nodes, bin);
+            let Place { flat, end, first } = place(grid, bin);
             for total in &mut totals[..flat] {
                 *total += sums[0];
             }
@@ -236,7 +238,7 @@ impl Bins {
             if !used {
                 continue;
             }
-            let Place { flat, end, first } = place(&field.nodes, bin);
+            let Place { flat, end, first } = place(&field.grid, bin);
             gather(
                 &field.coefficients[flat..end],
                 &TABLE.by_size[first..],
@@ -250,12 +252,12 @@ impl Bins {
     /// F at every token.
     pub(super) fn emission(
         &self,
-        level: &Level,
+        tier: &Tier,
         field: &Field,
         logs: &[f64],
         weights: &[f64],
     ) -> Vec<f64> {
-        let (low, _) = level.range();
+        let (low, _) = tier.range();
         let polynomials = self.polynomials(field);
         let mut values = vec![0.0; logs.len()];
         for run in &self.runs {
@@ -274,30 +276,20 @@ impl Bins {
 
     /// One Newton step for every token in a given field; `coordinate` is that of the
     /// wanted ratio.
-    pub(super) fn improve(
-        &self,
-        level: &Level,
-        field: &Field,
-        coordinate: &[f64],
-        logs: &mut [f64],
-    ) {
-        let (low, up) = level.range();
+    pub(super) fn improve(&self, tier: &Tier, field: &Field, coordinate: &[f64], logs: &mut [f64]) {
+        let (low, up) = tier.range();
         let polynomials = self.polynomials(field);
         let margin = MARGIN * up;
-        let range = Span {
+        let ends = Ends {
             low,
             up,
-            floor: if level.rejected.is_some() {
-                0.0
-            } else {
-                margin
-            },
+            floor: if tier.rejected.is_some() { 0.0 } else { margin },
             margin,
         };
         for run in &self.runs {
             let members = run.members.clone();
             step(
-                &range,
+                &ends,
                 run.centre(),
                 &polynomials[self.slot(run)],
                 &coordinate[members.clone()],
@@ -382,17 +374,17 @@ fn emit(
 }
 
 /// The range of F, and how near to its ends log odds are taken.
-struct Span {
+struct Ends {
     low: f64,
     up: f64,
     floor: f64,
     margin: f64,
 }
 
-/// As [`Level::inverse_step`], a token a lane.
+/// As [`Tier::inverse_step`], a token a lane.
 #[multiversion(targets = "simd")]
 fn step(
-    range: &Span,
+    ends: &Ends,
     centre: [f64; 2],
     polynomial: &[f64; ROOM],
     coordinate: &[f64],
@@ -408,16 +400,12 @@ fn step(
         let weight = exp_bounded(*log);
         let over = weight * sum;
         let slope = weight * (sum + derivative * (1.0 / HALF));
-        let below = if over > range.floor {
-            over
-        } else {
-            range.floor
-        };
-        let rest = range.up - (range.low + over);
-        let above = if rest > range.margin {
+        let below = if over > ends.floor { over } else { ends.floor };
+        let rest = ends.up - (ends.low + over);
+        let above = if rest > ends.margin {
             rest
         } else {
-            range.margin
+            ends.margin
         };
         let offset = wanted - ln_normal(below / above);
         let rate = slope * (1.0 / below + 1.0 / above);
@@ -442,11 +430,11 @@ fn step(
     }
 }
 
-/// log((rho - r_low)/(r_up - rho)) of every ratio, as [`Level::coordinate`].
-pub(super) fn coordinates(level: &Level, ratio: &[f64]) -> Vec<f64> {
-    let (low, up) = level.range();
+/// log((rho - r_low)/(r_up - rho)) of every ratio, as [`Tier::coordinate`].
+pub(super) fn coordinates(tier: &Tier, ratio: &[f64]) -> Vec<f64> {
+    let (low, up) = tier.range();
     let mut coordinates = vec![0.0; ratio.len()];
-    let floor = level.least_above_low();
+    let floor = tier.least_above_low();
     log_odds(ratio, [low, up], [floor, MARGIN * up], &mut coordinates);
     coordinates
 }
@@ -513,7 +501,7 @@ mod tests {
         assert!(series((LOWEST as f64 + COUNT as f64 + 0.5) / 3.0)[0].abs() < 1e-23);
     }
 
-    /// Tokens of a level: log w mostly rising, some out of order, some far away.
+    /// Tokens of a tier: log w mostly rising, some out of order, some far away.
     fn tokens(rng: &mut ChaCha8Rng, count: usize, spread: f64) -> (Vec<f64>, Vec<f64>) {
         let mut logs: Vec<f64> = (0..count)
             .map(|_| spread * (rng.random::<f64>() - 0.5))
@@ -540,7 +528,7 @@ mod tests {
             exponentials(&logs, &mut weights);
             let drafts = 1 + trial as usize % 4;
             let rejected = (trial % 3 == 0).then_some(0.01);
-            let level = Level {
+            let tier = Tier {
                 mass: Vec::new(),
                 ratio: Vec::new(),
                 base: 0.05,
@@ -548,10 +536,10 @@ mod tests {
                 drafts,
                 rejected,
             };
-            let nodes = level.nodes(&weights);
+            let grid = tier.grid(&weights);
             let bins = Bins::new(&logs);
-            let binned = bins.transform(&nodes, &mass, &logs);
-            for (m, (s, sum)) in nodes.s.iter().zip(&binned).enumerate() {
+            let binned = bins.transform(&grid, &mass, &logs);
+            for (m, (s, sum)) in grid.s.nodes.iter().zip(&binned).enumerate() {
                 let terms = mass.iter().zip(&weights).map(|(m, w)| m * (-s * w).exp());
                 let direct = compensated_sum(terms);
                 let all: f64 = mass.iter().sum();
@@ -560,13 +548,13 @@ mod tests {
                     "{trial} {m}: {sum} {direct}"
                 );
             }
-            let field = level.field_at(nodes, binned);
-            let (values, slopes) = level.emission(&field, &weights);
-            let (low, up) = level.range();
-            let found = bins.emission(&level, &field, &logs, &weights);
+            let field = tier.field_at(grid, binned);
+            let (values, slopes) = tier.emission(&field, &weights);
+            let (low, up) = tier.range();
+            let found = bins.emission(&tier, &field, &logs, &weights);
             for (token, (own, w)) in found.iter().zip(&weights).enumerate() {
                 // Doubled exponentials lose digits over hundreds of octaves.
-                let terms = (field.coefficients.iter().zip(&field.nodes.s))
+                let terms = (field.coefficients.iter().zip(&field.grid.s.nodes))
                     .map(|(c, s)| c * (-s * w).exp());
                 let direct = low + w * compensated_sum(terms);
                 assert!(
@@ -578,18 +566,18 @@ mod tests {
             let wanted: Vec<f64> = (values.iter())
                 .map(|value| value * rng.random_range(0.9..1.1))
                 .collect();
-            let coordinate = coordinates(&level, &wanted);
+            let coordinate = coordinates(&tier, &wanted);
             for (own, &ratio) in coordinate.iter().zip(&wanted) {
-                let direct = level.coordinate(ratio);
+                let direct = tier.coordinate(ratio);
                 assert!((own - direct).abs() <= 1e-14 * direct.abs().max(1.0));
             }
             let mut moved = logs.clone();
-            bins.improve(&level, &field, &coordinate, &mut moved);
+            bins.improve(&tier, &field, &coordinate, &mut moved);
             for token in 0..count {
                 if slopes[token] < 1e-6 * up {
                     continue;
                 }
-                let step = level.inverse_step(values[token], slopes[token], wanted[token]);
+                let step = tier.inverse_step(values[token], slopes[token], wanted[token]);
                 let own = moved[token] - logs[token];
                 assert!((step - own).abs() < 1e-6, "{trial} {token}: {own} {step}");
             }
@@ -599,17 +587,17 @@ mod tests {
     #[test]
     fn nothing_and_what_is_no_number_are_no_trouble() {
         assert_eq!(Bins::new(&[]).count, 0);
-        let nodes = Nodes::new(1e-6, 1e4);
+        let grid = LaplaceGrid::new(1e-6, 1e4);
         assert!(
             Bins::new(&[])
-                .transform(&nodes, &[], &[])
+                .transform(&grid, &[], &[])
                 .iter()
                 .all(|&sum| sum == 0.0)
         );
         for logs in [[f64::NAN, 0.0], [-690.0, 690.0], [1e-20, -1e-20]] {
             let bins = Bins::new(&logs);
-            let sums = bins.transform(&nodes, &[0.5, 0.5], &logs);
-            assert_eq!(sums.len(), nodes.len());
+            let sums = bins.transform(&grid, &[0.5, 0.5], &logs);
+            assert_eq!(sums.len(), grid.s.len());
         }
     }
 }

@@ -1,67 +1,70 @@
 //! Polynomials in z, cut at z^{n-1}, with a first-order part in epsilon.
 //!
 //! In the race of the tokens' clocks, a token that may be among the drafts by time t
-//! has the factor `e + z g + epsilon q e`: it has not rung (e = e^{-qt}), has rung
-//! (g = 1 - e), or rings now and is the last draft (density q e). The coefficient of
-//! `epsilon z^{n-1}` in a product of such factors is the density of the n-th ring.
+//! has the factor `e + z g + epsilon q e`: it has not arrived (e = e^{-qt}), has arrived
+//! (g = 1 - e), or arrives now and is the last draft (density q e). The coefficient of
+//! `epsilon z^{n-1}` in a product of such factors is the density of the n-th arrival.
 
 /// Most drafts.
 pub(super) const MOST: usize = 8;
 
-/// `sum of (c_m + epsilon d_m) z^m` for m < n; what is above stays 0.
+/// `sum of (plain_m + epsilon dual_m) z^m` for m < n; what is above stays 0.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ring {
-    pub(super) c: [f64; MOST],
-    pub(super) d: [f64; MOST],
+pub(super) struct Arrivals {
+    pub(super) plain: [f64; MOST],
+    pub(super) dual: [f64; MOST],
 }
 
-impl Ring {
+impl Arrivals {
     pub(super) const ONE: Self = {
-        let mut c = [0.0; MOST];
-        c[0] = 1.0;
-        Self { c, d: [0.0; MOST] }
+        let mut plain = [0.0; MOST];
+        plain[0] = 1.0;
+        Self {
+            plain,
+            dual: [0.0; MOST],
+        }
     };
 
-    /// Times `wait + z rung + epsilon now`.
+    /// Times `wait + z arrived + epsilon now`.
     #[inline(always)]
-    pub(super) fn token(&mut self, n: usize, wait: f64, rung: f64, now: f64) {
+    pub(super) fn token(&mut self, n: usize, wait: f64, arrived: f64, now: f64) {
         for m in (1..n).rev() {
-            self.d[m] = wait * self.d[m] + rung * self.d[m - 1] + now * self.c[m];
-            self.c[m] = wait * self.c[m] + rung * self.c[m - 1];
+            self.dual[m] = wait * self.dual[m] + arrived * self.dual[m - 1] + now * self.plain[m];
+            self.plain[m] = wait * self.plain[m] + arrived * self.plain[m - 1];
         }
-        self.d[0] = wait * self.d[0] + now * self.c[0];
-        self.c[0] *= wait;
+        self.dual[0] = wait * self.dual[0] + now * self.plain[0];
+        self.plain[0] *= wait;
     }
 
     /// Times another of its kind.
     pub(super) fn times(&self, other: &Self, n: usize) -> Self {
         let mut product = Self {
-            c: [0.0; MOST],
-            d: [0.0; MOST],
+            plain: [0.0; MOST],
+            dual: [0.0; MOST],
         };
         for m in 0..n {
             let (mut c, mut d) = (0.0, 0.0);
             for k in 0..=m {
-                c += self.c[k] * other.c[m - k];
-                d += self.c[k] * other.d[m - k] + self.d[k] * other.c[m - k];
+                c += self.plain[k] * other.plain[m - k];
+                d += self.plain[k] * other.dual[m - k] + self.dual[k] * other.plain[m - k];
             }
-            product.c[m] = c;
-            product.d[m] = d;
+            product.plain[m] = c;
+            product.dual[m] = d;
         }
         product
     }
 
-    /// c_m of the product of two.
+    /// plain_m of the product of two.
     #[inline(always)]
-    pub(super) fn plain(&self, other: &Self, m: usize) -> f64 {
-        (0..=m).map(|k| self.c[k] * other.c[m - k]).sum()
+    pub(super) fn plain_of(&self, other: &Self, m: usize) -> f64 {
+        (0..=m).map(|k| self.plain[k] * other.plain[m - k]).sum()
     }
 
-    /// d_m of the product of two.
+    /// dual_m of the product of two.
     #[inline(always)]
-    pub(super) fn dual(&self, other: &Self, m: usize) -> f64 {
+    pub(super) fn dual_of(&self, other: &Self, m: usize) -> f64 {
         (0..=m)
-            .map(|k| self.c[k] * other.d[m - k] + self.d[k] * other.c[m - k])
+            .map(|k| self.plain[k] * other.dual[m - k] + self.dual[k] * other.plain[m - k])
             .sum()
     }
 
@@ -69,17 +72,17 @@ impl Ring {
     pub(super) fn exponential(p: &[f64; MOST], q: &[f64; MOST], n: usize) -> Self {
         let mut result = Self::ONE;
         for m in 1..n {
-            let sum: f64 = (1..=m).map(|j| j as f64 * p[j] * result.c[m - j]).sum();
-            result.c[m] = sum / m as f64;
+            let sum: f64 = (1..=m).map(|j| j as f64 * p[j] * result.plain[m - j]).sum();
+            result.plain[m] = sum / m as f64;
         }
         for m in 0..n {
-            result.d[m] = (0..=m).map(|j| q[j] * result.c[m - j]).sum();
+            result.dual[m] = (0..=m).map(|j| q[j] * result.plain[m - j]).sum();
         }
         result
     }
 
     pub(super) fn scale(&mut self, factor: f64) {
-        for value in self.c.iter_mut().chain(&mut self.d) {
+        for value in self.plain.iter_mut().chain(&mut self.dual) {
             *value *= factor;
         }
     }
@@ -124,20 +127,20 @@ mod tests {
     fn two_ways_to_multiply() {
         let n = 5;
         let tokens = [(0.1, 0.02), (0.03, 0.01), (0.2, 0.1), (1e-3, 1e-4)];
-        let mut product = Ring::ONE;
-        let (mut rung, mut now) = ([0.0; MOST], [0.0; MOST]);
+        let mut product = Arrivals::ONE;
+        let (mut arrived, mut now) = ([0.0; MOST], [0.0; MOST]);
         for &(z, e) in &tokens {
             product.token(n, 1.0, z, e);
             for m in 1..=n as i32 {
                 let sign = if m % 2 == 1 { 1.0 } else { -1.0 };
-                rung[m as usize] += sign * f64::powi(z, m) / f64::from(m);
+                arrived[m as usize] += sign * f64::powi(z, m) / f64::from(m);
                 now[m as usize - 1] += sign * e * f64::powi(z, m - 1);
             }
         }
-        let series = Ring::exponential(&rung, &now, n);
+        let series = Arrivals::exponential(&arrived, &now, n);
         for m in 0..n {
-            assert!((product.c[m] - series.c[m]).abs() < 1e-16);
-            assert!((product.d[m] - series.d[m]).abs() < 1e-16);
+            assert!((product.plain[m] - series.plain[m]).abs() < 1e-16);
+            assert!((product.dual[m] - series.dual[m]).abs() < 1e-16);
         }
     }
 

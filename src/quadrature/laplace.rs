@@ -1,6 +1,6 @@
-//! The quadrature: integrals over s of Laplace transforms, on a geometric grid.
+//! Integrals over s of Laplace transforms, on a geometric grid.
 //!
-//! Every integral of this module is a positive mixture of `integral over s in
+//! Every integral in s is a positive mixture of `integral over s in
 //! (0, inf) of e^{-sW} ds = 1/W`. In y = log s that is the integral of
 //! `e^{y - W e^y}`, for which the trapezoidal rule with step h has the relative
 //! error
@@ -11,22 +11,21 @@
 //! ```
 //!
 //! the same for every W (Poisson summation, and |Gamma(1+iz)|^2 = pi z / sinh(pi z)).
-//! At three nodes an octave, h = ln(2)/3, it is below 2e-17. The grid is infinite
-//! to the left; there the integrand is a smooth function of s, and the sum over
-//! the missing nodes is replaced by what is exact for polynomials of degree below
-//! [`ORDER`], as extra weight on the first nodes. To the right it is cut where
-//! `e^{-sW}` is below e^{-[`CUT`]}.
+//! At three nodes an octave, h = ln(2)/3, it is below 2e-17. The left end is that
+//! of a [`GeometricGrid`]. To the right the grid is cut where `e^{-sW}` is below
+//! e^{-[`CUT`]}.
 //!
 //! Three nodes an octave have one more use: `e^{-2sw}` is the square of `e^{-sw}`,
 //! so that a token costs three polynomials and then two multiplications a node,
 //! and no exponential at all. Doubled is `E = 1 - e^{-sw}`, by E (2 - E), which
 //! keeps its relative accuracy: every doubling adds at most two roundings.
 
+use super::{GeometricGrid, Resolution};
 use crate::distribution::exp_nonpositive;
 use multiversion::multiversion;
 
 /// Nodes an octave of s.
-pub(in crate::plan) const PER_OCTAVE: usize = 3;
+pub(crate) const PER_OCTAVE: usize = 3;
 
 /// First node times the largest total weight.
 const START: f64 = 0.02;
@@ -34,17 +33,11 @@ const START: f64 = 0.02;
 /// The last node is where `e^{-sW}` falls below e^-CUT for the smallest W.
 const CUT: f64 = 42.0;
 
-/// Degree below which the left end is exact, for the fine grid.
-pub(in crate::plan) const ORDER: usize = 8;
-
-/// The same for the grid of one node an octave, which only steers Newton steps.
-pub(in crate::plan) const COARSE_ORDER: usize = 4;
-
 /// Relative error of the rule on `e^{-sW}` with W in the range of the grid: grid
 /// 2e-17, right end e^-42 = 6e-19, left end 1e-15 (measured over the range of W;
 /// the remainder of the interpolation is `START^9` times a number near 1e3),
 /// rounding of the sum apart.
-pub(in crate::plan) const QUADRATURE_ERROR: f64 = 2e-15;
+pub(crate) const QUADRATURE_ERROR: f64 = 2e-15;
 
 /// 1 - 2^-53, at which doubling stops: e^{-x} is taken as this less E, or 0. That
 /// is off by 2^-53 while it lasts (x < 37) and exactly 0 after, where a sum over
@@ -52,69 +45,26 @@ pub(in crate::plan) const QUADRATURE_ERROR: f64 = 2e-15;
 const FULL: f64 = 1.0 - 0.5 * f64::EPSILON;
 
 #[inline(always)]
-pub(in crate::plan) fn decay(state: f64) -> f64 {
+pub(crate) fn decay(state: f64) -> f64 {
     let rest = FULL - state;
     if rest > 0.0 { rest } else { 0.0 }
 }
 
 /// Tokens that are handled together, and running sums of theirs.
-pub(in crate::plan) const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 const LANES: usize = 8;
 
-/// A geometric grid in s with the weights of the rule, ds included.
+/// A grid in s.
 #[derive(Clone, Debug)]
-pub(in crate::plan) struct Nodes {
+pub(crate) struct LaplaceGrid {
     /// Thirds of an octave from 1 to the first node.
-    pub(in crate::plan) start: i64,
-    pub(in crate::plan) s: Vec<f64>,
-    pub(in crate::plan) weight: Vec<f64>,
-    /// Weights of the rule on every third node.
-    pub(in crate::plan) coarse_weight: Vec<f64>,
+    pub(crate) start: i64,
+    pub(crate) s: GeometricGrid,
 }
 
-/// Extra weights of the first `order` nodes: sum over k of `extra_k f(s_k)` is
-/// `sum over m >= 1 of h s_{-m} f(s_{-m})` for polynomials f of degree < order.
-pub(in crate::plan) fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
-    // In units of the first node: nodes x_k = ratio^k, moments
-    // mu_j = ln(ratio) sum over m >= 1 of ratio^{-m (j+1)}.
-    let points: Vec<f64> = (0..order).map(|k| ratio.powi(k as i32)).collect();
-    let moment = |degree: usize| {
-        let back = ratio.powi(-(degree as i32) - 1);
-        ratio.ln() * back / (1.0 - back)
-    };
-    // Lagrange polynomials, expanded.
-    (0..order)
-        .map(|k| {
-            let mut coefficients = vec![0.0; order];
-            coefficients[0] = 1.0;
-            let mut scale = 1.0;
-            for (l, &point) in points.iter().enumerate() {
-                if l == k {
-                    continue;
-                }
-                for degree in (0..order).rev() {
-                    let lower = if degree > 0 {
-                        coefficients[degree - 1]
-                    } else {
-                        0.0
-                    };
-                    coefficients[degree] = lower - point * coefficients[degree];
-                }
-                scale *= points[k] - point;
-            }
-            let sum: f64 = coefficients
-                .iter()
-                .enumerate()
-                .map(|(degree, c)| c * moment(degree))
-                .sum();
-            first * sum / scale
-        })
-        .collect()
-}
-
-impl Nodes {
+impl LaplaceGrid {
     /// A grid for total weights from `smallest` to `largest`, both above 0.
-    pub(in crate::plan) fn new(smallest: f64, largest: f64) -> Self {
+    pub(crate) fn new(smallest: f64, largest: f64) -> Self {
         let per = PER_OCTAVE as f64;
         let start = ((START / largest).log2() * per).floor();
         let octaves = ((CUT / smallest).log2() - start / per)
@@ -124,7 +74,7 @@ impl Nodes {
         // Every third node is exactly the double: a third of a large number would be off by
         // its last bit.
         let thirds: [f64; PER_OCTAVE] = std::array::from_fn(|third| (third as f64 / per).exp2());
-        let s: Vec<f64> = (0..count as i64)
+        let nodes = (0..count as i64)
             .map(|k| {
                 let place = start as i64 + k;
                 let (octave, third) = (
@@ -134,56 +84,36 @@ impl Nodes {
                 (octave as f64).exp2() * thirds[third as usize]
             })
             .collect();
-        let rule = |nodes: &[f64], per_octave: f64, order: usize| {
-            let step = std::f64::consts::LN_2 / per_octave;
-            let mut weight: Vec<f64> = nodes.iter().map(|s| step * s).collect();
-            let ends = left_end(nodes[0], (1.0 / per_octave).exp2(), order);
-            for (weight, extra) in weight.iter_mut().zip(ends) {
-                *weight += extra;
-            }
-            weight
-        };
-        let coarse: Vec<f64> = s.iter().copied().step_by(PER_OCTAVE).collect();
         Self {
-            weight: rule(&s, per, ORDER),
-            coarse_weight: rule(&coarse, 1.0, COARSE_ORDER),
             start: start as i64,
-            s,
+            s: GeometricGrid::new(nodes, PER_OCTAVE),
         }
-    }
-
-    pub(in crate::plan) fn len(&self) -> usize {
-        self.s.len()
     }
 
     /// The nodes of the first octave.
     fn first(&self) -> [f64; PER_OCTAVE] {
-        std::array::from_fn(|phase| self.s[phase])
+        std::array::from_fn(|phase| self.s.nodes[phase])
     }
 
     /// 1 - e^{-sw} at the first nodes, where sw is at most about 0.03.
     #[inline(always)]
-    pub(in crate::plan) fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
+    pub(crate) fn seeds(&self, weights: &[f64; BLOCK]) -> [[f64; BLOCK]; PER_OCTAVE] {
         seeds(self.first(), weights)
     }
 
     /// `sum over j of mass_j e^{-s w_j}` at every node.
-    pub(in crate::plan) fn transform(&self, mass: &[f64], weights: &[f64]) -> Vec<f64> {
-        let mut sums = vec![0.0; self.len()];
+    pub(crate) fn transform(&self, mass: &[f64], weights: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.s.len()];
         transform(self.first(), mass, weights, &mut sums);
         sums
     }
 
     /// For every token `w sum over m of c_m e^{-s_m w}` and its derivative in
     /// log w.
-    pub(in crate::plan) fn back(
-        &self,
-        weights: &[f64],
-        coefficients: &[f64],
-    ) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn back(&self, weights: &[f64], coefficients: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let slopes: Vec<f64> = coefficients
             .iter()
-            .zip(&self.s)
+            .zip(&self.s.nodes)
             .map(|(c, s)| c * s)
             .collect();
         let mut values = vec![0.0; weights.len()];
@@ -197,9 +127,10 @@ impl Nodes {
         (values, derivatives)
     }
 
-    /// e^{-s w_j} at every `stride`-th node, one row a token.
-    pub(in crate::plan) fn decays(&self, weights: &[f64], stride: usize) -> Vec<f64> {
-        let nodes: Vec<f64> = self.s.iter().copied().step_by(stride).collect();
+    /// e^{-s w_j} at the nodes of a resolution, one row a token.
+    pub(crate) fn decays(&self, weights: &[f64], resolution: Resolution) -> Vec<f64> {
+        let stride = self.s.stride(resolution);
+        let nodes: Vec<f64> = self.s.nodes.iter().copied().step_by(stride).collect();
         let mut decays = vec![0.0; nodes.len() * weights.len()];
         for (row, &weight) in decays.chunks_exact_mut(nodes.len()).zip(weights) {
             decay_at(&nodes, weight, row);
@@ -295,13 +226,14 @@ mod tests {
     /// The rule against 1/W over the whole range that a grid is made for.
     #[test]
     fn integrates_exponentials_to_the_stated_error() {
-        let nodes = Nodes::new(1e-6, 1e4);
+        let grid = LaplaceGrid::new(1e-6, 1e4);
         for step in 0..=200 {
             let total = 1e-6 * 1e10f64.powf(f64::from(step) / 200.0);
-            let sum: f64 = nodes
+            let sum: f64 = grid
                 .s
+                .nodes
                 .iter()
-                .zip(&nodes.weight)
+                .zip(&grid.s.weights)
                 .map(|(s, weight)| weight * (-s * total).exp())
                 .sum();
             let error = (sum * total - 1.0).abs();
@@ -314,9 +246,9 @@ mod tests {
     fn doubling_keeps_its_accuracy() {
         let weights = [1.0, 0.3, 1e-3, 1e-9, 0.0, 1e-300, 0.777];
         let mass = [0.25, 0.125, 0.125, 0.25, 0.125, 0.0625, 0.0625];
-        let nodes = Nodes::new(1e-9, 1.0);
-        let sums = nodes.transform(&mass, &weights);
-        for (s, sum) in nodes.s.iter().zip(sums) {
+        let grid = LaplaceGrid::new(1e-9, 1.0);
+        let sums = grid.transform(&mass, &weights);
+        for (s, sum) in grid.s.nodes.iter().zip(sums) {
             let direct: f64 = mass
                 .iter()
                 .zip(&weights)
@@ -327,20 +259,20 @@ mod tests {
                 "s = {s}: {sum} {direct}"
             );
         }
-        let coefficients: Vec<f64> = nodes.weight.iter().map(|w| w * 0.5).collect();
-        let (values, slopes) = nodes.back(&weights, &coefficients);
+        let coefficients: Vec<f64> = grid.s.weights.iter().map(|w| w * 0.5).collect();
+        let (values, slopes) = grid.back(&weights, &coefficients);
         for (weight, value) in weights.iter().zip(&values).take(4) {
             // w times the integral of e^{-sw} / 2.
             assert!((value - 0.5).abs() < 1e-13, "{weight} {value}");
         }
         assert!(slopes.iter().take(4).all(|slope| slope.abs() < 1e-12));
         // A weight far above the others: no last bit may stay at large s.
-        let nodes = Nodes::new(1.0, 1e12);
-        let coefficients: Vec<f64> = (nodes.s.iter().zip(&nodes.weight))
+        let grid = LaplaceGrid::new(1.0, 1e12);
+        let coefficients: Vec<f64> = (grid.s.nodes.iter().zip(&grid.s.weights))
             .map(|(s, w)| w * (-s).exp())
             .collect();
         for weight in [1e12, 1e9, 1e6] {
-            let (values, slopes) = nodes.back(&[weight], &coefficients);
+            let (values, slopes) = grid.back(&[weight], &coefficients);
             assert!((values[0] - weight / (1.0 + weight)).abs() < 1e-14);
             assert!((slopes[0] - weight / (1.0 + weight).powi(2)).abs() < 1e-13);
         }

@@ -1,0 +1,153 @@
+//! Plans for i.i.d. drafts.
+//!
+//! Let H be a minimiser of P - Q. By complementary slackness an optimal plan
+//! accepts a token of H only when all drafts lie in H, and accepts a token outside
+//! H whenever one was drafted. Within each of the two cases a plan exists of the
+//! form
+//!
+//! ```text
+//! P(emit draft k | X) = w(x_k) / (w_0 + sum over j of w(x_j)),
+//! ```
+//!
+//! with w_0 = 0 outside H. The weights are the stationary point of a convex
+//! function of log w, a token's weight depends on its p/q alone, and all sums over
+//! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation, the
+//! error analysis and measurements.
+
+mod audit;
+mod emission;
+mod groups;
+mod kernels;
+mod near_ties;
+mod newton;
+mod rising;
+mod tier;
+
+pub(super) use audit::emission as audit;
+pub(crate) use rising::Rising;
+
+use super::token_plan::{Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
+use crate::distribution::Target;
+use crate::quadrature::QUADRATURE_ERROR;
+use groups::{Curve, Groups};
+use kernels::Bins;
+use rising::{Span, Tiers};
+use tier::Tier;
+
+/// Roundings in what is accepted, relative to it and not, in ulps of 1.
+const RELATIVE_ROUNDINGS: f64 = 256.0;
+const ROUNDINGS: f64 = 4.0;
+
+/// Bound on the error of what `drafts` drafts are accepted in all, when it is computed as
+/// `accepted`.
+fn acceptance_error(accepted: f64, drafts: usize) -> f64 {
+    accepted * (QUADRATURE_ERROR + RELATIVE_ROUNDINGS * f64::EPSILON)
+        + drafts as f64 * kernels::ERROR
+        + ROUNDINGS * f64::EPSILON
+}
+
+/// The plan of rows in the order `rising`.
+pub(super) fn solve(
+    target: &Target,
+    rising: &Rising,
+    drafts: usize,
+    settings: &PlanSettings,
+) -> TokenPlan {
+    let p = target.probabilities();
+    let tiers = Tiers::new(rising, drafts, settings.tie);
+    let rejecting = tiers.spans.first();
+    let rejecting = rejecting.is_some_and(|span| span.rejected.is_some());
+    let mut plan = Unthinned::new(p.len(), Draws::Iid, drafts, drafts, rejecting);
+    for (index, span) in (0u32..).zip(&tiers.spans) {
+        let tokens = &rising.order[span.positions.clone()];
+        plan.add(index, tokens, &solve_span(span, rising, drafts, settings));
+    }
+    plan.finish(
+        p,
+        Bound::Optimum(tiers.optimum),
+        |accepted| acceptance_error(accepted, drafts),
+        settings.tolerance,
+    )
+}
+
+fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettings) -> SolvedTier {
+    let mass = &rising.mass[span.positions.clone()];
+    let wanted: Vec<f64> = rising.ratio[span.positions.clone()]
+        .iter()
+        .map(|ratio| ratio.min(span.cut))
+        .collect();
+    let nothing = SolvedTier {
+        weights: vec![0.0; mass.len()],
+        emitted: vec![0.0; mass.len()],
+        iterations: 0,
+        groups: 0,
+    };
+    // Less than rounding: such tuples are rejected.
+    if span.touched.is_nan() || span.touched <= 1e-18 {
+        return nothing;
+    }
+    if span.rejected.is_none() && mass.len() == 1 {
+        return SolvedTier {
+            weights: vec![1.0],
+            emitted: vec![span.touched],
+            iterations: 0,
+            groups: 1,
+        };
+    }
+    let mut tier = Tier {
+        mass: Vec::new(),
+        ratio: Vec::new(),
+        base: span.base,
+        inside: span.inside,
+        drafts,
+        rejected: span.rejected,
+    };
+    let mut solved = nothing;
+    let mut best = f64::INFINITY;
+    let mut grouping = settings.grouping;
+    let coordinates = kernels::coordinates(&tier, &wanted);
+    let mut logs = vec![0.0; mass.len()];
+    let mut weights = vec![0.0; mass.len()];
+    for _ in 0..3 {
+        let groups = Groups::new(&tier, mass, &wanted, &coordinates, grouping);
+        tier.mass = groups.mass.clone();
+        tier.ratio = groups.ratio.clone();
+        let (state, iterations) = tier.solve(settings.residual, settings.iterations);
+        solved.iterations += iterations;
+        solved.groups = groups.mass.len();
+        // Weights of all tokens: along the curve of the groups, then one Newton
+        // step each.
+        let (_, slope) = tier.emission(&state.field, &state.weights);
+        Curve::new(&tier, &groups, &state, &slope).fill(&coordinates, &mut logs);
+        let mut field = state.field;
+        let mut tokens = Bins::new(&logs);
+        let mut residual = f64::INFINITY;
+        for _ in 0..3 {
+            tokens.improve(&tier, &field, &coordinates, &mut logs);
+            kernels::exponentials(&logs, &mut weights);
+            tokens = Bins::new(&logs);
+            let grid = tier.grid(&weights);
+            let phi = tokens.transform(&grid, mass, &logs);
+            field = tier.field_at(grid, phi);
+            let mut emitted = tokens.emission(&tier, &field, &logs, &weights);
+            let now = kernels::emitted(mass, &wanted, &mut emitted);
+            if now < best {
+                best = now;
+                solved.weights.copy_from_slice(&weights);
+                solved.emitted = emitted;
+            }
+            if now <= 4.0 * settings.residual || now > 0.2 * residual {
+                break;
+            }
+            residual = now;
+        }
+        if best <= 4.0 * settings.residual || groups.mass.len() >= mass.len() {
+            break;
+        }
+        grouping *= 1e-3;
+    }
+    solved
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Plans for sequential draws without replacement.
+//!
+//! Drafts are drawn one by one from q renormalised over what is left. Let H be a set
+//! of tokens and C the others. If all drafts lie in H, draft k is emitted with
+//! probability `w(x_k) / (1 + sum over j of w(x_j))`; else the drafts in C compete by
+//! their weights alone and nothing is rejected. With weights such that tokens of H are
+//! emitted exactly p often and those of C at most p often, the rule accepts
+//! 1 + P(H) - Q(H).
+//!
+//! The draws are the order of ringing of independent exponential clocks of rates q.
+//! Given the time t of the last draft, tokens are independent, and `1/W = integral of
+//! e^{-sW} ds` makes the competition independent too; so that all sums over tuples
+//! become elementary symmetric polynomials at the nodes of a double integral.
+//! `docs/optimal-plan.md`, section 8, has the derivation, the errors and measurements.
+
+mod arrivals;
+mod audit;
+mod emission;
+mod groups;
+mod kernels;
+mod newton;
+mod tier;
+mod time_sums;
+mod times;
+
+pub(super) use audit::emission as audit;
+
+use super::token_plan::{Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
+use crate::distribution::{
+    Draft, PROBABILITY_RELATIVE_ERROR, RatioCut, Target, TwoFloat, compensated_sum,
+};
+use tier::Tier;
+use times::Times;
+
+/// The most sequential draws that a [`TokenPlan`] handles.
+pub const MOST_SEQUENTIAL_DRAFTS: usize = arrivals::MOST;
+
+/// Heavy tokens, handled one by one, at most.
+const MOST_HEAVY: usize = 2048;
+
+/// Roundings in the emission of all tokens together, a draft, in ulps of 1: two stages
+/// of sums of some forty, the prefix products, powers and exponentials; doubled.
+const ROUNDINGS: f64 = 256.0;
+
+/// Less than rounding: such tuples are rejected.
+const UNTOUCHED: f64 = 1e-18;
+
+/// The tier of H, in which a slot rejects, and that of all other tokens.
+const INNER: u32 = 0;
+const OUTER: u32 = 1;
+
+/// Tiers that are solved, with what is known about them.
+struct Solved {
+    plan: Unthinned,
+    /// On the emission of all tokens together.
+    error: f64,
+    bound: Bound,
+}
+
+/// The plan whose inner tier is `subset`.
+pub(super) fn solve(
+    target: &Target,
+    draft: &Draft,
+    drafts: usize,
+    subset: RatioCut,
+    settings: &PlanSettings,
+) -> TokenPlan {
+    let (p, q) = (target.probabilities(), draft.probabilities());
+    let support = q.iter().filter(|&&q| q > 0.0).count();
+    let solved = if drafts >= support {
+        whole_support(p, q, drafts)
+    } else if drafts == 1 {
+        first_draft(p, q, drafts)
+    } else {
+        race(p, q, drafts, subset, settings).unwrap_or_else(|| first_draft(p, q, drafts))
+    };
+    let error = solved.error;
+    (solved.plan).finish(p, solved.bound, |_| error, settings.tolerance)
+}
+
+/// Tokens that may be accepted.
+fn overlapping<'a>(p: &'a [f64], q: &'a [f64]) -> impl Iterator<Item = (u32, f64, f64)> + 'a {
+    let rows = (0u32..).zip(p.iter().zip(q));
+    rows.map(|(token, (&p, &q))| (token, p, q))
+        .filter(|&(_, p, q)| p > 0.0 && q > 0.0)
+}
+
+/// All tokens of positive q are drafted, always.
+fn whole_support(p: &[f64], q: &[f64], drafts: usize) -> Solved {
+    let mut plan = Unthinned::new(p.len(), Draws::Sequential, drafts, drafts, true);
+    let missing = compensated_sum(p.iter().zip(q).filter(|(_, q)| **q == 0.0).map(|(p, _)| *p));
+    let (tier, scale) = if missing > 0.0 {
+        (INNER, 1.0 / missing)
+    } else {
+        (OUTER, 1.0)
+    };
+    let (mut tokens, mut solved) = (Vec::new(), SolvedTier::default());
+    for (token, p, _) in overlapping(p, q) {
+        tokens.push(token);
+        // 1/missing overflows where the other tokens are subnormal.
+        solved.weights.push((p * scale).min(1e300 * p));
+        solved.emitted.push(p);
+    }
+    plan.add(tier, &tokens, &solved);
+    let error = (8.0 + ROUNDINGS) * f64::EPSILON;
+    Solved {
+        plan,
+        error,
+        bound: Bound::Above {
+            value: 1.0 - missing,
+            error,
+        },
+    }
+}
+
+/// min(p, q) of the first draft.
+fn first_draft(p: &[f64], q: &[f64], drafts: usize) -> Solved {
+    let mut plan = Unthinned::new(p.len(), Draws::Sequential, drafts, 1, true);
+    let (mut tokens, mut solved) = (Vec::new(), SolvedTier::default());
+    for (token, _, q) in overlapping(p, q) {
+        tokens.push(token);
+        solved.weights.push(1.0);
+        solved.emitted.push(q);
+    }
+    plan.add(OUTER, &tokens, &solved);
+    let overlap = compensated_sum(p.iter().zip(q).map(|(p, q)| p.min(*q)));
+    let error = 2.0 * PROBABILITY_RELATIVE_ERROR + 8.0 * f64::EPSILON;
+    Solved {
+        plan,
+        error,
+        bound: Bound::Above {
+            value: if drafts == 1 { overlap } else { 1.0 },
+            error,
+        },
+    }
+}
+
+/// The general case; `None` if the race lasts too long for `f64`.
+fn race(
+    p: &[f64],
+    q: &[f64],
+    drafts: usize,
+    subset: RatioCut,
+    settings: &PlanSettings,
+) -> Option<Solved> {
+    let times = Times::new(q, drafts);
+    let heavy = q.iter().filter(|&&q| q > 0.0 && times.terms(q).is_none());
+    if times.missed > 1e-17 || heavy.count() > MOST_HEAVY {
+        return None;
+    }
+    let (mut inner, mut outer, mut idle) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut in_subset, mut absent) = (Vec::new(), TwoFloat::ZERO);
+    let mut held = TwoFloat::ZERO;
+    for (token, (&p, &q)) in (0u32..).zip(p.iter().zip(q)) {
+        if q == 0.0 {
+            continue;
+        }
+        if p == 0.0 {
+            // Never emitted, so it may as well be in H.
+            idle.push(q);
+            in_subset.push(q);
+        } else if subset.contains(token as usize, p, q) {
+            inner.push(token);
+            in_subset.push(q);
+            held += p;
+        } else {
+            outer.push(token);
+            absent += q;
+        }
+    }
+    let inside = Tier::new(&times, drafts, 1.0, (p, q), &inner, &idle, absent.value());
+    let outside = Tier::new(&times, drafts, 0.0, (p, q), &outer, &in_subset, 0.0);
+    // All tuples, less those of H: P(some draft outside).
+    let q_inside = if in_subset.len() < drafts {
+        0.0
+    } else {
+        inside.total
+    };
+    let mut plan = Unthinned::new(p.len(), Draws::Sequential, drafts, drafts, true);
+    for (tier, number, touched) in [
+        (&inside, INNER, q_inside),
+        (&outside, OUTER, 1.0 - q_inside),
+    ] {
+        if touched < UNTOUCHED {
+            continue;
+        }
+        let solved = tier.solve(touched, settings.residual, 2 * settings.iterations / 3);
+        plan.add(number, &tier.tokens, &solved);
+    }
+    let lost = (outside.total - 1.0).abs();
+    if !plan.is_finite() || lost > 1e-9 {
+        return None;
+    }
+    let error = 2.0 * times.error + ROUNDINGS * drafts as f64 * f64::EPSILON;
+    let value = TwoFloat::ONE + held + TwoFloat::from(-q_inside);
+    Some(Solved {
+        plan,
+        error: error + lost,
+        bound: Bound::Above {
+            value: value.value().min(1.0),
+            error: error + 4.0 * PROBABILITY_RELATIVE_ERROR,
+        },
+    })
+}

@@ -1,0 +1,444 @@
+//! The weights of one tier: Newton's method on groups of tokens, then on all.
+//!
+//! The Hessian of the convex function is the Laplacian of a graph: the edge between i
+//! and j is the integral of `s` times what both compete for, and in the inner tier
+//! each leaks to the rejecting slot. Edges are computed on one node an octave, which
+//! steers; what is solved is measured on all nodes with all tokens.
+
+use super::emission::Emitted;
+use super::groups::Groups;
+use super::tier::{Items, Tier, coordinate};
+use crate::plan::token_plan::SolvedTier;
+use crate::quadrature::{Resolution, laplacian};
+
+/// Steps in log w are cut to this.
+const LONGEST_STEP: f64 = 2.0;
+
+/// Most that cut steps are stretched, while they change nothing: by so little that they are
+/// far from where they would.
+const STRETCH: f64 = 8.0;
+const NO_CHANGE: f64 = 1e-3;
+
+/// Emission left over at which the groups' own problem is solved: its nodes are
+/// coarser than that.
+const GROUPS_SOLVED: f64 = 1e-6;
+
+/// Below this, steps on groups end after a few that do not help.
+const GROUPS_STALE: f64 = 1e-4;
+
+/// Steps that do not help before a solve gives up.
+const STALE: usize = 4;
+
+/// Steps on all tokens that were cut and do not help count as one in so many.
+const CUT_STALE: usize = 4;
+
+/// Shares of the step that each item takes by its own slope. Two items that compete
+/// with each other alone swing for ever at the first.
+const LOCAL_SHARES: [f64; 2] = [1.0, 0.5];
+
+/// What held items may lack without calling for a change of scale.
+const NOTHING: f64 = 1e-13;
+
+impl Items {
+    /// Newton step in log w for one item in a given field, in log odds.
+    fn local(&self, item: usize, emitted: &Emitted) -> f64 {
+        let (value, wanted) = (emitted.value[item], self.wanted[item]);
+        let slope = value - emitted.decline[item];
+        let up = self.up[item];
+        let margin = 1e-14 * up;
+        let below = (value - self.low[item]).max(1e-3 * margin);
+        let above = (up - value).max(margin);
+        let rate = slope * (1.0 / below + 1.0 / above);
+        let goal = coordinate(wanted, self.low[item], up);
+        let offset = goal - (below / above).ln();
+        if rate.is_nan() || rate <= 0.0 {
+            return if value < wanted {
+                LONGEST_STEP
+            } else {
+                -LONGEST_STEP
+            };
+        }
+        (offset / rate.max(1e-3)).clamp(-LONGEST_STEP, LONGEST_STEP)
+    }
+}
+
+/// Stretches steps that were cut.
+fn lengthen(from: &[f64], to: &mut [f64], stretch: f64) {
+    if stretch > 1.0 {
+        for (to, from) in to.iter_mut().zip(from) {
+            let step = *to - from;
+            if step.abs() > 0.99 * LONGEST_STEP {
+                *to = from + stretch * step;
+            }
+        }
+    }
+}
+
+/// What held items lack.
+fn waiting(lacking: &[f64], held: &[bool]) -> f64 {
+    let terms = lacking.iter().zip(held).filter(|(_, held)| **held);
+    terms.map(|(lacking, _)| lacking.max(0.0)).sum()
+}
+
+impl Tier<'_> {
+    /// Newton's step for given right sides; `held` items do not move, and `waiting` is
+    /// what they lack.
+    ///
+    /// Where hardly anything leaks, the common part of the step is the quotient of two
+    /// small numbers: it is taken apart, and cut on its own.
+    fn newton(
+        &self,
+        theta: &[f64],
+        emitted: &Emitted,
+        right: &[f64],
+        held: &[bool],
+        waiting: f64,
+    ) -> Option<Vec<f64>> {
+        let free = (0..theta.len()).filter(|&item| !held[item]);
+        let Some(heaviest) = free.max_by(|&a, &b| emitted.value[a].total_cmp(&emitted.value[b]))
+        else {
+            return Some(vec![0.0; theta.len()]);
+        };
+        let mut common = 0.0;
+        if !self.outer() || waiting > NOTHING {
+            let (mut step, shared) = self.balance(theta, emitted, right, held)?;
+            // What is rejected follows the mean by leaks. A single token may stand for
+            // a few that leave the others nearly alone: the step is then theirs only.
+            common = if self.outer() { step[heaviest] } else { shared };
+            let better = self.curved(common, emitted);
+            let far = 2.0 * LONGEST_STEP;
+            if step.iter().all(|step| step.abs() <= far) || (!self.outer() && common.abs() <= far) {
+                for (step, held) in step.iter_mut().zip(held) {
+                    if !held {
+                        *step += better - common;
+                    }
+                }
+                return Some(step);
+            }
+            common = better;
+        }
+        let mut pinned = held.to_vec();
+        pinned[heaviest] = true;
+        let (mut step, _) = self.balance(theta, emitted, right, &pinned)?;
+        for (step, held) in step.iter_mut().zip(held) {
+            if !held {
+                *step = step.clamp(-LONGEST_STEP, LONGEST_STEP) + common;
+            }
+        }
+        Some(step)
+    }
+
+    /// The common part of a step, with the curve of what is rejected: if little is, it
+    /// falls like e^{-c}, else what is emitted rises like e^c.
+    fn curved(&self, common: f64, emitted: &Emitted) -> f64 {
+        let curved = if self.outer() {
+            common
+        } else if 2.0 * emitted.value.iter().sum::<f64>() > self.total {
+            -(-common.min(0.95)).ln_1p()
+        } else {
+            common.max(-0.95).ln_1p()
+        };
+        curved.clamp(-LONGEST_STEP, LONGEST_STEP)
+    }
+
+    /// Solves the Laplacian. And the mean of the step by leaks: what all that is lacking
+    /// is to what leaks.
+    fn balance(
+        &self,
+        theta: &[f64],
+        emitted: &Emitted,
+        right: &[f64],
+        held: &[bool],
+    ) -> Option<(Vec<f64>, f64)> {
+        let count = theta.len();
+        let mut edges = emitted.edges.clone()?;
+        let mut leaks = vec![0.0; count];
+        if !self.outer() {
+            for (leak, (decline, theta)) in leaks.iter_mut().zip(emitted.decline.iter().zip(theta))
+            {
+                *leak = (decline * self.race.reject * (-theta).exp()).max(0.0);
+            }
+        }
+        let mut right = right.to_vec();
+        for i in 0..count {
+            for j in 0..i {
+                let edge = &mut edges[i * count + j];
+                *edge = edge.max(0.0);
+                match (held[i], held[j]) {
+                    (false, true) => leaks[i] += *edge,
+                    (true, false) => leaks[j] += *edge,
+                    _ => {}
+                }
+                if held[i] || held[j] {
+                    *edge = 0.0;
+                }
+            }
+        }
+        let (mut lacking, mut leaking) = (0.0, 0.0);
+        for item in 0..count {
+            if held[item] {
+                leaks[item] = 1.0;
+                right[item] = 0.0;
+            } else {
+                lacking += right[item];
+                leaking += leaks[item];
+            }
+        }
+        let shared = lacking / leaking;
+        let step = laplacian(&mut edges, &mut leaks, &mut right)?;
+        Some((step, if shared.is_finite() { shared } else { 0.0 }))
+    }
+
+    /// Newton's method on the groups, on coarse nodes.
+    fn solve_groups(
+        &self,
+        groups: &Groups,
+        touched: f64,
+        limit: usize,
+    ) -> (Vec<f64>, Emitted, usize) {
+        let items = &groups.items;
+        let resolution = self.steering(groups);
+        let mut theta = self.first(groups, touched);
+        let mut emitted = self.emission(items, &theta, resolution, true);
+        let mut residual = self.residual(items, &theta, &emitted);
+        let (mut iterations, mut stale, mut least) = (0, 0, residual);
+        while iterations < limit && residual > GROUPS_SOLVED * touched && stale < STALE {
+            iterations += 1;
+            let right: Vec<f64> = items
+                .wanted
+                .iter()
+                .zip(&emitted.value)
+                .map(|(wanted, value)| wanted - value)
+                .collect();
+            let held: Vec<bool> = right
+                .iter()
+                .zip(&theta)
+                .map(|(&lacking, &theta)| self.held(theta, lacking))
+                .collect();
+            let waiting = waiting(&right, &held);
+            let mut best: Option<(f64, Vec<f64>, Emitted)> = None;
+            if let Some(step) = self.newton(&theta, &emitted, &right, &held, waiting) {
+                for share in [1.0, 0.3] {
+                    let mut next: Vec<f64> = theta
+                        .iter()
+                        .zip(&step)
+                        .map(|(theta, step)| {
+                            let step = share * step;
+                            theta + step.clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP)
+                        })
+                        .collect();
+                    self.bounded(&mut next);
+                    let after = self.emission(items, &next, resolution, true);
+                    let now = self.residual(items, &next, &after);
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| now < best.0 || best.0.is_nan())
+                    {
+                        best = Some((now, next, after));
+                    }
+                    if now < 0.6 * residual {
+                        break;
+                    }
+                }
+            }
+            if best
+                .as_ref()
+                .is_none_or(|best| best.0 > 0.25 * residual || best.0.is_nan())
+            {
+                for share in LOCAL_SHARES {
+                    let mut next: Vec<f64> = (0..theta.len())
+                        .map(|item| theta[item] + share * items.local(item, &emitted))
+                        .collect();
+                    self.bounded(&mut next);
+                    let after = self.emission(items, &next, resolution, true);
+                    let other = self.residual(items, &next, &after);
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| other < best.0 || best.0.is_nan())
+                    {
+                        best = Some((other, next, after));
+                    }
+                    if best.as_ref().is_some_and(|best| best.0 < 0.9 * residual) {
+                        break;
+                    }
+                }
+            }
+            if let Some((now, next, after)) = best {
+                // Coarse nodes may leave a little that no weights can meet.
+                stale = if now > 0.7 * least && residual < GROUPS_STALE * touched {
+                    stale + 1
+                } else {
+                    0
+                };
+                least = least.min(now);
+                (residual, theta, emitted) = (now, next, after);
+            }
+        }
+        (theta, emitted, iterations)
+    }
+
+    /// Solves the tier, whose tuples have probability `touched`. O(V) a step on all
+    /// tokens.
+    pub(super) fn solve(&self, touched: f64, tolerance: f64, limit: usize) -> SolvedTier {
+        let items = &self.items;
+        if self.tokens.is_empty() {
+            return SolvedTier::default();
+        }
+        let groups = self.groups();
+        let (group_theta, mut coupled, mut iterations) = self.solve_groups(&groups, touched, limit);
+        let standing: Vec<bool> = group_theta
+            .iter()
+            .map(|&theta| self.outer() && theta >= 0.0)
+            .collect();
+        let offset: Vec<f64> = group_theta
+            .iter()
+            .zip(&groups.at)
+            .map(|(theta, at)| theta - at)
+            .collect();
+        let heavy = self.race.heavy.len();
+        let mut theta: Vec<f64> = self
+            .spread(&groups, &offset, &standing)
+            .iter()
+            .zip(&self.at)
+            .map(|(offset, at)| offset + at)
+            .collect();
+        theta[..heavy].copy_from_slice(&group_theta[..heavy]);
+        // Classes of which all groups stand at 0.
+        for range in groups.classes.windows(2) {
+            if standing[range[0]..range[1]].iter().all(|&stands| stands) {
+                theta[groups.starts[range[0]]..groups.starts[range[1]]].fill(0.0);
+            }
+        }
+        self.bounded(&mut theta);
+        let mut emitted = self.emission(items, &theta, Resolution::Fine, false);
+        let mut residual = self.residual(items, &theta, &emitted);
+        let mut best = (residual, theta.clone(), emitted.value.clone());
+        let mut stale = 0;
+        let mut rate = 0.0;
+        // A few light tokens that compete with each other alone, at e^-35 times the weights
+        // of all others, would come up by one step after the other.
+        let mut stretch = 1.0;
+        while residual > tolerance && iterations < 2 * limit && stale < STALE * CUT_STALE {
+            iterations += 1;
+            let lacking: Vec<f64> = items
+                .wanted
+                .iter()
+                .zip(&emitted.value)
+                .map(|(wanted, value)| wanted - value)
+                .collect();
+            let held: Vec<bool> = lacking
+                .iter()
+                .zip(&theta)
+                .map(|(&lacking, &theta)| self.held(theta, lacking))
+                .collect();
+            if rate > 0.05 {
+                // The Hessian where the weights are now.
+                let now: Vec<f64> = groups
+                    .starts
+                    .windows(2)
+                    .zip(&groups.mass)
+                    .map(|(range, mass)| {
+                        let own = theta[range[0]..range[1]].iter().zip(&self.mass[range[0]..]);
+                        own.map(|(theta, q)| theta * (q / mass)).sum()
+                    })
+                    .collect();
+                coupled = self.emission(&groups.items, &now, self.steering(&groups), true);
+            }
+            // Groups see the sums of their free tokens.
+            let (mut right, mut diagonal, mut stand) = (Vec::new(), Vec::new(), Vec::new());
+            let mut group_theta = Vec::new();
+            for range in groups.starts.windows(2) {
+                let free = (range[0]..range[1]).filter(|&item| !held[item]);
+                let (mut sum, mut slope, mut any) = (0.0, 0.0, false);
+                for item in free {
+                    sum += lacking[item];
+                    slope += emitted.value[item] - emitted.decline[item];
+                    any = true;
+                }
+                right.push(sum);
+                diagonal.push(slope);
+                stand.push(!any);
+                group_theta.push(theta[range[0]]);
+            }
+            let mut next = theta.clone();
+            if let Some(step) = self.newton(
+                &group_theta,
+                &coupled,
+                &right,
+                &stand,
+                waiting(&lacking, &held),
+            ) {
+                let smooth: Vec<f64> = step
+                    .iter()
+                    .enumerate()
+                    .map(|(group, step)| {
+                        if group < heavy {
+                            *step
+                        } else if diagonal[group] > 0.0 {
+                            step - right[group] / diagonal[group]
+                        } else {
+                            0.0
+                        }
+                    })
+                    .collect();
+                for (item, carried) in self.spread(&groups, &smooth, &stand).iter().enumerate() {
+                    if held[item] {
+                        continue;
+                    }
+                    let own = if item < heavy {
+                        0.0
+                    } else {
+                        items.local(item, &emitted)
+                    };
+                    next[item] += (carried + own).clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP);
+                }
+            }
+            lengthen(&theta, &mut next, stretch);
+            self.bounded(&mut next);
+            let mut after = self.emission(items, &next, Resolution::Fine, false);
+            let mut now = self.residual(items, &next, &after);
+            if now.is_nan() || now > 0.5 * residual {
+                for share in LOCAL_SHARES {
+                    let mut other: Vec<f64> = (0..theta.len())
+                        .map(|item| theta[item] + share * items.local(item, &emitted))
+                        .collect();
+                    lengthen(&theta, &mut other, stretch);
+                    self.bounded(&mut other);
+                    let plain = self.emission(items, &other, Resolution::Fine, false);
+                    let reached = self.residual(items, &other, &plain);
+                    if reached < now || now.is_nan() {
+                        (now, next, after) = (reached, other, plain);
+                    }
+                    if now < 0.9 * residual {
+                        break;
+                    }
+                }
+            }
+            let longest = next.iter().zip(&theta).map(|(next, theta)| next - theta);
+            let cut =
+                longest.fold(0.0, |most: f64, step| most.max(step.abs())) > 0.99 * LONGEST_STEP;
+            rate = now / residual;
+            stretch = if cut && (rate - 1.0).abs() <= NO_CHANGE {
+                STRETCH.min(2.0 * stretch)
+            } else {
+                1.0
+            };
+            (residual, theta, emitted) = (now, next, after);
+            if residual < 0.7 * best.0 {
+                stale = 0;
+            } else {
+                // Weights that are still on their way may come to help.
+                stale += if cut { 1 } else { CUT_STALE };
+            }
+            if residual < best.0 {
+                best = (residual, theta.clone(), emitted.value.clone());
+            }
+        }
+        SolvedTier {
+            weights: best.1.iter().map(|theta| theta.exp()).collect(),
+            emitted: best.2,
+            iterations,
+            groups: groups.at.len(),
+        }
+    }
+}

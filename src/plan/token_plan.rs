@@ -1,0 +1,548 @@
+//! One plan for all laws of drafts: tiers of tokens that compete by their weights.
+
+use super::thinning::{PlanLaw, Thinning};
+use super::{MOST_SEQUENTIAL_DRAFTS, Rising, iid, sequential};
+use crate::distribution::{Draft, RatioCut, Target};
+use crate::known::Known;
+use rand::RngCore;
+use std::sync::Arc;
+
+/// How the drafts of a plan are drawn from q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draws {
+    /// Independently: a token may be drafted more than once.
+    Iid,
+    /// One by one without replacement, q renormalised over what is left.
+    Sequential,
+}
+
+impl Draws {
+    /// The most drafts that a plan handles: powers of n - 1 are taken with 32 bits.
+    fn most(self) -> usize {
+        match self {
+            Self::Iid => i32::MAX as usize,
+            Self::Sequential => MOST_SEQUENTIAL_DRAFTS,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Iid => "i.i.d. drafts",
+            Self::Sequential => "sequential draws",
+        }
+    }
+}
+
+/// What a solve aims for, and what it may spend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlanSettings {
+    /// Largest shortfall of acceptance from alpha* that counts as optimal.
+    pub tolerance: f64,
+    /// Sum of |wanted - emitted| at which a tier is solved.
+    pub residual: f64,
+    /// Most Newton or fixed-point steps a tier and grouping of i.i.d. drafts. Steps of
+    /// sequential draws cost more: two thirds of it are the most on groups, and four thirds
+    /// in all.
+    pub iterations: usize,
+    /// For i.i.d. drafts: prefixes by p/q whose P - Q is this close to the least are
+    /// minimisers too, and separate tiers.
+    pub tie: f64,
+    /// For i.i.d. drafts: groups of tokens have mass times (width of log odds of the
+    /// ratio)^4 at most this.
+    pub grouping: f64,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self {
+            tolerance: 1e-10,
+            residual: 1e-12,
+            iterations: 60,
+            tie: 1e-14,
+            grouping: 1e-11,
+        }
+    }
+}
+
+/// What is known about a plan's acceptance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanStatus {
+    /// Within [`PlanSettings::tolerance`] of alpha*, rounding and quadrature accounted
+    /// for.
+    Optimal,
+    /// Lossless, but [`TokenPlan::shortfall`] is above the tolerance.
+    Short,
+}
+
+impl PlanStatus {
+    /// `optimal` or `short`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Optimal => "optimal",
+            Self::Short => "short",
+        }
+    }
+}
+
+/// Why there is no plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Rows of p and q of different lengths.
+    #[error(
+        "the target has {target} tokens and the draft {draft}; both rows must have one vocabulary"
+    )]
+    Vocabulary {
+        /// V of the target.
+        target: usize,
+        /// V of the draft.
+        draft: usize,
+    },
+    /// No drafts, or too many.
+    #[error("drafts is {drafts}; plans for {} need it in 1..={}", draws.as_str(), draws.most())]
+    Drafts {
+        /// How they would be drawn.
+        draws: Draws,
+        /// What was asked for.
+        drafts: usize,
+    },
+}
+
+/// What a verifier returns for one tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The output token.
+    pub token: u32,
+    /// Which draft was accepted, from 0; `None` if the token was drawn from a
+    /// residual.
+    pub accepted: Option<usize>,
+}
+
+/// No tier: the token is never emitted as a draft.
+const NO_TIER: u32 = u32::MAX;
+
+/// An optimal plan at any V: for any number of i.i.d. drafts from q ([`Self::iid`]), and for
+/// up to eight sequential draws without replacement ([`Self::sequential`]).
+///
+/// Tokens stand in tiers. Given drafts X, the highest tier that X touches decides. Draft k
+/// of that tier is picked with probability w(x_k) over the sum of the weights there (plus
+/// w_0 = 1 in the lowest tier, if tuples may be rejected), and then kept with a probability
+/// of 1 or, where rounding made the token too frequent, a hair less. Everything else draws
+/// from the residual `(p - a)/sum`, a_i being how often token i is emitted.
+///
+/// # Exactness
+/// Lossless by construction: a_i is cut to p_i and the residual is what is left, so
+/// that the output law is off only by how far the computed a is from the true one,
+/// about 1e-14 in total; [`TokenPlan::law`] measures it by other integrals.
+/// Whether the solve converged decides acceptance alone, and
+/// [`TokenPlan::status`] says so.
+///
+/// # Complexity
+/// [`TokenPlan::emit`] is O(n).
+///
+/// # Source
+/// The tiers are complementary slackness of Hu et al., eq. 8. The weights and all of the
+/// method are specgap's: `docs/optimal-plan.md`.
+#[derive(Clone, Debug)]
+pub struct TokenPlan {
+    draws: Draws,
+    drafts: usize,
+    /// Leading drafts that are looked at: all, or one where a plan for all is out of reach.
+    considered: usize,
+    weight: Vec<f64>,
+    tier: Vec<u32>,
+    /// Whether tier 0 has a slot that rejects.
+    rejecting: bool,
+    thinning: Thinning,
+    optimum: Known,
+    acceptance: Known,
+    shortfall: f64,
+    iterations: usize,
+    groups: usize,
+    tiers: usize,
+    status: PlanStatus,
+}
+
+/// One tier, solved: entries in the order of its tokens.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SolvedTier {
+    pub(super) weights: Vec<f64>,
+    /// How often each token is emitted.
+    pub(super) emitted: Vec<f64>,
+    pub(super) iterations: usize,
+    pub(super) groups: usize,
+}
+
+/// What is known of alpha* beside the plan.
+#[derive(Clone, Debug)]
+pub(super) enum Bound {
+    /// alpha*.
+    Optimum(Known),
+    /// 1 + P(H) - Q(H) for some H, an upper bound, and its error. The plan's own acceptance
+    /// is the lower bound.
+    Above { value: f64, error: f64 },
+}
+
+/// A plan in the making: weights and emissions before they are cut to p.
+#[derive(Clone, Debug)]
+pub(super) struct Unthinned {
+    plan: TokenPlan,
+    emitted: Vec<f64>,
+}
+
+impl Unthinned {
+    /// No tiers yet; `considered` of `drafts` drafts are looked at, and tier 0 has a slot
+    /// that rejects if `rejecting`.
+    pub(super) fn new(
+        vocab: usize,
+        draws: Draws,
+        drafts: usize,
+        considered: usize,
+        rejecting: bool,
+    ) -> Self {
+        let plan = TokenPlan {
+            draws,
+            drafts,
+            considered,
+            weight: vec![0.0; vocab],
+            tier: vec![NO_TIER; vocab],
+            rejecting,
+            thinning: Thinning::new(&[], &[]).0,
+            optimum: Known::rate(1.0, 0.0, 1.0),
+            acceptance: Known::rate(0.0, 0.0, 0.0),
+            shortfall: 0.0,
+            iterations: 0,
+            groups: 0,
+            tiers: 0,
+            status: PlanStatus::Short,
+        };
+        Self {
+            plan,
+            emitted: vec![0.0; vocab],
+        }
+    }
+
+    /// Adds a tier. Tokens of weight 0 stay without one.
+    pub(super) fn add(&mut self, tier: u32, tokens: &[u32], solved: &SolvedTier) {
+        let Self { plan, emitted } = self;
+        let own = solved.weights.iter().zip(&solved.emitted);
+        for (&token, (&weight, &mass)) in tokens.iter().zip(own) {
+            let token = token as usize;
+            plan.weight[token] = weight;
+            if weight > 0.0 {
+                plan.tier[token] = tier;
+            }
+            emitted[token] = mass;
+        }
+        plan.iterations += solved.iterations;
+        plan.groups += solved.groups;
+        plan.tiers += 1;
+    }
+
+    pub(super) fn is_finite(&self) -> bool {
+        self.emitted.iter().all(|a| a.is_finite())
+    }
+
+    /// Thins what is emitted too often, and leaves the rest to the residual. `error` is that
+    /// of the accepted mass it is given.
+    pub(super) fn finish(
+        self,
+        target: &[f64],
+        bound: Bound,
+        error: impl Fn(f64) -> f64,
+        tolerance: f64,
+    ) -> TokenPlan {
+        let Self { mut plan, emitted } = self;
+        let (thinning, value) = Thinning::new(target, &emitted);
+        let error = error(value);
+        plan.acceptance = Known::rate(value, value - error, value + error);
+        let least = plan.acceptance.lower();
+        plan.optimum = match bound {
+            Bound::Optimum(optimum) => optimum,
+            Bound::Above { value, error } => {
+                Known::rate(value.max(least), least, (value + error).max(least))
+            }
+        };
+        plan.shortfall = (plan.optimum.upper() - least).max(0.0);
+        plan.status = if plan.shortfall <= tolerance {
+            PlanStatus::Optimal
+        } else {
+            PlanStatus::Short
+        };
+        plan.thinning = thinning;
+        plan
+    }
+}
+
+/// One vocabulary, and a number of drafts that a plan handles.
+pub(super) fn validate(
+    target: &Target,
+    draft: &Draft,
+    draws: Draws,
+    drafts: usize,
+) -> Result<(), PlanError> {
+    if target.vocab() != draft.vocab() {
+        return Err(PlanError::Vocabulary {
+            target: target.vocab(),
+            draft: draft.vocab(),
+        });
+    }
+    if !(1..=draws.most()).contains(&drafts) {
+        return Err(PlanError::Drafts { draws, drafts });
+    }
+    Ok(())
+}
+
+impl TokenPlan {
+    /// Solves the plan of `drafts` i.i.d. drafts.
+    ///
+    /// alpha* is known to a few ulps, by the best prefix in the order of p/q.
+    ///
+    /// # Errors
+    /// Rows of different length; no drafts.
+    ///
+    /// # Complexity
+    /// O(V log V) to sort, then O(V): four polynomials of degree 12 a token, and Newton's
+    /// method on some hundred groups; some 5 ms of one core at V = 49,152.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::{Draft, Target};
+    /// use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
+    /// let (p, q) = (Target::new(&[0.5, 0.5])?, Draft::new(&[0.75, 0.25])?);
+    /// let plan = TokenPlan::iid(&p, &q, 2, &PlanSettings::default())?;
+    /// assert_eq!(plan.status(), PlanStatus::Optimal);
+    /// assert!((plan.acceptance_rate().value() - 15.0 / 16.0).abs() < 1e-12);
+    /// // Token 1 is short, so a pair that has it always emits it.
+    /// assert_eq!(plan.accepted(&[0, 1]), [0.0, 1.0]);
+    /// assert!(plan.law(&p, &q).l1_error < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn iid(
+        target: &Target,
+        draft: &Draft,
+        drafts: usize,
+        settings: &PlanSettings,
+    ) -> Result<Self, PlanError> {
+        validate(target, draft, Draws::Iid, drafts)?;
+        let rising = Rising::sorted(target, draft);
+        Ok(iid::solve(target, &rising, drafts, settings))
+    }
+
+    /// [`Self::iid`] with the order of the same rows, which does not depend on n.
+    pub(crate) fn iid_in_order(
+        target: &Target,
+        draft: &Draft,
+        rising: &Rising,
+        drafts: usize,
+        settings: &PlanSettings,
+    ) -> Result<Self, PlanError> {
+        validate(target, draft, Draws::Iid, drafts)?;
+        Ok(iid::solve(target, rising, drafts, settings))
+    }
+
+    /// Solves the plan of `drafts` sequential draws without replacement, n <= 8.
+    ///
+    /// If all drafts lie in H, `subset`, draft k is picked with probability
+    /// `w(x_k) / (1 + sum over j of w(x_j))`, else one of the drafts outside H with
+    /// probability `w(x_k)` over the sum of their weights. The plan is lossless whatever H
+    /// is. It is optimal only if H is a minimiser of P - Q, such as
+    /// [`crate::optimum::bucket_scan::sequential_subset`] finds.
+    ///
+    /// The acceptance of a lossless rule is a lower bound of alpha*, and 1 + P(H) - Q(H) an
+    /// upper bound whatever H is. So a plan with status `optimal` is within
+    /// [`TokenPlan::shortfall`] of alpha*, whatever is known of the scan that found H. (In
+    /// floating point: the error of the quadrature in t is bounded by proof; rounding,
+    /// truncated series and the left ends of both grids enter with allowances that are
+    /// tested, not proven.)
+    ///
+    /// # Errors
+    /// Rows of different length; `drafts` outside 1..=[`MOST_SEQUENTIAL_DRAFTS`].
+    ///
+    /// # Complexity
+    /// O(V log V) to sort; then O(V M_s) a step on all tokens with M_s about 100 nodes of
+    /// s, plus `M_s M_t` products of the heavy tokens (some tens, at most a few hundred;
+    /// q times the time of the last draft above about 0.1) with M_t about 40.
+    ///
+    /// # Source
+    /// The race of exponential clocks is the classical representation of the Plackett-Luce
+    /// law.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::{Draft, Target};
+    /// use specgap::optimum::bucket_scan::sequential_subset;
+    /// use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
+    /// let (p, q) = (Target::new(&[0.2, 0.3, 0.5])?, Draft::new(&[0.6, 0.3, 0.1])?);
+    /// let subset = sequential_subset(&p, &q, 2)?;
+    /// let plan = TokenPlan::sequential(&p, &q, 2, subset, &PlanSettings::default())?;
+    /// assert_eq!(plan.status(), PlanStatus::Optimal);
+    /// // H = {0, 1}: Q(H) = 0.6 * 3/4 + 0.3 * 6/7.
+    /// let q_inside = 0.45 + 0.3 * 6.0 / 7.0;
+    /// assert!((plan.acceptance_rate().value() - (1.0 + 0.5 - q_inside)).abs() < 1e-12);
+    /// assert!(plan.optimal_acceptance_rate().width() < 1e-10);
+    /// assert_eq!(plan.accepted(&[0, 2]), [0.0, 1.0]);
+    /// assert!(plan.law(&p, &q).l1_error < 1e-12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sequential(
+        target: &Target,
+        draft: &Draft,
+        drafts: usize,
+        subset: RatioCut,
+        settings: &PlanSettings,
+    ) -> Result<Self, PlanError> {
+        validate(target, draft, Draws::Sequential, drafts)?;
+        Ok(sequential::solve(target, draft, drafts, subset, settings))
+    }
+
+    /// How the drafts are drawn.
+    pub fn draws(&self) -> Draws {
+        self.draws
+    }
+
+    /// n.
+    pub fn drafts(&self) -> usize {
+        self.drafts
+    }
+
+    /// V.
+    pub fn vocab(&self) -> usize {
+        self.weight.len()
+    }
+
+    /// alpha*, enclosed. For i.i.d. drafts by the best prefix. For sequential draws from
+    /// below by this plan's acceptance, as the plan is lossless, and from above by
+    /// 1 + P(H) - Q(H), which is `value`.
+    pub fn optimal_acceptance_rate(&self) -> &Known {
+        &self.optimum
+    }
+
+    /// Acceptance of the plan, with quadrature and rounding in the enclosure.
+    pub fn acceptance_rate(&self) -> &Known {
+        &self.acceptance
+    }
+
+    /// Most that acceptance can be below alpha*, all error bounds included.
+    pub fn shortfall(&self) -> f64 {
+        self.shortfall
+    }
+
+    /// Newton and fixed-point steps, on groups and on all tokens, summed over the tiers.
+    pub fn iterations(&self) -> usize {
+        self.iterations
+    }
+
+    /// Groups of tokens that the first steps ran on, summed over the tiers.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Tiers: 2 in general, 1 if alpha* = 1, more where P - Q of i.i.d. drafts has ties.
+    pub fn tiers(&self) -> usize {
+        self.tiers
+    }
+
+    /// How the solve ended.
+    pub fn status(&self) -> PlanStatus {
+        self.status
+    }
+
+    /// Law of the output after a rejection, V entries.
+    pub fn residual(&self) -> &Arc<[f64]> {
+        &self.thinning.residual
+    }
+
+    /// Whether the order of the drafts and how often each occurs do not matter: a token
+    /// that was drafted twice holds two slots.
+    pub(crate) fn depends_on_set_only(&self) -> bool {
+        self.draws == Draws::Sequential && self.looks_at_all()
+    }
+
+    pub(super) fn looks_at_all(&self) -> bool {
+        self.considered == self.drafts
+    }
+
+    /// Tier by token; `None` if it is never emitted as a draft.
+    pub(super) fn tier_of(&self, token: u32) -> Option<u32> {
+        let tier = self.tier.get(token as usize).copied()?;
+        (tier != NO_TIER).then_some(tier)
+    }
+
+    /// The weights, V entries; 0 for tokens without a tier.
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.weight
+    }
+
+    /// Weight of the slot that rejects the tuples of a tier.
+    pub(super) fn rejecting_weight(&self, tier: u32) -> f64 {
+        if tier == 0 && self.rejecting {
+            1.0
+        } else {
+            0.0
+        }
+    }
+
+    /// Drafts that compete, as slot and token, and the sum of their weights and that of the
+    /// slot that rejects. `None` if no draft has a tier.
+    fn competing<'a>(
+        &'a self,
+        tuple: &'a [u32],
+    ) -> Option<(impl Iterator<Item = (usize, u32)> + Clone + 'a, f64)> {
+        let looked_at = (0..).zip(tuple.iter().copied()).take(self.considered);
+        let tier = looked_at
+            .clone()
+            .filter_map(|(_, token)| self.tier_of(token))
+            .max()?;
+        let competing = looked_at.filter(move |&(_, token)| self.tier_of(token) == Some(tier));
+        let total: f64 = competing
+            .clone()
+            .map(|(_, token)| self.weight[token as usize])
+            .sum();
+        Some((competing, self.rejecting_weight(tier) + total))
+    }
+
+    /// Probability that each draft of the tuple is emitted before it is thinned.
+    pub(super) fn picked(&self, tuple: &[u32]) -> Vec<f64> {
+        let mut picked = vec![0.0; tuple.len()];
+        if let Some((competing, total)) = self.competing(tuple) {
+            for (slot, token) in competing {
+                picked[slot] = self.weight[token as usize] / total;
+            }
+        }
+        picked
+    }
+
+    /// Probability that each draft of the tuple is emitted; the rest of 1 goes to
+    /// the residual. O(n).
+    pub fn accepted(&self, tuple: &[u32]) -> Vec<f64> {
+        let mut accepted = self.picked(tuple);
+        for (share, &token) in accepted.iter_mut().zip(tuple) {
+            // Tokens beyond V compete for nothing.
+            *share *= self.thinning.keep().get(token as usize).unwrap_or(&0.0);
+        }
+        accepted
+    }
+
+    /// Runs the plan once: O(n), plus O(log V) after a rejection.
+    pub fn emit(&self, tuple: &[u32], rng: &mut dyn RngCore) -> Verdict {
+        match self.competing(tuple) {
+            Some((competing, total)) => self.thinning.emit(competing, &self.weight, total, rng),
+            None => self.thinning.reject(rng),
+        }
+    }
+
+    /// The output law, by integrals that share nothing with the solve.
+    ///
+    /// # Complexity
+    /// For i.i.d. drafts O(V): two polynomials of degree 10 a token, and exponentials only
+    /// for bins of weights, 16 an octave. For sequential draws O(V) exponentials a node of
+    /// s, some 400 nodes: a second or so at V = 49,152.
+    pub fn law(&self, target: &Target, draft: &Draft) -> PlanLaw {
+        let emitted = match self.draws {
+            Draws::Iid => iid::audit(self, draft.probabilities()),
+            Draws::Sequential => sequential::audit(self, draft.probabilities()),
+        };
+        self.thinning.law(emitted, target.probabilities())
+    }
+}

@@ -1,0 +1,143 @@
+//! The trapezoidal rule in the logarithm of the variable, on a geometric grid.
+//!
+//! The grid is infinite to the left. There the integrand is a smooth function of the
+//! variable, and the sum over the missing nodes is replaced by what is exact for polynomials
+//! of degree below [`ORDER`], as extra weight on the first nodes.
+
+/// Degree below which the left end is exact, for all nodes.
+const ORDER: usize = 8;
+
+/// The same for one node an octave, which only steers Newton steps.
+const COARSE_ORDER: usize = 4;
+
+/// Which nodes of a grid are summed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resolution {
+    /// One an octave: good to 1e-5 or so, for steps.
+    Coarse,
+    /// All.
+    Fine,
+}
+
+/// Nodes in a geometric sequence, four octaves and eight nodes at least, with their weights.
+#[derive(Clone, Debug)]
+pub(crate) struct GeometricGrid {
+    /// Ascending.
+    pub(crate) nodes: Vec<f64>,
+    /// Weights of the rule, the variable's differential included.
+    pub(crate) weights: Vec<f64>,
+    coarse_weights: Vec<f64>,
+    per_octave: usize,
+}
+
+impl GeometricGrid {
+    /// `nodes` has whole octaves, each with `per_octave` nodes.
+    pub(crate) fn new(nodes: Vec<f64>, per_octave: usize) -> Self {
+        let coarse: Vec<f64> = nodes.iter().copied().step_by(per_octave).collect();
+        Self {
+            weights: weights(&nodes, per_octave as f64, ORDER),
+            coarse_weights: weights(&coarse, 1.0, COARSE_ORDER),
+            nodes,
+            per_octave,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Every so many nodes are used.
+    pub(crate) fn stride(&self, resolution: Resolution) -> usize {
+        match resolution {
+            Resolution::Coarse => self.per_octave,
+            Resolution::Fine => 1,
+        }
+    }
+
+    /// The weights of the nodes that are used.
+    pub(crate) fn weights_at(&self, resolution: Resolution) -> &[f64] {
+        match resolution {
+            Resolution::Coarse => &self.coarse_weights,
+            Resolution::Fine => &self.weights,
+        }
+    }
+}
+
+fn weights(nodes: &[f64], per_octave: f64, order: usize) -> Vec<f64> {
+    let step = std::f64::consts::LN_2 / per_octave;
+    let mut weights: Vec<f64> = nodes.iter().map(|node| step * node).collect();
+    let first = nodes.first().copied().unwrap_or(0.0);
+    let ends = left_end(first, (1.0 / per_octave).exp2(), order);
+    for (weight, extra) in weights.iter_mut().zip(ends) {
+        *weight += extra;
+    }
+    weights
+}
+
+/// Extra weights of the first `order` nodes: sum over k of `extra_k f(s_k)` is
+/// `sum over m >= 1 of h s_{-m} f(s_{-m})` for polynomials f of degree < order.
+fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
+    // In units of the first node: nodes x_k = ratio^k, moments
+    // mu_j = ln(ratio) sum over m >= 1 of ratio^{-m (j+1)}.
+    let points: Vec<f64> = (0..order).map(|k| ratio.powi(k as i32)).collect();
+    let moment = |degree: usize| {
+        let back = ratio.powi(-(degree as i32) - 1);
+        ratio.ln() * back / (1.0 - back)
+    };
+    // Lagrange polynomials, expanded.
+    (0..order)
+        .map(|k| {
+            let mut coefficients = vec![0.0; order];
+            coefficients[0] = 1.0;
+            let mut scale = 1.0;
+            for (l, &point) in points.iter().enumerate() {
+                if l == k {
+                    continue;
+                }
+                for degree in (0..order).rev() {
+                    let lower = if degree > 0 {
+                        coefficients[degree - 1]
+                    } else {
+                        0.0
+                    };
+                    coefficients[degree] = lower - point * coefficients[degree];
+                }
+                scale *= points[k] - point;
+            }
+            let sum: f64 = coefficients
+                .iter()
+                .enumerate()
+                .map(|(degree, c)| c * moment(degree))
+                .sum();
+            first * sum / scale
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The extra weights against the sum over the nodes that they stand for.
+    #[test]
+    fn the_left_end_is_exact_for_polynomials() {
+        let ratio = 2f64.powf(1.0 / 3.0);
+        for order in [COARSE_ORDER, ORDER] {
+            let extra = left_end(0.02, ratio, order);
+            for degree in 0..order as i32 {
+                let terms: Vec<f64> = (extra.iter().zip(0..))
+                    .map(|(extra, k)| extra * (0.02 * ratio.powi(k)).powi(degree))
+                    .collect();
+                let own: f64 = terms.iter().sum();
+                let missing: f64 = (1..400)
+                    .map(|m| ratio.ln() * (0.02 * ratio.powi(-m)).powi(degree + 1))
+                    .sum();
+                let size: f64 = terms.iter().map(|term| term.abs()).sum();
+                assert!(
+                    (own - missing).abs() < 1e-13 * size,
+                    "{order} {degree}: {own}"
+                );
+            }
+        }
+    }
+}
