@@ -198,7 +198,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 6] = [
+const FILE_CIRCLES: [&[&str]; 7] = [
     &["log/npz", "log/reader", "log/safetensors"],
     &[
         "optimum/bucket_scan",
@@ -208,6 +208,46 @@ const FILE_CIRCLES: [&[&str]; 6] = [
     ],
     &["gap", "gap/coverage", "gap/metric", "gap/position"],
     &["solve", "solve/expectation", "solve/lps"],
+    // A law's entry answers on the row of a log.
+    &[
+        "optimum/flow",
+        "optimum/instance",
+        "plan/iid",
+        "plan/measurement",
+        "plan/sequential",
+        "plan/thinning",
+        "plan/token_plan",
+        "plan/transport",
+        "problem",
+        "scheme",
+        "scheme/distinct_conditioned",
+        "scheme/explicit",
+        "scheme/greedy",
+        "scheme/hub",
+        "scheme/product",
+        "scheme/race",
+        "scheme/table",
+        "scheme/top",
+        "scheme/with_replacement",
+        "scheme/without_replacement",
+        "verifier",
+        "verifier/curve",
+        "verifier/greedy",
+        "verifier/k_seq",
+        "verifier/law",
+        "verifier/naive",
+        "verifier/naive/ranks",
+        "verifier/optimal",
+        "verifier/row_rates",
+        "verifier/rrs",
+        "verifier/rrs_wo",
+        "verifier/rrs_wo/paths",
+        "verifier/rrs_wo/rejections",
+        "verifier/rrs_wo/sampled",
+        "verifier/single",
+        "verifier/spechub",
+        "verifier/table",
+    ],
     &[
         "claims",
         "claims/blocks",
