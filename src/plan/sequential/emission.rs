@@ -17,45 +17,14 @@
 
 use super::arrivals::{Arrivals, MOST, TERMS};
 use super::kernels::{Decays, backward, forward, gather};
+use super::race::{Class, Race};
 use super::time_sums::{Column, Expansion, Sums, pairs, places};
 use super::times::Times;
 use crate::distribution::TwoFloat;
 use crate::quadrature::{BLOCK, LaplaceGrid, Resolution};
 
-/// Light tokens, or groups of them, that need the same number of powers of q.
-#[derive(Clone, Debug)]
-pub(super) struct Class {
-    /// Powers q^1..q^terms are used.
-    pub(super) terms: usize,
-    /// `moments[k-1][item]`: sum of (q tau)^k over the item's tokens.
-    pub(super) moments: Vec<Vec<f64>>,
-}
-
-impl Class {
-    pub(super) fn len(&self) -> usize {
-        self.moments.first().map_or(0, Vec::len)
-    }
-}
-
 fn most_terms(classes: &[Class]) -> usize {
     classes.iter().map(|class| class.terms).max().unwrap_or(0)
-}
-
-/// The race of the draws as one tier sees it.
-#[derive(Clone, Debug)]
-pub(super) struct Race {
-    pub(super) drafts: usize,
-    /// w_0: 1 where tuples may be rejected, else 0.
-    pub(super) reject: f64,
-    /// q of the heavy tokens.
-    pub(super) heavy: Vec<f64>,
-    /// q summed over the light tokens.
-    pub(super) light: f64,
-    /// By time: product over all tokens that do not compete.
-    pub(super) base: Vec<Arrivals>,
-    /// By time and heavy token: e^{-qt} and 1 - e^{-qt}.
-    pub(super) waits: Vec<f64>,
-    pub(super) arrives: Vec<f64>,
 }
 
 /// Where e^{-sw} is nothing.
@@ -115,33 +84,6 @@ pub(super) fn base(times: &Times, drafts: usize, present: &[f64], absent: f64) -
 }
 
 impl Race {
-    pub(super) fn new(
-        times: &Times,
-        drafts: usize,
-        reject: f64,
-        heavy: Vec<f64>,
-        light: f64,
-        base: Vec<Arrivals>,
-    ) -> Self {
-        let mut waits = Vec::with_capacity(times.t.len() * heavy.len());
-        let mut arrives = Vec::with_capacity(times.t.len() * heavy.len());
-        for t in &times.t.nodes {
-            for q in &heavy {
-                waits.push((-q * t).exp());
-                arrives.push(-(-q * t).exp_m1());
-            }
-        }
-        Self {
-            drafts,
-            reject,
-            heavy,
-            light,
-            base,
-            waits,
-            arrives,
-        }
-    }
-
     /// Least and largest weight of a tuple.
     fn range(&self, weights: &[f64]) -> (f64, f64) {
         let mut top = [0.0; MOST];

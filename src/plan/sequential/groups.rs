@@ -1,7 +1,7 @@
 //! Light tokens of a tier gathered into groups, first weights for them, and functions on
 //! groups carried back to tokens.
 
-use super::emission::Class;
+use super::race::Class;
 use super::tier::{CEILING, FLOOR_INNER, Items, Tier, coordinate};
 use crate::quadrature::Resolution;
 

@@ -1,6 +1,6 @@
 //! Sums over light items, a block of them at a time.
 
-use super::emission::Class;
+use super::race::Class;
 use crate::quadrature::{BLOCK, LaplaceGrid, PER_OCTAVE, Resolution, decay};
 
 /// A value an item of a block.

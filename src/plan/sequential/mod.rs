@@ -19,6 +19,7 @@ mod emission;
 mod groups;
 mod kernels;
 mod newton;
+mod race;
 mod tier;
 mod time_sums;
 mod times;

@@ -4,7 +4,8 @@
 //! tokens, theta = log w <= 0, and a token that stands at 0 and wants more is held there.
 
 use super::arrivals::TERMS;
-use super::emission::{Class, Emitted, Race, base};
+use super::emission::{Emitted, base};
+use super::race::{Class, Race};
 use super::times::Times;
 use crate::distribution::compensated_sum;
 use crate::quadrature::Resolution;

@@ -1,7 +1,7 @@
 //! Sums over the time of the last draft at one node of s.
 
 use super::arrivals::{Arrivals, MOST, POWERS, TERMS};
-use super::emission::Race;
+use super::race::Race;
 use super::times::Times;
 use crate::quadrature::Resolution;
 
