@@ -293,7 +293,7 @@ fn differences(settings: &Settings, place: Place, answers: &mut Answers) -> Resu
         }
         if let Some([low, high]) = gap.truncation {
             gap.truncation = Some(if (rule.1.entry().attains)(rule.0) {
-                [gap.lower, gap.upper]
+                [gap.lower.min(gap.value), gap.upper.max(gap.value)]
             } else {
                 // No lossless verifier accepts more than alpha*, on full rows neither.
                 [low.max(0.0).min(gap.value), high.max(gap.value)]
