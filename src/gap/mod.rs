@@ -1,6 +1,6 @@
 //! The gap of every verifier to its optimum, over logged rows.
 //!
-//! At every position of a [`Log`], for every temperature and
+//! At every position of a [`Log`](crate::log::Log), for every temperature and
 //! number of drafts, [`measure`] computes
 //!
 //! - `alpha*` of each draft scheme, the most that any lossless verifier accepts:
