@@ -237,7 +237,9 @@ impl<'a> Truncation<'a> {
             return best;
         }
         // The first draft alone is accepted with the overlap.
-        if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::RRS_WO) {
+        if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::RRS_WO)
+            || is(SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE_TREE)
+        {
             return [overlap[0], best[1]];
         }
         [0.0, best[1]]

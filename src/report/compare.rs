@@ -223,15 +223,10 @@ fn name(rate: &ComparedRate) -> String {
 fn entry(one: &ComparedEstimate) -> String {
     let Estimate { mean, ci95, .. } = &one.estimate;
     let half = 0.5 * (ci95[1] - ci95[0]);
-    let sign = match one.kind.as_str() {
-        "upper-bound" => "≤ ",
-        "lower-bound" => "≥ ",
-        _ => "",
-    };
     let mut text = if half > 0.0 {
-        format!("{sign}{mean:.4} ± {half:.4}")
+        format!("{mean:.4} ± {half:.4}")
     } else {
-        format!("{sign}{mean:.4}")
+        format!("{mean:.4}")
     };
     if let Some([lower, upper]) = one.estimate.truncation {
         let (down, up) = ((lower * 1e4).floor() / 1e4, (upper * 1e4).ceil() / 1e4);

@@ -104,11 +104,14 @@ impl Point {
     }
 }
 
-const DASHES: [&[f64]; 4] = [
+/// Told apart at a glance, and in a legend's swatch.
+const DASHES: [&[f64]; 6] = [
     &[6.0, 4.0],
     &[2.0, 3.0],
     &[9.0, 3.0, 2.0, 3.0],
-    &[10.0, 5.0],
+    &[16.0, 4.0],
+    &[9.0, 3.0, 2.0, 3.0, 2.0, 3.0],
+    &[1.0, 5.0],
 ];
 
 impl Line {
