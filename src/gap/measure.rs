@@ -55,6 +55,7 @@ pub fn summarise(
             Ok(Task {
                 log,
                 settings,
+                asked: settings.asked(),
                 rest_columns: rest_columns(log, settings)?,
                 sampled_at: summary.sampled_at(key),
             })

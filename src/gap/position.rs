@@ -1,6 +1,7 @@
 //! All numbers of one position.
 
-use super::metric::{Metric, Place, Temperature, pairs};
+use super::metric::{Metric, Place, Temperature};
+use super::settings::Asked;
 use super::truncation::{self, Truncation};
 use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
@@ -98,6 +99,8 @@ pub(super) struct Workspace {
 pub(super) struct Task<'a> {
     pub log: &'a Log,
     pub settings: &'a Settings,
+    /// What is asked of each number of drafts.
+    pub asked: Vec<Asked>,
     /// For each temperature, the column of the log's rest mass at it, if the log gives any.
     pub rest_columns: Vec<Option<usize>>,
     /// The temperature at which the log's tokens were drawn from the whole target.
@@ -186,7 +189,7 @@ fn at_temperature(
         *log_ratio = sampled_ratio(row, &pair.target, &pair.draft);
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
-    pair.answer(task.settings, Temperature(degrees), rest, seed, answers)
+    pair.answer(&task.asked, Temperature(degrees), rest, seed, answers)
 }
 
 /// Listed tokens' p and q at one temperature, and room for what is asked of them.
@@ -203,7 +206,7 @@ impl Pair {
     /// some with the masses `rest`.
     pub(super) fn answer(
         &mut self,
-        settings: &Settings,
+        asked: &[Asked],
         temperature: Temperature,
         rest: Option<[f64; 2]>,
         seed: u64,
@@ -215,7 +218,7 @@ impl Pair {
             scan,
             truncation,
         } = self;
-        let most = settings.drafts.iter().copied().max().unwrap_or(1);
+        let most = asked.iter().map(|one| one.drafts).max().unwrap_or(1);
         let mut cut = None;
         if let Some(rest) = rest {
             cut = Truncation::new(target, draft, rest, most, truncation)?;
@@ -229,18 +232,19 @@ impl Pair {
         // One draft is accepted with the overlap, however it is verified.
         answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
         // What sequential draws take for many drafts serves fewer.
-        for &drafts in settings.drafts.iter().rev() {
+        for one in asked.iter().rev() {
+            let drafts = one.drafts;
             let place = Place {
                 temperature,
                 drafts,
             };
-            for scheme in settings.optima(drafts) {
+            for &scheme in &one.optima {
                 let best = row_rates
                     .optimum(scheme, drafts)
                     .map_err(|error| error.to_string())?;
                 answers.insert(Metric::Optimum { place, scheme }, best.into());
             }
-            for (rule, computed) in settings.rules(drafts) {
+            for &(rule, computed) in &one.rules {
                 let question = RowQuestion {
                     scheme: rule.0,
                     drafts,
@@ -262,28 +266,28 @@ impl Pair {
             }
         }
         if let Some(cut) = &mut cut {
-            cut.bound(settings, temperature, &mut row_rates, answers)?;
+            cut.bound(asked, temperature, &mut row_rates, answers)?;
         }
-        for &drafts in &settings.drafts {
+        for one in asked {
             let place = Place {
                 temperature,
-                drafts,
+                drafts: one.drafts,
             };
-            differences(settings, place, answers)?;
+            differences(one, place, answers)?;
         }
         Ok(())
     }
 }
 
 /// What follows from optima and acceptances: gaps and paired differences.
-fn differences(settings: &Settings, place: Place, answers: &mut Answers) -> Result<(), String> {
+fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(), String> {
     let find = |answers: &Answers, metric: Metric| {
         answers
             .get(&metric)
             .copied()
             .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
     };
-    for (rule, _) in settings.rules(place.drafts) {
+    for &(rule, _) in &asked.rules {
         let scheme = rule.0;
         let best = find(answers, Metric::Optimum { place, scheme })?;
         let mut gap = best.minus(find(answers, Metric::Acceptance { place, rule })?);
@@ -301,16 +305,15 @@ fn differences(settings: &Settings, place: Place, answers: &mut Answers) -> Resu
         }
         answers.insert(Metric::Gap { place, rule }, gap);
     }
-    for (first, second) in pairs() {
-        let known = |rule| answers.get(&Metric::Acceptance { place, rule }).copied();
-        if let (Some(one), Some(other)) = (known(first), known(second)) {
-            let metric = Metric::Difference {
-                place,
-                first,
-                second,
-            };
-            answers.insert(metric, one.minus(other));
-        }
+    for &(first, second) in &asked.pairs {
+        let of = |rule| find(answers, Metric::Acceptance { place, rule });
+        let difference = of(first)?.minus(of(second)?);
+        let metric = Metric::Difference {
+            place,
+            first,
+            second,
+        };
+        answers.insert(metric, difference);
     }
     let known = |scheme| answers.get(&Metric::Optimum { place, scheme }).copied();
     if let (Some(published), Some(sequential)) = (

@@ -1,7 +1,7 @@
 //! What to measure.
 
 use super::GapError;
-use super::metric::{Rule, rules, schemes};
+use super::metric::{Rule, pairs, rules, schemes};
 use crate::optimum::bucket_scan::MAX_DRAFTS;
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
@@ -31,6 +31,20 @@ pub struct Settings {
     pub seed: u64,
     /// Whether times go into the report, which then differs from run to run.
     pub timing: bool,
+}
+
+/// What is asked of n drafts at every position, looked up in the tables of laws and
+/// verifiers once.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// n.
+    pub drafts: usize,
+    /// Schemes whose optima are measured.
+    pub optima: Vec<SchemeName>,
+    /// Verifiers that are run.
+    pub rules: Vec<(Rule, RowRule)>,
+    /// Those of them that are compared.
+    pub pairs: Vec<(Rule, Rule)>,
 }
 
 impl Settings {
@@ -107,6 +121,21 @@ impl Settings {
                 && drafts <= rule.most
                 && affordable
         })
+    }
+
+    /// What is asked at every position, for each n.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        let of = |&drafts: &usize| {
+            let rules: Vec<(Rule, RowRule)> = self.rules(drafts).collect();
+            let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
+            Asked {
+                drafts,
+                optima: self.optima(drafts).collect(),
+                pairs: pairs().filter(|&(a, b)| runs(a) && runs(b)).collect(),
+                rules,
+            }
+        };
+        self.drafts.iter().map(of).collect()
     }
 
     pub(super) fn asks_for(&self, (scheme, name): Rule) -> bool {

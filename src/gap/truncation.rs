@@ -9,9 +9,9 @@
 //! row that the report's values are of. In the *disjoint* one, one token has p = a, q = 0
 //! and one has p = 0, q = b: nothing of the rest can be accepted.
 
-use super::Settings;
 use super::metric::{Metric, Place, Rule, Temperature};
 use super::position::{Answers, REST_ENTRIES, Value};
+use super::settings::Asked;
 use crate::distribution::heaviest;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
 use crate::scheme::SchemeName;
@@ -101,7 +101,7 @@ impl<'a> Truncation<'a> {
     /// completion, whose answers are given.
     pub(super) fn bound(
         &mut self,
-        settings: &Settings,
+        asked: &[Asked],
         temperature: Temperature,
         even: &mut RowRates<'_>,
         answers: &mut Answers,
@@ -109,12 +109,13 @@ impl<'a> Truncation<'a> {
         if let Some(overlap) = answers.get_mut(&Metric::Overlap { temperature }) {
             widen(overlap, self.overlap(*overlap));
         }
-        for &drafts in &settings.drafts {
+        for one in asked {
+            let drafts = one.drafts;
             let place = Place {
                 temperature,
                 drafts,
             };
-            for scheme in settings.optima(drafts) {
+            for &scheme in &one.optima {
                 if let Some(&best) = answers.get(&Metric::Optimum { place, scheme }) {
                     let bounds = self.optimum(scheme, drafts, best)?;
                     if let Some(best) = answers.get_mut(&Metric::Optimum { place, scheme }) {
@@ -122,7 +123,7 @@ impl<'a> Truncation<'a> {
                     }
                 }
             }
-            for (rule, _) in settings.rules(drafts) {
+            for &(rule, _) in &one.rules {
                 let scheme = rule.0;
                 let best = answers.get(&Metric::Optimum { place, scheme });
                 let best = best.map_or([0.0, 1.0], Value::bounds);
@@ -363,6 +364,7 @@ fn widen(number: &mut Value, [lower, upper]: [f64; 2]) {
 mod tests {
     use super::*;
     use crate::distribution::{Draft, Target};
+    use crate::gap::Settings;
     use crate::gap::metric::schemes;
     use crate::gap::position::Pair;
     use crate::problem::Problem;
@@ -430,7 +432,7 @@ mod tests {
                 ..Pair::default()
             };
             let mut answers = Answers::new();
-            pair.answer(&settings, temperature, Some(rest), 1, &mut answers)
+            pair.answer(&settings.asked(), temperature, Some(rest), 1, &mut answers)
                 .unwrap();
             let place = Place {
                 temperature,
@@ -491,8 +493,14 @@ mod tests {
                 ..Pair::default()
             };
             let mut answers = Answers::new();
-            pair.answer(&settings, temperature, Some([a, b]), 1, &mut answers)
-                .unwrap();
+            pair.answer(
+                &settings.asked(),
+                temperature,
+                Some([a, b]),
+                1,
+                &mut answers,
+            )
+            .unwrap();
             for (metric, answer) in &answers {
                 let [lower, upper] = answer.bounds();
                 let independent = SchemeName::WITH_REPLACEMENT;

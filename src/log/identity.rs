@@ -125,9 +125,8 @@ fn update(
         for row in first..end {
             if tensor.dtype.is_float() {
                 window.floats(row, tensor.columns(), &mut scratch, &mut floats);
-                for x in &floats {
-                    hash.update(x.to_bits().to_le_bytes());
-                }
+                let bytes = floats.iter().flat_map(|x| x.to_bits().to_le_bytes());
+                hash.update(bytes.collect::<Vec<u8>>());
             } else {
                 for x in window.integers(row) {
                     hash.update(x.to_le_bytes());
