@@ -14,6 +14,7 @@ mod optimal_plan;
 mod peaked;
 mod rooms;
 mod rows;
+mod sampler;
 mod sequential_plan;
 mod sequential_weights;
 mod shipped_problems;
