@@ -1,87 +1,16 @@
 //! All numbers of one position.
 
+use super::answers::{Answers, REST_ENTRIES, Value};
 use super::metric::{Metric, Place, Temperature};
 use super::settings::Asked;
 use super::truncation::{self, Truncation};
 use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
-use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowQuestion, RowRates};
-use std::collections::BTreeMap;
-
-/// A number, between bounds on its rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Value {
-    pub value: f64,
-    pub lower: f64,
-    pub upper: f64,
-    /// A mean over random draws, whose bounds are those of an interval.
-    pub monte_carlo: bool,
-    /// Where the row lists some tokens only: bounds that hold the full row's number.
-    pub truncation: Option<[f64; 2]>,
-}
-
-impl Value {
-    pub(super) fn between(value: f64, lower: f64, upper: f64) -> Self {
-        Self {
-            value,
-            lower,
-            upper,
-            monte_carlo: false,
-            truncation: None,
-        }
-    }
-
-    fn plain(value: f64) -> Self {
-        Self::between(value, value, value)
-    }
-
-    fn minus(self, other: Self) -> Self {
-        let truncation = (self.truncation.is_some() || other.truncation.is_some()).then(|| {
-            let ([low, high], [other_low, other_high]) = (self.bounds(), other.bounds());
-            [low - other_high, high - other_low]
-        });
-        Self {
-            value: self.value - other.value,
-            lower: self.lower - other.upper,
-            upper: self.upper - other.lower,
-            monte_carlo: self.monte_carlo || other.monte_carlo,
-            truncation,
-        }
-    }
-
-    pub(super) fn width(&self) -> f64 {
-        self.upper - self.lower
-    }
-
-    /// Where the number of the full row is.
-    pub(super) fn bounds(&self) -> [f64; 2] {
-        self.truncation.unwrap_or([self.lower, self.upper])
-    }
-
-    fn is_finite(&self) -> bool {
-        let [lower, upper] = self.bounds();
-        [self.value, self.lower, self.upper, lower, upper]
-            .into_iter()
-            .all(f64::is_finite)
-    }
-}
-
-impl From<Known> for Value {
-    fn from(rate: Known) -> Self {
-        Self {
-            monte_carlo: rate.kind() == Kind::MonteCarlo,
-            ..Self::between(rate.value(), rate.lower(), rate.upper())
-        }
-    }
-}
-
-/// What a position answers, by what it is about.
-pub(super) type Answers = BTreeMap<Metric, Value>;
 
 /// Room for one position at a time; one a thread.
 #[derive(Debug, Default)]
@@ -347,13 +276,6 @@ fn probabilities(
     logits.extend(row.iter().map(|x| x.ln()));
     rule.fill(logits, out)
 }
-
-/// Entries that stand for all tokens that a top-heavy row does not list.
-///
-/// They share the rest's mass evenly, in both rows: one way to complete the row. What
-/// any other way can change is [`Truncation`]'s to say. Several entries keep two drafts
-/// from the rest from being one token.
-pub(super) const REST_ENTRIES: usize = 64;
 
 /// Scales a row of listed tokens to their mass.
 fn scale(row: &mut [f64], mass: f64) {

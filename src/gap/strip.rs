@@ -1,10 +1,10 @@
 //! Tokens of some texts with the gap at each.
 
 use super::Settings;
+use super::answers::Answers;
 use super::data::{Strip, StripText, StripToken};
 use super::metric::{Metric, Place, Rule, Temperature};
-use super::position::Answers;
-use super::summary::Unit;
+use super::unit::Unit;
 use crate::log::Metadata;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;

@@ -1,7 +1,7 @@
 //! Sums, extremes and counts of one number over positions, whatever their order.
 
+use super::answers::Value;
 use super::data::{Estimate, HISTOGRAM_EDGES};
-use super::position::Value;
 use super::statistics::Clustered;
 use std::collections::BTreeMap;
 

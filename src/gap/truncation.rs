@@ -9,8 +9,8 @@
 //! row that the report's values are of. In the *disjoint* one, one token has p = a, q = 0
 //! and one has p = 0, q = b: nothing of the rest can be accepted.
 
+use super::answers::{Answers, REST_ENTRIES, Value};
 use super::metric::{Metric, Place, Rule, Temperature};
-use super::position::{Answers, REST_ENTRIES, Value};
 use super::settings::Asked;
 use crate::distribution::heaviest;
 use crate::optimum::bucket_scan::{BucketScan, Rows};

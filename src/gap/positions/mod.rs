@@ -8,8 +8,8 @@ pub use csv::CsvTable;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetTable;
 
+use super::answers::Value;
 use super::metric::{Metric, Place, Rule, Temperature, rules, schemes};
-use super::position::Value;
 use super::settings::Settings;
 use super::summary::Measured;
 use crate::log::Metadata;
