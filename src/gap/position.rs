@@ -1,11 +1,12 @@
 //! All numbers of one position.
 
-use super::answers::{Answers, REST_ENTRIES, Value};
+use super::answers::{Answers, REST_ENTRIES};
 use super::metric::{Metric, Place, Temperature};
 use super::settings::Asked;
 use super::truncation::{self, Truncation};
 use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
+use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
 use crate::optimum::bucket_scan;
 use crate::optimum::bucket_scan::BucketScan;
@@ -66,13 +67,24 @@ pub(super) fn evaluate(
     match workspace
         .answers
         .iter()
-        .find(|(_, value)| !value.is_finite())
+        .find(|(metric, number)| !is_known(**metric, number))
     {
-        Some((metric, value)) => Err(refused(format!(
-            "internal error: {metric:?} is {value:?}; please report this as a bug"
+        Some((metric, number)) => Err(refused(format!(
+            "internal error: {metric:?} is {number:?}; please report this as a bug"
         ))),
         None => Ok(()),
     }
+}
+
+/// Whether there is a number, between bounds unless it is about a plan's solve.
+fn is_known(metric: Metric, number: &Known) -> bool {
+    let is_of_a_solve = matches!(
+        metric,
+        Metric::PlanError { .. } | Metric::PlanSteps { .. } | Metric::PlanSeconds { .. }
+    );
+    let bounds = [number.lower(), number.upper()];
+    number.value().is_finite()
+        && (bounds.into_iter().all(f64::is_finite) || is_of_a_solve && number.kind() == Kind::Float)
 }
 
 /// All answers at one of the settings' temperatures.
@@ -159,7 +171,7 @@ impl Pair {
             .map_err(|error| error.to_string())?;
         let mut row_rates = RowRates::new(loaded);
         // One draft is accepted with the overlap, however it is verified.
-        answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
+        answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1));
         // What sequential draws take for many drafts serves fewer.
         for one in asked.iter().rev() {
             let drafts = one.drafts;
@@ -171,7 +183,7 @@ impl Pair {
                 let best = row_rates
                     .optimum(scheme, drafts)
                     .map_err(|error| error.to_string())?;
-                answers.insert(Metric::Optimum { place, scheme }, best.into());
+                answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
                 let question = RowQuestion {
@@ -181,7 +193,7 @@ impl Pair {
                 };
                 let answer = (computed.answer)(&mut row_rates, question)
                     .map_err(|error| error.to_string())?;
-                answers.insert(Metric::Acceptance { place, rule }, answer.rate.into());
+                answers.insert(Metric::Acceptance { place, rule }, answer.rate);
                 if let Some(plan) = answer.plan {
                     let steps = plan.iterations as f64;
                     for (metric, value) in [
@@ -189,7 +201,7 @@ impl Pair {
                         (Metric::PlanSteps { place, rule }, steps),
                         (Metric::PlanSeconds { place, rule }, plan.seconds),
                     ] {
-                        answers.insert(metric, Value::plain(value));
+                        answers.insert(metric, Known::float(value));
                     }
                 }
             }
@@ -213,30 +225,19 @@ fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(),
     let find = |answers: &Answers, metric: Metric| {
         answers
             .get(&metric)
-            .copied()
+            .cloned()
             .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
     };
     for &(rule, _) in &asked.rules {
         let scheme = rule.0;
         let best = find(answers, Metric::Optimum { place, scheme })?;
-        let mut gap = best.minus(find(answers, Metric::Acceptance { place, rule })?);
-        // Two roads to one number differ by rounding; that is no gap.
-        if gap.value.abs() <= ROUNDING {
-            gap.value = 0.0;
-        }
-        if let Some([low, high]) = gap.truncation {
-            gap.truncation = Some(if (rule.1.entry().attains)(rule.0) {
-                [gap.lower.min(gap.value), gap.upper.max(gap.value)]
-            } else {
-                // No lossless verifier accepts more than alpha*, on full rows neither.
-                [low.max(0.0).min(gap.value), high.max(gap.value)]
-            });
-        }
-        answers.insert(Metric::Gap { place, rule }, gap);
+        let rate = find(answers, Metric::Acceptance { place, rule })?;
+        let attains = (rule.1.entry().attains)(scheme);
+        answers.insert(Metric::Gap { place, rule }, gap(&best, &rate, attains));
     }
     for &(first, second) in &asked.pairs {
         let of = |rule| find(answers, Metric::Acceptance { place, rule });
-        let difference = of(first)?.minus(of(second)?);
+        let difference = of(first)?.minus(&of(second)?);
         let metric = Metric::Difference {
             place,
             first,
@@ -244,14 +245,37 @@ fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(),
         };
         answers.insert(metric, difference);
     }
-    let known = |scheme| answers.get(&Metric::Optimum { place, scheme }).copied();
+    let known = |scheme| answers.get(&Metric::Optimum { place, scheme });
     if let (Some(published), Some(sequential)) = (
         known(SchemeName::DISTINCT_CONDITIONED),
         known(SchemeName::WITHOUT_REPLACEMENT),
     ) {
-        answers.insert(Metric::FormulaError { place }, published.minus(sequential));
+        let error = published.minus(sequential);
+        answers.insert(Metric::FormulaError { place }, error);
     }
     Ok(())
+}
+
+/// alpha* minus acceptance; `attains` says that there is none, on any row.
+fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
+    let difference = best.minus(rate);
+    // Two roads to one number differ by rounding; that is no gap.
+    let difference = if difference.value().abs() <= ROUNDING {
+        difference.taken_as(0.0)
+    } else {
+        difference
+    };
+    if difference.kind() != Kind::Truncated {
+        return difference;
+    }
+    let completion = difference.completion();
+    let bounds = if attains {
+        [completion.lower(), completion.upper()]
+    } else {
+        // No lossless verifier accepts more than alpha*, on full rows neither.
+        [difference.lower().max(0.0), difference.upper()]
+    };
+    Known::truncated(&completion, bounds)
 }
 
 /// A logged row as probabilities at a temperature.

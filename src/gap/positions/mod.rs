@@ -8,10 +8,10 @@ pub use csv::CsvTable;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetTable;
 
-use super::answers::Value;
 use super::metric::{Metric, Place, Rule, Temperature, rules, schemes};
 use super::settings::Settings;
 use super::summary::Measured;
+use crate::known::Known;
 use crate::log::Metadata;
 use crate::scheme::SchemeName;
 use std::io;
@@ -170,10 +170,9 @@ impl Columns {
                         Number::Optimum(scheme) => Metric::Optimum { place, scheme },
                         Number::Acceptance(rule) => Metric::Acceptance { place, rule },
                     });
-                    let bounds = answer.map(Value::bounds);
-                    row.push(Entry::Number(answer.map(|answer| answer.value)));
-                    row.push(Entry::Number(bounds.map(|[lower, _]| lower)));
-                    row.push(Entry::Number(bounds.map(|[_, upper]| upper)));
+                    row.push(Entry::Number(answer.map(Known::value)));
+                    row.push(Entry::Number(answer.map(Known::lower)));
+                    row.push(Entry::Number(answer.map(Known::upper)));
                 }
                 table.row(&row)?;
             }
