@@ -29,6 +29,7 @@
 mod bounds;
 pub mod evaluate;
 mod law;
+pub mod level_sets;
 mod optimal;
 pub mod program;
 mod single_draft;
