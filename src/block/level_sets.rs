@@ -25,8 +25,8 @@
 //! W(xy, b) and W(xy, b+1), b being how many prefixes lie in their sets so far. That is a
 //! lower bound over a box of a; the sets that attain it give an upper bound; and boxes
 //! whose lower bound is not above the best upper one are cut in two, until none is left.
-//! A cut goes through the a of those sets, where the chord is exact from then on, so that
-//! in fractions the two bounds meet.
+//! A cut goes through the a of those sets, where the chord is exact from then on. There are
+//! finitely many such a; so in fractions the two bounds meet.
 
 use crate::distribution::{Rational, round_down, round_up};
 use crate::known::Known;
@@ -225,6 +225,8 @@ struct Search<'a, T: Number> {
     upper: T,
     sets: LevelSets,
     boxes: usize,
+    /// The least bound of boxes that are closed but for rounding.
+    floor: T,
 }
 
 /// Bounds nearer than this share of L are one number in `f64`.
@@ -237,10 +239,12 @@ impl<'a, T: Number> Search<'a, T> {
             .map(|depth| vec![false; tree.width(depth)])
             .collect();
         let sets = LevelSets { layers };
+        let upper = sets.bound(tree, drafts);
         Self {
             tree,
             drafts,
-            upper: sets.bound(tree, drafts),
+            floor: upper.clone(),
+            upper,
             sets,
             boxes: 0,
         }
@@ -253,11 +257,8 @@ impl<'a, T: Number> Search<'a, T> {
         let mut open: Vec<Region<T>> = everything.into_iter().collect();
         while let Some(at) = self.least(&open) {
             let region = open.swap_remove(at);
-            if !self.matters(&region.bound) {
-                return self.upper.smaller(&region.bound);
-            }
-            if self.boxes >= most_boxes {
-                return region.bound;
+            if !self.matters(&region.bound) || self.boxes >= most_boxes {
+                return self.least_known(&region.bound);
             }
             let (side, place) = region.cut;
             for upper_half in [false, true] {
@@ -275,7 +276,12 @@ impl<'a, T: Number> Search<'a, T> {
                 }
             }
         }
-        self.upper.clone()
+        self.least_known(&self.upper)
+    }
+
+    /// The lower end of the bracket, `bound` being the least of the boxes left.
+    fn least_known(&self, bound: &T) -> T {
+        self.upper.smaller(bound).smaller(&self.floor)
     }
 
     fn least(&self, open: &[Region<T>]) -> Option<usize> {
@@ -338,32 +344,19 @@ impl<'a, T: Number> Search<'a, T> {
                 cut = Some((off, side));
             }
         }
-        let cut = match cut {
-            Some((_, side)) => (side, masses[side].clone()),
-            None => halve(&low, &high)?,
+        let Some((_, side)) = cut else {
+            // At the ends of a range and beyond them the chord is above a^K: the bound is
+            // at least the sets' value, but for rounding.
+            self.floor = self.floor.smaller(&bound);
+            return None;
         };
         Some(Region {
             low,
             high,
             bound,
-            cut,
+            cut: (side, masses[side].clone()),
         })
     }
-}
-
-/// The middle of the widest range; `None` if no range is wider than a point.
-fn halve<T: Number>(low: &[T], high: &[T]) -> Option<(usize, T)> {
-    let mut widest: Option<(T, usize)> = None;
-    for (side, (low, high)) in low.iter().zip(high).enumerate() {
-        let width = high.excess_over(low);
-        if widest.as_ref().is_none_or(|(most, _)| width > *most) {
-            widest = Some((width, side));
-        }
-    }
-    let (_, side) = widest?;
-    let two = T::one().plus(&T::one());
-    let middle = low[side].plus(&high[side]).over(&two);
-    (middle > low[side] && middle < high[side]).then_some((side, middle))
 }
 
 /// Narrows ranges to what `a_1 >= .. >= a_L` leaves; false if that is nothing.
