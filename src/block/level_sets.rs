@@ -345,7 +345,7 @@ impl<'a, T: Number> Search<'a, T> {
             }
         }
         let Some((_, side)) = cut else {
-            // At the ends of a range and beyond them the chord is above a^K: the bound is
+            // At the ends of a range and beyond them the chord is not above a^K: the bound is
             // at least the sets' value, but for rounding.
             self.floor = self.floor.smaller(&bound);
             return None;
