@@ -461,7 +461,7 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::block::single_draft_optimum;
     use crate::block::transport::block_optimum;
@@ -472,7 +472,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Conditionals in fractions of small integers, some of them 0.
-    fn random_problem(rng: &mut ChaCha8Rng, vocab: usize, length: usize) -> BlockProblem {
+    pub(crate) fn random_problem(
+        rng: &mut ChaCha8Rng,
+        vocab: usize,
+        length: usize,
+    ) -> BlockProblem {
         let mut prefixes: Vec<Vec<usize>> = vec![Vec::new()];
         let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
         for _ in 0..length {
