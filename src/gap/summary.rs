@@ -1,12 +1,13 @@
 //! Everything that a report needs of some positions.
 
 use super::GapError;
+use super::answers::Answers;
 use super::data::LogSummary;
 use super::metric::{Metric, Temperature};
-use super::position::Answers;
 use super::settings::Settings;
 use super::strip::StripBuilder;
 use super::tally::{ExactSum, Tally};
+use super::unit::{LogKey, Unit};
 use crate::log::{Log, LogIdentity, Metadata};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -49,20 +50,6 @@ pub struct Summary {
     pub(super) clusters: Vec<Cluster>,
     pub(super) tallies: BTreeMap<Metric, Tally>,
     pub(super) strip: StripBuilder,
-}
-
-/// What a log is known by, and its place among others: by name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LogKey {
-    pub name: String,
-    pub digest: String,
-}
-
-/// A prompt of a log, or a position of one that names no prompts: what intervals count.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Unit {
-    pub log: Arc<LogKey>,
-    pub number: i64,
 }
 
 /// A log, and which of its positions are measured.

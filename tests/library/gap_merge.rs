@@ -4,6 +4,7 @@
 
 use proptest::prelude::*;
 use specgap::gap::{Columns, CsvTable, GapError, Part, Settings, Summary, measure, summarise};
+use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log, LogWriter, Metadata, Position, Sampling};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -412,7 +413,7 @@ fn lists_of_the_most_probable_tokens_hold_the_full_rows() {
         let report = measure(&[top], &settings, "", &|_| ()).unwrap();
         for cell in &report.cells {
             let best = &cell.optimal_acceptance_rate;
-            assert_eq!(best.kind, "truncated");
+            assert_eq!(best.kind, Kind::Truncated);
             let whole = (complete.cells.iter())
                 .find(|one| {
                     (one.temperature, one.drafts, &one.scheme)
@@ -423,7 +424,7 @@ fn lists_of_the_most_probable_tokens_hold_the_full_rows() {
             let full = whole.optimal_acceptance_rate.estimate.mean;
             assert!(lower - 1e-6 <= full && full <= upper + 1e-6, "{cell:?}");
             for (row, full) in cell.verifiers.iter().zip(&whole.verifiers) {
-                assert_eq!((row.kind.as_str(), &row.name), ("truncated", &full.name));
+                assert_eq!((row.kind, &row.name), (Kind::Truncated, &full.name));
                 for (cut, full) in [
                     (row.acceptance, full.acceptance),
                     (row.gap.estimate, full.gap.estimate),
