@@ -7,12 +7,17 @@
 #[path = "../benches/results/mod.rs"]
 mod results;
 
+use crate::block::evaluate::evaluate as evaluate_block;
 use crate::claims::{Verdict, ledger};
 use crate::distribution::Draft;
 use crate::gap::GapReport;
+use crate::problem::{AnyProblem, parse_toml};
+use crate::report;
 use crate::scheme::{MadeOf, SchemeName};
-use crate::verifier::{Lossless, VerifierName};
+use crate::solve::{Limits, solve};
+use crate::verifier::{Lossless, VerifierName, evaluate};
 use results::{Row, Run, Span};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -470,4 +475,62 @@ fn files_that_documents_and_sources_name_exist() {
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(named.len() > 30, "{}", named.len());
+}
+
+/// Keys of all objects of a JSON value, but of those whose keys are free.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    const FREE: [&str; 3] = ["definitions", "quantiles", "metadata"];
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                found.insert(key.clone());
+                if !FREE.contains(&key.as_str()) {
+                    keys(value, found);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn formats_name_every_field_of_json() {
+    let text = ["docs/formats.md", "docs/blocks.md"]
+        .map(|file| std::fs::read_to_string(root().join(file)).unwrap())
+        .concat();
+    let known: BTreeSet<&str> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|quoted| quoted.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
+        .collect();
+    let report = root().join("reports/demo/report.json");
+    let mut printed = vec![std::fs::read_to_string(report).unwrap()];
+    let mut found = BTreeSet::new();
+    for file in [
+        "without-replacement/two-laws-sequential.toml",
+        "golden-blocks/block-v2-l2-k2-4.toml",
+    ] {
+        let text = std::fs::read_to_string(root().join("problems").join(file)).unwrap();
+        match parse_toml(&text).unwrap() {
+            AnyProblem::Single(problem) => {
+                let solution = solve(&problem, &Limits::default());
+                printed.push(report::solve::json(&solution).unwrap());
+                printed.push(report::verify::json(&evaluate(&problem)).unwrap());
+            }
+            AnyProblem::Block(problem) => {
+                let evaluation = evaluate_block(&problem, problem.drafts());
+                printed.push(report::block::json(&evaluation).unwrap());
+            }
+        }
+    }
+    for line in printed {
+        keys(&serde_json::from_str(&line).unwrap(), &mut found);
+    }
+    let missing: Vec<&String> = (found.iter())
+        .filter(|key| !known.contains(key.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/formats.md: {missing:?}");
+    assert!(found.len() > 60, "{}", found.len());
 }
