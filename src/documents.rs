@@ -90,6 +90,9 @@ fn laws() -> String {
             if let Some(only) = law.only {
                 words.push_str(&format!(" (n = {only})"));
             }
+            if !law.engines.is_empty() {
+                words.push_str(&format!("; drafted so by {}", law.engines));
+            }
             let method = method(scheme);
             [format!("`{scheme}`"), words, law.inside.to_owned(), method]
         }),
