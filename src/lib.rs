@@ -112,6 +112,7 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
+pub mod row;
 pub mod scheme;
 pub mod solve;
 pub mod tree;

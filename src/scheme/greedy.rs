@@ -297,7 +297,6 @@ pub const LAW: Law = Law {
         optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
         status: "optimal: the value of the best cut, in closed form",
         hits: None,
-        plan: None,
     }),
     hue: 3,
 };

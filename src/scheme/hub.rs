@@ -195,7 +195,6 @@ pub const LAW: Law = Law {
         optimum: |row, _| Ok(row.optimum_with_fixed(1)),
         status: "optimal: the value of the best cut, in closed form",
         hits: None,
-        plan: None,
     }),
     hue: 4,
 };
