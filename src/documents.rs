@@ -480,6 +480,62 @@ fn files_that_documents_and_sources_name_exist() {
     assert!(named.len() > 30, "{}", named.len());
 }
 
+/// Whether the crate has what a path such as `row::Row` or `TokenPlan::law` names: the
+/// files of its modules, and its other names somewhere in them.
+fn is_in_the_crate(path: &str) -> bool {
+    let mut place = root().join("src");
+    let mut names = path.split("::").peekable();
+    while let Some(name) = names.peek() {
+        let (folder, file) = (place.join(name), place.join(format!("{name}.rs")));
+        place = match (folder.is_dir(), file.is_file()) {
+            (true, _) => folder,
+            (false, true) => file,
+            (false, false) => break,
+        };
+        names.next();
+    }
+    let mut files = vec![place.clone()];
+    if place.is_dir() {
+        files.clear();
+        files_below(&place, &[".rs"], &mut files);
+    }
+    // The names that the tests here make up are in this file.
+    files.retain(|file| !file.ends_with("src/documents.rs"));
+    let texts = files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap());
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let of_a_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    names.all(|name| {
+        text.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + name.len()..]);
+            !before.ends_with(of_a_name) && !after.starts_with(of_a_name)
+        })
+    })
+}
+
+#[test]
+fn items_that_documents_name_exist() {
+    let is_path = |quoted: &&str| {
+        let letters = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+        quoted.contains("::") && quoted.chars().all(letters)
+    };
+    let mut named = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for line in prose(&text) {
+            for path in line.split('`').skip(1).step_by(2).filter(is_path) {
+                named += 1;
+                assert!(is_in_the_crate(path), "{}: no {path}", document.display());
+            }
+        }
+    }
+    assert!(named > 5, "{named}");
+    for gone in ["row::Rowing", "rowing::Row", "solve::TokenPlan"] {
+        assert!(!is_in_the_crate(gone), "{gone}");
+    }
+}
+
 /// Keys of all objects of a JSON value, but of those whose keys are free.
 fn keys(value: &Value, found: &mut BTreeSet<String>) {
     const FREE: [&str; 3] = ["definitions", "quantiles", "metadata"];
