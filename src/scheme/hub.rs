@@ -6,6 +6,7 @@ use super::{
 };
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
+use crate::verifier::RowRule;
 use std::sync::Arc;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
@@ -194,7 +195,7 @@ pub const LAW: Law = Law {
     on_row: Some(OnRow {
         optimum: |row, _| Ok(row.optimum_with_fixed(1)),
         status: "optimal: the value of the best cut, in closed form",
-        hits: None,
+        hits: Some(RowRule::of(|row, _| Ok(row.naive_with_fixed(1).into()))),
         plan: None,
     }),
     hue: 4,

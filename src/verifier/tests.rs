@@ -574,6 +574,38 @@ fn extremes_are_handled() {
     }
 }
 
+/// What a gap report says of `naive` at a row.
+fn naive_at(rates: &mut RowRates<'_>, scheme: SchemeName, drafts: usize) -> Known {
+    let rule = VerifierName::NAIVE.on_row(scheme).unwrap();
+    let question = RowQuestion {
+        scheme,
+        drafts,
+        seed: 0,
+    };
+    (rule.answer)(rates, question).unwrap().rate
+}
+
+/// Where almost nothing of q is outside the top, what is drawn there counts in full.
+#[test]
+fn naive_on_fixed_drafts_is_exact_for_subnormal_q() {
+    let (p, q) = (target(&[0.0, 0.5, 0.5]), draft(&[1.0, 3e-320, 1e-320]));
+    let mut scan = BucketScan::new();
+    let rows = Rows {
+        target: p.probabilities(),
+        draft: q.probabilities(),
+    };
+    let mut rates = RowRates::new(scan.load(rows, 2).unwrap());
+    let greedy = Problem::new("", p.clone(), Greedy::new(q.clone(), 2)).unwrap();
+    let hub = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+    for (scheme, problem) in [(SchemeName::GREEDY, greedy), (SchemeName::HUB, hub)] {
+        let exact = Naive::new(&problem).summed();
+        assert_eq!(round_nearest(&exact), 0.5);
+        let rate = naive_at(&mut rates, scheme, 2);
+        assert!(rate.lower() <= 0.5 && 0.5 <= rate.upper(), "{rate:?}");
+        assert!(rate.width() < 1e-14, "{rate:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -606,6 +638,8 @@ proptest! {
             let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
             let rule = GreedyVerifier::new(&fixed).unwrap();
             prop_assert!(holds(&rates.greedy(drafts), &exact(&rule)));
+            let naive = naive_at(&mut rates, SchemeName::GREEDY, drafts);
+            prop_assert!(holds(&naive, &Naive::new(&fixed).summed()) && naive.width() < 1e-14);
             let scheme = WithoutReplacement::new(q.clone(), drafts);
             let drawn = Problem::new("", p.clone(), scheme).unwrap();
             let rule = RrsWo::new(&drawn).unwrap();
@@ -622,6 +656,8 @@ proptest! {
         if p.vocab() > 1 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
             prop_assert!(holds(&rates.spechub(), &exact(&SpecHub::new(&star).unwrap())));
+            let naive = naive_at(&mut rates, SchemeName::HUB, 2);
+            prop_assert!(holds(&naive, &Naive::new(&star).summed()) && naive.width() < 1e-14);
         }
         for problem in all_problems(&p, &q, &other, drafts) {
             let naive = Naive::new(&problem);
