@@ -376,6 +376,9 @@ impl LogPart {
                 dtypes: [target.to_string(), draft.to_string()],
                 rest: Vec::new(),
                 ignored_tensors: log.ignored_tensors().to_vec(),
+                engine_tensors: (log.engine_tensors().into_iter())
+                    .map(str::to_owned)
+                    .collect(),
                 metadata,
             },
             identity: log.identity()?,

@@ -238,6 +238,9 @@ impl<'a> Truncation<'a> {
         if (name.entry().attains)(scheme) {
             return best;
         }
+        if name == VerifierName::NAIVE && [SchemeName::GREEDY, SchemeName::HUB].contains(&scheme) {
+            return self.naive_with_fixed(drafts - 1, even);
+        }
         // The first draft alone is accepted with the overlap.
         if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::RRS_WO)
             || is(SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE_TREE)
@@ -341,6 +344,34 @@ impl<'a> Truncation<'a> {
             upper += if q >= least { p } else { p.min(q / others) };
         }
         [lower, upper]
+    }
+
+    /// A draw from p among the heaviest tokens of q and one draw from the others:
+    /// p(top) + sum over the others of p q/(1-q(top)), of which the unlisted tokens' part is
+    /// at most a b/(1-q(top)).
+    fn naive_with_fixed(&self, fixed: usize, even: &Known) -> [f64; 2] {
+        let (a, b) = (self.target_rest, self.draft_rest);
+        let outside = self.without(fixed) + b;
+        let least = match fixed.checked_sub(1) {
+            None => f64::INFINITY,
+            Some(last) => (self.heaviest.get(last)).map_or(0.0, |&token| self.draft[token]),
+        };
+        if b < least {
+            // No unlisted token is among the top.
+            let drawn = a * (b / outside);
+            return [
+                even.lower() - drawn / REST_ENTRIES as f64,
+                even.upper() + drawn,
+            ];
+        }
+        // A top of unlisted tokens too has no less of q, so that the last draw hits any
+        // other token no less often; and listed tokens above b stay in it.
+        let mut lower = 0.0;
+        for (token, (&p, &q)) in self.target.iter().zip(self.draft).enumerate() {
+            let stays = q > b && self.heaviest.iter().take(fixed).any(|&one| one == token);
+            lower += p * if stays { 1.0 } else { (q / outside).min(1.0) };
+        }
+        [lower, 1.0]
     }
 }
 

@@ -116,6 +116,7 @@ fn report() -> GapReport {
                 draft_max: 0.03,
             }],
             ignored_tensors: vec!["hidden".into()],
+            engine_tensors: Vec::new(),
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
