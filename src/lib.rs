@@ -113,6 +113,7 @@ mod quadrature;
 pub mod report;
 pub mod scheme;
 pub mod solve;
+pub mod text;
 pub mod tree;
 pub mod verifier;
 

@@ -326,7 +326,7 @@ fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(),
 }
 
 /// A logged row as probabilities at a temperature.
-fn probabilities(
+pub(crate) fn probabilities(
     row: &[f64],
     kind: RowKind,
     rule: &Softmax,
