@@ -370,7 +370,7 @@ fn rules() -> Vec<Rule> {
             name: "stop behind a token that takes the product of min(1, p/q) below 1/2",
             goes_on: |pair, start, drafted, _| {
                 let all = product(pair, start, drafted, |p, q| {
-                    (p / q).smaller(&Rational::one())
+                    if p < q { p / q } else { Rational::one() }
                 });
                 drafted.len() < 3 && all >= half()
             },
@@ -782,7 +782,7 @@ fn threshold() -> Finding {
     finding
 }
 
-/// How many choices of a length for every start attain a cost; -1 stands nowhere.
+/// How many choices of a length for every start attain a cost.
 fn optima(ratios: &[Rational], cost: &dyn Fn(usize) -> Rational, best: &Rational) -> u64 {
     let mut choices = vec![Vec::<usize>::new()];
     for start in 0..ratios.len() {
