@@ -14,6 +14,7 @@ mod length;
 mod optimum;
 mod table;
 mod text;
+mod trees;
 mod verifiers;
 
 use crate::problem::{AnyProblem, Problem, parse_toml};
@@ -175,6 +176,7 @@ pub fn ledger() -> Vec<Claim> {
         blocks::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
+        trees::CLAIMS,
     ]
     .concat()
 }

@@ -89,7 +89,8 @@ pub(super) fn by_budget(tree: &GrownTree) -> Table {
     .rows(rows.collect::<Vec<_>>())
     .note(
         "Each tree holds the one above. The last gain is what its last token added to E[τ] on the \
-         prompts that choose; all other numbers are from the prompts that had no say.",
+         prompts that choose; all other numbers are from the prompts that had no say. E[τ] is over \
+         the positions at which the tree's depth is left, fewer for deeper trees.",
     )
 }
 

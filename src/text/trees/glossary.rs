@@ -67,7 +67,9 @@ pub(crate) fn tree_definitions() -> BTreeMap<String, String> {
         (
             "best tree",
             "the node of largest gain is added again and again, up to the budget, on every other \
-             prompt (the first, third, ...); all numbers are from the other prompts, which had no \
+             prompt (the first, third, ...). That is the best tree of its size for rules whose \
+             shares do not depend on the number of siblings (all but k-seq, greedy and spechub, and \
+             naive on their drafts); for these it is a good one. All numbers are from the other prompts, which had no \
              say in it. With times, the quickest of the trees on the way is taken",
         ),
         (

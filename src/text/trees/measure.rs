@@ -230,10 +230,8 @@ impl Plan {
             asked: Vec::new(),
             offset: self.width,
         };
-        pair.branch = (1..=limits.branch)
-            .take_while(|&children| pair.fits(children))
-            .last()
-            .unwrap_or(0);
+        let grows: Vec<usize> = (1..=limits.branch).filter(|&n| pair.fits(n)).collect();
+        pair.branch = grows.last().copied().unwrap_or(0);
         let (fitting, others): (Vec<_>, Vec<_>) =
             shapes.iter().partition(|(_, shape)| pair.takes(shape));
         if !others.is_empty() {
@@ -246,7 +244,7 @@ impl Plan {
         }
         let counts = fitting.iter().flat_map(|(_, shape)| &shape.children);
         pair.children = counts.copied().filter(|&children| children > 0).collect();
-        pair.children.extend(1..=pair.branch);
+        pair.children.extend(grows);
         pair.asked = match pair.children.last() {
             Some(&most) if rule.nested => vec![most],
             _ => pair.children.iter().copied().collect(),
@@ -596,7 +594,11 @@ impl Measurement<'_> {
         let timings = self.settings.timings.as_ref();
         let mut budgets: Vec<usize> = BUDGETS.to_vec();
         budgets.push(growth.paths.len());
-        budgets.retain(|&budget| (1..=growth.paths.len()).contains(&budget));
+        budgets = budgets
+            .into_iter()
+            .map(|most| growth.size_within(most))
+            .collect();
+        budgets.retain(|&budget| budget > 0);
         budgets.sort_unstable();
         budgets.dedup();
         let mut by_budget = Vec::new();
@@ -652,12 +654,17 @@ impl Measurement<'_> {
             speedup: timings.and_then(|timings| group.speed(Half::Reports, timings)),
             by_budget,
             drawn: group.nodes(Half::Reports, &tree),
-            sequoia: self.sequoia(shares, limits),
+            sequoia: self.sequoia(pair, shares, limits),
             paths: tree.paths().to_vec(),
         })
     }
 
-    fn sequoia(&self, shares: &[ChildShares<f64>], limits: Limits) -> Option<SequoiaTree> {
+    fn sequoia(
+        &self,
+        pair: &Pair,
+        shares: &[ChildShares<f64>],
+        limits: Limits,
+    ) -> Option<SequoiaTree> {
         let vector = self.vector(shares, limits.branch, Half::Chooses);
         let rates = AcceptanceRates::new(vec![vector.clone()]).ok()?;
         let limits = TopologyLimits {
@@ -667,6 +674,9 @@ impl Measurement<'_> {
         };
         let (tree, promised) = best_topology(&rates, limits).ok()?;
         let shape = tree.shape();
+        if !pair.takes(&shape) {
+            return None;
+        }
         let exact = self.group(shares, &shape).accepted(Half::Reports)?;
         let predicted = self.predicted(shares, &tree, Half::Reports);
         Some(SequoiaTree {
@@ -684,9 +694,10 @@ impl Measurement<'_> {
     }
 
     fn independence(&self, pair: &Pair, shares: &[ChildShares<f64>]) -> Option<Independence> {
-        let drafts = match pair.branch {
-            0 => *pair.children.last()?,
-            branch => branch,
+        let drafts = if pair.branch > 0 {
+            pair.branch
+        } else {
+            *pair.children.last()?
         };
         // By text: the share that is accepted at all, at each position.
         let accepted: Vec<(usize, Vec<f64>)> = self
