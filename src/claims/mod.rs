@@ -12,6 +12,7 @@ mod family;
 mod laws;
 mod length;
 mod optimum;
+mod paths;
 mod table;
 mod verifiers;
 
@@ -172,6 +173,7 @@ pub fn ledger() -> Vec<Claim> {
         verifiers::CLAIMS,
         table::CLAIMS,
         blocks::CLAIMS,
+        paths::CLAIMS,
         length::CLAIMS,
     ]
     .concat()
