@@ -20,7 +20,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use results::{Row, Span};
 use specgap::distribution::Softmax;
-use specgap::optimum::bucket_scan::{BucketScan, Rows, ScannedRate};
+use specgap::row::{Rows, ScannedRate, Workspace};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ fn measure(instance: &Instance) -> Times {
         draft: &q,
     };
     let most = *DRAFTS.end();
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     times.load = seconds(|| {
         black_box(scan.load(black_box(rows), most).expect("two distributions"));
     });

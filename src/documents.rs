@@ -7,12 +7,17 @@
 #[path = "../benches/results/mod.rs"]
 mod results;
 
+use crate::block::evaluate::evaluate as evaluate_block;
 use crate::claims::{Verdict, ledger};
 use crate::distribution::Draft;
 use crate::gap::GapReport;
+use crate::problem::{AnyProblem, parse_toml};
+use crate::report;
 use crate::scheme::{MadeOf, SchemeName};
-use crate::verifier::{Lossless, VerifierName};
+use crate::solve::{Limits, solve};
+use crate::verifier::{Lossless, VerifierName, evaluate};
 use results::{Row, Run, Span};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -84,6 +89,9 @@ fn laws() -> String {
             let mut words = law.words.to_owned();
             if let Some(only) = law.only {
                 words.push_str(&format!(" (n = {only})"));
+            }
+            if !law.engines.is_empty() {
+                words.push_str(&format!("; drafted so by {}", law.engines));
             }
             let method = method(scheme);
             [format!("`{scheme}`"), words, law.inside.to_owned(), method]
@@ -470,4 +478,118 @@ fn files_that_documents_and_sources_name_exist() {
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(named.len() > 30, "{}", named.len());
+}
+
+/// Whether the crate has what a path such as `row::Row` or `TokenPlan::law` names: the
+/// files of its modules, and its other names somewhere in them.
+fn is_in_the_crate(path: &str) -> bool {
+    let mut place = root().join("src");
+    let mut names = path.split("::").peekable();
+    while let Some(name) = names.peek() {
+        let (folder, file) = (place.join(name), place.join(format!("{name}.rs")));
+        place = match (folder.is_dir(), file.is_file()) {
+            (true, _) => folder,
+            (false, true) => file,
+            (false, false) => break,
+        };
+        names.next();
+    }
+    let mut files = vec![place.clone()];
+    if place.is_dir() {
+        files.clear();
+        files_below(&place, &[".rs"], &mut files);
+    }
+    // The names that the tests here make up are in this file.
+    files.retain(|file| !file.ends_with("src/documents.rs"));
+    let texts = files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap());
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let of_a_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    names.all(|name| {
+        text.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + name.len()..]);
+            !before.ends_with(of_a_name) && !after.starts_with(of_a_name)
+        })
+    })
+}
+
+#[test]
+fn items_that_documents_name_exist() {
+    let is_path = |quoted: &&str| {
+        let letters = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+        quoted.contains("::") && quoted.chars().all(letters)
+    };
+    let mut named = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for line in prose(&text) {
+            for path in line.split('`').skip(1).step_by(2).filter(is_path) {
+                named += 1;
+                assert!(is_in_the_crate(path), "{}: no {path}", document.display());
+            }
+        }
+    }
+    assert!(named > 5, "{named}");
+    for gone in ["row::Rowing", "rowing::Row", "solve::TokenPlan"] {
+        assert!(!is_in_the_crate(gone), "{gone}");
+    }
+}
+
+/// Keys of all objects of a JSON value, but of those whose keys are free.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    const FREE: [&str; 3] = ["definitions", "quantiles", "metadata"];
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                found.insert(key.clone());
+                if !FREE.contains(&key.as_str()) {
+                    keys(value, found);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn formats_name_every_field_of_json() {
+    let text = ["docs/formats.md", "docs/blocks.md"]
+        .map(|file| std::fs::read_to_string(root().join(file)).unwrap())
+        .concat();
+    let known: BTreeSet<&str> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|quoted| quoted.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
+        .collect();
+    let report = root().join("reports/demo/report.json");
+    let mut printed = vec![std::fs::read_to_string(report).unwrap()];
+    let mut found = BTreeSet::new();
+    for file in [
+        "without-replacement/two-laws-sequential.toml",
+        "golden-blocks/block-v2-l2-k2-4.toml",
+    ] {
+        let text = std::fs::read_to_string(root().join("problems").join(file)).unwrap();
+        match parse_toml(&text).unwrap() {
+            AnyProblem::Single(problem) => {
+                let solution = solve(&problem, &Limits::default());
+                printed.push(report::solve::json(&solution).unwrap());
+                printed.push(report::verify::json(&evaluate(&problem)).unwrap());
+            }
+            AnyProblem::Block(problem) => {
+                let evaluation = evaluate_block(&problem, problem.drafts());
+                printed.push(report::block::json(&evaluation).unwrap());
+            }
+        }
+    }
+    for line in printed {
+        keys(&serde_json::from_str(&line).unwrap(), &mut found);
+    }
+    let missing: Vec<&String> = (found.iter())
+        .filter(|key| !known.contains(key.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/formats.md: {missing:?}");
+    assert!(found.len() > 60, "{}", found.len());
 }

@@ -112,8 +112,10 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
+pub mod row;
 pub mod scheme;
 pub mod solve;
+pub mod text;
 pub mod tree;
 pub mod verifier;
 

@@ -189,7 +189,7 @@ pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
+pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 

@@ -14,6 +14,7 @@ mod length;
 mod optimum;
 mod paths;
 mod table;
+mod text;
 mod verifiers;
 
 use crate::problem::{AnyProblem, Problem, parse_toml};
@@ -175,6 +176,7 @@ pub fn ledger() -> Vec<Claim> {
         blocks::CLAIMS,
         paths::CLAIMS,
         length::CLAIMS,
+        text::CLAIMS,
     ]
     .concat()
 }

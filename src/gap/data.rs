@@ -71,6 +71,10 @@ pub struct LogSummary {
     /// Tensors in its files that specgap does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_tensors: Vec<String>,
+    /// Tensors of what an engine did, `drafts` and `output`, that are checked but that no
+    /// number of a report is made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engine_tensors: Vec<String>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
 }

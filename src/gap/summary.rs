@@ -107,9 +107,11 @@ pub(super) struct Measured {
     pub prompt: Option<i64>,
     pub position: Option<i64>,
     pub token: Option<i64>,
+    /// Of logs whose tokens were drawn at a temperature that is measured: the index in the
+    /// text, and ln q/p at the token, if known.
+    pub text: Option<(i64, Option<f64>)>,
     /// Of the target and the draft, at each of the log's temperatures for it.
     pub rest: Vec<[f64; 2]>,
-    pub log_ratio: Option<f64>,
     pub answers: Answers,
 }
 
@@ -168,15 +170,10 @@ impl Summary {
             log: Arc::clone(key),
             number: prompt.unwrap_or(measured.number as i64),
         };
-        let sampled = log.sampled_at(&self.settings).is_ok();
         let place = self.place(&unit);
         if let Some(cluster) = self.clusters.get_mut(place) {
             cluster.positions += 1;
-            if let Some(position) = measured.position.filter(|_| sampled) {
-                // JSON has no infinity; the exponential of the least f64 is 0 too.
-                let ratio = measured.log_ratio.map(|ratio| ratio.max(f64::MIN));
-                cluster.text.push((position, ratio));
-            }
+            cluster.text.extend(measured.text);
         }
         for (&metric, answer) in &measured.answers {
             let timed = !matches!(metric, Metric::PlanSeconds { .. }) || self.settings.timing;
@@ -379,6 +376,9 @@ impl LogPart {
                 dtypes: [target.to_string(), draft.to_string()],
                 rest: Vec::new(),
                 ignored_tensors: log.ignored_tensors().to_vec(),
+                engine_tensors: (log.engine_tensors().into_iter())
+                    .map(str::to_owned)
+                    .collect(),
                 metadata,
             },
             identity: log.identity()?,

@@ -411,6 +411,19 @@ impl Log {
         self.shards.iter().all(|shard| shard.token.is_some())
     }
 
+    /// Those of `drafts` and `output`, what an engine did at the positions, that are there.
+    pub fn engine_tensors(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for shard in &self.shards {
+            for tensor in [&shard.drafts, &shard.output].into_iter().flatten() {
+                if !names.contains(&tensor.name.as_str()) {
+                    names.push(&tensor.name);
+                }
+            }
+        }
+        names
+    }
+
     /// Tensors in the files that specgap does not know.
     pub fn ignored_tensors(&self) -> &[String] {
         &self.ignored

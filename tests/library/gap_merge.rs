@@ -5,11 +5,11 @@
 use proptest::prelude::*;
 use specgap::gap::{Columns, CsvTable, GapError, Part, Settings, Summary, measure, summarise};
 use specgap::known::Kind;
-use specgap::log::{Dtype, KeptTokens, Layout, Log, LogWriter, Metadata, Position, Sampling};
+use specgap::log::{Dtype, KeptTokens, Layout, Log};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::made_log::{V, rows, write};
+use crate::made_log::{V, rows, write, write_at};
 
 fn settings() -> Settings {
     Settings::new(&[0.7, 1.0], &[1, 2, 3], 3).unwrap()
@@ -25,35 +25,16 @@ fn json(summary: &Summary) -> String {
 
 /// Writes rows whose prompts take turns, as a batch of prompts is captured.
 fn write_in_turns(path: &Path, count: usize, first: usize) {
-    let metadata = Metadata {
-        sampling: Some(Sampling {
-            temperature: 1.0,
-            ..Sampling::default()
-        }),
-        token_text: (0..V as i64).map(|i| (i, format!("<{i}>"))).collect(),
-        ..Metadata::default()
-    };
     let layout = Layout {
         dtype: Dtype::F32,
-        tokens: KeptTokens::All,
         // Some rows a shard.
         shard_bytes: 7 * 2 * V * 4,
         ..Layout::new(V)
     };
-    let mut writer = LogWriter::create(path, metadata, layout).unwrap();
-    let rows = rows(first + count);
-    for (n, (target, draft)) in rows[first..].iter().enumerate() {
-        writer
-            .append(&Position {
-                prompt_id: ((n * 5) % 8) as i64,
-                position: (n / 8) as i64,
-                token: ((first + n + 1) % V) as i64,
-                target,
-                draft,
-            })
-            .unwrap();
-    }
-    writer.commit().unwrap();
+    write_at(path, &rows(first + count)[first..], layout, |n| {
+        let token = (first + n + 1) % V;
+        (((n * 5) % 8) as i64, (n / 8) as i64, token as i64)
+    });
 }
 
 #[test]

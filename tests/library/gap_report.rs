@@ -116,6 +116,7 @@ fn report() -> GapReport {
                 draft_max: 0.03,
             }],
             ignored_tensors: vec!["hidden".into()],
+            engine_tensors: Vec::new(),
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -547,6 +548,35 @@ fn a_kind_that_is_none_is_refused() {
         serde_json::from_value::<GapReport>(report).unwrap_err();
     }
     serde_json::from_value::<GapReport>(whole).unwrap();
+}
+
+/// A report of truncated rows without their bounds says that there are none.
+#[test]
+fn bounds_that_are_not_known_are_not_promised() {
+    let mut text = serde_json::to_value(report()).unwrap();
+    fn change(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.remove("truncation");
+                fields.values_mut().for_each(change);
+            }
+            serde_json::Value::Array(all) => all.iter_mut().for_each(change),
+            _ => {}
+        }
+    }
+    change(&mut text);
+    let report: GapReport = serde_json::from_value(text).unwrap();
+    for lines in first_lines(&report) {
+        assert!(
+            lines.contains("No bounds of these are in this report"),
+            "{lines}"
+        );
+    }
+    let (page, markdown) = everything(&report);
+    for text in [page, markdown] {
+        assert!(!text.contains("nclosed") && !text.contains("in [0."));
+        assert!(text.contains("truncated, 3.0e-13") || text.contains("truncated, 2.0e-13"));
+    }
 }
 
 #[test]

@@ -160,10 +160,24 @@ fn truncation(report: &GapReport, at: f64) -> Option<String> {
             rate(largest(|rest| rest.draft_mean))
         )
     };
+    let has_bounds = report.cells.iter().any(|cell| {
+        cell.optimal_acceptance_rate.estimate.truncation.is_some()
+            || cell
+                .verifiers
+                .iter()
+                .any(|row| row.acceptance.truncation.is_some())
+    });
+    let consequence = if has_bounds {
+        "The numbers are those of the truncated rows. “in [a, b]” bounds what the full rows would \
+         give at the same positions; ± has no part in it."
+    } else {
+        "The numbers are those of the truncated rows, and the full rows would give others. No \
+         bounds of these are in this report; only α* of drafts with replacement is known to be off \
+         by no more than the target's mass."
+    };
     Some(format!(
         "Truncated rows: they list at most {} of {} tokens, and the mass of all others{rest} is \
-         spread evenly over 64 entries. The numbers are those of the truncated rows. “in [a, b]” \
-         bounds what the full rows would give at the same positions; ± has no part in it.",
+         spread evenly over 64 entries. {consequence}",
         count(most.listed),
         count(most.vocabulary)
     ))

@@ -7,7 +7,9 @@ use super::select::{
 use crate::gap::{BlockEstimate, Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::known::Kind;
 use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{count, counted, difference, p_value, percent, rate, small, temperature};
+use crate::report::text::{
+    count, counted, difference, listed, p_value, percent, rate, small, temperature,
+};
 use std::collections::BTreeMap;
 
 /// Most pairs of a temperature and a number of drafts side by side.
@@ -78,8 +80,15 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
         vec!["α*: the most that any lossless verifier of these drafts can accept.".to_owned()];
     if entries().any(|entry| entry.strong) {
         notes.push(format!(
-            "Bold: accepts most of its drafts' verifiers, and is told apart from the next one \
-             (paired, p < {LEVEL} after Holm's correction)."
+            "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
+             the next one (paired, p < {LEVEL} after Holm's correction)."
+        ));
+    }
+    let missing = verifiers_left_out(report);
+    if !missing.is_empty() {
+        notes.push(format!(
+            "Not measured, for reasons under “Left out”: {}.",
+            listed(&missing)
         ));
     }
     if entries().any(|entry| entry.under.is_some()) {
@@ -105,6 +114,17 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     } else {
         table.split()
     }
+}
+
+/// Verifiers of the table's laws that a line of the report leaves out: `law/verifier: why`.
+fn verifiers_left_out(report: &GapReport) -> Vec<&str> {
+    let laws = laws(report);
+    let names = report.left_out.iter().filter_map(|line| {
+        let (name, _) = line.split_once(": ")?;
+        let (law, _) = name.split_once('/')?;
+        laws.contains(&law).then_some(name)
+    });
+    names.collect()
 }
 
 fn optimum_row(cells: &[Option<&Cell>]) -> Row {
