@@ -2,8 +2,9 @@
 
 use super::family::{Family, fraction, fractions};
 use super::{Claim, Finding, Verdict, shipped};
-use crate::block::evaluate::{BlockEvaluation, BlockVerifierName, VerifierLaw, evaluate};
+use crate::block::BlockVerifierName;
 use crate::distribution::{Draft, Rational, Target, format_rational};
+use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use crate::problem::{AnyProblem, BlockProblem};
 use num_traits::Zero;
 use std::collections::BTreeMap;
@@ -201,7 +202,7 @@ fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
+fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 

@@ -3,7 +3,7 @@
 use super::batch::{self, ProblemCommand};
 use super::output::CliError;
 use super::{Common, Verdict};
-use crate::block::evaluate::{BlockEvaluation, evaluate};
+use crate::evaluate::{BlockEvaluation, block};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::{agree, block as report, counted, disagree};
 use clap::Args;
@@ -40,18 +40,12 @@ impl ProblemCommand for Block<'_> {
     }
     fn work(&self, problem: &BlockProblem) -> Vec<BlockEvaluation> {
         if self.drafts.is_empty() {
-            return vec![evaluate(problem, problem.drafts())];
+            return vec![block(problem, problem.drafts())];
         }
         self.drafts
             .iter()
-            .map(|&drafts| evaluate(problem, usize::from(drafts)))
+            .map(|&drafts| block(problem, usize::from(drafts)))
             .collect()
-    }
-    fn agrees(evaluation: &BlockEvaluation) -> bool {
-        evaluation.is_ok()
-    }
-    fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
-        report::json(evaluation)
     }
     fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         report::text(evaluation, width)

@@ -4,9 +4,9 @@ use super::batch::{self, ProblemCommand};
 use super::output::{CliError, write_whole};
 use super::{Common, Verdict};
 use crate::certify::Certificate;
+use crate::evaluate::{Limits, Solution, solve};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::{agree, counted, disagree, solve as report};
-use crate::solve::{Limits, Solution, solve};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -52,12 +52,6 @@ impl ProblemCommand for Solve<'_> {
     }
     fn work(&self, problem: &Problem) -> Vec<Solution> {
         vec![solve(problem, &self.limits)]
-    }
-    fn agrees(solution: &Solution) -> bool {
-        solution.ok()
-    }
-    fn json(solution: &Solution) -> serde_json::Result<String> {
-        report::json(solution)
     }
     fn text(solution: &Solution, width: u16) -> String {
         report::text(solution, width)

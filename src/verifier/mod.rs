@@ -20,7 +20,6 @@
 //! proves, or refutes, losslessness with tolerance 0.
 
 mod curve;
-mod evaluate;
 mod greedy;
 mod k_seq;
 mod law;
@@ -35,10 +34,6 @@ mod single;
 mod spechub;
 mod table;
 
-pub use evaluate::{
-    Assessment, Evaluation, ExpectedCheck, FLOAT_TOLERANCE, Measured, Outcome, evaluate,
-    evaluate_with, optimal_rate,
-};
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;
 pub use law::{
@@ -46,7 +41,7 @@ pub use law::{
 };
 pub use naive::Naive;
 pub use naive_tree::NaiveTree;
-pub use optimal::{LARGEST_PLAN, Optimal};
+pub use optimal::Optimal;
 pub use row_rates::{RowAnswer, RowError, RowQuestion, RowRates, RowRule};
 pub use rrs::Rrs;
 pub use rrs_wo::{RrsWo, RrsWoSettings};

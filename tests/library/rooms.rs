@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 23] = [
     ("panics", &[]),
     ("files", &[]),
     ("distribution", &[]),
@@ -73,7 +73,6 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         "block",
         &[
             "distribution",
-            "known",
             "lp",
             "number",
             "optimum",
@@ -83,25 +82,29 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         ],
     ),
     (
-        "solve",
+        "evaluate",
         &[
+            "block",
             "certify",
             "distribution",
             "known",
             "lp",
+            "number",
             "optimum",
             "plan",
             "problem",
             "scheme",
+            "tree",
+            "verifier",
         ],
     ),
-    ("evaluate", &["problem", "verifier"]),
     (
         "claims",
         &[
             "block",
             "certify",
             "distribution",
+            "evaluate",
             "known",
             "lp",
             "optimum",
@@ -130,20 +133,18 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "block",
             "claims",
             "distribution",
+            "evaluate",
             "gap",
             "known",
             // To go: a page shows what `gap` says of its logs.
             "log",
             "lp",
             "scheme",
-            "solve",
-            "verifier",
         ],
     ),
     (
         "cli",
         &[
-            "block",
             "capture",
             "certify",
             "claims",
@@ -155,7 +156,6 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "problem",
             "report",
             "scheme",
-            "solve",
             "verifier",
         ],
     ),
@@ -166,10 +166,16 @@ const ALLOWED: [(&str, &[&str]); 24] = [
 /// Pairs that no list may hold: a row knows no rule and no problem, plans and
 /// certificates know no solver, quadrature knows no integrand.
 const NEVER: [(&str, &[&str]); 4] = [
-    ("row", &["verifier", "problem", "optimum", "solve", "plan"]),
-    ("plan", &["optimum", "solve", "lp", "verifier", "certify"]),
+    (
+        "row",
+        &["verifier", "problem", "optimum", "evaluate", "plan"],
+    ),
+    (
+        "plan",
+        &["optimum", "evaluate", "lp", "verifier", "certify"],
+    ),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
-    ("certify", &["optimum", "solve", "verifier", "block"]),
+    ("certify", &["optimum", "evaluate", "verifier", "block"]),
 ];
 
 /// Rooms that lie in a circle. To go with the entries of `scheme` and `problem`.
@@ -192,7 +198,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 8] = [
+const FILE_CIRCLES: [&[&str]; 7] = [
     &["log/npz", "log/reader", "log/safetensors"],
     &[
         "optimum/bucket_scan",
@@ -202,7 +208,6 @@ const FILE_CIRCLES: [&[&str]; 8] = [
     ],
     &["gap/position", "gap/truncation"],
     &["gap/strip", "gap/summary"],
-    &["solve", "solve/expectation", "solve/lps"],
     // A law's entry answers on the row of a log.
     &[
         "optimum/flow",
