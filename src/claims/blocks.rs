@@ -1,7 +1,8 @@
 //! Claims about blocks of draft tokens.
 
+use super::claim::shipped;
 use super::family::{Family, fraction, fractions};
-use super::{Claim, Finding, Verdict, shipped};
+use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
 use crate::distribution::{Draft, Rational, Target, format_rational};
 use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};

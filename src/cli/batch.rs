@@ -1,8 +1,8 @@
 //! What `solve`, `verify` and `block` share: problems in, one result after the
 //! other out, a verdict at the end.
 
-use super::output::{CliError, progress, read_problems, width};
-use super::{Common, Format, Verdict};
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
 use crate::problem::AnyProblem;
 use crate::report::counted;
@@ -121,9 +121,5 @@ pub(super) fn run<C: ProblemCommand>(
         }
     }
     out.flush()?;
-    Ok(if agreeing == results {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+    Ok(Verdict::of(agreeing == results))
 }

@@ -1,20 +1,18 @@
 //! `specgap block`.
 
 use super::batch::{self, ProblemCommand};
-use super::output::CliError;
-use super::{Common, Verdict};
+use super::options::{Common, Problems};
+use super::output::{CliError, Verdict};
 use crate::evaluate::{BlockEvaluation, block};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::{agree, block as report, counted, disagree};
 use clap::Args;
-use std::path::PathBuf;
 
 /// Arguments of `specgap block`.
 #[derive(Args, Debug)]
 pub(super) struct BlockArgs {
-    /// Block problem files (.toml, .json) or folders of them.
-    #[arg(required = true, value_name = "PROBLEM")]
-    problems: Vec<PathBuf>,
+    #[command(flatten)]
+    problems: Problems,
     /// Numbers of draft blocks, instead of the one in the file.
     #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=64))]
     drafts: Vec<u8>,
@@ -65,7 +63,7 @@ pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError
         Block {
             drafts: &args.drafts,
         },
-        &args.problems,
+        &args.problems.problems,
         common,
     )
 }

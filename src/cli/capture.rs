@@ -7,7 +7,8 @@ pub(super) use without_models::{CaptureArgs, run};
 
 #[cfg(not(feature = "onnx"))]
 mod without_models {
-    use crate::cli::{CliError, Common, Verdict};
+    use crate::cli::options::Common;
+    use crate::cli::output::{CliError, Verdict};
     use clap::Args;
     use std::ffi::OsString;
 
@@ -38,8 +39,8 @@ mod with_models {
         Capture, CaptureError, ChatTemplate, Device, Event, LogSink, Model, Placed, Placement,
         Provenance, Runtime, Sampling, Settings, Stop, Tally, TextCodec, read_prompts,
     };
-    use crate::cli::output::CliError;
-    use crate::cli::{Common, Format, Verdict};
+    use crate::cli::options::{Common, Format, Kept};
+    use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
     use clap::Args;
     use indicatif::{ProgressBar, ProgressStyle};
@@ -97,10 +98,8 @@ mod with_models {
         /// Generate --max-tokens tokens whatever they are.
         #[arg(long, conflicts_with = "stop")]
         no_stop: bool,
-        /// Keep the first N logits of a row, for models whose vocabularies differ
-        /// by padding.
-        #[arg(long, value_name = "N")]
-        vocab: Option<usize>,
+        #[command(flatten)]
+        kept: Kept,
         /// Type of the logged rows.
         #[arg(long, value_enum, default_value_t = RowType::F16)]
         dtype: RowType,
@@ -174,7 +173,7 @@ mod with_models {
             seed: common.seed,
             max_tokens: args.max_tokens as usize,
             batch: usize::from(args.batch),
-            vocabulary: args.vocab,
+            vocabulary: args.kept.vocab,
         };
         let prompts = read_prompts(&args.prompts)?;
         let codec = TextCodec::read(&args.tokenizer, args.chat, &stop)?;

@@ -1,7 +1,7 @@
 //! `specgap check`.
 
-use super::output::{CliError, progress, read_problems, width, write_whole};
-use super::{Common, Format, Verdict};
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict, progress, read_problems, width, write_whole};
 use crate::claims::{Baseline, check_all, compare, ledger};
 use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
@@ -107,11 +107,7 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         }
     }
     out.flush()?;
-    Ok(if run.ok() {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+    Ok(Verdict::of(run.is_ok()))
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline, CliError> {

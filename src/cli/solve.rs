@@ -1,8 +1,8 @@
 //! `specgap solve`.
 
 use super::batch::{self, ProblemCommand};
-use super::output::{CliError, write_whole};
-use super::{Common, Verdict};
+use super::options::{Common, Problems};
+use super::output::{CliError, Verdict, write_whole};
 use crate::certify::Certificate;
 use crate::evaluate::{Limits, Solution, solve};
 use crate::problem::{AnyProblem, Problem};
@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `specgap solve`.
 #[derive(Args, Debug)]
 pub(super) struct SolveArgs {
-    /// Problem files (.toml, .json) or folders of them.
-    #[arg(required = true, value_name = "PROBLEM")]
-    problems: Vec<PathBuf>,
+    #[command(flatten)]
+    problems: Problems,
     /// Write the exact certificate of each problem to FOLDER/NAME.json.
     #[arg(long, value_name = "FOLDER")]
     certificates: Option<PathBuf>,
@@ -79,7 +78,7 @@ pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError
             limits: Limits::default(),
             certificates,
         },
-        &args.problems,
+        &args.problems.problems,
         common,
     )
 }

@@ -1,21 +1,19 @@
 //! `specgap verify`.
 
 use super::batch::{self, ProblemCommand};
-use super::output::CliError;
-use super::{Common, Verdict};
+use super::options::{Common, Problems};
+use super::output::{CliError, Verdict};
 use crate::evaluate::{Verification, verify_with};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::{counted, disagree, verify as report};
 use crate::verifier::RrsWoSettings;
 use clap::Args;
-use std::path::PathBuf;
 
 /// Arguments of `specgap verify`.
 #[derive(Args, Debug)]
 pub(super) struct VerifyArgs {
-    /// Problem files (.toml, .json) or folders of them.
-    #[arg(required = true, value_name = "PROBLEM")]
-    problems: Vec<PathBuf>,
+    #[command(flatten)]
+    problems: Problems,
 }
 
 struct Verify {
@@ -64,5 +62,9 @@ pub(super) fn run(args: &VerifyArgs, common: &Common) -> Result<Verdict, CliErro
         seed: common.seed,
         ..RrsWoSettings::default()
     };
-    batch::run(Verify { settings, runs: 0 }, &args.problems, common)
+    batch::run(
+        Verify { settings, runs: 0 },
+        &args.problems.problems,
+        common,
+    )
 }
