@@ -24,8 +24,8 @@ pub use output::{CliError, Verdict};
 #[derive(Parser, Debug)]
 #[command(name = "specgap", version, about, long_about = None)]
 #[command(
-    after_help = "Exit codes: 0 everything checked agrees; 1 something disagrees or was \
-    refuted; 2 bad usage or bad input; 3 internal error (a bug)."
+    after_help = "Exit codes: 0 everything is as expected; 1 something disagrees, got worse than a \
+    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug)."
 )]
 pub struct Cli {
     #[command(subcommand)]

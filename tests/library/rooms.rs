@@ -136,8 +136,6 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "evaluate",
             "gap",
             "known",
-            // To go: a page shows what `gap` says of its logs.
-            "log",
             "lp",
             "scheme",
         ],
@@ -198,16 +196,13 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 5] = [
-    &["log/npz", "log/reader", "log/safetensors"],
+const FILE_CIRCLES: [&[&str]; 2] = [
     &[
         "optimum/bucket_scan",
         "optimum/bucket_scan/race",
         "optimum/bucket_scan/residual",
         "optimum/bucket_scan/symmetric",
     ],
-    &["gap/position", "gap/truncation"],
-    &["gap/strip", "gap/summary"],
     // A law's entry answers on the row of a log.
     &[
         "optimum/flow",
