@@ -28,7 +28,6 @@
 //! sums over all of them: nothing here is sampled.
 
 mod bounds;
-pub mod evaluate;
 mod law;
 pub mod level_sets;
 mod optimal;
@@ -37,14 +36,18 @@ mod select;
 mod single_draft;
 mod spectr;
 mod spectr_gbv;
+mod table;
 pub mod transport;
 mod traversal;
 
-pub use bounds::{depth_optimum, lemma_5_1, per_depth_bound, single_draft_optimum};
+pub use bounds::{
+    depth_optimum, lemma_5_1, lemma_5_1_status, per_depth_bound, single_draft_optimum,
+};
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
 pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::{Selection, SpecTr};
 pub use spectr_gbv::SpecTrGbv;
+pub use table::{BlockVerifierName, UnknownBlockVerifier};
 pub use traversal::Traversal;

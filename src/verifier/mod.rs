@@ -19,7 +19,6 @@
 //! exact rationals. [`output_law_exact`] sums a rule over all tuples and so
 //! proves, or refutes, losslessness with tolerance 0.
 
-mod evaluate;
 mod greedy;
 mod k_seq;
 mod law;
@@ -34,10 +33,6 @@ mod single;
 mod spechub;
 mod table;
 
-pub use evaluate::{
-    Assessment, Evaluation, ExpectedCheck, FLOAT_TOLERANCE, Measured, Outcome, evaluate,
-    evaluate_with, optimal_rate,
-};
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;
 pub use law::{
@@ -45,7 +40,7 @@ pub use law::{
 };
 pub use naive::Naive;
 pub use naive_tree::NaiveTree;
-pub use optimal::{LARGEST_PLAN, Optimal};
+pub use optimal::Optimal;
 pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError};
 pub use rrs::Rrs;
 pub use rrs_wo::RrsWo;
