@@ -14,7 +14,7 @@ mod without_models {
 
     /// This build cannot run models.
     #[derive(Args, Debug)]
-    pub(in crate::cli) struct CaptureArgs {
+    pub(crate) struct CaptureArgs {
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -24,7 +24,7 @@ mod without_models {
         _ignored: Vec<OsString>,
     }
 
-    pub(in crate::cli) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
         Err(CliError::Missing {
             message: "capture runs ONNX models, which this build cannot; \
                       build it with: cargo build --release --features onnx"
@@ -56,7 +56,7 @@ mod with_models {
         (optional) and past_key_values.N.key and .value, and outputs logits and present.N.key and .value. \
         The same command again continues a capture that was stopped."
     )]
-    pub(in crate::cli) struct CaptureArgs {
+    pub(crate) struct CaptureArgs {
         /// The target model, an ONNX graph with a key-value cache.
         #[arg(long, value_name = "FILE")]
         target: PathBuf,
@@ -155,7 +155,7 @@ mod with_models {
         }
     }
 
-    pub(in crate::cli) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
         // What is quick to refuse comes before what is slow to load.
         let sampling =
             Sampling::new(args.temperature, args.top_k, args.top_p).map_err(|error| {

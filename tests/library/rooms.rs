@@ -73,12 +73,14 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         "block",
         &[
             "distribution",
+            "known",
             "lp",
             "number",
             "optimum",
             "problem",
             "scheme",
             "tree",
+            "verifier",
         ],
     ),
     (
