@@ -18,7 +18,7 @@
 //! | verifier | drafts used | lossless |
 //! | --- | --- | --- |
 //! | [`Token`], [`Block`], [`GreedyBlock`] | the first | yes |
-//! | [`SpecTr`] with k-seq or an optimal plan | all | yes |
+//! | [`SpecTr`] with a rule of [`crate::verifier`] at every position, as k-seq or an optimal plan | all | yes |
 //! | [`Traversal`] | all | yes |
 //! | [`Select`], one path selected by plans, then verified by greedy blocks or blocks | all | yes |
 //! | [`BlockOptimal`], which attains the block optimum on small trees | all | yes |
@@ -47,7 +47,7 @@ pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
 pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};
-pub use spectr::{Selection, SpecTr};
+pub use spectr::SpecTr;
 pub use spectr_gbv::SpecTrGbv;
 pub use table::{BlockVerifierName, UnknownBlockVerifier};
 pub use traversal::Traversal;

@@ -1,12 +1,10 @@
 //! The block verifiers by their names.
 
-use super::{
-    Block, BlockOptimal, BlockVerifier, GreedyBlock, Selection, SpecTr, SpecTrGbv, Token, Traversal,
-};
+use super::{Block, BlockOptimal, BlockVerifier, GreedyBlock, SpecTr, SpecTrGbv, Token, Traversal};
 use crate::distribution::Rational;
-use crate::number::Number;
 use crate::problem::BlockProblem;
 use crate::tree::TokenTree;
+use crate::verifier::{Arithmetic, VerifierName};
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,9 +17,9 @@ pub enum BlockVerifierName {
     Block,
     /// [`GreedyBlock`]
     GreedyBlock,
-    /// [`SpecTr`] with [`Selection::KSeq`]
+    /// [`SpecTr`] with [`VerifierName::K_SEQ`]
     SpecTrKSeq,
-    /// [`SpecTr`] with [`Selection::Optimal`]
+    /// [`SpecTr`] with [`VerifierName::OPTIMAL`]
     SpecTrOptimal,
     /// [`Traversal`]
     Traversal,
@@ -87,7 +85,7 @@ impl BlockVerifierName {
 
     /// The verifier, in `f64` or exactly; `None` for `block-optimal` where the
     /// exact optimum is out of reach.
-    pub fn verifier<T: Number>(
+    pub fn verifier<T: Arithmetic>(
         self,
         problem: &BlockProblem,
         drafts: usize,
@@ -96,8 +94,8 @@ impl BlockVerifierName {
             Self::Token => Box::new(Token),
             Self::Block => Box::new(Block),
             Self::GreedyBlock => Box::new(GreedyBlock),
-            Self::SpecTrKSeq => Box::new(SpecTr::new(problem, Selection::KSeq, drafts)),
-            Self::SpecTrOptimal => Box::new(SpecTr::new(problem, Selection::Optimal, drafts)),
+            Self::SpecTrKSeq => Box::new(SpecTr::new(problem, VerifierName::K_SEQ, drafts)),
+            Self::SpecTrOptimal => Box::new(SpecTr::new(problem, VerifierName::OPTIMAL, drafts)),
             Self::Traversal => Box::new(Traversal::new(drafts)),
             Self::BlockOptimal => {
                 let tree = TokenTree::<Rational>::new(problem);

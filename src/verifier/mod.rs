@@ -36,7 +36,8 @@ mod table;
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;
 pub use law::{
-    OutputLaw, TotalVariation, output_law, output_law_exact, total_variation, total_variation_exact,
+    Arithmetic, OutputLaw, TotalVariation, output_law, output_law_exact, total_variation,
+    total_variation_exact,
 };
 pub use naive::Naive;
 pub use naive_tree::NaiveTree;

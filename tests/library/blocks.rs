@@ -7,9 +7,8 @@ use rand_chacha::ChaCha8Rng;
 use specgap::block::program::{BlockProgram, ProgramError};
 use specgap::block::transport::{BlockTransport, PlanRefused, block_optimum};
 use specgap::block::{
-    Block, BlockVerifier, BlockVerifierName, GreedyBlock, Outcomes, OutputLaw, Selection, SpecTr,
-    SpecTrGbv, Token, Traversal, depth_optimum, lemma_5_1, output_law, per_depth_bound,
-    single_draft_optimum,
+    Block, BlockVerifier, BlockVerifierName, GreedyBlock, Outcomes, OutputLaw, SpecTr, SpecTrGbv,
+    Token, Traversal, depth_optimum, lemma_5_1, output_law, per_depth_bound, single_draft_optimum,
 };
 use specgap::distribution::{Draft, Rational, Target, parse_rational, round_nearest};
 use specgap::evaluate::{BlockEvaluation, BlockLaw, Evaluated, Outcome, block as evaluate};
@@ -17,7 +16,7 @@ use specgap::lp::{Backend, LinearProgram, LpAnswer, MiniLp};
 use specgap::number::Number;
 use specgap::optimum::flow;
 use specgap::problem::{AnyProblem, BlockProblem, Problem, read};
-use specgap::scheme::WithReplacement;
+use specgap::scheme::{SchemeName, WithReplacement};
 use specgap::tree::{Node, TokenTree};
 use specgap::verifier::{VerifierName, verifier};
 use std::collections::BTreeMap;
@@ -304,14 +303,40 @@ fn traversal_of_a_chain_is_block_verification() {
             output_law(&tree, &Block)
         );
         // And SpecTr with one draft is token verification, SpecTr-GBV greedy block.
-        let one = SpecTr::new(&problem, Selection::Optimal, 1);
+        let one = SpecTr::new(&problem, VerifierName::OPTIMAL, 1);
         assert_eq!(output_law(&tree, &one), output_law(&tree, &Token));
-        let one = SpecTr::new(&problem, Selection::KSeq, 1);
+        let one = SpecTr::new(&problem, VerifierName::K_SEQ, 1);
         assert_eq!(output_law(&tree, &one), output_law(&tree, &Token));
         assert_eq!(
             output_law(&tree, &SpecTrGbv::new(1)),
             output_law(&tree, &GreedyBlock)
         );
+    }
+}
+
+/// Any rule for i.i.d. drafts makes a lossless SpecTr, and none accepts more than a plan.
+#[test]
+fn spectr_runs_every_rule_for_iid_drafts() {
+    let mut rng = ChaCha8Rng::seed_from_u64(31);
+    for case in 0..6 {
+        let problem = random_problem(&mut rng, 2 + case % 2, 2, 1, true);
+        let tree = TokenTree::<Rational>::new(&problem);
+        let of = |rule| output_law(&tree, &SpecTr::new(&problem, rule, 2));
+        let best = of(VerifierName::OPTIMAL);
+        let mut rules = 0;
+        for rule in VerifierName::ALL {
+            let law = of(rule);
+            if rule.is_lossless(SchemeName::WITH_REPLACEMENT, 2) {
+                rules += 1;
+                assert_eq!(law.total_variation, Rational::zero(), "{rule}");
+                // Of one position, not of the block.
+                assert!(law.accepted_length[0] >= best.accepted_length[0], "{rule}");
+            } else {
+                // It takes no such drafts, and defines no output for them.
+                assert_eq!(law.undefined_mass, Rational::one(), "{rule}");
+            }
+        }
+        assert!(rules >= 4, "{rules}");
     }
 }
 
@@ -398,9 +423,9 @@ fn a_depth_is_a_single_step_problem_on_prefixes() {
         // One position: SpecTr with an optimal plan attains it, k-seq its formula.
         let short = random_problem(&mut rng, 3, 1, 3, false);
         let tree = TokenTree::<f64>::new(&short);
-        let best = output_law(&tree, &SpecTr::new(&short, Selection::Optimal, 3));
+        let best = output_law(&tree, &SpecTr::new(&short, VerifierName::OPTIMAL, 3));
         assert!((best.expected_accepted_length - depth_optimum(&tree, 1, 3)).abs() <= 1e-14);
-        let k_seq = output_law(&tree, &SpecTr::new(&short, Selection::KSeq, 3));
+        let k_seq = output_law(&tree, &SpecTr::new(&short, VerifierName::K_SEQ, 3));
         assert!(k_seq.expected_accepted_length <= best.expected_accepted_length + 1e-14);
         // The single-step verifiers, written elsewhere and from other formulas.
         let (target, draft) = (short.target().get(&[]), short.draft().get(&[]));

@@ -62,6 +62,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "problem",
             "scheme",
             "tree",
+            "verifier",
         ],
     ),
     (
