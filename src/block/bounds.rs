@@ -48,7 +48,7 @@ pub fn lemma_5_1_status(drafts: usize) -> &'static str {
     if drafts == 1 {
         "equals the optimum for one draft"
     } else {
-        "not an upper bound for two or more drafts (refuted as one)"
+        "not an upper bound for two or more drafts (refuted as one), but a lower one"
     }
 }
 

@@ -5,12 +5,12 @@ use super::{Claim, Finding, Verdict};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
 use crate::block::{
-    Select, SelectedRule, Selection, SpecTr, lemma_5_1, output_law, per_depth_bound,
-    single_draft_optimum,
+    Select, SelectedRule, SpecTr, lemma_5_1, output_law, per_depth_bound, single_draft_optimum,
 };
 use crate::distribution::{Rational, format_rational, ratio};
 use crate::problem::BlockProblem;
 use crate::tree::{Node, TokenTree};
+use crate::verifier::VerifierName;
 use num_bigint::BigUint;
 use num_traits::Zero;
 
@@ -189,7 +189,7 @@ fn select_beats_spectr() -> Finding {
     for (problem, tree, drafts, optimum) in &solved {
         let select = Select::<Rational>::new(problem, SelectedRule::Greedy, *drafts);
         let law = output_law(tree, &select);
-        let spectr = SpecTr::<Rational>::new(problem, Selection::Optimal, *drafts);
+        let spectr = SpecTr::new(problem, VerifierName::OPTIMAL, *drafts);
         let spectr = output_law(tree, &spectr).expected_accepted_length;
         let found = law.expected_accepted_length;
         finding.require(
