@@ -22,7 +22,7 @@ use std::time::Instant;
 #[command(after_long_help = definitions())]
 pub struct GapArgs {
     /// Logs: .safetensors or .npz files, or directories with a log.json. Several are
-    /// measured each by itself and compared.
+    /// measured each by itself and compared; each one's report is in a folder of its name.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     #[command(flatten)]
@@ -163,7 +163,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    if let Some(folder) = &args.results.out {
+    if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
     }
     let pooled = args.results.pool || logs.len() == 1;
@@ -207,7 +207,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
             let positions: usize = summaries.iter().map(Summary::positions).sum();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.results.out.is_none() && args.results.baseline.is_none() {
+        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
@@ -220,7 +220,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.results.out.as_deref(), common)?;
+    finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 
@@ -301,7 +301,7 @@ fn compare_logs(
         .vocab
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
     let comparison = LogComparison::new(&reports, &format!("{}{vocab}", settings.options()));
-    if let Some(folder) = &args.results.out {
+    if let Some(folder) = &args.results.folder.out {
         for (log, report) in comparison.logs.iter().zip(&reports) {
             write_together(&folder.join(&log.folder), &report_files(report)?)?;
         }
@@ -329,7 +329,7 @@ fn compare_logs(
                 let text = report::compare::text(&comparison, width());
                 write!(stdout, "{text}")?;
             }
-            if let Some(folder) = &args.results.out {
+            if let Some(folder) = &args.results.folder.out {
                 writeln!(stdout, "report: {}", folder.join("report.html").display())?;
             }
         }
