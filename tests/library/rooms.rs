@@ -7,15 +7,19 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("panics", &[]),
     ("files", &[]),
+    ("entry_name", &[]),
     ("distribution", &[]),
     ("known", &["distribution"]),
     ("number", &["distribution"]),
     ("quadrature", &["distribution"]),
     ("row", &["distribution", "known", "quadrature"]),
-    ("scheme", &["distribution", "number", "quadrature", "row"]),
+    (
+        "scheme",
+        &["distribution", "entry_name", "number", "quadrature", "row"],
+    ),
     (
         "problem",
         &[
@@ -50,6 +54,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         "verifier",
         &[
             "distribution",
+            "entry_name",
             "known",
             "number",
             "optimum",
