@@ -3,7 +3,7 @@
 use super::{DraftScheme, ExplicitError, LAWS};
 use crate::distribution::{Draft, TupleProbabilities};
 use crate::entry_name::entry_name;
-use crate::row::Answer;
+use crate::row::Question;
 use std::sync::Arc;
 
 /// One draft law in the table [`LAWS`].
@@ -72,12 +72,12 @@ impl MadeOf {
 #[derive(Debug)]
 pub struct OnRow {
     /// alpha* of n drafts.
-    pub optimum: Answer,
+    pub optimum: Question,
     /// Why that is the optimum, for reports.
     pub status: &'static str,
     /// How often a draw from p is among the drafts, the sum of p_i P(i in A(X)): what
     /// `naive` accepts. `None` if it is not computed.
-    pub hits: Option<Answer>,
+    pub hits: Option<Question>,
 }
 
 /// A draft law by its name: a handle to its entry in [`LAWS`].

@@ -449,6 +449,7 @@ fn on_row(scheme: SchemeName) -> Option<RowRule> {
                 Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
             })
         }),
+        cut: None,
         most: MOST_SEQUENTIAL_DRAFTS,
         slow: Some(
             "its plans take longer than everything else together; --sequential-plans solves them",
