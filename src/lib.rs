@@ -100,6 +100,7 @@ pub mod distribution;
 #[cfg(test)]
 mod documents;
 mod entry_name;
+pub mod evaluate;
 mod files;
 pub mod gap;
 pub mod known;
@@ -115,6 +116,7 @@ pub mod report;
 pub mod row;
 pub mod scheme;
 pub mod solve;
+pub mod text;
 pub mod tree;
 pub mod verifier;
 

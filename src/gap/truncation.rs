@@ -1,9 +1,10 @@
 //! Bounds on what the tokens that a row does not list can change, for every number of a
 //! position: what laws and verifiers say of a cut row, put into the report's numbers.
 
+use super::answers::Answers;
 use super::metric::{Metric, Place, Temperature};
-use super::position::{Answers, Value};
 use super::settings::Asked;
+use crate::known::Known;
 use crate::row::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, Row};
 
 /// Puts bounds on every number at a temperature; `even` is the even completion, whose
@@ -16,7 +17,7 @@ pub(super) fn bound(
     answers: &mut Answers,
 ) -> Result<(), String> {
     if let Some(overlap) = answers.get_mut(&Metric::Overlap { temperature }) {
-        widen(overlap, cut.overlap([overlap.lower, overlap.upper]));
+        widen(overlap, cut.overlap(bounds_of(overlap)));
     }
     let overlap = bounds(answers, Metric::Overlap { temperature });
     for one in asked {
@@ -25,11 +26,11 @@ pub(super) fn bound(
             temperature,
             drafts,
         };
-        let mut ask = |answer: CutAnswer, even_rate: &Value| {
+        let mut ask = |answer: CutAnswer, even_rate: &Known| {
             let question = CutQuestion {
                 drafts,
                 even: &mut *even,
-                on_even: [even_rate.lower, even_rate.upper],
+                on_even: bounds_of(even_rate),
                 overlap,
             };
             answer(cut, question).map_err(|error| error.to_string())
@@ -59,19 +60,24 @@ pub(super) fn bound(
 
 /// Bounds on an answer, or on any probability.
 fn bounds(answers: &Answers, metric: Metric) -> [f64; 2] {
-    answers.get(&metric).map_or([0.0, 1.0], Value::bounds)
+    answers.get(&metric).map_or([0.0, 1.0], bounds_of)
 }
 
 /// Records bounds on the full row's number, which the completion's is among.
-fn widen(number: &mut Value, [lower, upper]: [f64; 2]) {
-    let lower = (lower - CUT_ROUNDING).max(0.0).min(number.lower);
-    let upper = (upper + CUT_ROUNDING).min(1.0).max(number.upper);
+fn widen(number: &mut Known, [lower, upper]: [f64; 2]) {
+    let lower = (lower - CUT_ROUNDING).max(0.0).min(number.lower());
+    let upper = (upper + CUT_ROUNDING).min(1.0).max(number.upper());
     // Bounds that are no numbers bound nothing.
-    number.truncation = Some(if lower <= upper {
+    let bounds = if lower <= upper {
         [lower, upper]
     } else {
         [0.0, 1.0]
-    });
+    };
+    *number = Known::truncated(number, bounds);
+}
+
+fn bounds_of(number: &Known) -> [f64; 2] {
+    [number.lower(), number.upper()]
 }
 
 #[cfg(test)]
@@ -81,6 +87,7 @@ mod tests {
     use crate::gap::Settings;
     use crate::gap::metric::schemes;
     use crate::gap::position::Pair;
+    use crate::known::Kind;
     use crate::problem::Problem;
     use crate::scheme::{MadeOf, SchemeName};
     use crate::verifier::{VerifierName, evaluate, optimal_rate};
@@ -153,16 +160,16 @@ mod tests {
                 drafts: n,
             };
             let mut within = |metric: Metric, full: f64| {
-                let answer = answers[&metric];
-                let [lower, upper] = answer.bounds();
+                let answer = &answers[&metric];
+                let [lower, upper] = bounds_of(answer);
                 assert!(
                     lower - 1e-9 <= full && full <= upper + 1e-9,
                     "{metric:?} is {full} of the full row, outside {answer:?}; p {p:?}, q {q:?}, \
                      listed {listed:?}"
                 );
-                assert!(lower <= answer.value && answer.value <= upper);
+                assert!(lower <= answer.value() && answer.value() <= upper);
                 checked += 1;
-                if answer.truncation.is_some() {
+                if answer.kind() == Kind::Truncated {
                     widths.push(upper - lower);
                 }
             };
@@ -216,7 +223,7 @@ mod tests {
             )
             .unwrap();
             for (metric, answer) in &answers {
-                let [lower, upper] = answer.bounds();
+                let [lower, upper] = bounds_of(answer);
                 let independent = SchemeName::WITH_REPLACEMENT;
                 let most = match *metric {
                     Metric::Overlap { .. } => a,

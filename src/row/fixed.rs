@@ -70,6 +70,19 @@ impl Row<'_> {
         Known::rate_within(rate, 32.0 * f64::EPSILON)
     }
 
+    /// How often a draw from p is among the drafts, all of which but the last are the
+    /// `fixed` most probable tokens of q, the last being drawn from the others: p(top) + sum
+    /// over the others of p q/(1 - q(top)). O(V).
+    pub fn hits_with_fixed(&mut self, fixed: usize) -> Known {
+        let (p_sum, _) = self.totals();
+        let star = self.star(fixed);
+        let drawn = match star.rest {
+            0.0 => 0.0,
+            rest => star.sum(|p, q| drawn(p, q, rest)),
+        };
+        Known::rate_within((star.held + drawn) / p_sum, 8.0 * f64::EPSILON)
+    }
+
     fn star(&mut self, fixed: usize) -> Star<'_> {
         let mut top = self.heaviest(fixed).to_vec();
         let rows = self.rows();
@@ -120,6 +133,12 @@ fn overlap(p: &[f64], q: &[f64], rest: f64, scale: f64) -> f64 {
         let last = scale * (q / rest);
         if last < p { last } else { p }
     })
+}
+
+/// Sum of p q/rest, which does not vanish where p q does.
+#[multiversion(targets = "simd")]
+fn drawn(p: &[f64], q: &[f64], rest: f64) -> f64 {
+    split_sum(p, q, |p, q| p * (q / rest))
 }
 
 /// Sum of (scale q/rest - p)+.

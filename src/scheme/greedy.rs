@@ -300,7 +300,10 @@ pub const LAW: Law = Law {
             cut: |row, ask| row.optimum_with_fixed(ask),
         },
         status: "optimal: the value of the best cut, in closed form",
-        hits: None,
+        hits: Some(Question {
+            full: |row, drafts| Ok(row.hits_with_fixed(drafts.saturating_sub(1))),
+            cut: |row, ask| row.hits_with_fixed(ask),
+        }),
     }),
     hue: 3,
 };

@@ -198,7 +198,10 @@ pub const LAW: Law = Law {
             cut: |row, ask| row.optimum_with_fixed(ask),
         },
         status: "optimal: the value of the best cut, in closed form",
-        hits: None,
+        hits: Some(Question {
+            full: |row, _| Ok(row.hits_with_fixed(1)),
+            cut: |row, ask| row.hits_with_fixed(ask),
+        }),
     }),
     hue: 4,
 };

@@ -452,7 +452,8 @@ fn on_row(scheme: SchemeName) -> Option<RowRule> {
         cut: None,
         most: MOST_SEQUENTIAL_DRAFTS,
         slow: Some(
-            "its plans take longer than everything else together; --sequential-plans solves them",
+            "it accepts alpha*, which is measured; solving its plans, which --sequential-plans does, \
+             takes longer than everything else together",
         ),
     })
 }

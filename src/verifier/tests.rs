@@ -7,7 +7,7 @@ use crate::distribution::{Draft, Target, parse_rational, round_down, round_neare
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{Rows, Workspace};
+use crate::row::{Row, Rows, Workspace};
 use crate::scheme::{
     DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, WithReplacement,
     WithoutReplacement,
@@ -574,6 +574,33 @@ fn extremes_are_handled() {
     }
 }
 
+/// What a gap report says of `naive` at a row.
+fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
+    let rule = VerifierName::NAIVE.on_row(scheme).unwrap();
+    rule.answer(row, drafts, 0).unwrap().rate
+}
+
+/// Where almost nothing of q is outside the top, what is drawn there counts in full.
+#[test]
+fn naive_on_fixed_drafts_is_exact_for_subnormal_q() {
+    let (p, q) = (target(&[0.0, 0.5, 0.5]), draft(&[1.0, 3e-320, 1e-320]));
+    let mut workspace = Workspace::new();
+    let rows = Rows {
+        target: p.probabilities(),
+        draft: q.probabilities(),
+    };
+    let mut row = workspace.load(rows, 2).unwrap();
+    let greedy = Problem::new("", p.clone(), Greedy::new(q.clone(), 2)).unwrap();
+    let hub = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+    for (scheme, problem) in [(SchemeName::GREEDY, greedy), (SchemeName::HUB, hub)] {
+        let exact = Naive::new(&problem).summed();
+        assert_eq!(round_nearest(&exact), 0.5);
+        let rate = naive_at(&mut row, scheme, 2);
+        assert!(rate.lower() <= 0.5 && 0.5 <= rate.upper(), "{rate:?}");
+        assert!(rate.width() < 1e-14, "{rate:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -611,6 +638,8 @@ proptest! {
             let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
             let rule = GreedyVerifier::new(&fixed).unwrap();
             prop_assert!(holds(&at_row(VerifierName::GREEDY, SchemeName::GREEDY), &exact(&rule)));
+            let naive = at_row(VerifierName::NAIVE, SchemeName::GREEDY);
+            prop_assert!(holds(&naive, &Naive::new(&fixed).summed()) && naive.width() < 1e-14);
             let scheme = WithoutReplacement::new(q.clone(), drafts);
             let drawn = Problem::new("", p.clone(), scheme).unwrap();
             let rule = RrsWo::new(&drawn).unwrap();
@@ -628,6 +657,8 @@ proptest! {
         if p.vocab() > 1 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
             prop_assert!(holds(&at_row(VerifierName::SPECHUB, SchemeName::HUB), &exact(&SpecHub::new(&star).unwrap())));
+            let naive = at_row(VerifierName::NAIVE, SchemeName::HUB);
+            prop_assert!(holds(&naive, &Naive::new(&star).summed()) && naive.width() < 1e-14);
         }
         for problem in all_problems(&p, &q, &other, drafts) {
             let naive = Naive::new(&problem);
