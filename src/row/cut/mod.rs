@@ -23,7 +23,7 @@ use crate::distribution::heaviest;
 pub(crate) const REST_ENTRIES: usize = 64;
 
 /// Bounds are widened by this, which is more than any rate is off by rounding.
-pub(crate) const CUT_ROUNDING: f64 = 1e-11;
+pub const CUT_ROUNDING: f64 = 1e-11;
 
 /// Adds the rest to a row of listed tokens: the even completion.
 pub(crate) fn complete_evenly(row: &mut Vec<f64>, rest: f64) {

@@ -335,7 +335,7 @@ impl Best {
     }
 }
 
-/// A workspace for scanning rows; see the [module](self).
+/// A workspace for pairs of rows, loaded with one after another.
 ///
 /// # Example
 /// ```
