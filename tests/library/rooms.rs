@@ -198,14 +198,8 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 8] = [
+const FILE_CIRCLES: [&[&str]; 7] = [
     &["log/npz", "log/reader", "log/safetensors"],
-    &[
-        "optimum/bucket_scan",
-        "optimum/bucket_scan/race",
-        "optimum/bucket_scan/residual",
-        "optimum/bucket_scan/symmetric",
-    ],
     &["gap/position", "gap/truncation"],
     &["gap/strip", "gap/summary"],
     &["solve", "solve/expectation", "solve/lps"],

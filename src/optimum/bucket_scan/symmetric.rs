@@ -11,7 +11,7 @@
 //!
 //! The error of either is in the doc of [`super`].
 
-use super::{BUCKETS, Link, MAX_DRAFTS, ROUNDING};
+use super::buckets::{BUCKETS, Buckets, Link, MAX_DRAFTS, ROUNDING};
 use crate::distribution::Wide;
 use multiversion::multiversion;
 
@@ -149,10 +149,10 @@ impl Symmetric {
         &mut self,
         most_drafts: usize,
         draft: &[f64],
-        buckets: &[u16],
-        links: &[Link],
+        buckets: &Buckets,
         exponent: i32,
     ) {
+        let (buckets, links) = (buckets.of(), buckets.links());
         self.scale = power_of_two(exponent);
         if exponent == 0
             && let Some(threshold) = Threshold::find(draft, most_drafts)
@@ -345,9 +345,9 @@ impl Symmetric {
     }
 
     /// The most that e_n of a prefix and of tokens of mass `mass` after it can be: that
-    /// of infinitely many tokens. `roundings` as by [`Self::roundings`].
-    pub(super) fn most(&self, index: usize, mass: f64, draws: usize, roundings: f64) -> f64 {
-        let error = roundings * ROUNDING;
+    /// of infinitely many tokens.
+    pub(super) fn most(&self, index: usize, mass: f64, draws: usize) -> f64 {
+        let error = self.roundings(draws, 0) * ROUNDING;
         let mut power = 1.0;
         let mut most = 0.0;
         let coefficients = self.prefix(index).iter().zip(self.last());
@@ -701,23 +701,37 @@ pub(super) fn balancing_exponent(draft: &[f64], draws: usize) -> i32 {
     -(exponents / largest.len() as f64).round() as i32
 }
 
-/// e_n along a chain of tokens, in numbers of unbounded range.
-pub(super) fn wide(tokens: impl Iterator<Item = f64>, draws: usize) -> impl Iterator<Item = Wide> {
-    let mut sums = vec![Wide::ZERO; draws + 1];
-    sums[0] = Wide::from(1.0);
-    tokens.map(move |q| {
+/// e_0..e_n of some tokens, in numbers of unbounded range.
+pub(super) struct WideProduct {
+    coefficients: Vec<Wide>,
+}
+
+impl WideProduct {
+    pub(super) fn new(draws: usize) -> Self {
+        let mut coefficients = vec![Wide::ZERO; draws + 1];
+        coefficients[0] = Wide::from(1.0);
+        Self { coefficients }
+    }
+
+    pub(super) fn absorb(&mut self, q: f64) {
         if q > 0.0 {
             let q = Wide::from(q);
-            for k in (1..=draws).rev() {
-                sums[k] = sums[k].plus(sums[k - 1].times(q));
+            for k in (1..self.coefficients.len()).rev() {
+                let more = self.coefficients[k - 1].times(q);
+                self.coefficients[k] = self.coefficients[k].plus(more);
             }
         }
-        sums[draws]
-    })
+    }
+
+    /// e_n.
+    pub(super) fn last(&self) -> Wide {
+        self.coefficients[self.coefficients.len() - 1]
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::distinct::by_wide_numbers;
     use super::super::{BucketScan, Position, Rows};
     use super::*;
     use rand::{Rng, SeedableRng};
@@ -760,7 +774,7 @@ mod tests {
         prefixes_and_walks(&mut position, draws);
         let by_power_sums = position.scan.symmetric.sums_error > 0.0;
         let found = position.distinct_conditioned(drafts).unwrap();
-        let truth = position.distinct_by_wide_numbers(draws);
+        let truth = by_wide_numbers(&mut position.scan.buckets, position.rows, draws);
         let widest = if drafts <= 9 { 1e-12 } else { 1e-11 };
         assert!(found.rate.width() < widest, "{found:?}");
         assert!(
@@ -777,19 +791,23 @@ mod tests {
     fn prefixes_and_walks(position: &mut Position<'_>, draws: usize) {
         let rows = position.rows;
         let mut order = Vec::new();
-        for link in position.scan.links.clone() {
-            position.scan.sort(rows, &link);
-            let tokens = position.scan.sorted.iter();
-            order.push(
-                tokens
-                    .map(|&(_, token)| rows.draft[token as usize])
-                    .collect::<Vec<_>>(),
-            );
+        for link in position.scan.buckets.links().to_vec() {
+            let tokens = position.scan.buckets.sort(rows, &link).iter();
+            let masses = tokens.map(|&(_, token)| rows.draft[token as usize]);
+            order.push(masses.collect::<Vec<_>>());
         }
         let symmetric = &position.scan.symmetric;
-        let flat = || order.iter().flatten().copied();
-        let truth: Vec<Wide> = wide(flat(), draws).collect();
-        let lower: Vec<Wide> = wide(flat(), draws - 1).collect();
+        let wide = |draws: usize| -> Vec<Wide> {
+            let mut product = WideProduct::new(draws);
+            let tokens = order.iter().flatten();
+            tokens
+                .map(|&q| {
+                    product.absorb(q);
+                    product.last()
+                })
+                .collect()
+        };
+        let (truth, lower) = (wide(draws), wide(draws - 1));
         let (whole, whole_lower) = (*truth.last().unwrap(), *lower.last().unwrap());
         let close = |own: f64, truth: f64, walked: usize| {
             let error = 2.0 * symmetric.roundings(draws, walked) * ROUNDING;
