@@ -74,47 +74,15 @@
 //! the degree, then those of the product err by (a + 2) k u: the errors of degrees j and
 //! k - j add up to a k, and there are k + 1 <= 2k roundings. A product of m tokens one
 //! after the other errs by (m + k) u. So f = n a with a = m + 1 and 2 for each product
-//! on the way to a prefix; m <= 128, and a tree of three levels keeps the way short.
+//! on the way to a prefix; m <= 64, and a tree of three levels keeps the way short.
 //!
-//! *Light tokens*, those of q <= t where t <= 2^-8 L (2^-12 L for n > 9), L their mass,
-//! enter by power sums s_j = sum q^j over those in H:
+//! A walk of w tokens after a prefix takes them 32 at a time, and joins these in two levels of
+//! sqrt(w/32) + 1 products: a is max(a, 33 + 2 sqrt(w/32) + 2) + 2 sqrt(w/32) + 6 then.
 //!
-//! ```text
-//! k e_k = s_1 e_{k-1} - s_2 e_{k-2} + s_3 e_{k-3} - ...
-//! ```
-//!
-//! Terms cancel, so errors are not relative to e_k(H). But with h_k the coefficients of
-//! prod 1/(1 - q t), for which the same recurrence has no minus signs, induction on k
-//! gives an error of at most c k u h_k, c = min(n, 9) + 3 the roundings of a step. h_k
-//! grows with H, and for all light tokens
-//!
-//! ```text
-//! h_k <= prod_{i<k} (L + i t) / k!,    e_k >= prod_{i<k} (L - i t) / k!
-//! ```
-//!
-//! which makes the error at most c k K u e_k(light), K the quotient of the two products
-//! for k = n: below 1.4 for n <= 9, below 2.8 for n <= 64. Heavy tokens have
-//! non-negative coefficients that also grow with H, so for light and heavy together
-//! f = n (max(a, c K) + 2). Tokens that are walked after a prefix only raise a: times
-//! their e_j <= h_j, h_k of the prefix's light tokens stays below that of all.
-//!
-//! *Inexact power sums*: errors d_j of s_j multiply the generating function of e_k(H) by
-//! exp(sum +-d_j t^j/j), so e_n(H) errs by at most sum d_j/j e_{n-j}, and
-//! e_{n-j}/e_n <= n(n-1)..(n-j+1) / (L - n t)^j. This sum, computed, is added to f. Above
-//! 400 u, and where there is no such t, all tokens are multiplied out.
-//! - s_1 is the sum of the masses above without the heavy tokens: exact but for the
-//!   rests, which err by V (c + b + w) 2^-105 for at most c tokens a bucket, b buckets
-//!   and w heavy tokens, and for one last rounding.
-//! - s_j, j >= 2, errs by (c + b + w + j) u s_j.
-//! - Powers from the sixth on are summed only above t' = 2^-12 L (2^-18 L for n > 9).
-//!   What is left out of s_j is at most t'^{j-1} L. s_10 and on, needed for n > 9, are
-//!   at most t s_9, t^2 s_9...
-//! - Tokens below 2^-100 have no powers. L is at least 2^-30, so they matter below
-//!   2^-59.
-//!
-//! *Underflow* is kept below 2^-60 relative by a test of e_n; rows that fail it are
-//! scaled by a power of two and multiplied out, or, if that does not help, are scanned
-//! with numbers of unbounded range.
+//! *Underflow.* A product that underflows errs by 2^-1075, times coefficients of other tokens,
+//! which are at most the largest e_k of all. e_n is tested to be above 2^-980 of that one. So
+//! V n such products are below 2^-56 of e_n. Rows that fail the test are scaled by a power of
+//! two; if that does not help, they are scanned with numbers of unbounded range.
 //!
 //! # Rounding, sequential
 //! The module `race` bounds what Q of a prefix errs by: quadrature, and rounding as it
@@ -280,10 +248,10 @@ impl<'a> Position<'a> {
     pub fn with_replacement(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
         self.check(drafts)?;
         let scan = &mut *self.scan;
-        let (_, total) = scan.buckets.totals();
+        let buckets = &mut scan.buckets;
+        let (_, total) = buckets.totals();
         let chain = Iid { drafts, total };
-        let (buckets, candidates) = (&mut scan.buckets, &mut scan.candidates);
-        Ok(by_buckets(buckets, self.rows, candidates, chain))
+        Ok(by_buckets(buckets, self.rows, &mut scan.candidates, chain))
     }
 
     /// alpha* for n = `drafts` independent draws from q given that all differ:
@@ -294,31 +262,34 @@ impl<'a> Position<'a> {
     ///
     /// # Exactness
     /// Enclosed; the bound is counted from what was computed. For n <= 8 and V <= 2^18
-    /// it is within 2e-13 to both sides on rows like those of language models, and
+    /// it is within 4e-13 to both sides on rows like those of language models, and
     /// within 1e-12 on any.
     ///
     /// # Errors
     /// `drafts` is 0 or more than was loaded for.
     ///
     /// # Complexity
-    /// The first call after a load, for the largest n loaded for: O(V) for the power
-    /// sums of light tokens, O(n) for each heavy one and O(n^2) for each bucket; O(V n)
-    /// on rows without light tokens enough. Then as [`Self::with_replacement`]. Rows so
-    /// peaked that e_n leaves the range of `f64` take a sort and O(V n) operations on
-    /// numbers of unbounded range.
+    /// The first call after a load multiplies all tokens, for the largest n loaded for: O(n)
+    /// a token and O(n^2) a bucket. Then as [`Self::with_replacement`]. Rows so peaked that
+    /// e_n leaves the range of `f64` take a sort and O(V n) operations on numbers of
+    /// unbounded range.
+    ///
+    /// # Source
+    /// Hu et al., Theorems 3 to 6, who compute Q by this recurrence; `docs/scan.md` counts
+    /// its roundings.
     pub fn distinct_conditioned(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
         self.check(drafts)?;
         let draws = drafts.min(self.scan.buckets.support());
         if draws <= 1 {
             return self.with_replacement(drafts);
         }
-        if !self.prepare_symmetric(draws) {
-            return Ok(by_wide_numbers(&mut self.scan.buckets, self.rows, draws));
-        }
         let scan = &mut *self.scan;
-        let chain = Distinct::new(&scan.symmetric, draws);
-        let (buckets, candidates) = (&mut scan.buckets, &mut scan.candidates);
-        Ok(by_buckets(buckets, self.rows, candidates, chain))
+        let (buckets, symmetric) = (&mut scan.buckets, &mut scan.symmetric);
+        if !symmetric.prepare(scan.most_drafts, draws, self.rows.draft, buckets) {
+            return Ok(by_wide_numbers(buckets, self.rows, draws));
+        }
+        let chain = Distinct::new(symmetric, draws);
+        Ok(by_buckets(buckets, self.rows, &mut scan.candidates, chain))
     }
 
     /// alpha* for n = `drafts` sequential draws without replacement, each from q
@@ -354,22 +325,6 @@ impl<'a> Position<'a> {
         let buckets = &mut scan.buckets;
         let chain = Sequential::new(&mut scan.race, buckets, self.rows, draws);
         Ok(by_buckets(buckets, self.rows, &mut scan.candidates, chain))
-    }
-
-    /// Products of 1 + q t over the chain; false if e_n does not fit `f64`.
-    fn prepare_symmetric(&mut self, draws: usize) -> bool {
-        let scan = &mut *self.scan;
-        if !scan.symmetric.is_ready() {
-            scan.symmetric
-                .build(scan.most_drafts, self.rows.draft, &scan.buckets, 0);
-        }
-        if scan.symmetric.is_safe(draws) {
-            return true;
-        }
-        let exponent = symmetric::balancing_exponent(self.rows.draft, draws);
-        scan.symmetric
-            .build(scan.most_drafts, self.rows.draft, &scan.buckets, exponent);
-        scan.symmetric.is_safe(draws)
     }
 }
 
