@@ -99,6 +99,7 @@ pub mod cli;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
+pub mod evaluate;
 mod files;
 pub mod gap;
 pub mod known;

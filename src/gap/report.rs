@@ -102,7 +102,7 @@ impl Pages<'_> {
                 Some(OverlapRow {
                     temperature: temperature.0,
                     estimate: tally.estimate(&self.sizes),
-                    kind: kind(tally, "enclosed"),
+                    kind: tally.kind(),
                     width_max: tally.widest,
                     quantiles: tally.quantiles(),
                 })
@@ -130,7 +130,7 @@ impl Pages<'_> {
                     scheme: scheme.as_str().to_owned(),
                     optimal_acceptance_rate: Optimum {
                         estimate: tally.estimate(&self.sizes),
-                        kind: kind(tally, "enclosed"),
+                        kind: tally.kind(),
                         width_max: tally.widest,
                         status: status.to_owned(),
                         quantiles: tally.quantiles(),
@@ -148,7 +148,7 @@ impl Pages<'_> {
         Some(VerifierRow {
             name: rule.1.as_str().to_owned(),
             acceptance: acceptance.estimate(&self.sizes),
-            kind: kind(acceptance, measured(acceptance)),
+            kind: acceptance.kind(),
             width_max: acceptance.widest,
             p_value: gap.clustered(&self.sizes).p_value(),
             gap: Gap {
@@ -177,7 +177,7 @@ impl Pages<'_> {
                     first: name(first),
                     second: name(second),
                     difference: tally.estimate(&self.sizes),
-                    kind: kind(tally, measured(tally)),
+                    kind: tally.kind(),
                     width_max: tally.widest,
                     p_value: tally.clustered(&self.sizes).p_value(),
                     p_holm: 1.0,
@@ -223,31 +223,13 @@ impl Pages<'_> {
                     temperature: place.temperature.0,
                     drafts: place.drafts,
                     difference: tally.estimate(&self.sizes),
-                    kind: kind(tally, "enclosed"),
+                    kind: tally.kind(),
                     width_max: tally.widest,
                     max: tally.highest,
                     min: tally.lowest,
                 })
             })
             .collect()
-    }
-}
-
-/// How a number came about: `truncated` where rows list some tokens only, whatever else.
-fn kind(tally: &Tally, otherwise: &str) -> String {
-    if tally.truncated > 0 {
-        "truncated"
-    } else {
-        otherwise
-    }
-    .to_owned()
-}
-
-fn measured(tally: &Tally) -> &'static str {
-    if tally.monte_carlo {
-        "monte-carlo"
-    } else {
-        "enclosed"
     }
 }
 

@@ -9,10 +9,11 @@
 //! row that the report's values are of. In the *disjoint* one, one token has p = a, q = 0
 //! and one has p = 0, q = b: nothing of the rest can be accepted.
 
+use super::answers::{Answers, REST_ENTRIES};
 use super::metric::{Metric, Place, Rule, Temperature};
-use super::position::{Answers, REST_ENTRIES, Value};
 use super::settings::Asked;
 use crate::distribution::heaviest;
+use crate::known::Known;
 use crate::optimum::bucket_scan::{BucketScan, Rows};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRates, VerifierName};
@@ -107,7 +108,7 @@ impl<'a> Truncation<'a> {
         answers: &mut Answers,
     ) -> Result<(), String> {
         if let Some(overlap) = answers.get_mut(&Metric::Overlap { temperature }) {
-            widen(overlap, self.overlap(*overlap));
+            widen(overlap, self.overlap(overlap));
         }
         for one in asked {
             let drafts = one.drafts;
@@ -116,7 +117,7 @@ impl<'a> Truncation<'a> {
                 drafts,
             };
             for &scheme in &one.optima {
-                if let Some(&best) = answers.get(&Metric::Optimum { place, scheme }) {
+                if let Some(best) = answers.get(&Metric::Optimum { place, scheme }) {
                     let bounds = self.optimum(scheme, drafts, best)?;
                     if let Some(best) = answers.get_mut(&Metric::Optimum { place, scheme }) {
                         widen(best, bounds);
@@ -126,11 +127,11 @@ impl<'a> Truncation<'a> {
             for &(rule, _) in &one.rules {
                 let scheme = rule.0;
                 let best = answers.get(&Metric::Optimum { place, scheme });
-                let best = best.map_or([0.0, 1.0], Value::bounds);
+                let best = best.map_or([0.0, 1.0], bounds_of);
                 let overlap = answers.get(&Metric::Overlap { temperature });
-                let overlap = overlap.map_or([0.0, 1.0], Value::bounds);
+                let overlap = overlap.map_or([0.0, 1.0], bounds_of);
                 if let Some(rate) = answers.get_mut(&Metric::Acceptance { place, rule }) {
-                    let bounds = self.acceptance(rule, drafts, *rate, even, best, overlap);
+                    let bounds = self.acceptance(rule, drafts, rate, even, best, overlap);
                     // No lossless rule accepts more than alpha*.
                     widen(rate, [bounds[0], bounds[1].min(best[1])]);
                 }
@@ -141,16 +142,16 @@ impl<'a> Truncation<'a> {
 
     /// Listed tokens' part is known; the others' is between 0 and min(a, b), which the even
     /// completion reaches.
-    fn overlap(&self, even: Value) -> [f64; 2] {
+    fn overlap(&self, even: &Known) -> [f64; 2] {
         let most = self.target_rest.min(self.draft_rest);
-        [even.lower - most, even.upper]
+        [even.lower() - most, even.upper()]
     }
 
     fn optimum(
         &mut self,
         scheme: SchemeName,
         drafts: usize,
-        even: Value,
+        even: &Known,
     ) -> Result<[f64; 2], String> {
         if scheme == SchemeName::TOP {
             return Ok(self.of_the_top(drafts));
@@ -165,7 +166,7 @@ impl<'a> Truncation<'a> {
         // completion has the alpha* of one merged token.
         if scheme == SchemeName::WITH_REPLACEMENT {
             let rate = disjoint.position().with_replacement(drafts);
-            return Ok([rate.map_err(refused)?.rate.lower(), even.upper]);
+            return Ok([rate.map_err(refused)?.rate.lower(), even.upper()]);
         }
         // P of drafts inside a set that holds the rest only rises as the rest is split,
         // from one token to infinitely many, by no more than P of their meeting. And
@@ -174,13 +175,13 @@ impl<'a> Truncation<'a> {
             let independent = disjoint.position().with_replacement(drafts);
             let independent = independent.map_err(refused)?.rate.lower();
             let met = self.meeting(drafts, 0);
-            let lower = even.lower - a - met / REST_ENTRIES as f64;
-            return Ok([lower.max(independent), even.upper + a + met]);
+            let lower = even.lower() - a - met / REST_ENTRIES as f64;
+            return Ok([lower.max(independent), even.upper() + a + met]);
         }
         if scheme == SchemeName::DISTINCT_CONDITIONED {
             let merged = disjoint.position().distinct_conditioned(drafts);
             let upper = merged.map_err(refused)?.rate.upper() + a;
-            return Ok([even.lower - a - self.meeting_of_distinct(drafts), upper]);
+            return Ok([even.lower() - a - self.meeting_of_distinct(drafts), upper]);
         }
         if scheme == SchemeName::GREEDY || scheme == SchemeName::HUB {
             return Ok(self.with_fixed(drafts - 1, even));
@@ -192,7 +193,7 @@ impl<'a> Truncation<'a> {
         &mut self,
         (scheme, name): Rule,
         drafts: usize,
-        even: Value,
+        even: &Known,
         even_rates: &mut RowRates<'_>,
         best: [f64; 2],
         overlap: [f64; 2],
@@ -216,23 +217,23 @@ impl<'a> Truncation<'a> {
         }
         // The root moves by no more than the curve that it lies on.
         if is(SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ) {
-            return [even.lower - a.min(n * b), even.upper];
+            return [even.lower() - a.min(n * b), even.upper()];
         }
         // sum of p (1 - (1-q)^n), of which listed tokens' part is known.
         if is(SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE) {
             let drafted = |q: f64| -(n * (-q).ln_1p()).exp_m1();
             let spread = a * drafted(b / REST_ENTRIES as f64);
             return [
-                even.lower - spread,
-                even.upper - spread + a * drafted(b.min(1.0)),
+                even.lower() - spread,
+                even.upper() - spread + a * drafted(b.min(1.0)),
             ];
         }
         // A listed token is drafted least where the rest is many tokens, most where it
         // is one.
         if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::NAIVE) {
             let met = self.meeting(drafts, 1);
-            let lower = even.lower - a - met / REST_ENTRIES as f64;
-            return [lower, even.upper + a + met];
+            let lower = even.lower() - a - met / REST_ENTRIES as f64;
+            return [lower, even.upper() + a + met];
         }
         if (name.entry().attains)(scheme) {
             return best;
@@ -318,7 +319,7 @@ impl<'a> Truncation<'a> {
 
     /// alpha*, and its verifier's acceptance, where the heaviest tokens of q are drafts
     /// anyway: p(top) + sum over the others of min(p, q/(1-q(top))).
-    fn with_fixed(&self, fixed: usize, even: Value) -> [f64; 2] {
+    fn with_fixed(&self, fixed: usize, even: &Known) -> [f64; 2] {
         let (a, b) = (self.target_rest, self.draft_rest);
         let others = self.without(fixed);
         let least = match fixed.checked_sub(1) {
@@ -331,7 +332,7 @@ impl<'a> Truncation<'a> {
         };
         if b < least {
             // No unlisted token is among the top.
-            return [even.lower - a.min(b / (others + b)), even.upper];
+            return [even.lower() - a.min(b / (others + b)), even.upper()];
         }
         // The top has q between that of the listed top and b more.
         let (mut lower, mut upper) = (0.0, a);
@@ -349,15 +350,20 @@ fn pairs(drafts: usize) -> f64 {
 }
 
 /// Records bounds on the full row's number, which the completion's is among.
-fn widen(number: &mut Value, [lower, upper]: [f64; 2]) {
-    let lower = (lower - ROUNDING).max(0.0).min(number.lower);
-    let upper = (upper + ROUNDING).min(1.0).max(number.upper);
+fn widen(number: &mut Known, [lower, upper]: [f64; 2]) {
+    let lower = (lower - ROUNDING).max(0.0).min(number.lower());
+    let upper = (upper + ROUNDING).min(1.0).max(number.upper());
     // Bounds that are no numbers bound nothing.
-    number.truncation = Some(if lower <= upper {
+    let bounds = if lower <= upper {
         [lower, upper]
     } else {
         [0.0, 1.0]
-    });
+    };
+    *number = Known::truncated(number, bounds);
+}
+
+fn bounds_of(number: &Known) -> [f64; 2] {
+    [number.lower(), number.upper()]
 }
 
 #[cfg(test)]
@@ -367,6 +373,7 @@ mod tests {
     use crate::gap::Settings;
     use crate::gap::metric::schemes;
     use crate::gap::position::Pair;
+    use crate::known::Kind;
     use crate::problem::Problem;
     use crate::scheme::MadeOf;
     use crate::verifier::{evaluate, optimal_rate};
@@ -439,16 +446,16 @@ mod tests {
                 drafts: n,
             };
             let mut within = |metric: Metric, full: f64| {
-                let answer = answers[&metric];
-                let [lower, upper] = answer.bounds();
+                let answer = &answers[&metric];
+                let [lower, upper] = bounds_of(answer);
                 assert!(
                     lower - 1e-9 <= full && full <= upper + 1e-9,
                     "{metric:?} is {full} of the full row, outside {answer:?}; p {p:?}, q {q:?}, \
                      listed {listed:?}"
                 );
-                assert!(lower <= answer.value && answer.value <= upper);
+                assert!(lower <= answer.value() && answer.value() <= upper);
                 checked += 1;
-                if answer.truncation.is_some() {
+                if answer.kind() == Kind::Truncated {
                     widths.push(upper - lower);
                 }
             };
@@ -502,7 +509,7 @@ mod tests {
             )
             .unwrap();
             for (metric, answer) in &answers {
-                let [lower, upper] = answer.bounds();
+                let [lower, upper] = bounds_of(answer);
                 let independent = SchemeName::WITH_REPLACEMENT;
                 let most = match *metric {
                     Metric::Overlap { .. } => a,

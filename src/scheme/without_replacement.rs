@@ -550,8 +550,8 @@ pub const LAW: Law = Law {
             answer: |row, ask| row.sequential_plan(ask.drafts),
             most: MOST_SEQUENTIAL_DRAFTS,
             slow: Some(
-                "its plans take longer than everything else together; --sequential-plans solves \
-                 them",
+                "it accepts alpha*, which is measured; solving its plans, which --sequential-plans \
+                 does, takes longer than everything else together",
             ),
         }),
     }),

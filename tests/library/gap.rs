@@ -4,6 +4,7 @@
 
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::gap::{GapReport, Settings, measure, regressions};
+use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log};
 use specgap::problem::Problem;
 use specgap::scheme::{MadeOf, SchemeName};
@@ -131,7 +132,7 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
             .sum::<f64>()
             / rows.len() as f64;
         let ours = &cell.optimal_acceptance_rate;
-        assert_eq!(ours.kind, "enclosed");
+        assert_eq!(ours.kind, Kind::Enclosed);
         assert!(ours.width_max < 1e-9, "{ours:?}");
         assert!((ours.estimate.mean - mean).abs() < 1e-9, "{ours:?} {mean}");
         let optimal = cell
@@ -158,7 +159,7 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
         report
             .published_formula
             .iter()
-            .all(|row| row.kind == "enclosed")
+            .all(|row| row.kind == Kind::Enclosed)
     );
     // Without them the optimum is the same, and the report says what was not run.
     let optima = |report: &GapReport| -> Vec<serde_json::Value> {
@@ -181,7 +182,7 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
         report
             .published_formula
             .iter()
-            .all(|row| row.kind == "enclosed" && row.width_max < 1e-10)
+            .all(|row| row.kind == Kind::Enclosed && row.width_max < 1e-10)
     );
 }
 
@@ -225,10 +226,7 @@ fn many_sequential_drafts_are_simulated_and_say_so() {
     settings.verifiers = vec![VerifierName::RRS_WO];
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
     let row = &report.cells[0].verifiers[0];
-    assert_eq!(
-        (row.name.as_str(), row.kind.as_str()),
-        ("rrs-wo", "monte-carlo")
-    );
+    assert_eq!((row.name.as_str(), row.kind), ("rrs-wo", Kind::MonteCarlo));
     let mean = rows
         .iter()
         .map(|(p, q)| {
