@@ -656,3 +656,34 @@ fn many_distinct_draws_from_extreme_rows() {
         }
     }
 }
+
+/// A bucket of light tokens on which Q rises from 0 to 1, and whose mass comes out some
+/// 1e-12 too large when it is summed token by token. P - Q is least after the first half of
+/// them, and looks as if the line of the least slope could not fall that far.
+#[test]
+fn light_masses_that_round_one_way_pass_nothing_over() {
+    let unit = f64::EPSILON / 2.0;
+    let edge = 1.125 * 2f64.powi(-39);
+    let light = 63_983;
+    let mut q = vec![edge * (1.0 - 10_000.0 * unit) / light as f64; light + 1];
+    q[0] = 1.0;
+    let dip = 9900.0 * unit;
+    let p: Vec<f64> = (0..=light)
+        .map(|token| match token {
+            0 => 0.0,
+            _ if token <= light / 2 => (1.0 - dip) / light as f64,
+            _ => (1.0 + dip) / light as f64,
+        })
+        .collect();
+    let rows = Rows {
+        target: &p,
+        draft: &q,
+    };
+    let mut scan = BucketScan::new();
+    let mut position = scan.load(rows, 2).unwrap();
+    let found = position.distinct_conditioned(2).unwrap();
+    let (lower, upper) = distinct_in_integers(&p, &q, 2);
+    assert!(fixed(found.rate.lower()) <= lower, "{found:?}");
+    assert!(upper <= fixed(found.rate.upper()), "{found:?}");
+    assert!(upper < fixed(1.0 - 2000.0 * unit));
+}

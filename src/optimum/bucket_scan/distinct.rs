@@ -33,7 +33,16 @@ impl Chain for Distinct<'_> {
         self.symmetric.prefix(index + 1)[self.draws] / self.whole
     }
 
-    fn most(&self, index: usize, _link: &Link, more: f64) -> f64 {
+    /// Q may rise as fast as one over the mass of a link, and masses far below 2^-53 are
+    /// summed in one word.
+    fn slack(&self, link: &Link) -> f64 {
+        let tokens = f64::from(link.tokens);
+        let terms = tokens * ROUNDING;
+        terms * f64::min(1.0, terms / link.own.draft())
+    }
+
+    fn most(&self, index: usize, link: &Link, more: f64) -> f64 {
+        let more = more * (1.0 + self.slack(link));
         self.symmetric.most(index, more, self.draws) / self.whole
     }
 

@@ -24,6 +24,12 @@ pub(super) trait Chain {
         link.own.draft()
     }
 
+    /// What the mass of a link errs by, relative to it, where that is not in
+    /// [`Self::error`].
+    fn slack(&self, _link: &Link) -> f64 {
+        0.0
+    }
+
     /// What Q is at most after a mass `more` of a link's tokens, besides being below its
     /// chord over the link.
     fn most(&self, _index: usize, _link: &Link, _more: f64) -> f64 {
@@ -84,6 +90,7 @@ pub(super) fn by_buckets(
         let bucket = Interior {
             link,
             mass: chain.mass(index, link),
+            slack: chain.slack(link),
             target: link.own.target() / target_total,
             held,
             q_start,
@@ -215,8 +222,9 @@ impl Best {
 /// What is known about P - Q inside one bucket; P normalised, x = q(H) not.
 struct Interior<'a> {
     link: &'a Link,
-    /// q of the bucket, and P.
+    /// q of the bucket, what that errs by relative to it, and P.
     mass: f64,
+    slack: f64,
     target: f64,
     /// P before it.
     held: f64,
@@ -233,7 +241,8 @@ impl Interior<'_> {
     fn turn(&self) -> Option<f64> {
         let (link, mass) = (self.link, self.mass);
         let rise = self.q_end - self.q_start;
-        if link.tokens < 2 || link.least_slope * mass >= rise || link.most_slope * mass <= rise {
+        let (least, most) = (mass * (1.0 - self.slack), mass * (1.0 + self.slack));
+        if link.tokens < 2 || link.least_slope * least >= rise || link.most_slope * most <= rise {
             return None;
         }
         if link.most_slope == f64::INFINITY {
@@ -251,7 +260,8 @@ impl Interior<'_> {
         let steep = self.target - self.link.most_slope * (self.mass - turn);
         let chord = self.q_start + (self.q_end - self.q_start) * (turn / self.mass);
         let inside = chord.min(self.q_end).min(most);
-        let at_turn = self.held + gentle.min(steep) - inside;
+        let line = gentle.min(steep) - 2.0 * self.slack * self.target;
+        let at_turn = self.held + line - inside;
         let at_end = self.held + self.target - self.q_end;
         at_turn.min(self.held - self.q_start).min(at_end)
     }
