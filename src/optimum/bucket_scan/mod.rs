@@ -1,102 +1,21 @@
 //! alpha* of one position after another at real vocabularies, without a sort.
 //!
-//! For the inner loop over logged rows: a [`BucketScan`] is a workspace that is
-//! loaded with a pair of rows, passes over them once, and then answers for any
-//! number of drafts n and for three laws of the drafts. Nothing is allocated from
-//! the second position on.
-//!
-//! # The minimum without a sort
-//!
-//! For `with-replacement`, `distinct-conditioned` and `without-replacement`
+//! A [`BucketScan`] is a workspace for the inner loop over logged rows. It is loaded with a
+//! pair of rows, passes over them once, and then answers for any number of drafts n and for
+//! three laws of the drafts. Nothing is allocated from the second position on, but for rows
+//! of distinct draws whose numbers leave the range of `f64`.
 //!
 //! ```text
-//! alpha* = 1 + min over prefixes H of [ P(H) - Q(H) ]
+//! alpha* = 1 + min over prefixes H, in order of falling q/p, of [ P(H) - Q(H) ]
 //! ```
 //!
-//! with the tokens in the order of falling r = q/p (Hu et al., Theorems 3 to 6, for the
-//! first two; `docs/sequential-draws.md` for the third).
-//! Tokens are put into buckets by the leading bits of r: 16 buckets an octave,
-//! 64 octaves, and whatever lies outside in the first and the last. Prefixes that
-//! end with a bucket need sums over buckets only. For those that end inside a
-//! bucket, write x = q(H). Along the chain
-//!
-//! - P is convex in x, with slopes 1/r, in the bucket between a = 1/r_high and
-//!   b = 1/r_low; so it lies above the lines of slopes a and b through its values at
-//!   the bucket's start and end;
-//! - Q is convex in x (this is q-convexity), so it lies below its chord over the
-//!   bucket, of slope c. Nothing has to be known of Q outside the bucket for that.
-//!
-//! So if a >= c or b <= c, then P - Q is least at an end of the bucket. In the few
-//! buckets that are left, it is no less than at the ends or where the two lines meet.
-//! There, Q is known with replacement, and on the chord at most; distinct,
-//! it is also at most what infinitely many tokens of the same mass would make it,
-//! sum_k e_{n-k}(H) y^k/k! after mass y. That leaves three points to evaluate for a
-//! lower bound. A bucket whose bound is below the best
-//! value found is sorted and walked token by token. Tokens of equal rounded r need
-//! no order: among them P is linear and Q convex, so P - Q is least at an end.
-//!
-//! All of this holds for any order within the bucket, as Q is convex along any chain.
-//! That matters for ratios so small that rounding may have changed their order: a
-//! bucket that is passed over is passed over with them, and in one that is walked
-//! P - Q among them is no less than P before the first of them, less 1.
-//!
-//! # What is enclosed
-//!
-//! The rows are `f64` numbers p_0..p_{V-1} and q_0..q_{V-1}; the problem is that of
-//! the distributions `p_i / sum p` and `q_i / sum q`, with the *exact* sums. It is
-//! the same problem that [`crate::distribution::Target::new`] and
-//! [`crate::distribution::Draft::new`] make of these rows. (What rounding in a
-//! softmax did to the rows before is not in the enclosure; see
-//! [`crate::distribution::Softmax::fill`]. By |P(H) - P'(H)| <= TV(p, p') and
-//! |Q(H) - Q'(H)| <= n TV(q, q') it moves alpha* with replacement by at most
-//! TV(p, p') + n TV(q, q').)
-//!
-//! # Rounding
-//!
-//! u = 2^-53. *Sums.* Every entry v is split as v = h + l with h = (v + 1) - 1, a
-//! multiple of 2^-52, and |l| <= 2^-52, both without error. Sums of the h are
-//! exact, since they are multiples of 2^-52 below 4; sums of the l over V <= 2^32
-//! tokens err by less than V^2 2^-104. So P(H)/sum p and q(H)/sum q come out within
-//! 4u relative. *With replacement*, x^n by n - 1 products of x within 4u has an
-//! error of at most 5n u, the difference P - Q one of (5n + 6) u. *Lines and chords* are
-//! off by no more than their ends, and a and b by a few u relative: where a bucket is
-//! passed over wrongly, P - Q falls below its bound by at most these. The enclosure is
-//! twice the sum of all of these, to both sides: (20 n + 80) u.
-//!
-//! # Rounding, distinct
-//! e_k(H) comes out within f u e_k(whole vocabulary), for the number f that is counted
-//! below; so Q = e_n(H)/e_n errs by 2f u, and so does a point of a chord. Everything
-//! else (P, the lines, the differences) stays below 120 u. The enclosure is
-//! (2f + 120) u to both sides.
-//!
-//! *Tokens multiplied out.* Polynomials have non-negative coefficients, and that of
-//! degree 0 is 1 exactly. If all others of two factors err by at most a k u relative, k
-//! the degree, then those of the product err by (a + 2) k u: the errors of degrees j and
-//! k - j add up to a k, and there are k + 1 <= 2k roundings. A product of m tokens one
-//! after the other errs by (m + k) u. So f = n a with a = m + 1 and 2 for each product
-//! on the way to a prefix; m <= 64, and a tree of three levels keeps the way short.
-//!
-//! A walk of w tokens after a prefix takes them 32 at a time, and joins these in two levels of
-//! sqrt(w/32) + 1 products: a is max(a, 33 + 2 sqrt(w/32) + 2) + 2 sqrt(w/32) + 6 then.
-//!
-//! *Underflow.* A product that underflows errs by 2^-1075, times coefficients of other tokens,
-//! which are at most the largest e_k of all. e_n is tested to be above 2^-980 of that one. So
-//! V n such products are below 2^-56 of e_n. Rows that fail the test are scaled by a power of
-//! two; if that does not help, they are scanned with numbers of unbounded range.
-//!
-//! # Rounding, sequential
-//! The module `race` bounds what Q of a prefix errs by: quadrature, and rounding as it
-//! is counted there. A bucket's mass comes out within 130 u, which moves a line by that
-//! share of the bucket's P and a chord by that share of its rise. With P and the
-//! differences that stays below 300 u. The enclosure is the sum, to both sides. A prefix
-//! whose Q is not known (what lies outside it would ring beyond the range of `f64`)
-//! offers no value, counts as Q = 1 at the end of a chord, and holds the lower bound down
-//! to P - 1.
+//! `docs/scan.md` proves that the minimum is found without sorting all tokens, says what is
+//! enclosed, and counts the roundings.
 //!
 //! # Source
-//! Hu et al., "Towards optimal multi-draft speculative decoding", eq. 8 and
-//! Theorems 3 to 6, for the scan; the buckets and the bounds are this crate's, and so
-//! is the theorem for sequential draws.
+//! Hu et al., "Towards optimal multi-draft speculative decoding", eq. 8 and Theorems 3 to 6,
+//! for the scan. The buckets and the bounds are this crate's, and so is the theorem for
+//! sequential draws (`docs/sequential-draws.md`).
 
 mod buckets;
 mod distinct;
