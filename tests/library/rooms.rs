@@ -172,13 +172,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 7] = [
-    &[
-        "row/scan",
-        "row/scan/race",
-        "row/scan/residual",
-        "row/scan/symmetric",
-    ],
+const FILE_CIRCLES: [&[&str]; 6] = [
     &["solve", "solve/expectation", "solve/lps"],
     &[
         "plan/iid",
