@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 25] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -67,34 +67,41 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "problem",
             "scheme",
             "tree",
+            "verifier",
         ],
     ),
     (
-        "solve",
-        &[
-            "certify",
-            "distribution",
-            "known",
-            "lp",
-            "optimum",
-            "plan",
-            "problem",
-            "scheme",
-        ],
-    ),
-    ("evaluate", &["problem", "verifier"]),
-    (
-        "claims",
+        "evaluate",
         &[
             "block",
             "certify",
             "distribution",
             "known",
             "lp",
+            "number",
             "optimum",
             "plan",
             "problem",
             "scheme",
+            "tree",
+            "verifier",
+        ],
+    ),
+    (
+        "claims",
+        &[
+            "block",
+            "certify",
+            "distribution",
+            "evaluate",
+            "known",
+            "lp",
+            "number",
+            "optimum",
+            "plan",
+            "problem",
+            "scheme",
+            "text",
             "verifier",
         ],
     ),
@@ -110,18 +117,16 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "block",
             "claims",
             "distribution",
+            "evaluate",
             "gap",
             "known",
             "lp",
             "scheme",
-            "solve",
-            "verifier",
         ],
     ),
     (
         "cli",
         &[
-            "block",
             "capture",
             "certify",
             "claims",
@@ -134,7 +139,6 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "report",
             "row",
             "scheme",
-            "solve",
             "verifier",
         ],
     ),
@@ -147,12 +151,17 @@ const ALLOWED: [(&str, &[&str]); 26] = [
 const NEVER: [(&str, &[&str]); 5] = [
     (
         "row",
-        &["verifier", "problem", "optimum", "solve", "plan", "scheme"],
+        &[
+            "verifier", "problem", "optimum", "evaluate", "plan", "scheme",
+        ],
     ),
     ("scheme", &["verifier", "plan", "problem", "optimum"]),
-    ("plan", &["optimum", "solve", "lp", "verifier", "certify"]),
+    (
+        "plan",
+        &["optimum", "evaluate", "lp", "verifier", "certify"],
+    ),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
-    ("certify", &["optimum", "solve", "verifier", "block"]),
+    ("certify", &["optimum", "evaluate", "verifier", "block"]),
 ];
 
 /// What `certify` may use of rooms that also solve: data, and no solver.
@@ -172,8 +181,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 6] = [
-    &["solve", "solve/expectation", "solve/lps"],
+const FILE_CIRCLES: [&[&str]; 3] = [
     &[
         "plan/iid",
         "plan/sequential",
@@ -206,28 +214,6 @@ const FILE_CIRCLES: [&[&str]; 6] = [
         "verifier/single",
         "verifier/spechub",
         "verifier/table",
-    ],
-    &[
-        "claims",
-        "claims/blocks",
-        "claims/laws",
-        "claims/length",
-        "claims/optimum",
-        "claims/table",
-        "claims/verifiers",
-    ],
-    &[
-        "cli",
-        "cli/batch",
-        "cli/block",
-        "cli/capture",
-        "cli/certify",
-        "cli/check",
-        "cli/demo",
-        "cli/gap",
-        "cli/merge",
-        "cli/solve",
-        "cli/verify",
     ],
 ];
 
