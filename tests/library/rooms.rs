@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -82,6 +82,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "optimum",
             "plan",
             "problem",
+            "row",
             "scheme",
             "tree",
             "verifier",
@@ -106,6 +107,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
         ],
     ),
     ("log", &["files"]),
+    ("text", &["distribution", "gap", "log", "number"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
@@ -122,6 +124,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "known",
             "lp",
             "scheme",
+            "text",
         ],
     ),
     (
@@ -139,6 +142,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "report",
             "row",
             "scheme",
+            "text",
             "verifier",
         ],
     ),
