@@ -32,8 +32,7 @@ pub use rejections::RejectionBudget;
 pub(crate) use rejections::Rejections;
 pub(crate) use scan::is_doubtful;
 pub use scan::{
-    BucketScan as Workspace, MAX_DRAFTS, RatioCut, Row, Rows, ScanError as RowError, ScannedRate,
-    sequential_subset,
+    MAX_DRAFTS, RatioCut, Row, RowError, Rows, ScannedRate, Workspace, sequential_subset,
 };
 
 use crate::known::Known;

@@ -12,7 +12,7 @@
 mod hits;
 mod optima;
 
-use super::scan::{BucketScan, Row, Rows, ScanError};
+use super::scan::{Row, RowError, Rows, Workspace};
 use crate::distribution::heaviest;
 
 /// Entries that stand for all tokens that a row does not list.
@@ -34,7 +34,7 @@ pub(crate) fn complete_evenly(row: &mut Vec<f64>, rest: f64) {
 }
 
 /// Bounds [lower, upper] on a number of the full row, but for [`CUT_ROUNDING`].
-pub type CutAnswer = fn(&mut CutRow<'_>, CutQuestion<'_, '_>) -> Result<[f64; 2], ScanError>;
+pub type CutAnswer = fn(&mut CutRow<'_>, CutQuestion<'_, '_>) -> Result<[f64; 2], RowError>;
 
 /// What is asked of a cut row, and what is known.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct CutQuestion<'q, 'r> {
 pub struct CutWorkspace {
     target: Vec<f64>,
     draft: Vec<f64>,
-    scan: BucketScan,
+    scan: Workspace,
 }
 
 /// A row of listed tokens, and what is known of the others.
@@ -79,13 +79,13 @@ impl CutWorkspace {
     /// missing.
     ///
     /// # Errors
-    /// As [`BucketScan::load`](super::Workspace::load) on the disjoint completion.
+    /// As [`Workspace::load`] on the disjoint completion.
     pub fn load<'a>(
         &'a mut self,
         rows: Rows<'_>,
         [target_rest, draft_rest]: [f64; 2],
         most_drafts: usize,
-    ) -> Result<Option<CutRow<'a>>, ScanError> {
+    ) -> Result<Option<CutRow<'a>>, RowError> {
         if target_rest <= 0.0 && draft_rest <= 0.0 {
             return Ok(None);
         }

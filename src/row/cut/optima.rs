@@ -2,12 +2,12 @@
 //!
 //! One draw from q is one draw from q, whatever its law.
 
-use super::{CUT_ROUNDING, CutQuestion, CutRow, REST_ENTRIES, ScanError};
+use super::{CUT_ROUNDING, CutQuestion, CutRow, REST_ENTRIES, RowError};
 
 impl CutRow<'_> {
     /// Of independent draws: merging tokens cannot lower alpha*, splitting them cannot raise
     /// it; the even completion has the alpha* of one merged token.
-    pub fn optimum_iid(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], ScanError> {
+    pub fn optimum_iid(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
         let (drafts, even) = (ask.drafts, ask.on_even);
         if drafts == 1 {
             return Ok(self.overlap(even));
@@ -19,7 +19,7 @@ impl CutRow<'_> {
     /// Of sequential draws: P of drafts inside a set that holds the rest only rises as the
     /// rest is split, from one token to infinitely many, by no more than P of their meeting.
     /// And drafts that differ cover no less than independent ones.
-    pub fn optimum_sequential(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], ScanError> {
+    pub fn optimum_sequential(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
         let (drafts, even, a) = (ask.drafts, ask.on_even, self.target_rest);
         if drafts == 1 {
             return Ok(self.overlap(even));
@@ -32,7 +32,7 @@ impl CutRow<'_> {
 
     /// Of independent draws that all differ: as of sequential ones, with their own P of a
     /// meeting.
-    pub fn optimum_distinct(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], ScanError> {
+    pub fn optimum_distinct(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
         let (drafts, even, a) = (ask.drafts, ask.on_even, self.target_rest);
         if drafts == 1 {
             return Ok(self.overlap(even));
@@ -44,7 +44,7 @@ impl CutRow<'_> {
 
     /// Where the n-1 heaviest tokens of q are drafts anyway: p(top) + sum over the others of
     /// min(p, q/(1-q(top))).
-    pub fn optimum_with_fixed(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], ScanError> {
+    pub fn optimum_with_fixed(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
         let (fixed, even) = (ask.drafts.saturating_sub(1), ask.on_even);
         let (a, b) = (self.target_rest, self.draft_rest);
         let Some(last) = fixed.checked_sub(1) else {
@@ -68,7 +68,7 @@ impl CutRow<'_> {
 
     /// p of the n tokens of largest q, of which unlisted ones may be some. Which of equal
     /// ones are drafted is left open.
-    pub fn top_mass(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], ScanError> {
+    pub fn top_mass(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let last = drafts.checked_sub(1).and_then(|k| self.heaviest.get(k));
         let least = last.map_or(0.0, |&token| self.draft[token]);

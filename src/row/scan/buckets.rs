@@ -43,7 +43,7 @@ pub const MAX_DRAFTS: usize = 64;
 /// Why rows cannot be scanned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ScanError {
+pub enum RowError {
     /// The target's row is not a distribution.
     #[error("target: {0}")]
     Target(DistributionError),
@@ -180,22 +180,22 @@ impl Buckets {
 
     /// Puts the tokens of a pair of rows into buckets: one pass, a division and two split
     /// sums a token.
-    pub(super) fn load(&mut self, rows: Rows<'_>) -> Result<(), ScanError> {
+    pub(super) fn load(&mut self, rows: Rows<'_>) -> Result<(), RowError> {
         if rows.target.len() != rows.draft.len() {
-            return Err(ScanError::Lengths {
+            return Err(RowError::Lengths {
                 target: rows.target.len(),
                 draft: rows.draft.len(),
             });
         }
         if rows.target.is_empty() {
-            return Err(ScanError::Target(DistributionError::Empty));
+            return Err(RowError::Target(DistributionError::Empty));
         }
         self.grouped = false;
         self.searches = 0;
         self.picked.link = None;
         if !self.gather(rows) {
-            check_entries(rows.target).map_err(ScanError::Target)?;
-            check_entries(rows.draft).map_err(ScanError::Draft)?;
+            check_entries(rows.target).map_err(RowError::Target)?;
+            check_entries(rows.draft).map_err(RowError::Draft)?;
         }
         self.link();
         let check = |sum: f64| {
@@ -205,8 +205,8 @@ impl Buckets {
             let entries = rows.target.len();
             Err(DistributionError::Sum { entries, sum })
         };
-        check(self.all.target()).map_err(ScanError::Target)?;
-        check(self.all.draft()).map_err(ScanError::Draft)
+        check(self.all.target()).map_err(RowError::Target)?;
+        check(self.all.draft()).map_err(RowError::Draft)
     }
 
     /// The buckets that hold tokens, by falling ratio.

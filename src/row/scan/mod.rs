@@ -1,6 +1,6 @@
 //! alpha* of one position after another at real vocabularies, without a sort.
 //!
-//! A [`BucketScan`] is a workspace for the inner loop over logged rows. It is loaded with a
+//! A [`Workspace`] is for the inner loop over logged rows. It is loaded with a
 //! pair of rows, passes over them once, and then answers for any number of drafts n and for
 //! three laws of the drafts. Nothing is allocated from the second position on, but for rows
 //! of distinct draws whose numbers leave the range of `f64`.
@@ -27,7 +27,7 @@ mod sequential;
 mod symmetric;
 
 pub use crate::distribution::{RatioCut, Rows};
-pub use buckets::{MAX_DRAFTS, ScanError};
+pub use buckets::{MAX_DRAFTS, RowError};
 pub use minimum::ScannedRate;
 pub(crate) use minimum::is_doubtful;
 
@@ -63,7 +63,7 @@ use symmetric::Symmetric;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct BucketScan {
+pub struct Workspace {
     buckets: Buckets,
     candidates: Candidates,
     symmetric: Symmetric,
@@ -71,13 +71,13 @@ pub struct BucketScan {
     most_drafts: usize,
 }
 
-impl Default for BucketScan {
+impl Default for Workspace {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl BucketScan {
+impl Workspace {
     /// An empty workspace. It grows to about 20 bytes a token, and 80 KiB.
     pub fn new() -> Self {
         Self {
@@ -98,15 +98,11 @@ impl BucketScan {
     ///
     /// # Complexity
     /// O(V): one pass, a division and two split sums a token.
-    pub fn load<'a>(
-        &'a mut self,
-        rows: Rows<'a>,
-        most_drafts: usize,
-    ) -> Result<Row<'a>, ScanError> {
+    pub fn load<'a>(&'a mut self, rows: Rows<'a>, most_drafts: usize) -> Result<Row<'a>, RowError> {
         let limit = MAX_DRAFTS;
         if !(1..=limit).contains(&most_drafts) {
             let drafts = most_drafts;
-            return Err(ScanError::Drafts { drafts, limit });
+            return Err(RowError::Drafts { drafts, limit });
         }
         self.most_drafts = most_drafts;
         self.symmetric.forget();
@@ -123,7 +119,7 @@ impl BucketScan {
 /// A pair of rows that has been put into buckets; answers one question a call.
 #[derive(Debug)]
 pub struct Row<'a> {
-    scan: &'a mut BucketScan,
+    scan: &'a mut Workspace,
     rows: Rows<'a>,
     pub(super) memo: Memo,
 }
@@ -154,12 +150,12 @@ impl<'a> Row<'a> {
         self.scan.buckets.totals()
     }
 
-    fn check(&self, drafts: usize) -> Result<(), ScanError> {
+    fn check(&self, drafts: usize) -> Result<(), RowError> {
         let limit = self.scan.most_drafts;
         if (1..=limit).contains(&drafts) {
             Ok(())
         } else {
-            Err(ScanError::Drafts { drafts, limit })
+            Err(RowError::Drafts { drafts, limit })
         }
     }
 
@@ -175,7 +171,7 @@ impl<'a> Row<'a> {
     /// O(buckets), and O(m log m) for the m tokens of buckets that have to be
     /// sorted; the first such call after a load passes over the buckets' numbers of
     /// all V tokens.
-    pub fn with_replacement(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
+    pub fn with_replacement(&mut self, drafts: usize) -> Result<ScannedRate, RowError> {
         self.check(drafts)?;
         let scan = &mut *self.scan;
         let buckets = &mut scan.buckets;
@@ -207,7 +203,7 @@ impl<'a> Row<'a> {
     /// # Source
     /// Hu et al., Theorems 3 to 6, who compute Q by this recurrence; `docs/scan.md` counts
     /// its roundings.
-    pub fn distinct_conditioned(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
+    pub fn distinct_conditioned(&mut self, drafts: usize) -> Result<ScannedRate, RowError> {
         self.check(drafts)?;
         let draws = drafts.min(self.scan.buckets.support());
         if draws <= 1 {
@@ -245,7 +241,7 @@ impl<'a> Row<'a> {
     /// # Source
     /// `docs/sequential-draws.md` proves that some prefix of the chain is optimal under
     /// this law; the race integral is this crate's.
-    pub fn without_replacement(&mut self, drafts: usize) -> Result<ScannedRate, ScanError> {
+    pub fn without_replacement(&mut self, drafts: usize) -> Result<ScannedRate, RowError> {
         self.check(drafts)?;
         let draws = drafts.min(self.scan.buckets.support());
         if draws <= 1 {
@@ -262,16 +258,16 @@ impl<'a> Row<'a> {
 /// workspace of its own: what [`crate::plan::TokenPlan::sequential`] is given.
 ///
 /// # Errors
-/// As [`BucketScan::load`] and [`Row::without_replacement`].
+/// As [`Workspace::load`] and [`Row::without_replacement`].
 pub fn sequential_subset(
     target: &Target,
     draft: &Draft,
     drafts: usize,
-) -> Result<RatioCut, ScanError> {
+) -> Result<RatioCut, RowError> {
     let rows = Rows {
         target: target.probabilities(),
         draft: draft.probabilities(),
     };
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     Ok(scan.load(rows, drafts)?.without_replacement(drafts)?.subset)
 }

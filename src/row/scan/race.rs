@@ -603,7 +603,7 @@ fn odds_sum(draft: &[f64], total: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BucketScan, Rows};
+    use super::super::{Rows, Workspace};
 
     /// Four tokens of q, three sequential draws: Q by the definition. Ratios q/p fall, and
     /// all prefixes are ends of buckets.
@@ -635,7 +635,7 @@ mod tests {
             let q = [share, 0.5 * (0.9 - share), 0.5 * (0.9 - share), 0.1];
             let truth = best_by_definition(p, q);
             assert!(truth < 0.999);
-            let mut scan = BucketScan::new();
+            let mut scan = Workspace::new();
             scan.race.aim = Some(1e-3);
             let (target, draft) = (&p[..], &q[..]);
             let mut position = scan.load(Rows { target, draft }, 3).unwrap();

@@ -157,7 +157,7 @@ impl Row<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BucketScan;
+    use super::super::Workspace;
     use super::Rows;
     use crate::distribution::TwoFloat;
     use rand::{Rng, SeedableRng};
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn masses_and_turning_factors_agree_with_sums_over_all_tokens() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let mut scan = BucketScan::new();
+        let mut scan = Workspace::new();
         for trial in 0..120 {
             let rows = rows(&mut rng, trial);
             let [target, draft] = &rows;

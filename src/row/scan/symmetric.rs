@@ -398,7 +398,7 @@ impl WideProduct {
 #[cfg(test)]
 mod tests {
     use super::super::distinct::by_wide_numbers;
-    use super::super::{BucketScan, Row, Rows};
+    use super::super::{Row, Rows, Workspace};
     use super::*;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
@@ -438,10 +438,10 @@ mod tests {
 
     /// Prefixes, walks through buckets and the rate against numbers of unbounded range.
     fn check(target: &[f64], draft: &[f64], drafts: usize) -> Way {
-        let mut scan = BucketScan::new();
+        let mut scan = Workspace::new();
         let mut position = scan.load(Rows { target, draft }, drafts).unwrap();
         let draws = drafts.min(position.draft_support());
-        let BucketScan {
+        let Workspace {
             buckets, symmetric, ..
         } = &mut *position.scan;
         if draws < 2 || !symmetric.prepare(drafts, draws, draft, buckets) {
