@@ -32,6 +32,7 @@ mod data;
 mod glossary;
 mod measure;
 mod metric;
+mod pairing;
 mod position;
 mod positions;
 mod report;
@@ -46,14 +47,17 @@ mod truncation;
 mod unit;
 
 pub use baseline::{Regression, regressions};
-pub use compare::{ComparedEstimate, ComparedLog, ComparedRate, LogComparison};
+pub use compare::{
+    AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
+};
 pub use data::{
     BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
     LogSummary, Optimum, OverlapRow, PlanRow, RestMass, SCHEMA, Strip, StripText, StripToken,
     VerifierRow,
 };
 pub(crate) use glossary::definitions;
-pub use measure::{measure, summarise};
+pub use measure::{measure, summarise, summarise_each};
+pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
