@@ -8,10 +8,8 @@ use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
 use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
-use crate::optimum::bucket_scan;
-use crate::optimum::bucket_scan::BucketScan;
+use crate::row::{Rows, Workspace as RowWorkspace};
 use crate::scheme::SchemeName;
-use crate::verifier::{RowQuestion, RowRates};
 
 /// Room for one position at a time; one a thread.
 #[derive(Debug, Default)]
@@ -138,7 +136,7 @@ fn at_temperature(
 pub(super) struct Pair {
     pub target: Vec<f64>,
     pub draft: Vec<f64>,
-    pub scan: BucketScan,
+    pub workspace: RowWorkspace,
     pub truncation: truncation::Workspace,
 }
 
@@ -156,7 +154,7 @@ impl Pair {
         let Self {
             target,
             draft,
-            scan,
+            workspace,
             truncation,
         } = self;
         let most = asked.iter().map(|one| one.drafts).max().unwrap_or(1);
@@ -166,12 +164,12 @@ impl Pair {
             add_rest(target, rest[0]);
             add_rest(draft, rest[1]);
         }
-        let loaded = scan
-            .load(bucket_scan::Rows { target, draft }, most)
+        let rows = Rows { target, draft };
+        let mut row = workspace
+            .load(rows, most)
             .map_err(|error| error.to_string())?;
-        let mut row_rates = RowRates::new(loaded);
         // One draft is accepted with the overlap, however it is verified.
-        answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1));
+        answers.insert(Metric::Overlap { temperature }, row.overlap());
         // What sequential draws take for many drafts serves fewer.
         for one in asked.iter().rev() {
             let drafts = one.drafts;
@@ -179,19 +177,13 @@ impl Pair {
                 temperature,
                 drafts,
             };
-            for &scheme in &one.optima {
-                let best = row_rates
-                    .optimum(scheme, drafts)
-                    .map_err(|error| error.to_string())?;
+            for &(scheme, optimum) in &one.optima {
+                let best = optimum(&mut row, drafts).map_err(|error| error.to_string())?;
                 answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
-                let question = RowQuestion {
-                    scheme: rule.0,
-                    drafts,
-                    seed,
-                };
-                let answer = (computed.answer)(&mut row_rates, question)
+                let answer = computed
+                    .answer(&mut row, drafts, seed)
                     .map_err(|error| error.to_string())?;
                 answers.insert(Metric::Acceptance { place, rule }, answer.rate);
                 if let Some(plan) = answer.plan {
@@ -207,7 +199,7 @@ impl Pair {
             }
         }
         if let Some(cut) = &mut cut {
-            cut.bound(asked, temperature, &mut row_rates, answers)?;
+            cut.bound(asked, temperature, &mut row, answers)?;
         }
         for one in asked {
             let place = Place {

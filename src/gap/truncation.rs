@@ -14,16 +14,16 @@ use super::metric::{Metric, Place, Rule, Temperature};
 use super::settings::Asked;
 use crate::distribution::heaviest;
 use crate::known::Known;
-use crate::optimum::bucket_scan::{BucketScan, Rows};
+use crate::row::{Row, RowError, Rows};
 use crate::scheme::SchemeName;
-use crate::verifier::{RowRates, VerifierName};
+use crate::verifier::VerifierName;
 
 /// Rows of the disjoint completion.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     target: Vec<f64>,
     draft: Vec<f64>,
-    scan: BucketScan,
+    workspace: crate::row::Workspace,
 }
 
 /// Bounds are widened by this, which is more than any rate is off by rounding.
@@ -33,7 +33,7 @@ const ROUNDING: f64 = 1e-11;
 #[derive(Debug)]
 pub(super) struct Truncation<'a> {
     /// On the disjoint completion.
-    disjoint: RowRates<'a>,
+    disjoint: Row<'a>,
     target: &'a [f64],
     draft: &'a [f64],
     /// a.
@@ -63,7 +63,7 @@ impl<'a> Truncation<'a> {
         let Workspace {
             target: disjoint_target,
             draft: disjoint_draft,
-            scan,
+            workspace,
         } = workspace;
         for (row, listed, rest) in [
             (&mut *disjoint_target, target, [target_rest, 0.0]),
@@ -75,7 +75,7 @@ impl<'a> Truncation<'a> {
         }
         let (target, draft) = (&*disjoint_target, &*disjoint_draft);
         let listed = draft.len() - 2;
-        let loaded = scan
+        let disjoint = workspace
             .load(Rows { target, draft }, most_drafts)
             .map_err(|error| error.to_string())?;
         let (target, draft) = (&target[..listed], &draft[..listed]);
@@ -88,7 +88,7 @@ impl<'a> Truncation<'a> {
         }
         without.reverse();
         Ok(Some(Self {
-            disjoint: RowRates::new(loaded),
+            disjoint,
             target,
             draft,
             target_rest,
@@ -104,7 +104,7 @@ impl<'a> Truncation<'a> {
         &mut self,
         asked: &[Asked],
         temperature: Temperature,
-        even: &mut RowRates<'_>,
+        even: &mut Row<'_>,
         answers: &mut Answers,
     ) -> Result<(), String> {
         if let Some(overlap) = answers.get_mut(&Metric::Overlap { temperature }) {
@@ -116,7 +116,7 @@ impl<'a> Truncation<'a> {
                 temperature,
                 drafts,
             };
-            for &scheme in &one.optima {
+            for &(scheme, _) in &one.optima {
                 if let Some(best) = answers.get(&Metric::Optimum { place, scheme }) {
                     let bounds = self.optimum(scheme, drafts, best)?;
                     if let Some(best) = answers.get_mut(&Metric::Optimum { place, scheme }) {
@@ -161,25 +161,25 @@ impl<'a> Truncation<'a> {
             return Ok(self.overlap(even));
         }
         let (a, disjoint) = (self.target_rest, &mut self.disjoint);
-        let refused = |error: crate::optimum::bucket_scan::ScanError| error.to_string();
+        let refused = |error: RowError| error.to_string();
         // Merging tokens cannot lower alpha*, splitting them cannot raise it; the even
         // completion has the alpha* of one merged token.
         if scheme == SchemeName::WITH_REPLACEMENT {
-            let rate = disjoint.position().with_replacement(drafts);
+            let rate = disjoint.with_replacement(drafts);
             return Ok([rate.map_err(refused)?.rate.lower(), even.upper()]);
         }
         // P of drafts inside a set that holds the rest only rises as the rest is split,
         // from one token to infinitely many, by no more than P of their meeting. And
         // drafts that differ cover no less than independent ones.
         if scheme == SchemeName::WITHOUT_REPLACEMENT {
-            let independent = disjoint.position().with_replacement(drafts);
+            let independent = disjoint.with_replacement(drafts);
             let independent = independent.map_err(refused)?.rate.lower();
             let met = self.meeting(drafts, 0);
             let lower = even.lower() - a - met / REST_ENTRIES as f64;
             return Ok([lower.max(independent), even.upper() + a + met]);
         }
         if scheme == SchemeName::DISTINCT_CONDITIONED {
-            let merged = disjoint.position().distinct_conditioned(drafts);
+            let merged = disjoint.distinct_conditioned(drafts);
             let upper = merged.map_err(refused)?.rate.upper() + a;
             return Ok([even.lower() - a - self.meeting_of_distinct(drafts), upper]);
         }
@@ -194,7 +194,7 @@ impl<'a> Truncation<'a> {
         (scheme, name): Rule,
         drafts: usize,
         even: &Known,
-        even_rates: &mut RowRates<'_>,
+        even_row: &mut Row<'_>,
         best: [f64; 2],
         overlap: [f64; 2],
     ) -> [f64; 2] {
@@ -203,7 +203,7 @@ impl<'a> Truncation<'a> {
         // M(L) is smallest on one merged token and largest where the rest is disjoint,
         // at every L, and L grows with it.
         if is(SchemeName::WITH_REPLACEMENT, VerifierName::RRS) {
-            let (low, high) = (even_rates.position(), self.disjoint.position());
+            let (low, high) = (even_row, &mut self.disjoint);
             let (mut least, mut most) = (0.0, 0.0);
             let (mut least_left, mut most_left) = (1.0, 1.0);
             for _ in 0..drafts {

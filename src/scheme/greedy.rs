@@ -7,7 +7,6 @@ use super::{
 };
 use crate::distribution::{Draft, Proportions, Rational, TwoFloat, ratio};
 use crate::number::Number;
-use crate::verifier::RowRule;
 use num_bigint::BigUint;
 use std::sync::Arc;
 
@@ -297,10 +296,7 @@ pub const LAW: Law = Law {
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
         status: "optimal: the value of the best cut, in closed form",
-        hits: Some(RowRule::of(|row, ask| {
-            Ok(row.naive_with_fixed(ask.drafts.saturating_sub(1)).into())
-        })),
-        plan: None,
+        hits: Some(|row, drafts| Ok(row.hits_with_fixed(drafts.saturating_sub(1)))),
     }),
     hue: 3,
 };

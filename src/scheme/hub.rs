@@ -6,7 +6,6 @@ use super::{
 };
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
-use crate::verifier::RowRule;
 use std::sync::Arc;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
@@ -195,8 +194,7 @@ pub const LAW: Law = Law {
     on_row: Some(OnRow {
         optimum: |row, _| Ok(row.optimum_with_fixed(1)),
         status: "optimal: the value of the best cut, in closed form",
-        hits: Some(RowRule::of(|row, _| Ok(row.naive_with_fixed(1).into()))),
-        plan: None,
+        hits: Some(|row, _| Ok(row.hits_with_fixed(1))),
     }),
     hue: 4,
 };
