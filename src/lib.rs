@@ -115,6 +115,7 @@ pub mod report;
 pub mod row;
 pub mod scheme;
 pub mod solve;
+pub mod text;
 pub mod tree;
 pub mod verifier;
 

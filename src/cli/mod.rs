@@ -7,6 +7,7 @@ mod certify;
 mod check;
 mod demo;
 mod gap;
+mod length;
 mod merge;
 mod output;
 mod solve;
@@ -75,6 +76,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
     Gap(gap::GapArgs),
+    /// Logged text to a report: how many tokens to draft, and what it buys.
+    Length(length::LengthArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
@@ -107,6 +110,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
+        Command::Length(args) => length::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

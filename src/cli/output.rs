@@ -3,6 +3,8 @@
 use crate::evaluate::{UnknownName, check_names};
 use crate::files::{Staged, Unfinished, check_writable, replace};
 use crate::problem::{AnyProblem, ProblemFileError};
+use crate::report::DrawError;
+use crate::report::page::Page;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -43,6 +45,9 @@ pub enum CliError {
     /// Logged rows cannot be measured.
     #[error(transparent)]
     Gap(#[from] crate::gap::GapError),
+    /// Logged text cannot be replayed.
+    #[error(transparent)]
+    Text(#[from] crate::text::TextError),
     /// Something that cannot fail did.
     #[error("internal error: {message}; please report this as a bug")]
     Internal {
@@ -151,6 +156,31 @@ fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError
         file.rename().map_err(|source| unwritten(&path, source))?;
     }
     Ok(())
+}
+
+/// The files of a report: its pictures, its data, and its page last, so that it has
+/// everything beside it.
+pub(super) fn page_files(
+    page: &Page,
+    data: &impl serde::Serialize,
+) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+    let failed = |error: DrawError| CliError::Internal {
+        message: error.to_string(),
+    };
+    let mut json = serde_json::to_vec_pretty(data)?;
+    json.push(b'\n');
+    let mut files = Vec::new();
+    for figure in page.figures() {
+        let svg = figure.svg().map_err(failed)?;
+        files.push((figure.svg_file(), svg.into_bytes()));
+        let png = figure.png().map_err(failed)?;
+        files.push((format!("{}.png", figure.name), png));
+    }
+    files.push(("report.json".to_owned(), json));
+    files.push(("report.md".to_owned(), page.markdown().into_bytes()));
+    let html = page.html().map_err(failed)?;
+    files.push(("report.html".to_owned(), html.into_bytes()));
+    Ok(files)
 }
 
 /// Refuses a folder that [`write_together`] could not write to, before the work

@@ -214,7 +214,7 @@ const LOOKED_AT: usize = 64;
 ///
 /// Logits do that by chance in small vocabularies only, and hardly in two rows. A row of
 /// equal entries shows nothing: it is uniform either way.
-fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
+pub(crate) fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
     let (target, draft) = log.kinds();
     let (target_type, draft_type) = log.dtypes();
     let positions = log.positions();

@@ -56,12 +56,15 @@ pub use data::{
     VerifierRow,
 };
 pub(crate) use glossary::definitions;
+pub(crate) use measure::refuse_probabilities;
 pub use measure::{measure, summarise, summarise_each};
 pub use pairing::Pairing;
+pub(crate) use position::probabilities;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
 pub use settings::{Part, Settings};
+pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 
 use crate::distribution::DistributionError;

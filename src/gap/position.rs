@@ -271,7 +271,7 @@ fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
 }
 
 /// A logged row as probabilities at a temperature.
-fn probabilities(
+pub(crate) fn probabilities(
     row: &[f64],
     kind: RowKind,
     rule: &Softmax,

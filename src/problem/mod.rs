@@ -148,6 +148,14 @@ impl Problem {
         }
     }
 
+    /// The same drafts for another target over the same vocabulary.
+    ///
+    /// # Errors
+    /// Another vocabulary.
+    pub(crate) fn with_target(&self, target: Target) -> Result<Self, ProblemError> {
+        Self::from_law(self.name.clone(), target, Arc::clone(&self.scheme))
+    }
+
     /// The problem's name.
     pub fn name(&self) -> &str {
         &self.name

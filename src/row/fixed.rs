@@ -52,18 +52,6 @@ impl Row<'_> {
         Known::rate_within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
     }
 
-    /// How often a token drawn from p is among the `fixed` heaviest tokens of q and one draw
-    /// from the others: p(top) + sum over the others of p q/(1-q(top)). O(V).
-    pub fn hits_with_fixed(&mut self, fixed: usize) -> Known {
-        let (p_sum, _) = self.totals();
-        let star = self.star(fixed);
-        let drawn = match star.rest {
-            0.0 => 0.0,
-            rest => star.sum(|p, q| drawn(p, q, rest)),
-        };
-        Known::rate_within((star.held + drawn) / p_sum, 8.0 * f64::EPSILON)
-    }
-
     /// alpha* where all drafts but the last are fixed tokens: the k most probable ones
     /// of q, the last being drawn from the others.
     ///
@@ -80,6 +68,19 @@ impl Row<'_> {
             rest => 1.0 + (star.held - star.sum(|p, q| excess(p, q, rest, p_sum))) / p_sum,
         };
         Known::rate_within(rate, 32.0 * f64::EPSILON)
+    }
+
+    /// How often a draw from p is among the drafts, all of which but the last are the
+    /// `fixed` most probable tokens of q, the last being drawn from the others: p(top) + sum
+    /// over the others of p q/(1 - q(top)). O(V).
+    pub fn hits_with_fixed(&mut self, fixed: usize) -> Known {
+        let (p_sum, _) = self.totals();
+        let star = self.star(fixed);
+        let drawn = match star.rest {
+            0.0 => 0.0,
+            rest => star.sum(|p, q| drawn(p, q, rest)),
+        };
+        Known::rate_within((star.held + drawn) / p_sum, 8.0 * f64::EPSILON)
     }
 
     fn star(&mut self, fixed: usize) -> Star<'_> {

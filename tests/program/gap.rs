@@ -192,7 +192,7 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
             ],
         ),
         (
-            "--schemes greedy --verifiers naive",
+            "--schemes distinct-conditioned --verifiers naive",
             ["nothing to measure", "naive", "--schemes with-replacement"],
         ),
         (
