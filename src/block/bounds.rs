@@ -49,6 +49,15 @@ pub fn lemma_5_1<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
     sum.value()
 }
 
+/// What Lemma 5.1's value is worth with K drafts.
+pub fn lemma_5_1_status(drafts: usize) -> &'static str {
+    if drafts == 1 {
+        "equals the optimum for one draft"
+    } else {
+        "not an upper bound for two or more drafts (refuted as one)"
+    }
+}
+
 /// p (1 - (1 - min(q/p, 1))^K), without the difference: with r = q/p < 1 it is
 /// q (1 + (1-r) + ... + (1-r)^(K-1)).
 pub(super) fn covered<T: Number>(p: &T, q: &T, drafts: usize) -> T {

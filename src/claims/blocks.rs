@@ -1,9 +1,11 @@
 //! Claims about blocks of draft tokens.
 
+use super::claim::shipped;
 use super::family::{Family, fraction, fractions};
-use super::{Claim, Finding, Verdict, shipped};
-use crate::block::evaluate::{BlockEvaluation, BlockVerifierName, VerifierLaw, evaluate};
+use super::{Claim, Finding, Verdict};
+use crate::block::BlockVerifierName;
 use crate::distribution::{Draft, Rational, Target, format_rational};
+use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use crate::problem::{AnyProblem, BlockProblem};
 use num_traits::Zero;
 use std::collections::BTreeMap;
@@ -201,7 +203,7 @@ pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
+pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 

@@ -1,10 +1,10 @@
 //! `specgap gap`: logged rows to a report.
 
+use super::options::{Common, Format, Kept, Results};
 use super::output::{
-    CliError, check_folder, page_files, progress, stage, unwritten, width, write_together,
+    CliError, Verdict, check_folder, page_files, progress, stage, unwritten, width, write_together,
 };
 use super::table::Table;
-use super::{Common, Format, Verdict};
 use crate::gap::{
     self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, Summary,
 };
@@ -29,22 +29,10 @@ pub struct GapArgs {
     logs: Vec<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Keep the first N tokens of every row, where models differ by padding.
-    #[arg(long, value_name = "N")]
-    vocab: Option<usize>,
-    /// Count several logs of one pair of models together, as one.
-    #[arg(long)]
-    pool: bool,
-    /// Write report.html, report.md, report.json and the plots here; of several logs, each
-    /// one's in a folder of its name, and their comparison.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Exit with 1 if a number of this report.json is missing or left its interval.
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<PathBuf>,
-    /// Write what `specgap merge` needs of these positions; without --out, no report is made.
-    #[arg(long, value_name = "FILE")]
-    partial: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    results: Results,
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
@@ -163,22 +151,27 @@ impl MeasureArgs {
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
-    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let baseline = args
+        .results
+        .baseline
+        .as_deref()
+        .map(read_baseline)
+        .transpose()?;
     refuse_repetition(&args.logs)?;
     let settings = args.measure.settings(common)?;
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.vocab))
+        .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.results.out {
         check_folder(folder)?;
     }
-    let pooled = args.pool || logs.len() == 1;
+    let pooled = args.results.pool || logs.len() == 1;
     for (given, option) in [
-        (args.baseline.is_some(), "--baseline"),
-        (args.partial.is_some(), "--partial"),
+        (args.results.baseline.is_some(), "--baseline"),
+        (args.results.partial.is_some(), "--partial"),
     ] {
         if given && !pooled {
             return Err(CliError::Missing {
@@ -192,24 +185,26 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     let mut table = (args.positions.as_deref())
         .map(|path| Table::create(path, &settings))
         .transpose()?;
-    let mut partial = args.partial.as_deref().map(stage).transpose()?;
+    let mut partial = args.results.partial.as_deref().map(stage).transpose()?;
     let part = args.shard.unwrap_or(Part::WHOLE);
     let (summaries, pairings) = summarise(&logs, pooled, &settings, part, table.as_mut(), common)?;
     if let Some(table) = table {
         table.finish()?;
     }
-    if let (Some(file), Some(path), [summary]) = (&mut partial, &args.partial, &summaries[..]) {
+    if let (Some(file), Some(path), [summary]) =
+        (&mut partial, &args.results.partial, &summaries[..])
+    {
         let text = summary.to_json()?;
         writeln!(file, "{text}").map_err(|source| unwritten(path, source))?;
     }
-    if let (Some(file), Some(path)) = (partial, &args.partial) {
+    if let (Some(file), Some(path)) = (partial, &args.results.partial) {
         (file.finish().and_then(crate::files::Staged::rename))
             .map_err(|source| unwritten(path, source))?;
         if common.format == Format::Text {
             let positions: usize = summaries.iter().map(Summary::positions).sum();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.out.is_none() && args.baseline.is_none() {
+        if args.results.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
@@ -217,11 +212,11 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         return compare_logs(&summaries, &pairings, &settings, args, common);
     };
     let report = summary.report(&command(summary));
-    let verdict = match (&args.baseline, baseline) {
+    let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.out.as_deref(), common)?;
+    finish(&report, args.results.out.as_deref(), common)?;
     Ok(verdict)
 }
 
@@ -300,19 +295,20 @@ fn compare_logs(
     common: &Common,
 ) -> Result<Verdict, CliError> {
     let vocab = args
+        .kept
         .vocab
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
     let options = format!("{}{vocab}", settings.options());
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.results.out {
         for (log, summary) in comparison.logs.iter().zip(summaries) {
             let report = summary.report(&command(summary));
             write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
         write_together(folder, &page_files(&page, &comparison)?)?;
     }
-    print_report(&comparison, &page, args.out.as_deref(), common)?;
+    print_report(&comparison, &page, args.results.out.as_deref(), common)?;
     Ok(Verdict::Agrees)
 }
 

@@ -401,13 +401,14 @@ fn bounds_of(number: &Known) -> [f64; 2] {
 mod tests {
     use super::*;
     use crate::distribution::{Draft, Target};
+    use crate::evaluate::verify;
     use crate::gap::Settings;
     use crate::gap::metric::schemes;
     use crate::gap::position::Pair;
     use crate::known::Kind;
+    use crate::optimum::best;
     use crate::problem::Problem;
     use crate::scheme::MadeOf;
-    use crate::verifier::{evaluate, optimal_rate};
     use rand::rngs::SmallRng;
     use rand::seq::SliceRandom;
     use rand::{Rng, SeedableRng};
@@ -493,9 +494,9 @@ mod tests {
             let overlap = p.iter().zip(&q).map(|(p, q)| p.min(*q)).sum();
             within(Metric::Overlap { temperature }, overlap);
             for (scheme, problem) in problems(&p, &q, n) {
-                let best = optimal_rate(&problem).unwrap().value();
+                let best = best(&problem).unwrap().rate.value();
                 within(Metric::Optimum { place, scheme }, best);
-                let evaluation = evaluate(&problem);
+                let evaluation = verify(&problem);
                 let rules = settings.rules(n).map(|(rule, _)| rule);
                 for rule in rules.filter(|rule| rule.0 == scheme) {
                     let measured = evaluation.measured(rule.1).unwrap();

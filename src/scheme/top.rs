@@ -189,11 +189,11 @@ pub const LAW: Law = Law {
 mod tests {
     use super::*;
     use crate::distribution::{Target, parse_rational};
+    use crate::evaluate::{Basis, Evaluated, Limits, solve, verify};
     use crate::known::Known;
     use crate::problem::Problem;
     use crate::row::{Rows, Workspace};
-    use crate::solve::{Basis, Limits, solve};
-    use crate::verifier::{VerifierName, evaluate};
+    use crate::verifier::VerifierName;
 
     /// Exact in `solve` with a certificate, attained by `naive`, and the same on a row.
     #[test]
@@ -215,11 +215,11 @@ mod tests {
             let problem = Problem::new("top", p.clone(), scheme).unwrap();
             let expected = p.exact().mass(top);
             let solution = solve(&problem, &Limits::default());
-            assert!(solution.ok(), "{:?}", solution.agreement);
+            assert!(solution.is_ok(), "{:?}", solution.agreement);
             assert_eq!(solution.proof.basis, Basis::FlowEqualsCut);
             assert_eq!(solution.optimal_acceptance_rate.rational(), Some(&expected));
-            let evaluation = evaluate(&problem);
-            assert!(evaluation.is_fine());
+            let evaluation = verify(&problem);
+            assert!(evaluation.is_ok());
             let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
             assert_eq!(naive.membership.rational(), Some(&expected));
             let on_row = loaded.top_mass(drafts);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("panics", &[]),
     ("files", &[]),
     ("distribution", &[]),
@@ -62,34 +62,41 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "problem",
             "scheme",
             "tree",
+            "verifier",
         ],
     ),
     (
-        "solve",
-        &[
-            "certify",
-            "distribution",
-            "known",
-            "lp",
-            "optimum",
-            "plan",
-            "problem",
-            "scheme",
-        ],
-    ),
-    ("evaluate", &["problem", "verifier"]),
-    (
-        "claims",
+        "evaluate",
         &[
             "block",
             "certify",
             "distribution",
             "known",
             "lp",
+            "number",
             "optimum",
             "plan",
             "problem",
             "scheme",
+            "tree",
+            "verifier",
+        ],
+    ),
+    (
+        "claims",
+        &[
+            "block",
+            "certify",
+            "distribution",
+            "evaluate",
+            "known",
+            "lp",
+            "number",
+            "optimum",
+            "plan",
+            "problem",
+            "scheme",
+            "text",
             "verifier",
         ],
     ),
@@ -105,18 +112,16 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "block",
             "claims",
             "distribution",
+            "evaluate",
             "gap",
             "known",
             "lp",
             "scheme",
-            "solve",
-            "verifier",
         ],
     ),
     (
         "cli",
         &[
-            "block",
             "capture",
             "certify",
             "claims",
@@ -129,7 +134,6 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "report",
             "row",
             "scheme",
-            "solve",
             "verifier",
         ],
     ),
@@ -142,12 +146,17 @@ const ALLOWED: [(&str, &[&str]); 25] = [
 const NEVER: [(&str, &[&str]); 5] = [
     (
         "row",
-        &["verifier", "problem", "optimum", "solve", "plan", "scheme"],
+        &[
+            "verifier", "problem", "optimum", "evaluate", "plan", "scheme",
+        ],
     ),
     ("scheme", &["verifier", "plan", "problem", "optimum"]),
-    ("plan", &["optimum", "solve", "lp", "verifier", "certify"]),
+    (
+        "plan",
+        &["optimum", "evaluate", "lp", "verifier", "certify"],
+    ),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
-    ("certify", &["optimum", "solve", "verifier", "block"]),
+    ("certify", &["optimum", "evaluate", "verifier", "block"]),
 ];
 
 /// What `certify` may use of rooms that also solve: data, and no solver.
@@ -167,14 +176,13 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 7] = [
+const FILE_CIRCLES: [&[&str]; 4] = [
     &[
         "row/scan",
         "row/scan/race",
         "row/scan/residual",
         "row/scan/symmetric",
     ],
-    &["solve", "solve/expectation", "solve/lps"],
     &[
         "plan/iid",
         "plan/sequential",
@@ -207,28 +215,6 @@ const FILE_CIRCLES: [&[&str]; 7] = [
         "verifier/single",
         "verifier/spechub",
         "verifier/table",
-    ],
-    &[
-        "claims",
-        "claims/blocks",
-        "claims/laws",
-        "claims/length",
-        "claims/optimum",
-        "claims/table",
-        "claims/verifiers",
-    ],
-    &[
-        "cli",
-        "cli/batch",
-        "cli/block",
-        "cli/capture",
-        "cli/certify",
-        "cli/check",
-        "cli/demo",
-        "cli/gap",
-        "cli/merge",
-        "cli/solve",
-        "cli/verify",
     ],
 ];
 
