@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 23] = [
+const ALLOWED: [(&str, &[&str]); 24] = [
     ("panics", &[]),
     ("files", &[]),
     ("distribution", &[]),
@@ -111,10 +111,12 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "distribution",
             "known",
             "lp",
+            "number",
             "optimum",
             "plan",
             "problem",
             "scheme",
+            "text",
             "verifier",
         ],
     ),
@@ -132,6 +134,16 @@ const ALLOWED: [(&str, &[&str]); 23] = [
         ],
     ),
     (
+        "text",
+        &[
+            "distribution",
+            // Means over prompts, and rows as probabilities.
+            "gap",
+            "log",
+            "number",
+        ],
+    ),
+    (
         "report",
         &[
             "block",
@@ -144,6 +156,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "lp",
             "scheme",
             "solve",
+            "text",
             "verifier",
         ],
     ),
@@ -162,6 +175,7 @@ const ALLOWED: [(&str, &[&str]); 23] = [
             "report",
             "scheme",
             "solve",
+            "text",
             "verifier",
         ],
     ),
@@ -257,6 +271,7 @@ const FILE_CIRCLES: [&[&str]; 8] = [
         "claims/length",
         "claims/optimum",
         "claims/table",
+        "claims/text",
         "claims/verifiers",
     ],
     &[
@@ -268,6 +283,7 @@ const FILE_CIRCLES: [&[&str]; 8] = [
         "cli/check",
         "cli/demo",
         "cli/gap",
+        "cli/length",
         "cli/merge",
         "cli/solve",
         "cli/verify",

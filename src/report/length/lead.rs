@@ -58,7 +58,7 @@ fn advice(report: &LengthReport) -> String {
                     "with {} verification {}, {}",
                     one.verifier,
                     one.parameter,
-                    buys(one)
+                    times(one)
                 )
             })
             .collect();
@@ -123,10 +123,6 @@ fn times(chosen: &Chosen) -> String {
     format!("{} times", plus_minus(&chosen.speedup, 2))
 }
 
-fn buys(chosen: &Chosen) -> String {
-    format!("{} times", plus_minus(&chosen.speedup, 2))
-}
-
 fn points(report: &LengthReport) -> Vec<String> {
     let mut points = vec![format!(
         "A drafted token of the text is accepted with probability {} on average, and no choice of \
@@ -149,15 +145,14 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
-    let best = report
-        .results
-        .iter()
-        .filter_map(|row| Some((row, row.break_even_cost_ratio?)))
-        .max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    let known = report.results.iter();
+    let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));
+    // The first of those that are as high.
+    let best = known.reduce(|best, one| if one.1.mean > best.1.mean { one } else { best });
     if let Some((row, ratio)) = best {
         points.push(format!(
-            "Drafting pays below a cost of c = {}: the break-even of {} {} with {} verification, \
-             the highest of all lengths replayed.",
+            "Drafting pays below a cost of c = {}: the break-even of {} length {} with {} \
+             verification, the highest of all that were replayed.",
             decimals(ratio.mean, 2),
             row.policy,
             row.parameter,
