@@ -454,9 +454,8 @@ fn verified(
     let mut ends = Vec::new();
     let mut left = one.clone();
     if verifier == ChainVerifier::Token {
-        for index in 0..tokens.len() {
+        for (index, [target, draft]) in rows.iter().take(tokens.len()).enumerate() {
             let accepted = ratio(index).smaller(&one);
-            let [target, draft] = rows[index];
             let stops = &left * accepted.complement();
             ends.push((index, stops, residual(target, draft, &one)));
             left *= accepted;

@@ -65,10 +65,10 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Tokens before the first whose row says stop, which is not drawn from.
-    fn before(&self, mut stops: impl FnMut(&Place) -> bool) -> usize {
+    fn before(&self, stops: impl FnMut(&Place) -> bool) -> usize {
         let most = self.ahead.len().min(self.most);
         (self.ahead.iter().take(most))
-            .position(|place| stops(place))
+            .position(stops)
             .unwrap_or(most)
     }
 
