@@ -44,6 +44,7 @@
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
+//! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
 //! | [`report`] | results as text, JSON, Markdown, HTML and plots |
 //! | [`cli`] | the program |
 //!
@@ -99,6 +100,7 @@ pub mod cli;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
+pub mod evaluate;
 mod files;
 pub mod gap;
 pub mod known;
@@ -111,6 +113,7 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
+pub mod row;
 pub mod scheme;
 pub mod solve;
 pub mod text;

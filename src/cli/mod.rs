@@ -23,8 +23,8 @@ pub use output::CliError;
 #[derive(Parser, Debug)]
 #[command(name = "specgap", version, about, long_about = None)]
 #[command(
-    after_help = "Exit codes: 0 everything checked agrees; 1 something disagrees or was \
-    refuted; 2 bad usage or bad input; 3 internal error (a bug)."
+    after_help = "Exit codes: 0 everything is as expected; 1 something disagrees, got worse than a \
+    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug)."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -45,7 +45,7 @@ pub struct Common {
     /// Seed of everything that is random.
     #[arg(long, default_value_t = 0, global = true)]
     seed: u64,
-    /// More detail, where a command has any: solve, gap and check.
+    /// More detail of gap, check and capture; problem files that are passed over.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     /// Only what is wrong, and the last line where a command has one.

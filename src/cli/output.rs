@@ -1,5 +1,6 @@
 //! Printing, writing files whole, and errors with their exit codes.
 
+use crate::evaluate::{UnknownName, check_names};
 use crate::files::{Staged, Unfinished, check_writable, replace};
 use crate::problem::{AnyProblem, ProblemFileError};
 use crate::report::DrawError;
@@ -15,6 +16,14 @@ pub enum CliError {
     /// A problem file is refused.
     #[error(transparent)]
     Problem(#[from] ProblemFileError),
+    /// A problem file names something that does not exist.
+    #[error("{path}: {source}")]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// The name, and those that there are.
+        source: UnknownName,
+    },
     /// A file cannot be read or written.
     #[error("{path}: {action}: {source}")]
     File {
@@ -73,7 +82,7 @@ impl CliError {
     }
 }
 
-/// Problem files, one after the other and each named once; folders are walked.
+/// Problem files, one after the other, and whether a walk through a folder found them.
 pub(super) fn read_problems(
     paths: &[PathBuf],
 ) -> Result<Vec<(PathBuf, bool, AnyProblem)>, CliError> {
@@ -81,6 +90,9 @@ pub(super) fn read_problems(
     for path in paths {
         let walked = path.is_dir();
         for (file, problem) in crate::problem::read(path)? {
+            if let Err(source) = check_names(&problem) {
+                return Err(CliError::Name { path: file, source });
+            }
             problems.push((file, walked, problem));
         }
     }

@@ -24,6 +24,7 @@
 //! with one degree of freedom less than there are prompts. P-values of gaps and
 //! of differences are of the paired test: both sides at the same positions.
 
+mod answers;
 mod baseline;
 mod compare;
 mod coverage;
@@ -42,6 +43,7 @@ mod summary;
 mod summary_file;
 mod tally;
 mod truncation;
+mod unit;
 
 pub use baseline::{Regression, regressions};
 pub use compare::{ComparedEstimate, ComparedLog, ComparedRate, LogComparison};

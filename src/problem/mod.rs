@@ -5,12 +5,17 @@
 //! [`read`] reads the files.
 
 mod block;
-mod file;
+mod build;
+mod error;
+mod expected;
+mod read;
+mod tables;
 
 pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
-pub use file::{
-    Expected, ExpectedValue, FieldError, ProblemFileError, SCHEMA, parse_json, parse_toml, read,
-};
+pub use error::{FieldError, ProblemFileError};
+pub use expected::{Expected, ExpectedValue};
+pub use read::{parse_json, parse_toml, read};
+pub use tables::SCHEMA;
 
 use crate::distribution::Target;
 use crate::scheme::{DraftScheme, SchemeName};
