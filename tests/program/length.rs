@@ -155,6 +155,25 @@ fn the_shipped_log_gives_advice() {
     );
 }
 
+/// One prompt chooses nothing; a verifier without rounds has nothing to choose.
+#[test]
+fn what_cannot_be_chosen_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("log"), &rows(5), KeptTokens::All);
+    let one = length(folder.path(), "log --max 3");
+    assert_eq!(one.code, Some(0), "{}", one.err);
+    assert!(one.out.contains("log more prompts"), "{}", one.out);
+    assert!(one.out.contains("no interval can be given"), "{}", one.out);
+    write(&folder.path().join("more"), &rows(20), KeptTokens::All);
+    let greedy = length(folder.path(), "more --verifiers greedy-block");
+    assert_eq!(greedy.code, Some(0), "{}", greedy.err);
+    assert!(
+        greedy.out.contains("ask for token or block"),
+        "{}",
+        greedy.out
+    );
+}
+
 #[test]
 fn bad_input_is_refused_with_its_cure() {
     let folder = folder_with_log();

@@ -47,8 +47,7 @@ pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
 fn advice(report: &LengthReport) -> String {
     if let Some(at) = &report.at_cost {
         let Some(best) = first(at) else {
-            return "Too few prompts: a length has to be chosen on some and reported on others."
-                .to_owned();
+            return no_choice(report);
         };
         let cost = cost(at.cost_ratio);
         let others = at.chosen.iter().filter(|one| one.verifier != best.verifier);
@@ -109,9 +108,20 @@ fn advice(report: &LengthReport) -> String {
             best.verifier,
             listed(&parts)
         ),
-        _ => "Too few prompts, or no verifier with rounds: a length has to be chosen on some \
-              prompts and reported on others."
-            .to_owned(),
+        _ => no_choice(report),
+    }
+}
+
+/// Why there is no length to set.
+fn no_choice(report: &LengthReport) -> String {
+    if report.clusters < 2 {
+        "There is one prompt only. A length has to be chosen on some prompts and reported on \
+         others: log more prompts."
+            .to_owned()
+    } else {
+        "No verifier was asked for whose rounds can be replayed, so that no length is chosen: ask \
+         for token or block."
+            .to_owned()
     }
 }
 

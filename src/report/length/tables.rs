@@ -84,7 +84,8 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \
          the text. Oracle: the most that any lengths can give with token verification; block \
-         verification is not bound by it. ±: 95%, over prompts.",
+         verification is not bound by it. ±: 95%, over prompts. “(given)”: at the cost or the \
+         times that were given; in all other rows a verifying pass costs a target step.",
     )
 }
 
