@@ -30,7 +30,7 @@ pub struct LengthArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ChainVerifier::from_str)]
     verifiers: Vec<ChainVerifier>,
     /// The most tokens of a round, for policies that stop by themselves.
-    #[arg(long, value_name = "K", default_value_t = Settings::MAX_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, alias = "max", value_name = "K", default_value_t = Settings::MAX_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_length: u16,
     /// Time of a draft step over that of a target step; a verifying pass then costs a target
     /// step.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 27] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -112,6 +112,16 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     (
         "gap",
         &["distribution", "known", "log", "row", "scheme", "verifier"],
+    ),
+    (
+        "text",
+        &[
+            "distribution",
+            // Means over prompts, and rows as probabilities.
+            "gap",
+            "log",
+            "number",
+        ],
     ),
     (
         "report",
