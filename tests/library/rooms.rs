@@ -103,6 +103,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "problem",
             "scheme",
             "text",
+            "tree",
             "verifier",
         ],
     ),
