@@ -4,8 +4,8 @@ use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict,
+    Verifier, VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -258,9 +258,9 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::GREEDY]),
     build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),
     on_row: |_| {
-        Some(RowRule::of(|row, drafts| {
+        Some(RowRule::always(RowRate::Answer(|row, drafts| {
             Ok(row.accepted_with_fixed(drafts.max(1) - 1))
-        }))
+        })))
     },
     at_token: |_| Ok(AT_TOKEN),
     attains: |scheme| scheme == SchemeName::GREEDY,

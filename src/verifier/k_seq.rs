@@ -11,7 +11,7 @@ use crate::distribution::{Draft, Rational, exact_value, round_nearest};
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
-use crate::row::{Row, RowError, residual_error};
+use crate::row::{Question, Row, RowError, residual_error};
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
@@ -434,6 +434,16 @@ const AT_TOKEN: TokenRule = TokenRule {
     sampled_from: None,
 };
 
+const ON_ROW: Question = Question {
+    full: on_row,
+    // The root moves by no more than the curve that it lies on.
+    cut: |row, ask| {
+        let [a, b] = row.rests();
+        let moved = a.min(ask.drafts as f64 * b);
+        Ok([ask.on_even[0] - moved, ask.on_even[1]])
+    },
+};
+
 impl VerifierName {
     /// [`KSeq`]
     pub const K_SEQ: Self = Self(&ENTRY);
@@ -446,7 +456,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "1 - (1-b)^n; at least (1-(1-1/n)^n) alpha*",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
-    on_row: |_| Some(RowRule::of(on_row)),
+    on_row: |_| Some(RowRule::of(ON_ROW)),
     at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],

@@ -11,7 +11,7 @@ use crate::distribution::{Draft, Rational, split_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{Row, RowError};
+use crate::row::{Question, Row, RowError};
 use crate::scheme::SchemeName;
 use multiversion::multiversion;
 use rand::RngCore;
@@ -215,6 +215,12 @@ const AT_TOKEN: TokenRule = TokenRule {
     sampled_from: None,
 };
 
+const ON_ROW: Question = Question {
+    full: on_row,
+    // The first draft alone is accepted with the overlap.
+    cut: |_, ask| Ok([ask.overlap[0], 1.0]),
+};
+
 impl VerifierName {
     /// [`NaiveTree`]
     pub const NAIVE_TREE: Self = Self(&ENTRY);
@@ -228,7 +234,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "sum of min(p, q) + sum of (p-q)+ (1-(1-q)^(n-1))",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),
-    on_row: |_| Some(RowRule::of(on_row)),
+    on_row: |_| Some(RowRule::of(ON_ROW)),
     at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],
