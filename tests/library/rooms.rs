@@ -122,6 +122,11 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "gap",
             "log",
             "number",
+            // Which child of a tree's node a token comes through.
+            "row",
+            "scheme",
+            "tree",
+            "verifier",
         ],
     ),
     (
@@ -154,6 +159,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "row",
             "scheme",
             "text",
+            "tree",
             "verifier",
         ],
     ),
