@@ -11,6 +11,7 @@ use crate::text::{ChildShares, replay_tree};
 use crate::tree::{DraftTree, Shape};
 use crate::verifier::{TokenRule, Verifier, VerifierName, verifier};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
@@ -106,11 +107,10 @@ impl<'a> Decoder<'a> {
         let mut rules = Rules::new();
         for (prefix, rows) in pair.all_rows() {
             for &children in shape.children.iter().filter(|&&children| children > 0) {
-                let key = (prefix.clone(), children);
-                if !rules.contains_key(&key) {
+                if let Entry::Vacant(place) = rules.entry((prefix.clone(), children)) {
                     let problem = node.problem(rows, children)?;
                     let rule = verifier(node.name, &problem).ok()?;
-                    rules.insert(key, (problem, rule));
+                    place.insert((problem, rule));
                 }
             }
         }

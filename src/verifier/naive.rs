@@ -1,7 +1,7 @@
 //! Drawing from p without looking at the drafts.
 
 use super::single::EXACT_FORMULA_BITS;
-use super::token_rule::of_row;
+use super::token_rule::{OnRow, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
     VerifierName, draw,
@@ -11,7 +11,7 @@ use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
-use crate::row::{Ranks, Row, RowError, independent_hits};
+use crate::row::{Ranks, independent_hits};
 use crate::scheme::{Greedy, SchemeName};
 use num_bigint::BigUint;
 use rand::RngCore;
@@ -266,10 +266,7 @@ fn masses_by_tuples(problem: &Problem, token: usize) -> Vec<Rational> {
     masses
 }
 
-const fn first_seen(
-    on_row: fn(&mut Row<'_>, usize, usize, u64) -> Result<Vec<f64>, RowError>,
-    nested: bool,
-) -> TokenRule {
+const fn first_seen(on_row: OnRow, nested: bool) -> TokenRule {
     TokenRule {
         on_row,
         exact: masses_by_tuples,

@@ -292,11 +292,11 @@ impl Paths<'_> {
         let sum = sum + &share * accepted;
         self.masses[draft] = sum;
         let next = factor + &offer;
-        for token in 0..self.q.len() {
-            let rejected = (&offer * &self.q[token]).excess_over(&wanted[token]);
+        for (token, (wanted, q)) in wanted.iter().zip(self.q).enumerate() {
+            let rejected = (&offer * q).excess_over(wanted);
             if !self.gone[token] && !rejected.is_nil() {
                 self.gone[token] = true;
-                let left = rest - &self.q[token];
+                let left = rest - q;
                 self.add(draft + 1, &next, &left, &(&share * rejected));
                 self.gone[token] = false;
             }

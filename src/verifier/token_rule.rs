@@ -55,7 +55,7 @@ use crate::row::{Row, RowError};
 pub struct TokenRule {
     /// p(y) A(k | y; n) on a row, for all k < n: of the row, y, n, and the seed of what is
     /// random.
-    pub(super) on_row: fn(&mut Row<'_>, usize, usize, u64) -> Result<Vec<f64>, RowError>,
+    pub(super) on_row: OnRow,
     /// The same of a problem with n drafts, in fractions.
     pub(super) exact: fn(&Problem, usize) -> Vec<Rational>,
     /// Whether A(k | y; n) is the same for all n > k, so that the most drafts answer for
@@ -64,6 +64,9 @@ pub struct TokenRule {
     /// The first rank, from 0, that is a mean over random draws on rows.
     pub sampled_from: Option<usize>,
 }
+
+/// A row, y, n and a seed to p(y) A(k | y; n) for all k < n.
+pub(super) type OnRow = fn(&mut Row<'_>, usize, usize, u64) -> Result<Vec<f64>, RowError>;
 
 impl TokenRule {
     /// A(k | y; n) for k < n. In [0, 1], and their sum is at most 1, up to rounding; all 0
@@ -214,9 +217,9 @@ mod tests {
                             let shares = rule.exact_shares(&problem, token);
                             assert_eq!(shares.len(), drafts, "{what}");
                             let found = rule.shares(&mut row, token, drafts, 7).unwrap();
-                            for rank in 0..drafts {
+                            for (rank, masses) in masses.iter().enumerate() {
                                 let mass = &p * &shares[rank];
-                                assert_eq!(mass, masses[rank][token], "{what} y = {token}");
+                                assert_eq!(mass, masses[token], "{what} y = {token}");
                                 sum.gain(&mass);
                                 if rule.sampled_from.is_none_or(|from| rank < from) {
                                     let off = found[rank] - shares[rank].to_f64();
@@ -286,7 +289,7 @@ mod tests {
         let mut row = workspace.load(rows, 4).unwrap();
         for token in 0..2 {
             let exact = rule.exact_shares(&problem, token);
-            for rank in 2..4 {
+            for (rank, exact) in exact.iter().enumerate().skip(2) {
                 let runs = 4_000;
                 let (mut sum, mut squares) = (0.0, 0.0);
                 for seed in 0..runs {
@@ -297,7 +300,7 @@ mod tests {
                 let runs = runs as f64;
                 let mean = sum / runs;
                 let error = ((squares / runs - mean * mean).max(0.0) / runs).sqrt() + 1e-12;
-                let off = mean - exact[rank].to_f64();
+                let off = mean - exact.to_f64();
                 assert!(off.abs() < 5.0 * error, "{token} {rank}: {off} of {error}");
                 assert!(error < 1e-3, "{token} {rank}: {error}");
             }

@@ -76,14 +76,20 @@ fn json_has_the_fixed_fields() {
     let run = tree(folder.path(), "log --topology chain-2 --format json");
     assert_eq!(run.code, Some(0), "{}", run.err);
     let value: Value = serde_json::from_str(&run.out).unwrap();
-    assert_eq!((&value["schema"], &value["positions"]), (&1.into(), &20.into()));
+    assert_eq!(
+        (&value["schema"], &value["positions"]),
+        (&1.into(), &20.into())
+    );
     assert_eq!(value["temperature"], 1.0);
     let result = &value["results"][0];
     for field in ["tree", "nodes", "scheme", "verifier", "sequoia_prediction"] {
         assert!(!result[field].is_null(), "{field}");
     }
     for field in ["expected_accepted_length", "tokens_per_call"] {
-        assert!(result[field]["mean"].is_f64() && result[field]["ci95"][1].is_f64(), "{field}");
+        assert!(
+            result[field]["mean"].is_f64() && result[field]["ci95"][1].is_f64(),
+            "{field}"
+        );
     }
     assert!(result["speedup"].is_null());
 }
@@ -99,19 +105,37 @@ fn what_is_no_tree_is_refused_with_the_cure() {
     file("none.json", "[]");
     file("object.json", "{}");
     for (line, words) in [
-        ("log --topology orphan.json", &["orphan.json", "[0, 0, 0]", "add it"][..]),
-        ("log --topology gap.json", &["gap.json", "[2] needs [1]", "add it"]),
+        (
+            "log --topology orphan.json",
+            &["orphan.json", "[0, 0, 0]", "add it"][..],
+        ),
+        (
+            "log --topology gap.json",
+            &["gap.json", "[2] needs [1]", "add it"],
+        ),
         ("log --topology twice.json", &["twice.json", "listed twice"]),
-        ("log --topology words.json", &["words.json", "[1][0]", "list of paths"]),
+        (
+            "log --topology words.json",
+            &["words.json", "[1][0]", "list of paths"],
+        ),
         ("log --topology none.json", &["none.json", "no path"]),
-        ("log --topology object.json", &["object.json", "list of paths"]),
-        ("log --topology missing.json", &["missing.json", "cannot be read"]),
+        (
+            "log --topology object.json",
+            &["object.json", "list of paths"],
+        ),
+        (
+            "log --topology missing.json",
+            &["missing.json", "cannot be read"],
+        ),
         ("log --topology bush", &["\"bush\" is no tree", "eagle-25"]),
         ("log --topology 99x99", &["at most 4096"]),
         ("log --budget 0", &["--budget"]),
         ("log --max-branch 99", &["--max-branch"]),
         ("log --cost-ratio 0", &["is no cost"]),
-        ("log --schemes hub --verifiers rrs", &["no draft law and verifier"]),
+        (
+            "log --schemes hub --verifiers rrs",
+            &["no draft law and verifier"],
+        ),
         ("log --temperature 0.5", &["temperature"]),
         ("nothing", &["nothing"]),
     ] {
