@@ -99,6 +99,7 @@ pub mod cli;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
+mod entry_name;
 pub mod evaluate;
 mod files;
 pub mod gap;

@@ -12,7 +12,7 @@
 //! | --- | --- | --- |
 //! | block optimum | [`level_sets`], a minimum over L numbers; [`transport`] exactly, [`program`] as a linear program, where they are small | ground truth |
 //! | per-depth bound | [`per_depth_bound`] | upper bound on the block optimum |
-//! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; **no** upper bound for K >= 2 |
+//! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; a lower bound of it, **no** upper bound, for K >= 2 |
 //! | single-draft optimum | [`single_draft_optimum`] | attained by [`GreedyBlock`] |
 //!
 //! | verifier | drafts used | lossless |

@@ -1,6 +1,9 @@
 //! The block verifiers by their names.
 
-use super::{Block, BlockOptimal, BlockVerifier, GreedyBlock, SpecTr, SpecTrGbv, Token, Traversal};
+use super::{
+    Block, BlockOptimal, BlockVerifier, GreedyBlock, Select, SelectedRule, SpecTr, SpecTrGbv,
+    Token, Traversal,
+};
 use crate::distribution::Rational;
 use crate::problem::BlockProblem;
 use crate::tree::TokenTree;
@@ -23,6 +26,10 @@ pub enum BlockVerifierName {
     SpecTrOptimal,
     /// [`Traversal`]
     Traversal,
+    /// [`Select`] with [`SelectedRule::Greedy`]
+    SelectGreedyBlock,
+    /// [`Select`] with [`SelectedRule::Block`]
+    SelectBlock,
     /// [`BlockOptimal`]
     BlockOptimal,
     /// [`SpecTrGbv`], for audit
@@ -31,13 +38,15 @@ pub enum BlockVerifierName {
 
 impl BlockVerifierName {
     /// Every verifier, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Token,
         Self::Block,
         Self::GreedyBlock,
         Self::SpecTrKSeq,
         Self::SpecTrOptimal,
         Self::Traversal,
+        Self::SelectGreedyBlock,
+        Self::SelectBlock,
         Self::BlockOptimal,
         Self::SpecTrGbv,
     ];
@@ -51,6 +60,8 @@ impl BlockVerifierName {
             Self::SpecTrKSeq => "spectr-k-seq",
             Self::SpecTrOptimal => "spectr-optimal",
             Self::Traversal => "traversal",
+            Self::SelectGreedyBlock => "select-greedy-block",
+            Self::SelectBlock => "select-block",
             Self::BlockOptimal => "block-optimal",
             Self::SpecTrGbv => "spectr-gbv",
         }
@@ -76,7 +87,7 @@ impl BlockVerifierName {
             Self::SpecTrGbv if drafts > 1 => Some(
                 "refuted for two or more drafts: may change the output's law; for audit, not for use",
             ),
-            Self::SpecTrOptimal => {
+            Self::SpecTrOptimal | Self::SelectGreedyBlock | Self::SelectBlock => {
                 Some("one optimal plan a position; others may give another E[tau]")
             }
             _ => None,
@@ -97,6 +108,8 @@ impl BlockVerifierName {
             Self::SpecTrKSeq => Box::new(SpecTr::new(problem, VerifierName::K_SEQ, drafts)),
             Self::SpecTrOptimal => Box::new(SpecTr::new(problem, VerifierName::OPTIMAL, drafts)),
             Self::Traversal => Box::new(Traversal::new(drafts)),
+            Self::SelectGreedyBlock => Box::new(Select::new(problem, SelectedRule::Greedy, drafts)),
+            Self::SelectBlock => Box::new(Select::new(problem, SelectedRule::Block, drafts)),
             Self::BlockOptimal => {
                 let tree = TokenTree::<Rational>::new(problem);
                 Box::new(BlockOptimal::new(&tree, drafts)?)
@@ -114,10 +127,7 @@ impl fmt::Display for BlockVerifierName {
 
 /// A name that is not one of [`BlockVerifierName::ALL`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "\"{0}\" is not a block verifier; choose one of token, block, greedy-block, spectr-k-seq, \
-     spectr-optimal, traversal, block-optimal, spectr-gbv"
-)]
+#[error("\"{0}\" is not a block verifier; choose one of {known}", known = BlockVerifierName::ALL.map(BlockVerifierName::as_str).join(", "))]
 pub struct UnknownBlockVerifier(pub String);
 
 impl FromStr for BlockVerifierName {

@@ -72,18 +72,6 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: gbv_upper,
     },
     Claim {
-        id: "gbv-lower",
-        statement: "Lemma 5.1 is a lower bound of the block optimum with i.i.d. draft blocks",
-        source: "ours",
-        explanation: "No counterexample to it on random trees, exact transport on the other side. \
-            At L = 1 it follows from gbv-below-per-depth, the bound there \
-            being the optimum; in general there is no proof.",
-        standing: Verdict::Supported,
-        expected: Verdict::Supported,
-        counterexamples: &[],
-        check: gbv_lower,
-    },
-    Claim {
         id: "gbv-below-per-depth",
         statement: "Lemma 5.1's value is at most the per-depth bound, for any number of drafts",
         source: "ours",
@@ -315,23 +303,6 @@ fn gbv_upper() -> Finding {
             });
         }
     }
-    finding
-}
-
-fn gbv_lower() -> Finding {
-    let mut finding = Finding::default();
-    let mut checked = 0;
-    for (index, problem) in trees(504, 90).iter().enumerate() {
-        let evaluation = evaluate(problem, 2 + index % 2);
-        if let (Some(best), Some(lemma)) = (optimum(&evaluation), evaluation.lemma_5_1.rational()) {
-            checked += 1;
-            finding.require(*lemma <= best, || {
-                format!("Lemma 5.1 {lemma}, optimum {best}")
-            });
-        }
-    }
-    finding.count("trees", checked);
-    finding.require(checked > 40, || "too few trees for a check".to_owned());
     finding
 }
 

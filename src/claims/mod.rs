@@ -14,6 +14,7 @@ mod family;
 mod laws;
 mod length;
 mod optimum;
+mod paths;
 mod table;
 mod text;
 mod verifiers;
@@ -38,6 +39,7 @@ pub fn ledger() -> Vec<Claim> {
         verifiers::CLAIMS,
         table::CLAIMS,
         blocks::CLAIMS,
+        paths::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
     ]

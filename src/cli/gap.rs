@@ -24,7 +24,7 @@ use std::time::Instant;
 #[command(after_long_help = definitions())]
 pub struct GapArgs {
     /// Logs: .safetensors or .npz files, or directories with a log.json. Several are
-    /// measured each by itself and compared.
+    /// measured each by itself and compared; each one's report is in a folder of its name.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     #[command(flatten)]
@@ -165,7 +165,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    if let Some(folder) = &args.results.out {
+    if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
     }
     let pooled = args.results.pool || logs.len() == 1;
@@ -204,7 +204,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
             let positions: usize = summaries.iter().map(Summary::positions).sum();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.results.out.is_none() && args.results.baseline.is_none() {
+        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
@@ -216,7 +216,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.results.out.as_deref(), common)?;
+    finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 
@@ -301,14 +301,19 @@ fn compare_logs(
     let options = format!("{}{vocab}", settings.options());
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
-    if let Some(folder) = &args.results.out {
+    if let Some(folder) = &args.results.folder.out {
         for (log, summary) in comparison.logs.iter().zip(summaries) {
             let report = summary.report(&command(summary));
             write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
         write_together(folder, &page_files(&page, &comparison)?)?;
     }
-    print_report(&comparison, &page, args.results.out.as_deref(), common)?;
+    print_report(
+        &comparison,
+        &page,
+        args.results.folder.out.as_deref(),
+        common,
+    )?;
     Ok(Verdict::Agrees)
 }
 

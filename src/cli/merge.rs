@@ -27,7 +27,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         .as_deref()
         .map(read_baseline)
         .transpose()?;
-    if let Some(folder) = &args.results.out {
+    if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
     }
     let summary = merge(&args.parts)?;
@@ -46,7 +46,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
             let positions = summary.positions();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.results.out.is_none() && args.results.baseline.is_none() {
+        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.results.out.as_deref(), common)?;
+    finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 

@@ -40,13 +40,19 @@ pub(super) struct Problems {
     pub(super) problems: Vec<PathBuf>,
 }
 
+/// Where a report goes.
+#[derive(Args, Debug)]
+pub(super) struct Folder {
+    /// Write report.html, report.md, report.json and the plots here.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
 /// What `gap` and `merge` make of a summary.
 #[derive(Args, Debug)]
 pub(super) struct Results {
-    /// Write report.html, report.md, report.json and the plots here; where logs are
-    /// compared, also each one's in a folder of its name.
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) folder: Folder,
     /// Exit with 1 if a number of this report.json is missing or left its interval.
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
@@ -59,7 +65,7 @@ pub(super) struct Results {
     pub(super) pool: bool,
 }
 
-/// Which tokens of a row `gap` reads and `capture` writes.
+/// Which tokens of a row are read from logs, and which `capture` writes.
 #[derive(Args, Debug)]
 pub(super) struct Kept {
     /// Keep the first N tokens of every row, where models differ by padding.

@@ -74,8 +74,9 @@ impl Wanted<'_> {
                     )),
                     floor => {
                         allowed = allowed.max(floor.unwrap_or(0.0));
-                        // True for NaN.
-                        (!(outside <= allowed)).then(|| fault(found, allowed))
+                        // False for NaN.
+                        let is_within = outside <= allowed;
+                        (!is_within).then(|| fault(found, allowed))
                     }
                 };
                 (outside, wrong)

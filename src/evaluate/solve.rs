@@ -255,11 +255,11 @@ fn expectation(problem: &Problem, rate: &Known) -> Option<Expectation> {
 
 /// The exact value that a theorem gives: a formula, or the ratio scan.
 fn by_theorem(methods: &[MethodRun]) -> Option<Known> {
-    let proven = methods.iter().filter(|run| run.method.is_theorem());
-    let exact = proven.filter_map(MethodRun::rate);
-    exact
-        .filter(|rate| rate.rational().is_some())
-        .next()
+    methods
+        .iter()
+        .filter(|run| run.method.is_theorem())
+        .filter_map(MethodRun::rate)
+        .find(|rate| rate.rational().is_some())
         .cloned()
 }
 

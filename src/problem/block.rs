@@ -177,7 +177,7 @@ pub struct BlockProblem {
     drafts: usize,
     target: Conditionals<Target>,
     draft: Conditionals<Draft>,
-    expected: Option<BlockExpected>,
+    expected: Option<Box<BlockExpected>>,
 }
 
 /// What a problem file expects of a block problem.
@@ -241,7 +241,7 @@ impl BlockProblem {
             drafts,
             target,
             draft,
-            expected,
+            expected: expected.map(Box::new),
         })
     }
 
@@ -271,6 +271,6 @@ impl BlockProblem {
     }
     /// What the file expects.
     pub fn expected(&self) -> Option<&BlockExpected> {
-        self.expected.as_ref()
+        self.expected.as_deref()
     }
 }

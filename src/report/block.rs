@@ -14,7 +14,7 @@ pub const DEFINITIONS: &str = "\
 E[tau]      expected number of draft tokens accepted by one call of the target, in [0, L]; the
             corrected or bonus token is not counted
 tokens/call block efficiency, E[tau] + 1: that token included
-optimum     the block LP: the largest E[tau] of any coupling of the drafts with the target's block
+optimum     the largest E[tau] of any coupling of the drafts with the target's block
 TV          total variation between the law of the whole output string (over the horizon, later
             iterations included) and the target's; an undefined output counts as wrong
 undefined   probability that the algorithm divides 0 by 0 and defines no output
@@ -108,7 +108,7 @@ fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
         .map(OptimumMethod::name)
         .collect();
     rows.push(Row::texts([
-        "optimum (block LP)".to_owned(),
+        "optimum".to_owned(),
         evaluation
             .block_optimum()
             .map_or_else(|| "skipped".to_owned(), written),

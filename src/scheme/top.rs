@@ -7,6 +7,7 @@ use super::{
 };
 use crate::distribution::{Draft, Rational};
 use crate::number::Number;
+use crate::row::Question;
 use std::sync::Arc;
 
 /// The n most probable tokens of q, deterministically and in that order (ties: lowest
@@ -161,6 +162,12 @@ impl DraftScheme for Top {
     }
 }
 
+/// alpha*, and what a draw from p attains.
+const P_OF_TOP: Question = Question {
+    full: |row, drafts| Ok(row.top_mass(drafts)),
+    cut: |row, ask| row.top_mass(ask),
+};
+
 impl SchemeName {
     /// [`Top`]
     pub const TOP: Self = Self(&LAW);
@@ -178,9 +185,9 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
     sort_theorem: None,
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.top_mass(drafts)),
+        optimum: P_OF_TOP,
         status: "optimal: p of the drafts, which a draw from p attains",
-        hits: Some(|row, drafts| Ok(row.top_mass(drafts))),
+        hits: Some(P_OF_TOP),
     }),
     hue: 5,
 };

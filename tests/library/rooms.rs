@@ -7,15 +7,19 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 24] = [
+const ALLOWED: [(&str, &[&str]); 26] = [
     ("panics", &[]),
     ("files", &[]),
+    ("entry_name", &[]),
     ("distribution", &[]),
     ("known", &["distribution"]),
     ("number", &["distribution"]),
     ("quadrature", &["distribution"]),
     ("row", &["distribution", "known", "quadrature"]),
-    ("scheme", &["distribution", "number", "quadrature", "row"]),
+    (
+        "scheme",
+        &["distribution", "entry_name", "number", "quadrature", "row"],
+    ),
     ("problem", &["distribution", "scheme"]),
     ("tree", &["distribution", "number", "problem"]),
     ("lp", &["distribution", "panics", "scheme"]),
@@ -42,6 +46,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         "verifier",
         &[
             "distribution",
+            "entry_name",
             "known",
             "number",
             "optimum",
@@ -77,6 +82,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "optimum",
             "plan",
             "problem",
+            "row",
             "scheme",
             "tree",
             "verifier",
@@ -101,6 +107,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
         ],
     ),
     ("log", &["files"]),
+    ("text", &["distribution", "gap", "log", "number"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
@@ -117,6 +124,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "known",
             "lp",
             "scheme",
+            "text",
         ],
     ),
     (
@@ -134,6 +142,7 @@ const ALLOWED: [(&str, &[&str]); 24] = [
             "report",
             "row",
             "scheme",
+            "text",
             "verifier",
         ],
     ),
@@ -176,13 +185,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 4] = [
-    &[
-        "row/scan",
-        "row/scan/race",
-        "row/scan/residual",
-        "row/scan/symmetric",
-    ],
+const FILE_CIRCLES: [&[&str]; 3] = [
     &[
         "plan/iid",
         "plan/sequential",
