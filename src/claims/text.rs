@@ -1,10 +1,12 @@
 //! Claims about draft lengths along a text.
 
 use super::blocks::{block, law, trees};
+use super::claim::shipped_single;
 use super::family::{Family, describe, fractions, optimum};
-use super::{Claim, Finding, Verdict, shipped_single};
-use crate::block::evaluate::{BlockVerifierName, evaluate};
+use super::{Claim, Finding, Verdict};
+use crate::block::BlockVerifierName;
 use crate::distribution::{Rational, Target, format_rational};
+use crate::evaluate::block as evaluate;
 use crate::number::Number;
 use crate::optimum::flow;
 use crate::plan::Coupling;

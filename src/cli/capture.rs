@@ -7,13 +7,14 @@ pub(super) use without_models::{CaptureArgs, run};
 
 #[cfg(not(feature = "onnx"))]
 mod without_models {
-    use crate::cli::{CliError, Common, Verdict};
+    use crate::cli::options::Common;
+    use crate::cli::output::{CliError, Verdict};
     use clap::Args;
     use std::ffi::OsString;
 
     /// This build cannot run models.
     #[derive(Args, Debug)]
-    pub(in crate::cli) struct CaptureArgs {
+    pub(crate) struct CaptureArgs {
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -23,7 +24,7 @@ mod without_models {
         _ignored: Vec<OsString>,
     }
 
-    pub(in crate::cli) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
         Err(CliError::Missing {
             message: "capture runs ONNX models, which this build cannot; \
                       build it with: cargo build --release --features onnx"
@@ -38,8 +39,8 @@ mod with_models {
         Capture, CaptureError, ChatTemplate, Device, Event, LogSink, Model, Placed, Placement,
         Provenance, Runtime, Sampling, Settings, Stop, Tally, TextCodec, read_prompts,
     };
-    use crate::cli::output::CliError;
-    use crate::cli::{Common, Format, Verdict};
+    use crate::cli::options::{Common, Format, Kept};
+    use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
     use clap::Args;
     use indicatif::{ProgressBar, ProgressStyle};
@@ -55,7 +56,7 @@ mod with_models {
         (optional) and past_key_values.N.key and .value, and outputs logits and present.N.key and .value. \
         The same command again continues a capture that was stopped."
     )]
-    pub(in crate::cli) struct CaptureArgs {
+    pub(crate) struct CaptureArgs {
         /// The target model, an ONNX graph with a key-value cache.
         #[arg(long, value_name = "FILE")]
         target: PathBuf,
@@ -97,10 +98,8 @@ mod with_models {
         /// Generate --max-tokens tokens whatever they are.
         #[arg(long, conflicts_with = "stop")]
         no_stop: bool,
-        /// Keep the first N logits of a row, for models whose vocabularies differ
-        /// by padding.
-        #[arg(long, value_name = "N")]
-        vocab: Option<usize>,
+        #[command(flatten)]
+        kept: Kept,
         /// Type of the logged rows.
         #[arg(long, value_enum, default_value_t = RowType::F16)]
         dtype: RowType,
@@ -156,7 +155,7 @@ mod with_models {
         }
     }
 
-    pub(in crate::cli) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
         // What is quick to refuse comes before what is slow to load.
         let sampling =
             Sampling::new(args.temperature, args.top_k, args.top_p).map_err(|error| {
@@ -174,7 +173,7 @@ mod with_models {
             seed: common.seed,
             max_tokens: args.max_tokens as usize,
             batch: usize::from(args.batch),
-            vocabulary: args.vocab,
+            vocabulary: args.kept.vocab,
         };
         let prompts = read_prompts(&args.prompts)?;
         let codec = TextCodec::read(&args.tokenizer, args.chat, &stop)?;

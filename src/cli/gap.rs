@@ -1,10 +1,10 @@
 //! `specgap gap`: logged rows to a report.
 
+use super::options::{Common, Format, Kept, Results};
 use super::output::{
-    CliError, check_folder, page_files, progress, stage, unwritten, width, write_together,
+    CliError, Verdict, check_folder, page_files, progress, stage, unwritten, width, write_together,
 };
 use super::table::Table;
-use super::{Common, Format, Verdict};
 use crate::gap::{self, GapError, GapReport, LogComparison, Part, PositionSink, Settings, Summary};
 use crate::log::Log;
 use crate::report;
@@ -22,27 +22,15 @@ use std::time::Instant;
 #[command(after_long_help = definitions())]
 pub struct GapArgs {
     /// Logs: .safetensors or .npz files, or directories with a log.json. Several are
-    /// measured each by itself and compared.
+    /// measured each by itself and compared; each one's report is in a folder of its name.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Keep the first N tokens of every row, where models differ by padding.
-    #[arg(long, value_name = "N")]
-    vocab: Option<usize>,
-    /// Count several logs of one pair of models together, as one.
-    #[arg(long)]
-    pool: bool,
-    /// Write report.html, report.md, report.json and the plots here; of several logs, each
-    /// one's in a folder of its name, and their comparison.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Exit with 1 if a number of this report.json is missing or left its interval.
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<PathBuf>,
-    /// Write what `specgap merge` needs of these positions; without --out, no report is made.
-    #[arg(long, value_name = "FILE")]
-    partial: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    results: Results,
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
@@ -161,22 +149,27 @@ impl MeasureArgs {
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
-    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let baseline = args
+        .results
+        .baseline
+        .as_deref()
+        .map(read_baseline)
+        .transpose()?;
     refuse_repetition(&args.logs)?;
     let settings = args.measure.settings(common)?;
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.vocab))
+        .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
     }
-    let pooled = args.pool || logs.len() == 1;
+    let pooled = args.results.pool || logs.len() == 1;
     for (given, option) in [
-        (args.baseline.is_some(), "--baseline"),
-        (args.partial.is_some(), "--partial"),
+        (args.results.baseline.is_some(), "--baseline"),
+        (args.results.partial.is_some(), "--partial"),
     ] {
         if given && !pooled {
             return Err(CliError::Missing {
@@ -190,7 +183,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     let mut table = (args.positions.as_deref())
         .map(|path| Table::create(path, &settings))
         .transpose()?;
-    let mut partial = args.partial.as_deref().map(stage).transpose()?;
+    let mut partial = args.results.partial.as_deref().map(stage).transpose()?;
     let groups: Vec<&[Log]> = if pooled {
         vec![&logs]
     } else {
@@ -201,18 +194,20 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     if let Some(table) = table {
         table.finish()?;
     }
-    if let (Some(file), Some(path), [summary]) = (&mut partial, &args.partial, &summaries[..]) {
+    if let (Some(file), Some(path), [summary]) =
+        (&mut partial, &args.results.partial, &summaries[..])
+    {
         let text = summary.to_json()?;
         writeln!(file, "{text}").map_err(|source| unwritten(path, source))?;
     }
-    if let (Some(file), Some(path)) = (partial, &args.partial) {
+    if let (Some(file), Some(path)) = (partial, &args.results.partial) {
         (file.finish().and_then(crate::files::Staged::rename))
             .map_err(|source| unwritten(path, source))?;
         if common.format == Format::Text {
             let positions: usize = summaries.iter().map(Summary::positions).sum();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.out.is_none() && args.baseline.is_none() {
+        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
@@ -221,11 +216,11 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         return compare_logs(reports.collect(), &settings, args, common);
     };
     let report = summary.report(&command(summary));
-    let verdict = match (&args.baseline, baseline) {
+    let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.out.as_deref(), common)?;
+    finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 
@@ -302,10 +297,11 @@ fn compare_logs(
     common: &Common,
 ) -> Result<Verdict, CliError> {
     let vocab = args
+        .kept
         .vocab
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
     let comparison = LogComparison::new(&reports, &format!("{}{vocab}", settings.options()));
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.results.folder.out {
         for (log, report) in comparison.logs.iter().zip(&reports) {
             write_together(&folder.join(&log.folder), &report_files(report)?)?;
         }
@@ -333,7 +329,7 @@ fn compare_logs(
                 let text = report::compare::text(&comparison, width());
                 write!(stdout, "{text}")?;
             }
-            if let Some(folder) = &args.out {
+            if let Some(folder) = &args.results.folder.out {
                 writeln!(stdout, "report: {}", folder.join("report.html").display())?;
             }
         }

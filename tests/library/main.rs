@@ -1,7 +1,6 @@
 //! Does the library keep its promises? One module a question.
 
 mod blocks;
-mod bucket_scan;
 mod certificates;
 mod claims;
 mod formulations;
@@ -13,6 +12,7 @@ mod log;
 mod optimal_plan;
 mod peaked;
 mod rooms;
+mod row_scan;
 mod rows;
 mod sampler;
 mod sequential_plan;

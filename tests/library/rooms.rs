@@ -10,12 +10,16 @@ use std::path::Path;
 const ALLOWED: [(&str, &[&str]); 26] = [
     ("panics", &[]),
     ("files", &[]),
+    ("entry_name", &[]),
     ("distribution", &[]),
     ("known", &["distribution"]),
     ("number", &["distribution"]),
     ("quadrature", &["distribution"]),
     ("row", &["distribution", "known", "quadrature"]),
-    ("scheme", &["distribution", "number", "quadrature", "row"]),
+    (
+        "scheme",
+        &["distribution", "entry_name", "number", "quadrature", "row"],
+    ),
     ("problem", &["distribution", "scheme"]),
     ("tree", &["distribution", "number", "problem"]),
     ("lp", &["distribution", "panics", "scheme"]),
@@ -42,6 +46,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         "verifier",
         &[
             "distribution",
+            "entry_name",
             "known",
             "number",
             "optimum",
@@ -62,28 +67,34 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "problem",
             "scheme",
             "tree",
+            "verifier",
         ],
     ),
     (
-        "solve",
+        "evaluate",
         &[
+            "block",
             "certify",
             "distribution",
             "known",
             "lp",
+            "number",
             "optimum",
             "plan",
             "problem",
+            "row",
             "scheme",
+            "tree",
+            "verifier",
         ],
     ),
-    ("evaluate", &["problem", "verifier"]),
     (
         "claims",
         &[
             "block",
             "certify",
             "distribution",
+            "evaluate",
             "known",
             "lp",
             "number",
@@ -96,20 +107,11 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         ],
     ),
     ("log", &["files"]),
+    ("text", &["distribution", "gap", "log", "number"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
         &["distribution", "known", "log", "row", "scheme", "verifier"],
-    ),
-    (
-        "text",
-        &[
-            "distribution",
-            // Means over prompts, and rows as probabilities.
-            "gap",
-            "log",
-            "number",
-        ],
     ),
     (
         "report",
@@ -117,19 +119,17 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "block",
             "claims",
             "distribution",
+            "evaluate",
             "gap",
             "known",
             "lp",
             "scheme",
-            "solve",
             "text",
-            "verifier",
         ],
     ),
     (
         "cli",
         &[
-            "block",
             "capture",
             "certify",
             "claims",
@@ -142,7 +142,6 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "report",
             "row",
             "scheme",
-            "solve",
             "text",
             "verifier",
         ],
@@ -156,12 +155,17 @@ const ALLOWED: [(&str, &[&str]); 26] = [
 const NEVER: [(&str, &[&str]); 5] = [
     (
         "row",
-        &["verifier", "problem", "optimum", "solve", "plan", "scheme"],
+        &[
+            "verifier", "problem", "optimum", "evaluate", "plan", "scheme",
+        ],
     ),
     ("scheme", &["verifier", "plan", "problem", "optimum"]),
-    ("plan", &["optimum", "solve", "lp", "verifier", "certify"]),
+    (
+        "plan",
+        &["optimum", "evaluate", "lp", "verifier", "certify"],
+    ),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
-    ("certify", &["optimum", "solve", "verifier", "block"]),
+    ("certify", &["optimum", "evaluate", "verifier", "block"]),
 ];
 
 /// What `certify` may use of rooms that also solve: data, and no solver.
@@ -181,14 +185,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 7] = [
-    &[
-        "row/scan",
-        "row/scan/race",
-        "row/scan/residual",
-        "row/scan/symmetric",
-    ],
-    &["solve", "solve/expectation", "solve/lps"],
+const FILE_CIRCLES: [&[&str]; 3] = [
     &[
         "plan/iid",
         "plan/sequential",
@@ -221,30 +218,6 @@ const FILE_CIRCLES: [&[&str]; 7] = [
         "verifier/single",
         "verifier/spechub",
         "verifier/table",
-    ],
-    &[
-        "claims",
-        "claims/blocks",
-        "claims/laws",
-        "claims/length",
-        "claims/optimum",
-        "claims/table",
-        "claims/text",
-        "claims/verifiers",
-    ],
-    &[
-        "cli",
-        "cli/batch",
-        "cli/block",
-        "cli/capture",
-        "cli/certify",
-        "cli/check",
-        "cli/demo",
-        "cli/gap",
-        "cli/length",
-        "cli/merge",
-        "cli/solve",
-        "cli/verify",
     ],
 ];
 

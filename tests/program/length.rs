@@ -162,7 +162,11 @@ fn what_cannot_be_chosen_is_said() {
     write(&folder.path().join("log"), &rows(5), KeptTokens::All);
     let one = length(folder.path(), "log --max 3");
     assert_eq!(one.code, Some(0), "{}", one.err);
-    assert!(one.out.contains("There is one prompt only. A length has"), "{}", one.out);
+    assert!(
+        one.out.contains("There is one prompt only. A length has"),
+        "{}",
+        one.out
+    );
     assert!(one.out.contains("no interval"), "{}", one.out);
     write(&folder.path().join("more"), &rows(20), KeptTokens::All);
     let greedy = length(folder.path(), "more --verifiers greedy-block");
