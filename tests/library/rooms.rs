@@ -115,16 +115,6 @@ const ALLOWED: [(&str, &[&str]); 27] = [
         &["distribution", "known", "log", "row", "scheme", "verifier"],
     ),
     (
-        "text",
-        &[
-            "distribution",
-            // Means over prompts, and rows as probabilities.
-            "gap",
-            "log",
-            "number",
-        ],
-    ),
-    (
         "report",
         &[
             "block",
