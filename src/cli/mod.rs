@@ -13,6 +13,7 @@ mod options;
 mod output;
 mod solve;
 mod table;
+mod tree;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -51,6 +52,8 @@ enum Command {
     Gap(gap::GapArgs),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
+    /// Logged text to a report: which tree of drafts to verify, and what it buys.
+    Tree(tree::TreeArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
@@ -75,6 +78,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
+        Command::Tree(args) => tree::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
