@@ -36,7 +36,7 @@ mod without_models {
 mod with_models {
     use crate::capture::{
         Capture, CaptureError, ChatTemplate, Device, Event, LogSink, Model, Placed, Placement,
-        Provenance, Runtime, Sampling, Settings, Stop, Tally, TextCodec, read_prompts,
+        Provenance, RolloutPlan, Runtime, Sampling, Settings, Stop, Tally, TextCodec, read_prompts,
     };
     use crate::cli::output::CliError;
     use crate::cli::{Common, Format, Verdict};
@@ -110,6 +110,17 @@ mod with_models {
         /// Temperatures at which the mass of the rest is logged, with --top.
         #[arg(long, value_name = "T", value_delimiter = ',', default_values_t = [0.7, 1.0], requires = "top")]
         rest_temperatures: Vec<f64>,
+        /// From some positions, let the draft write K tokens on its own, and log them.
+        #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        rollouts: Option<u16>,
+        /// A rollout starts at every M-th position of a text, the first of them drawn
+        /// evenly from 0..M.
+        #[arg(long, default_value_t = 4, value_name = "M", requires = "rollouts", value_parser = clap::value_parser!(u32).range(1..))]
+        every: u32,
+        /// Run the target over the rollouts too, and log p of their tokens and the
+        /// overlap with q.
+        #[arg(long, requires = "rollouts")]
+        rollout_target: bool,
         /// Where the models run. auto takes CUDA if it can be had, and says which
         /// it was.
         #[arg(long, value_enum, default_value_t = Device::Auto)]
@@ -175,6 +186,11 @@ mod with_models {
             max_tokens: args.max_tokens as usize,
             batch: usize::from(args.batch),
             vocabulary: args.vocab,
+            rollouts: args.rollouts.map(|tokens| RolloutPlan {
+                tokens: usize::from(tokens),
+                every: args.every as usize,
+                target: args.rollout_target,
+            }),
         };
         let prompts = read_prompts(&args.prompts)?;
         let codec = TextCodec::read(&args.tokenizer, args.chat, &stop)?;
@@ -201,8 +217,8 @@ mod with_models {
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         let done = sink.done().clone();
         let before = done.len();
-        let positions =
-            (encoded.len() - before.min(encoded.len())).saturating_mul(args.max_tokens as usize);
+        let left = encoded.len() - before.min(encoded.len());
+        let positions = left.saturating_mul(args.max_tokens as usize);
         if !common.quiet {
             if before > 0 {
                 eprintln!(
@@ -228,14 +244,15 @@ mod with_models {
                 signal_hook::flag::register_conditional_shutdown(signal, 130, interrupt.clone());
             let _ = signal_hook::flag::register(signal, interrupt.clone());
         }
-        let bar = progress(positions, common.format == Format::Text && !common.quiet);
+        let tokens = capture.settings().most_tokens(left);
+        let bar = progress(tokens, common.format == Format::Text && !common.quiet);
         let outcome = capture.run(
             &encoded,
             &|batch| batch.iter().all(|prompt| done.contains(&prompt.index)),
             &mut sink,
             &interrupt,
             &mut |event| match event {
-                Event::Tokens(tokens) => bar.inc(tokens as u64),
+                Event::Tokens(tokens) | Event::Rollout(tokens) => bar.inc(tokens as u64),
                 Event::Batch { saved, .. } => bar.dec_length(saved as u64),
             },
         );
@@ -382,6 +399,7 @@ mod with_models {
                     "prompts": prompts,
                     "prompts_before": before,
                     "positions": tally.positions,
+                    "rollouts": tally.rollouts,
                     "prompt_tokens": tally.prompt_tokens,
                     "tokens_per_second": rate,
                     "seconds": {
@@ -396,9 +414,13 @@ mod with_models {
                 writeln!(out, "{object}")
             }
             Format::Text => {
+                let rolled = match tally.rollouts {
+                    0 => String::new(),
+                    rollouts => format!(" and {rollouts} rollouts"),
+                };
                 writeln!(
                     out,
-                    "{}: {prompts} prompts, {} of them before; {} positions of V = {} in {seconds:.1} s, \
+                    "{}: {prompts} prompts, {} of them before; {} positions of V = {}{rolled} in {seconds:.1} s, \
                      {rate:.1} tokens/s (target {:.1} s, draft {:.1} s, drawing and writing {:.1} s), on {}",
                     args.out.display(),
                     before,

@@ -2,6 +2,7 @@
 
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
+use super::rollout_tensors::{HeldRollouts, NAMES};
 use super::source::Source;
 use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors};
@@ -108,6 +109,7 @@ pub(super) struct Shard {
     pub token: Option<Tensor>,
     pub drafts: Option<Tensor>,
     pub output: Option<Tensor>,
+    pub rollouts: HeldRollouts,
 }
 
 /// Consecutive positions within one shard.
@@ -667,6 +669,13 @@ impl Shard {
                 "is missing although the mass of unlisted tokens is given",
             ));
         }
+        let mut rollouts = HeldRollouts::default();
+        for name in NAMES {
+            rollouts.tensors.extend(contents.tensors.remove_entry(name));
+            rollouts
+                .unreadable
+                .extend(contents.unreadable.remove_entry(name));
+        }
         let ignored = contents
             .tensors
             .into_keys()
@@ -688,6 +697,7 @@ impl Shard {
                 token,
                 drafts,
                 output,
+                rollouts,
             },
             ignored,
         ))
