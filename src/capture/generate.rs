@@ -1,6 +1,6 @@
 //! The loop: the target writes, the draft is asked about the same prefixes.
 
-use super::model::{Logits, Model};
+use super::model::{Logits, Model, common_vocabulary};
 use super::rollouts::{DrawnRollout, Rolling, RolloutPlan, Text, cut};
 use super::sampling::{Sampler, Sampling};
 use super::tokens::{EncodedPrompt, TextCodec};
@@ -233,18 +233,7 @@ impl Capture {
                 });
             }
         }
-        let (p, q) = (target.vocabulary(), draft.vocabulary());
-        let vocabulary = match settings.vocabulary {
-            None if p == q => p,
-            Some(kept) if kept >= 1 && kept <= p.min(q) => kept,
-            asked => {
-                return Err(CaptureError::Vocabulary {
-                    target: p,
-                    draft: q,
-                    asked,
-                });
-            }
-        };
+        let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
         Ok(Self {
             target,
             draft,

@@ -342,6 +342,24 @@ impl Model {
     }
 }
 
+/// V of the rows of both models: their own, or the first `asked` of both.
+pub(super) fn common_vocabulary(
+    target: &Model,
+    draft: &Model,
+    asked: Option<usize>,
+) -> Result<usize, CaptureError> {
+    let (p, q) = (target.vocabulary(), draft.vocabulary());
+    match asked {
+        None if p == q => Ok(p),
+        Some(kept) if kept >= 1 && kept <= p.min(q) => Ok(kept),
+        asked => Err(CaptureError::Vocabulary {
+            target: p,
+            draft: q,
+            asked,
+        }),
+    }
+}
+
 impl Cache {
     /// A cache of some stretches, each a sequence of its own, padded on the left to the
     /// longest of them. Padding is 0 and has to be masked.

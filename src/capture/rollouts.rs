@@ -194,7 +194,7 @@ impl Rolling<'_> {
         mut kept: Option<&mut Vec<f32>>,
         seconds: &mut f64,
     ) -> Result<Vec<DrawnRollout>, CaptureError> {
-        let law_of_drafts = self.law_of_drafts()?;
+        let law_of_drafts = self.sampling.uncut();
         let longest = self.branch(draft, cache, group)?;
         let mut rollouts: Vec<_> = group
             .iter()
@@ -256,7 +256,7 @@ impl Rolling<'_> {
         seconds: &mut f64,
     ) -> Result<(), CaptureError> {
         (self.check)()?;
-        let law_of_drafts = self.law_of_drafts()?;
+        let law_of_drafts = self.sampling.uncut();
         let longest = self.branch(target, cache, group)?;
         let k = self.plan.tokens;
         let ids: Vec<i64> = group
@@ -293,14 +293,6 @@ impl Rolling<'_> {
         }
         target.clear();
         Ok(())
-    }
-
-    fn law_of_drafts(&self) -> Result<Sampling, CaptureError> {
-        Sampling::new(self.sampling.temperature(), None, None).map_err(|error| {
-            CaptureError::Setting {
-                message: error.to_string(),
-            }
-        })
     }
 
     /// Puts the prefixes of a group, less their last tokens, into a model's cache; the

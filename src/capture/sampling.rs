@@ -74,6 +74,16 @@ impl Sampling {
         }
     }
 
+    /// The same temperature, with every token kept: the law of drafts.
+    #[must_use]
+    pub fn uncut(self) -> Self {
+        Self {
+            temperature: self.temperature,
+            top_k: None,
+            top_p: None,
+        }
+    }
+
     /// T.
     pub fn temperature(&self) -> f64 {
         self.temperature

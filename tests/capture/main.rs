@@ -2,6 +2,7 @@
 //!
 //! Needs ONNX Runtime; see `runtime_library`.
 
+mod decode;
 mod onnx;
 mod rollouts;
 #[path = "../run/mod.rs"]

@@ -366,7 +366,7 @@ fn gap_reads_past_rollouts() {
 
 /// A model by hand over V = 3, whose next token depends on the last one alone: logits are
 /// (last + 1) times the row.
-fn chain(row: [f32; 3]) -> (onnx::Graph, [[f64; 3]; 3]) {
+pub fn chain(row: [f32; 3]) -> (onnx::Graph, [[f64; 3]; 3]) {
     let law = |last: usize| {
         let logits = row.map(|x| f64::from(x) * (last + 1) as f64);
         let law = softmax(&logits);
