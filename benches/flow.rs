@@ -11,11 +11,15 @@
 //! ours on 128-bit integers, capacities rounded to 2^-120. Beside it stand the
 //! time to build our model from the two rows, and the whole exact solution in
 //! unbounded integers (build and solve) where that is what `specgap solve` runs.
+//!
+//! `SPECGAP_WRITE_RESULTS=1` writes the rows to `benches/results.json`.
 
 mod python;
+mod results;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use results::{Row, Span};
 use specgap::certify;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::optimum::{ScaledInstance, flow};
@@ -59,6 +63,8 @@ struct Ours {
     value: f64,
     width: f64,
     exact: bool,
+    /// Peak memory of the process after this problem, in MiB.
+    memory: Option<f64>,
 }
 
 fn measure(problem: &Problem) -> Ours {
@@ -70,6 +76,7 @@ fn measure(problem: &Problem) -> Ours {
         value: 0.0,
         width: 0.0,
         exact: false,
+        memory: None,
     };
     let lap = |started: Instant| started.elapsed().as_secs_f64();
     for _ in 0..REPEATS {
@@ -93,6 +100,7 @@ fn measure(problem: &Problem) -> Ours {
         (ours.value, ours.width, ours.exact) =
             (rate.value(), rate.width(), rate.rational().is_some());
     }
+    ours.memory = peak_memory();
     ours
 }
 
@@ -158,7 +166,9 @@ fn main() {
         } else {
             format!("width {:.0e}", ours.width)
         };
-        let memory = peak_memory().map_or("unknown".to_owned(), |mib| format!("{mib:.0} MiB"));
+        let memory = ours
+            .memory
+            .map_or("unknown".to_owned(), |mib| format!("{mib:.0} MiB"));
         println!(
             "| {} | {} | {:.4} s | {:.4} s | {:.4} s | {:.4} s | {:.12} ({kind}) | {memory} |",
             problem.name(),
@@ -173,6 +183,9 @@ fn main() {
     }
     let Some((versions, table)) = baselines(&measured, &arguments) else {
         println!("\nNo baselines: set SPECGAP_PYTHON to a Python with benches/requirements.txt.");
+        if results::wanted() {
+            println!("Nothing is written: rows without baselines are of no use.");
+        }
         return;
     };
     println!("\n{versions}\n");
@@ -193,4 +206,62 @@ fn main() {
             );
         }
     }
+    if results::wanted() {
+        let remark = "i.i.d. drafts of softmax rows; the time of the solve alone".to_owned();
+        results::write(
+            "flow",
+            Some(versions),
+            Some(remark),
+            rows(&measured, &table),
+        )
+        .expect("benches/results.json can be written");
+    }
+}
+
+/// What is written down: the flow alone beside each baseline, then the whole solution.
+fn rows(measured: &[(Problem, Ours)], table: &Baseline) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let row = |problem: &Problem, way: &str, seconds: f64| Row {
+        row: format!(
+            "V = {}, n = {}, {} sets",
+            results::thousands(problem.vocab()),
+            problem.drafts(),
+            results::thousands(problem.scheme().set_count() as usize)
+        ),
+        way: format!("specgap, {way}"),
+        unit: "s".to_owned(),
+        ours: Span(seconds, seconds),
+        baseline: None,
+        theirs: None,
+        ratio: None,
+        note: None,
+    };
+    for (problem, ours) in measured {
+        for ((name, baseline), (status, seconds, _)) in table {
+            if name == problem.name() {
+                let ratio = seconds.map(|seconds| ours.flow / seconds);
+                rows.push(Row {
+                    baseline: Some(baseline.clone()),
+                    theirs: seconds.map(|seconds| Span(seconds, seconds)),
+                    ratio: ratio.map(|ratio| Span(ratio, ratio)),
+                    note: seconds.is_none().then(|| status.clone()),
+                    ..row(problem, "the flow alone", ours.flow)
+                });
+            }
+        }
+    }
+    for (problem, ours) in measured {
+        let kind = match ours.exact {
+            true => "exact".to_owned(),
+            false => format!("enclosed, {:.0e} wide", ours.width),
+        };
+        let memory = ours
+            .memory
+            .map_or(String::new(), |mib| format!("; {mib:.0} MiB"));
+        rows.push(Row {
+            note: Some(format!("({kind}{memory})")),
+            ..row(problem, "set-up and flow as `solve` runs it", ours.whole)
+        });
+    }
+    rows
 }

@@ -9,13 +9,19 @@
 //! Every line is a run over all positions on the same threads, the best of as many as fit
 //! a second: positions a second, and the limit's time as a share of the run's. The limit comes first, so that peak
 //! memory, which only grows, can be told apart.
+//!
+//! `SPECGAP_WRITE_RESULTS=1` writes the lines to `benches/results.json`, if they are all
+//! lines of the generated log.
+
+mod results;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use results::{Row, Span};
 use specgap::distribution::Softmax;
 use specgap::gap::{Settings, measure};
-use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
+use specgap::log::{Layout, Log, LogWriter, Metadata, Position};
 use specgap::scheme::SchemeName;
 use specgap::verifier::VerifierName;
 use std::error::Error;
@@ -26,6 +32,9 @@ use std::time::Instant;
 const VOCAB: usize = 49_152;
 const GENERATED: usize = 128;
 const DRAFTS: [usize; 3] = [2, 3, 4];
+
+/// The least that any report must do.
+const LIMIT: &str = "reading and one softmax each";
 
 /// Peak resident memory in MiB; Linux says it.
 fn peak() -> String {
@@ -72,7 +81,7 @@ fn limit(logs: &[Log], temperature: f64) -> Result<(), Box<dyn Error>> {
         spans
             .par_iter()
             .map_init(
-                || (Row::default(), Vec::new()),
+                || (specgap::log::Row::default(), Vec::new()),
                 |(row, out), span| {
                     let chunk = log.chunk(span).map_err(|error| error.to_string())?;
                     for position in chunk.positions() {
@@ -108,6 +117,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .num_threads(threads)
         .build_global()?;
     let scratch = std::env::temp_dir().join(format!("specgap-bench-gap-{}", std::process::id()));
+    let writing = results::wanted() && paths.is_empty() && part.is_empty();
     if paths.is_empty() {
         generate(&scratch)?;
         paths.push(scratch.clone());
@@ -128,6 +138,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("| --- | --- | --- | --- | --- | --- |");
     let mut least = f64::INFINITY;
+    let mut rows = Vec::new();
     let mut line = |what: &str, run: &mut dyn FnMut() -> Result<(), Box<dyn Error>>| {
         // The best of some runs, where a run is short.
         let mut seconds = f64::INFINITY;
@@ -148,11 +159,22 @@ fn main() -> Result<(), Box<dyn Error>> {
             1e3 * seconds * rayon::current_num_threads() as f64 / positions as f64,
             peak()
         );
+        let (speed, ratio) = (positions as f64 / seconds, least / seconds);
+        rows.push(Row {
+            row: what.to_owned(),
+            way: "specgap".to_owned(),
+            unit: "positions/s".to_owned(),
+            ours: Span(speed, speed),
+            baseline: Some(LIMIT.to_owned()),
+            theirs: None,
+            ratio: Some(Span(ratio, ratio)),
+            note: None,
+        });
         Ok::<(), Box<dyn Error>>(())
     };
     // The first pass also warms the page cache.
     limit(&logs, 1.0)?;
-    line("reading and one softmax each", &mut || limit(&logs, 1.0))?;
+    line(LIMIT, &mut || limit(&logs, 1.0))?;
     let iid = [SchemeName::WITH_REPLACEMENT];
     let closed = [
         SchemeName::WITH_REPLACEMENT,
@@ -201,6 +223,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             measure(&logs, &settings, "", &|_| {})?;
             Ok(())
         })?;
+    }
+    if writing {
+        let remark = format!(
+            "{positions} positions of full f16 rows, V = {}, T = 1, n = {DRAFTS:?}, \
+             {} threads, peak memory {}",
+            results::thousands(VOCAB),
+            rayon::current_num_threads(),
+            peak()
+        );
+        results::write("gap", None, Some(remark), rows)?;
     }
     drop(logs);
     if scratch.exists() {

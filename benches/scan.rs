@@ -10,13 +10,17 @@
 //! the least of many repetitions with the rows in cache, as they are right after a
 //! softmax. Rows are softmax of normal logits, the draft's those of the target plus
 //! noise, fixed seed.
+//!
+//! `SPECGAP_WRITE_RESULTS=1` writes what README shows of it to `benches/results.json`.
 
 mod python;
+mod results;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use results::{Row, Span};
 use specgap::distribution::Softmax;
-use specgap::optimum::bucket_scan::{BucketScan, Rows, ScannedRate};
+use specgap::row::{Rows, ScannedRate, Workspace};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -118,7 +122,7 @@ fn measure(instance: &Instance) -> Times {
         draft: &q,
     };
     let most = *DRAFTS.end();
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     times.load = seconds(|| {
         black_box(scan.load(black_box(rows), most).expect("two distributions"));
     });
@@ -202,6 +206,85 @@ fn baselines(instances: &[Instance]) -> Option<(String, BTreeMap<String, Baselin
         );
     }
     Some((versions.replace('"', ""), found))
+}
+
+/// One time of specgap's beside what it is compared with, in seconds.
+struct Compared {
+    ours: f64,
+    plain: f64,
+    numpy: Option<f64>,
+    /// argsort and cumsum, where they would answer the same question.
+    sorted: Option<f64>,
+}
+
+/// What is written down: for each V and law the least and the greatest time over widths of
+/// rows and numbers of drafts, beside each baseline.
+fn rows(measured: &[(&Instance, &Times, Option<&Baseline>)]) -> Vec<Row> {
+    type Law = (&'static str, fn(&Times, Option<&Baseline>) -> Vec<Compared>);
+    fn of(times: &Times, numpy: Option<&Baseline>, ours: &[f64]) -> Vec<Compared> {
+        let compared = |&ours: &f64| Compared {
+            ours,
+            plain: times.plain_softmax,
+            numpy: numpy.map(|numpy| numpy.softmax),
+            sorted: None,
+        };
+        ours.iter().map(compared).collect()
+    }
+    let laws: [Law; 4] = [
+        ("with replacement, n = 1 to 8", |times, numpy| {
+            let mut all = of(times, numpy, &times.with_replacement);
+            for (index, compared) in all.iter_mut().enumerate() {
+                compared.sorted = numpy.map(|numpy| numpy.sorted[index]);
+            }
+            all
+        }),
+        ("distinct-conditioned, n = 2 to 8", |times, numpy| {
+            of(times, numpy, &times.distinct[1..])
+        }),
+        ("both, n = 1 to 8, in one pass", |times, numpy| {
+            of(times, numpy, &[times.everything])
+        }),
+        ("without replacement, n = 3", |times, numpy| {
+            of(times, numpy, &times.without[2..3])
+        }),
+    ];
+    type Against = (&'static str, fn(&Compared) -> Option<f64>);
+    let baselines: [Against; 3] = [
+        ("two f32 softmax passes, NumPy", |compared| compared.numpy),
+        ("two f32 softmax passes, plain Rust", |compared| {
+            Some(compared.plain)
+        }),
+        ("argsort and cumsum, NumPy", |compared| compared.sorted),
+    ];
+    let mut rows = Vec::new();
+    for vocab in VOCABS {
+        for (law, compare) in laws {
+            let all: Vec<Compared> = (measured.iter())
+                .filter(|(instance, ..)| instance.target.len() == vocab)
+                .flat_map(|(_, times, numpy)| compare(times, *numpy))
+                .collect();
+            for (baseline, of) in baselines {
+                let Some(theirs) = all.iter().map(of).collect::<Option<Vec<f64>>>() else {
+                    continue;
+                };
+                let ratios = all
+                    .iter()
+                    .zip(&theirs)
+                    .map(|(own, theirs)| own.ours / theirs);
+                rows.push(Row {
+                    row: format!("alpha* {law}, V = {}", results::thousands(vocab)),
+                    way: "specgap".to_owned(),
+                    unit: "ms".to_owned(),
+                    ours: Span::of(all.iter().map(|own| 1e3 * own.ours)),
+                    baseline: Some(baseline.to_owned()),
+                    theirs: Some(Span::of(theirs.iter().map(|theirs| 1e3 * theirs))),
+                    ratio: Some(Span::of(ratios)),
+                    note: None,
+                });
+            }
+        }
+    }
+    rows
 }
 
 fn milliseconds(seconds: f64) -> String {
@@ -289,4 +372,19 @@ fn main() {
         widest(1),
         widest(2)
     );
+    if results::wanted() {
+        let measured: Vec<_> = (instances.iter().zip(&measured))
+            .map(|(instance, times)| (instance, times, numpy(instance)))
+            .collect();
+        let remark = format!(
+            "one thread; enclosures at most {:.0e} wide with replacement, {:.0e} distinct, \
+             {:.0e} without replacement",
+            widest(0),
+            widest(1),
+            widest(2)
+        );
+        let versions = baseline.as_ref().map(|(versions, _)| versions.clone());
+        results::write("scan", versions, Some(remark), rows(&measured))
+            .expect("benches/results.json can be written");
+    }
 }

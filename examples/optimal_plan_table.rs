@@ -1,5 +1,5 @@
 //! The optimal plan by slot weights, measured: the tables of
-//! `docs/optimal-plan.md`.
+//! `docs/optimal-plan-measured.md`.
 //!
 //!     cargo run --release --example optimal_plan_table
 //!     cargo run --release --example optimal_plan_table -- --rows ROWS.f32 --vocab 49152
@@ -21,10 +21,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::log::{Log, Row};
-use specgap::optimum::bucket_scan::{BucketScan, Rows as ScanRows, sequential_subset};
 use specgap::optimum::flow;
 use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
 use specgap::problem::Problem;
+use specgap::row::{Rows as ScanRows, Workspace, sequential_subset};
 use specgap::scheme::{WithReplacement, WithoutReplacement};
 use std::error::Error;
 use std::io::Write;
@@ -336,7 +336,7 @@ fn sequential(temperature: f64, positions: &[(Target, Draft)]) -> Result<(), Box
                 target: p.probabilities(),
                 draft: q.probabilities(),
             };
-            let scanned = BucketScan::new()
+            let scanned = Workspace::new()
                 .load(rows, drafts)?
                 .without_replacement(drafts)?
                 .rate;

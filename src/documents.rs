@@ -1,12 +1,25 @@
-//! Tables in the documents are those of the crate.
+//! Tables in the documents are those of the crate and of its benches, and links in them
+//! lead somewhere.
 //!
 //! What stands between two comments, `<!-- laws -->` and `<!-- end of laws -->`, is
 //! generated. With `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes it.
 
+#[path = "../benches/results/mod.rs"]
+mod results;
+
+use crate::block::evaluate::evaluate as evaluate_block;
+use crate::claims::{Verdict, ledger};
 use crate::distribution::Draft;
+use crate::gap::GapReport;
+use crate::problem::{AnyProblem, parse_toml};
+use crate::report;
 use crate::scheme::{MadeOf, SchemeName};
-use crate::verifier::{Lossless, VerifierName};
-use std::path::Path;
+use crate::solve::{Limits, solve};
+use crate::verifier::{Lossless, VerifierName, evaluate};
+use results::{Row, Run, Span};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// The text with what stands between the marks of `name` replaced.
 fn filled(text: &str, name: &str, inside: &str) -> String {
@@ -31,7 +44,7 @@ fn is_as_generated(file: &str, parts: &[(&str, String)]) {
     }
     assert!(
         found == generated,
-        "{file} does not list the tables' laws and verifiers; write it by \
+        "{file} does not say what the crate and benches/results.json say; write it by \
          SPECGAP_WRITE_DOCUMENTS=1 cargo test --lib documents"
     );
 }
@@ -77,6 +90,9 @@ fn laws() -> String {
             if let Some(only) = law.only {
                 words.push_str(&format!(" (n = {only})"));
             }
+            if !law.engines.is_empty() {
+                words.push_str(&format!("; drafted so by {}", law.engines));
+            }
             let method = method(scheme);
             [format!("`{scheme}`"), words, law.inside.to_owned(), method]
         }),
@@ -106,17 +122,474 @@ fn verifiers() -> String {
     )
 }
 
+/// How the ledger stands, in a sentence.
+fn claims() -> String {
+    let ledger = ledger();
+    let stand = |verdict| ledger.iter().filter(move |claim| claim.expected == verdict);
+    let own = ledger
+        .iter()
+        .filter(|claim| claim.source.starts_with("ours"));
+    format!(
+        "The ledger has {} statements, of which {} are specgap's own: {} hold, {} are supported, \
+         and {} are refuted.",
+        ledger.len(),
+        own.count(),
+        stand(Verdict::Holds).count(),
+        stand(Verdict::Supported).count(),
+        stand(Verdict::Refuted).count()
+    )
+}
+
+/// What the demo's report found at its headline: three drafts at temperature 1.
+fn demo() -> String {
+    let text = std::fs::read_to_string(root().join("reports/demo/report.json")).unwrap();
+    let report: GapReport = serde_json::from_str(&text).unwrap();
+    let bounds = |bounds: Option<[f64; 2]>| {
+        bounds.map_or(String::new(), |[low, high]| {
+            format!("{low:.3} to {high:.3}")
+        })
+    };
+    let overlap = report
+        .overlap
+        .iter()
+        .find(|one| one.temperature == 1.0)
+        .unwrap();
+    let mut text = format!(
+        "\n{} positions of {} prompts, temperature 1. One sampled draft is accepted at a rate of \
+         {:.3}.\nThree drafts:\n",
+        report.positions, report.clusters, overlap.estimate.mean
+    );
+    let cells = report.cells.iter();
+    let three = cells.filter(|cell| cell.temperature == 1.0 && cell.drafts == 3);
+    text.push_str(&table(
+        ["draft law", "alpha*", "full rows", "verifiers"],
+        three.map(|cell| {
+            let optimum = &cell.optimal_acceptance_rate;
+            let mut verifiers: Vec<_> = cell.verifiers.iter().collect();
+            verifiers.sort_by(|a, b| b.acceptance.mean.total_cmp(&a.acceptance.mean));
+            let rates = verifiers.iter();
+            let rates = rates.map(|one| format!("`{}` {:.3}", one.name, one.acceptance.mean));
+            let rates: Vec<String> = rates.collect();
+            [
+                format!("`{}`", cell.scheme),
+                format!("{:.3}", optimum.estimate.mean),
+                bounds(optimum.estimate.truncation),
+                match rates.is_empty() {
+                    true => "none known".to_owned(),
+                    false => rates.join(", "),
+                },
+            ]
+        }),
+    ));
+    text
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files below a folder whose names end so.
+fn files_below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_below(&path, endings, found);
+        } else if endings
+            .iter()
+            .any(|end| path.to_string_lossy().ends_with(end))
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// How many problem files there are.
+fn problems() -> usize {
+    let mut found = Vec::new();
+    files_below(&root().join("problems"), &[".toml", ".json"], &mut found);
+    found.len()
+}
+
+/// Three digits of a number, two below 100; zeros at the end say nothing and are left out.
+fn digits(number: f64) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = number.abs().log10().floor() as i32;
+    let behind = if number.abs() < 100.0 { 1 } else { 2 } - magnitude;
+    let text = match usize::try_from(behind) {
+        Ok(behind) => format!("{number:.behind$}"),
+        Err(_) => format!(
+            "{:.0}",
+            (number * 10f64.powi(behind)).round() * 10f64.powi(-behind)
+        ),
+    };
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => results::thousands(text.parse().unwrap()),
+    }
+}
+
+fn span(Span(least, greatest): Span) -> String {
+    let (least, greatest) = (digits(least), digits(greatest));
+    match least == greatest {
+        true => least,
+        false => format!("{least} to {greatest}"),
+    }
+}
+
+/// A bench: a row for each thing that was measured, a column for each way of specgap's and
+/// each baseline, then where and when.
+fn speed(run: &Run) -> String {
+    let distinct = |names: &mut dyn Iterator<Item = &str>| {
+        names.fold(Vec::new(), |mut all: Vec<String>, name| {
+            if !all.iter().any(|known| known == name) {
+                all.push(name.to_owned());
+            }
+            all
+        })
+    };
+    let rows = distinct(&mut run.rows.iter().map(|row| row.row.as_str()));
+    let ways = distinct(&mut run.rows.iter().map(|row| row.way.as_str()));
+    let baselines = distinct(&mut run.rows.iter().filter_map(|row| row.baseline.as_deref()));
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let head = [vec![String::new()], ways.clone(), baselines.clone()].concat();
+    let rule = vec!["---".to_owned(); head.len()];
+    let mut text = format!("\n\n{}{}", line(head), line(rule));
+    for name in rows {
+        let same: Vec<&Row> = run.rows.iter().filter(|row| row.row == name).collect();
+        let cell = |found: Option<&&Row>, of: &dyn Fn(&Row) -> [Option<String>; 3]| {
+            let parts = found.map_or([None, None, None], |row| of(row));
+            parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        };
+        let mut cells = vec![name.clone()];
+        cells.extend(ways.iter().map(|way| {
+            cell(same.iter().find(|row| row.way == *way), &|row| {
+                let alone = row.baseline.is_none();
+                let ours = format!("{} {}", span(row.ours), row.unit);
+                [Some(ours), None, row.note.clone().filter(|_| alone)]
+            })
+        }));
+        cells.extend(baselines.iter().map(|baseline| {
+            let beside = |row: &&&Row| row.baseline.as_ref() == Some(baseline);
+            cell(same.iter().find(beside), &|row| {
+                let theirs = row
+                    .theirs
+                    .map(|theirs| format!("{} {}", span(theirs), row.unit));
+                let ratio = row.ratio.map(|ratio| format!("({})", span(ratio)));
+                [theirs, ratio, row.note.clone()]
+            })
+        }));
+        text.push_str(&line(cells));
+    }
+    let words = [
+        Some(&run.machine),
+        run.software.as_ref(),
+        run.remark.as_ref(),
+    ];
+    let words: Vec<&str> = words.into_iter().flatten().map(String::as_str).collect();
+    text.push_str(&format!(
+        "\nMeasured on {}: {}.\n\n",
+        run.date,
+        words.join("; ")
+    ));
+    text
+}
+
 #[test]
-fn documents_list_every_law_and_every_verifier() {
+fn documents_say_what_the_crate_and_its_benches_say() {
     let quoted = |names: Vec<&str>| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         names.join(", ")
     };
     let schemes = quoted(SchemeName::ALL.map(SchemeName::as_str).to_vec());
     let names = quoted(VerifierName::ALL.map(VerifierName::as_str).to_vec());
-    is_as_generated("README.md", &[("laws", laws()), ("verifiers", verifiers())]);
+    let measured = results::read().unwrap();
+    assert_eq!(measured.schema, 1);
+    let of = |bench: &str| speed(&measured.benches[bench]);
+    is_as_generated(
+        "README.md",
+        &[
+            ("laws", laws()),
+            ("verifiers", verifiers()),
+            ("demo", demo()),
+            ("claims", claims()),
+            ("problems", problems().to_string()),
+            ("speed of the scan", of("scan")),
+            ("speed of a report", of("gap")),
+            ("speed of the flow", of("flow")),
+        ],
+    );
     is_as_generated(
         "docs/formats.md",
         &[("laws", schemes), ("verifiers", names)],
     );
+}
+
+#[test]
+fn numbers_have_few_digits() {
+    let few = [0.0003, 0.0712, 0.7, 1.0, 45.2, 132.4, 3912.0, 2_001_000.0].map(digits);
+    let shown = [
+        "0.0003",
+        "0.071",
+        "0.7",
+        "1",
+        "45",
+        "132",
+        "3,910",
+        "2,000,000",
+    ];
+    assert_eq!(few, shown.map(str::to_owned));
+    assert_eq!(span(Span(0.055, 0.07)), "0.055 to 0.07");
+    assert_eq!(span(Span(1.203, 1.199)), "1.2");
+}
+
+/// The anchor that a heading has on the page.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter_map(|letter| match letter {
+        ' ' => Some('-'),
+        '-' | '_' => Some(letter),
+        _ if letter.is_alphanumeric() => Some(letter.to_ascii_lowercase()),
+        _ => None,
+    });
+    kept.collect()
+}
+
+/// The lines of a Markdown text that are no code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !code && !fence && !line.starts_with("    ")
+    })
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter(|line| line.starts_with('#'));
+    headings
+        .map(|line| anchor(line.trim_start_matches('#')))
+        .collect()
+}
+
+/// What stands between `open` and the next `close`, each time.
+fn between<'a>(text: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
+    text.split(open)
+        .skip(1)
+        .filter_map(move |rest| Some(rest.split_once(close)?.0))
+}
+
+/// What is wrong with a link of a document, if anything is.
+fn fault(document: &Path, text: &str, link: &str) -> Option<String> {
+    if link.contains("://") {
+        return None;
+    }
+    let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+    let path = document.parent().unwrap().join(file);
+    if !file.is_empty() && !path.exists() {
+        return Some(format!("{}: no file {link}", document.display()));
+    }
+    let there = match file {
+        "" => text.to_owned(),
+        _ if heading.is_empty() => return None,
+        _ => std::fs::read_to_string(path).unwrap(),
+    };
+    let known = heading.is_empty() || anchors(&there).contains(heading);
+    (!known).then(|| format!("{}: no heading {link}", document.display()))
+}
+
+/// The documents that are written by hand.
+fn documents() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+        .map(|file| root().join(file))
+        .to_vec();
+    found.extend(["models/README.md", "reports/README.md"].map(|file| root().join(file)));
+    files_below(&root().join("docs"), &[".md"], &mut found);
+    found
+}
+
+#[test]
+fn links_of_the_documents_lead_to_a_file_and_a_heading() {
+    let mut faults = Vec::new();
+    let mut links = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for line in prose(&text) {
+            for link in between(line, "](", ')') {
+                links += 1;
+                faults.extend(fault(&document, &text, link));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(links > 20, "{links}");
+    let readme = root().join("README.md");
+    let text = "# Draft laws\n[x](#draft-laws)";
+    assert_eq!(fault(&readme, text, "#draft-laws"), None);
+    assert_eq!(fault(&readme, text, "docs/formats.md#logs"), None);
+    assert!(fault(&readme, text, "#speed").is_some());
+    assert!(fault(&readme, text, "docs/none").is_some());
+    assert!(fault(&readme, text, "docs/formats.md#none").is_some());
+}
+
+/// Documents name files of the repository, and sources name documents.
+#[test]
+fn files_that_documents_and_sources_name_exist() {
+    const FOLDERS: [&str; 8] = [
+        "src/",
+        "docs/",
+        "tests/",
+        "benches/",
+        "scripts/",
+        "problems/",
+        "examples/",
+        "reports/",
+    ];
+    let is_path = |name: &str| {
+        FOLDERS.iter().any(|folder| name.starts_with(folder))
+            && !name.contains(|letter: char| " <*{".contains(letter))
+    };
+    let mut named: Vec<(PathBuf, String)> = Vec::new();
+    for document in documents() {
+        // Paths in models/README.md are from its own folder.
+        if document.ends_with("models/README.md") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&document).unwrap();
+        for line in prose(&text) {
+            // Every second piece is between two backticks.
+            let quoted = line.split('`').skip(1).step_by(2);
+            let paths = quoted.filter(|name| is_path(name)).map(str::to_owned);
+            named.extend(paths.map(|path| (document.clone(), path)));
+        }
+    }
+    let mut sources = Vec::new();
+    files_below(&root().join("src"), &[".rs"], &mut sources);
+    for source in sources {
+        let text = std::fs::read_to_string(&source).unwrap();
+        let name = |rest: &str| Some(format!("docs/{}.md", rest.split_once(".md")?.0));
+        let is_name = |path: &String| !path.contains(|letter: char| " \n\"{".contains(letter));
+        let paths = text.split("docs/").skip(1).filter_map(name).filter(is_name);
+        named.extend(paths.map(|path| (source.clone(), path)));
+    }
+    let gone = |(_, path): &&(PathBuf, String)| !root().join(path).exists();
+    let faults: Vec<String> = (named.iter().filter(gone))
+        .map(|(place, path)| format!("{}: no file {path}", place.display()))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(named.len() > 30, "{}", named.len());
+}
+
+/// Whether the crate has what a path such as `row::Row` or `TokenPlan::law` names: the
+/// files of its modules, and its other names somewhere in them.
+fn is_in_the_crate(path: &str) -> bool {
+    let mut place = root().join("src");
+    let mut names = path.split("::").peekable();
+    while let Some(name) = names.peek() {
+        let (folder, file) = (place.join(name), place.join(format!("{name}.rs")));
+        place = match (folder.is_dir(), file.is_file()) {
+            (true, _) => folder,
+            (false, true) => file,
+            (false, false) => break,
+        };
+        names.next();
+    }
+    let mut files = vec![place.clone()];
+    if place.is_dir() {
+        files.clear();
+        files_below(&place, &[".rs"], &mut files);
+    }
+    // The names that the tests here make up are in this file.
+    files.retain(|file| !file.ends_with("src/documents.rs"));
+    let texts = files
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap());
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let of_a_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    names.all(|name| {
+        text.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + name.len()..]);
+            !before.ends_with(of_a_name) && !after.starts_with(of_a_name)
+        })
+    })
+}
+
+#[test]
+fn items_that_documents_name_exist() {
+    let is_path = |quoted: &&str| {
+        let letters = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+        quoted.contains("::") && quoted.chars().all(letters)
+    };
+    let mut named = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for line in prose(&text) {
+            for path in line.split('`').skip(1).step_by(2).filter(is_path) {
+                named += 1;
+                assert!(is_in_the_crate(path), "{}: no {path}", document.display());
+            }
+        }
+    }
+    assert!(named > 5, "{named}");
+    for gone in ["row::Rowing", "rowing::Row", "solve::TokenPlan"] {
+        assert!(!is_in_the_crate(gone), "{gone}");
+    }
+}
+
+/// Keys of all objects of a JSON value, but of those whose keys are free.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    const FREE: [&str; 3] = ["definitions", "quantiles", "metadata"];
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                found.insert(key.clone());
+                if !FREE.contains(&key.as_str()) {
+                    keys(value, found);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn formats_name_every_field_of_json() {
+    let text = ["docs/formats.md", "docs/blocks.md"]
+        .map(|file| std::fs::read_to_string(root().join(file)).unwrap())
+        .concat();
+    let known: BTreeSet<&str> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .flat_map(|quoted| quoted.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
+        .collect();
+    let report = root().join("reports/demo/report.json");
+    let mut printed = vec![std::fs::read_to_string(report).unwrap()];
+    let mut found = BTreeSet::new();
+    for file in [
+        "without-replacement/two-laws-sequential.toml",
+        "golden-blocks/block-v2-l2-k2-4.toml",
+    ] {
+        let text = std::fs::read_to_string(root().join("problems").join(file)).unwrap();
+        match parse_toml(&text).unwrap() {
+            AnyProblem::Single(problem) => {
+                let solution = solve(&problem, &Limits::default());
+                printed.push(report::solve::json(&solution).unwrap());
+                printed.push(report::verify::json(&evaluate(&problem)).unwrap());
+            }
+            AnyProblem::Block(problem) => {
+                let evaluation = evaluate_block(&problem, problem.drafts());
+                printed.push(report::block::json(&evaluation).unwrap());
+            }
+        }
+    }
+    for line in printed {
+        keys(&serde_json::from_str(&line).unwrap(), &mut found);
+    }
+    let missing: Vec<&String> = (found.iter())
+        .filter(|key| !known.contains(key.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "not in docs/formats.md: {missing:?}");
+    assert!(found.len() > 60, "{}", found.len());
 }

@@ -73,15 +73,26 @@ pub struct Sampling {
 enum Basis {
     Exact(Rational),
     Enclosed,
+    Truncated(Completion),
     MonteCarlo(Sampling),
     Float,
+}
+
+/// How well a truncated number's value is known as that of one completion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Completion {
+    lower: f64,
+    upper: f64,
+    sampling: Option<Sampling>,
 }
 
 /// A number and how well it is known: the only such type.
 ///
 /// An exact number is a rational with the `f64` around it. An enclosed one lies
-/// between two rigorous bounds. A Monte Carlo mean has a confidence interval. A
-/// plain float has no bounds: they are infinite.
+/// between two rigorous bounds. A truncated one is that of a row of which only some
+/// entries are known: its bounds hold it whatever the others are, and its value is
+/// that of one completion. A Monte Carlo mean has a confidence interval. A plain float
+/// has no bounds: they are infinite.
 ///
 /// ```
 /// use specgap::distribution::ratio;
@@ -136,6 +147,39 @@ impl Known {
         Self::rate(value, value - error, value + error)
     }
 
+    /// A number that depends on more than is known, such as one of a row of which only
+    /// some entries are listed. `completion` is what it is for one choice of the rest, and
+    /// it is within the bounds for every choice. Bounds are widened to hold the value;
+    /// those that are no numbers bound nothing and become infinite.
+    ///
+    /// ```
+    /// use specgap::known::{Kind, Known};
+    /// let even = Known::rate_within(0.5, 1e-12);
+    /// let number = Known::truncated(&even, [0.48, 0.53]);
+    /// assert_eq!(number.kind(), Kind::Truncated);
+    /// assert_eq!((number.lower(), number.value(), number.upper()), (0.48, 0.5, 0.53));
+    /// assert_eq!(number.completion(), even);
+    /// ```
+    pub fn truncated(completion: &Self, [lower, upper]: [f64; 2]) -> Self {
+        let value = completion.value;
+        let (lower, upper) = if lower <= upper {
+            (lower.min(value), upper.max(value))
+        } else {
+            (f64::NEG_INFINITY, f64::INFINITY)
+        };
+        let known = completion.completion();
+        Self {
+            value,
+            lower,
+            upper,
+            basis: Basis::Truncated(Completion {
+                lower: known.lower,
+                upper: known.upper,
+                sampling: known.sampling().copied(),
+            }),
+        }
+    }
+
     /// A mean over simulated runs with the ends of its confidence interval.
     pub fn monte_carlo(value: f64, lower: f64, upper: f64, sampling: Sampling) -> Self {
         Self {
@@ -181,12 +225,14 @@ impl Known {
         self.value
     }
 
-    /// Rigorous lower bound; of a Monte Carlo mean, the interval's lower end.
+    /// Rigorous lower bound; of a Monte Carlo mean, the interval's lower end; of a
+    /// truncated number, a bound on it whatever is not listed.
     pub fn lower(&self) -> f64 {
         self.lower
     }
 
-    /// Rigorous upper bound; of a Monte Carlo mean, the interval's upper end.
+    /// Rigorous upper bound; of a Monte Carlo mean, the interval's upper end; of a
+    /// truncated number, a bound on it whatever is not listed.
     pub fn upper(&self) -> f64 {
         self.upper
     }
@@ -207,11 +253,29 @@ impl Known {
         }
     }
 
-    /// How a Monte Carlo mean came about.
+    /// How a Monte Carlo mean came about, of a truncated number too.
     pub fn sampling(&self) -> Option<&Sampling> {
         match &self.basis {
             Basis::MonteCarlo(sampling) => Some(sampling),
+            Basis::Truncated(completion) => completion.sampling.as_ref(),
             _ => None,
+        }
+    }
+
+    /// Of a truncated number, the one completion's, with bounds on that alone; the number
+    /// itself if it is not truncated.
+    #[must_use]
+    pub fn completion(&self) -> Self {
+        match &self.basis {
+            Basis::Truncated(completion) => Self {
+                value: self.value,
+                lower: completion.lower,
+                upper: completion.upper,
+                basis: completion
+                    .sampling
+                    .map_or(Basis::Enclosed, Basis::MonteCarlo),
+            },
+            _ => self.clone(),
         }
     }
 
@@ -220,6 +284,7 @@ impl Known {
         match self.basis {
             Basis::Exact(_) => Kind::Exact,
             Basis::Enclosed => Kind::Enclosed,
+            Basis::Truncated(_) => Kind::Truncated,
             Basis::MonteCarlo(_) => Kind::MonteCarlo,
             Basis::Float => Kind::Float,
         }
@@ -237,16 +302,41 @@ impl Known {
         }
     }
 
+    /// The number said to be `value`, which its bounds are widened to hold.
+    #[must_use]
+    pub fn taken_as(&self, value: f64) -> Self {
+        let basis = match self.as_enclosure().basis {
+            Basis::Truncated(completion) => Basis::Truncated(Completion {
+                lower: completion.lower.min(value),
+                upper: completion.upper.max(value),
+                ..completion
+            }),
+            other => other,
+        };
+        Self {
+            value,
+            lower: self.lower.min(value),
+            upper: self.upper.max(value),
+            basis,
+        }
+    }
+
     /// self - other. Exact if both are; bounds are subtracted with the rounding of the
     /// subtraction left to them, which is half an ulp at most.
     ///
     /// Where one is a Monte Carlo mean, so is the difference; where both are, its
-    /// confidence is that of both intervals holding at once.
+    /// confidence is that of both intervals holding at once. Where one is truncated, so is
+    /// the difference, of which it is not used that both depend on the same unknowns.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let basis = match (&self.basis, &other.basis) {
             (Basis::Exact(a), Basis::Exact(b)) => return Self::exact(a - b),
             (Basis::Float, _) | (_, Basis::Float) => Basis::Float,
+            (Basis::Truncated(_), _) | (_, Basis::Truncated(_)) => {
+                let difference = self.completion().minus(&other.completion());
+                let bounds = [self.lower - other.upper, self.upper - other.lower];
+                return Self::truncated(&difference, bounds);
+            }
             (Basis::MonteCarlo(a), Basis::MonteCarlo(b)) => Basis::MonteCarlo(Sampling {
                 confidence: (a.confidence + b.confidence - 1.0).max(0.0),
                 samples: a.samples.min(b.samples),
@@ -326,6 +416,49 @@ mod tests {
             Some(&(ratio(&0u32.into(), &1u32.into())))
         );
         assert_eq!(third().minus(&Known::float(0.1)).kind(), Kind::Float);
+    }
+
+    #[test]
+    fn a_truncated_number_keeps_its_two_uncertainties_apart() {
+        let sampling = Sampling {
+            confidence: 0.99,
+            samples: 10,
+            seed: 1,
+        };
+        let even = Known::monte_carlo(0.5, 0.49, 0.52, sampling);
+        let wide = Known::truncated(&even, [0.4, 0.7]);
+        assert_eq!(wide.kind(), Kind::Truncated);
+        assert_eq!((wide.lower(), wide.upper()), (0.4, 0.7));
+        assert_eq!(wide.completion(), even);
+        assert_eq!(wide.sampling(), Some(&sampling));
+        // Never exact: the bounds are about more than the completion.
+        let cut = Known::truncated(&third(), [0.3, 0.4]);
+        assert_eq!(cut.rational(), None);
+        assert_eq!(cut.completion().kind(), Kind::Enclosed);
+        // Bounds of bounds: the completion is still the first one.
+        let again = Known::truncated(&wide, [0.45, 0.6]);
+        assert_eq!(again.completion(), even);
+        let nothing = Known::truncated(&even, [f64::NAN, 0.6]);
+        assert_eq!(nothing.lower(), f64::NEG_INFINITY);
+        let difference = wide.minus(&third());
+        assert_eq!(difference.kind(), Kind::Truncated);
+        assert!((difference.width() - 0.3).abs() < 1e-15);
+        assert!((difference.completion().width() - 0.03).abs() < 1e-15);
+        assert!(wide.may_equal(&Known::rate_within(0.65, 1e-3)));
+        assert!(!wide.may_equal(&Known::rate_within(0.75, 1e-3)));
+    }
+
+    #[test]
+    fn a_number_taken_as_another_holds_both() {
+        let small = Known::enclosed(2e-13, 1e-13, 3e-13);
+        let none = small.taken_as(0.0);
+        assert_eq!(
+            (none.value(), none.lower(), none.upper()),
+            (0.0, 0.0, 3e-13)
+        );
+        assert_eq!(third().taken_as(0.3).kind(), Kind::Enclosed);
+        let cut = Known::truncated(&small, [0.0, 0.1]).taken_as(0.0);
+        assert_eq!(cut.completion(), none);
     }
 
     #[test]

@@ -99,6 +99,7 @@ pub mod cli;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
+pub mod evaluate;
 mod files;
 pub mod gap;
 pub mod known;
@@ -111,8 +112,10 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
+pub mod row;
 pub mod scheme;
 pub mod solve;
+pub mod text;
 pub mod tree;
 pub mod verifier;
 

@@ -44,6 +44,15 @@ struct Sums<T: Number> {
 }
 
 impl<T: Number> Outcomes<'_, T> {
+    /// Where outcomes go that happen with probability `share` only.
+    pub fn given(&mut self, share: &T) -> Outcomes<'_, T> {
+        Outcomes {
+            weight: self.weight.times(share),
+            tree: self.tree,
+            sums: self.sums,
+        }
+    }
+
     /// With `probability`, `prefix` is accepted and the token after it is drawn
     /// from `next` (V probabilities); `None` if that law is 0/0.
     ///

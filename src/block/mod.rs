@@ -10,7 +10,7 @@
 //!
 //! | quantity | where | status |
 //! | --- | --- | --- |
-//! | block optimum | [`transport`] exactly, [`program`] as a linear program | ground truth |
+//! | block optimum | [`level_sets`], a minimum over L numbers; [`transport`] exactly, [`program`] as a linear program, where they are small | ground truth |
 //! | per-depth bound | [`per_depth_bound`] | upper bound on the block optimum |
 //! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; **no** upper bound for K >= 2 |
 //! | single-draft optimum | [`single_draft_optimum`] | attained by [`GreedyBlock`] |
@@ -20,6 +20,7 @@
 //! | [`Token`], [`Block`], [`GreedyBlock`] | the first | yes |
 //! | [`SpecTr`] with k-seq or an optimal plan | all | yes |
 //! | [`Traversal`] | all | yes |
+//! | [`Select`], one path selected by plans, then verified by greedy blocks or blocks | all | yes |
 //! | [`BlockOptimal`], which attains the block optimum on small trees | all | yes |
 //! | [`SpecTrGbv`] | all | only at K = 1; for audit |
 //!
@@ -29,8 +30,10 @@
 mod bounds;
 pub mod evaluate;
 mod law;
+pub mod level_sets;
 mod optimal;
 pub mod program;
+mod select;
 mod single_draft;
 mod spectr;
 mod spectr_gbv;
@@ -40,6 +43,7 @@ mod traversal;
 pub use bounds::{depth_optimum, lemma_5_1, per_depth_bound, single_draft_optimum};
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
+pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::{Selection, SpecTr};
 pub use spectr_gbv::SpecTrGbv;

@@ -39,7 +39,7 @@ pub use rollouts::{DrawnRollout, RolloutPlan};
 pub use rounds::Rule;
 pub use runtime::{Device, LIBRARY_VARIABLES, Placed, Placement, Runtime};
 pub use sampling::{Features, Law, Sampler, Sampling, SamplingError};
-pub use timing::{PassTiming, Timing, Timings};
+pub use timing::Timing;
 pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
 
 use std::io;

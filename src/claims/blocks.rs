@@ -149,7 +149,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     },
 ];
 
-fn block(text: &str) -> Option<BlockProblem> {
+pub(super) fn block(text: &str) -> Option<BlockProblem> {
     match shipped(text) {
         Ok(AnyProblem::Block(problem)) => Some(problem),
         _ => None,
@@ -191,7 +191,7 @@ fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<BlockProblem
     BlockProblem::new("random".into(), vocab, length, 1, target, draft, None).ok()
 }
 
-fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
+pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
     let mut family = Family::new(seed);
     (0..count)
         .filter_map(|index| {
@@ -201,7 +201,7 @@ fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
+pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 

@@ -13,6 +13,7 @@ mod laws;
 mod length;
 mod optimum;
 mod table;
+mod text;
 mod verifiers;
 
 use crate::problem::{AnyProblem, Problem, parse_toml};
@@ -173,6 +174,7 @@ pub fn ledger() -> Vec<Claim> {
         table::CLAIMS,
         blocks::CLAIMS,
         length::CLAIMS,
+        text::CLAIMS,
     ]
     .concat()
 }

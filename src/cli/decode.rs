@@ -35,11 +35,13 @@ mod without_models {
 #[cfg(feature = "onnx")]
 mod with_models {
     use crate::capture::{
-        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Rule, Timings,
+        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Rule, Runtime, StepTimes,
+        Timing,
     };
     use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
     use crate::cli::output::{CliError, check_folder, write_together};
     use crate::cli::{Common, Format, Verdict};
+    use crate::text::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
@@ -121,22 +123,12 @@ mod with_models {
             }
             texts => texts?,
         };
-        let provider = decoder.target().placement().device.provider();
-        let what = format!(
-            "{} and {}, ONNX Runtime {}, {provider}, {} drafts a round, verifier {}, {} prompts",
-            name(&models.target),
-            name(&models.draft),
-            runtime.version(),
-            args.length,
-            args.verifier.name(),
-            encoded.len(),
-        );
         let timings = if args.timing {
-            Timings::of(decoder.times(), what)
+            timings(decoder.times())
         } else {
             None
         };
-        let object = object(args, common, &decoder, &texts, timings.as_ref());
+        let object = object(args, common, &decoder, &runtime, &texts, timings.as_ref());
         if let Some(out) = &args.out {
             let mut files = vec![("decode.json".to_owned(), pretty(&object)?)];
             if let Some(timings) = &timings {
@@ -150,6 +142,31 @@ mod with_models {
             Format::Text => print(&mut out, args, common, &decoder, &texts, &object)?,
         }
         Ok(Verdict::Agrees)
+    }
+
+    /// What `length --timings` reads: medians of all steps. Nothing if some kind of step was
+    /// never run, as where every text is one token.
+    fn timings(times: &StepTimes) -> Option<Timings> {
+        let measured = |seconds: &[f64]| {
+            Timing::of(seconds).map(|timing| Measured {
+                seconds: timing.median,
+                standard_error: timing.standard_error,
+            })
+        };
+        let passes = times.verify.iter().map(|(&tokens, seconds)| {
+            measured(seconds).map(|time| VerifyingPass {
+                tokens,
+                seconds: time.seconds,
+                standard_error: time.standard_error,
+            })
+        });
+        Some(Timings {
+            schema: TIMINGS_SCHEMA,
+            target_step: measured(&times.target_alone)?,
+            draft_step: measured(&times.draft)?,
+            verify: passes.collect::<Option<_>>()?,
+            overhead: measured(&times.other)?,
+        })
     }
 
     /// A prompt's text in rounds, and the target's own where that was asked for.
@@ -199,6 +216,7 @@ mod with_models {
         args: &DecodeArgs,
         common: &Common,
         decoder: &Decoder,
+        runtime: &Runtime,
         texts: &[Texts],
         timings: Option<&Timings>,
     ) -> Value {
@@ -270,6 +288,7 @@ mod with_models {
             "command": command_line(),
             "target": name(&args.models.target),
             "draft": name(&args.models.draft),
+            "runtime": format!("ONNX Runtime {}", runtime.version()),
             "provider": decoder.target().placement().device.provider(),
             "temperature": sampling.temperature(),
             "top_k": sampling.top_k(),

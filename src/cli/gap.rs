@@ -1,6 +1,8 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::output::{CliError, check_folder, progress, stage, unwritten, width, write_together};
+use super::output::{
+    CliError, check_folder, page_files, progress, stage, unwritten, width, write_together,
+};
 use super::table::Table;
 use super::{Common, Format, Verdict};
 use crate::gap::{self, GapError, GapReport, LogComparison, Part, PositionSink, Settings, Summary};
@@ -374,32 +376,13 @@ fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
     write_together(folder, &report_files(report)?)
 }
 
-/// The files of a report, the page last, so that it has everything beside it.
+/// The files of a report.
 fn report_files(report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-    let failed = |error: report::DrawError| CliError::Internal {
-        message: error.to_string(),
-    };
-    let page = report::gap::page(report);
-    let mut json = serde_json::to_vec_pretty(report)?;
-    json.push(b'\n');
-    let mut files = Vec::new();
-    for figure in page.figures() {
-        let svg = figure.svg().map_err(failed)?;
-        files.push((figure.svg_file(), svg.into_bytes()));
-        let png = figure.png().map_err(failed)?;
-        files.push((format!("{}.png", figure.name), png));
-    }
-    files.push(("report.json".to_owned(), json));
-    files.push(("report.md".to_owned(), page.markdown().into_bytes()));
-    files.push((
-        "report.html".to_owned(),
-        page.html().map_err(failed)?.into_bytes(),
-    ));
-    Ok(files)
+    page_files(&report::gap::page(report), report)
 }
 
 /// A log that is named twice would count twice, and narrow every interval.
-fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
+pub(super) fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
     let mut seen = Vec::new();
     for path in logs {
         // What cannot be found is refused when it is opened.

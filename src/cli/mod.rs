@@ -8,6 +8,7 @@ mod check;
 mod decode;
 mod demo;
 mod gap;
+mod length;
 mod merge;
 #[cfg(feature = "onnx")]
 mod models;
@@ -25,8 +26,8 @@ pub use output::CliError;
 #[derive(Parser, Debug)]
 #[command(name = "specgap", version, about, long_about = None)]
 #[command(
-    after_help = "Exit codes: 0 everything checked agrees; 1 something disagrees or was \
-    refuted; 2 bad usage or bad input; 3 internal error (a bug)."
+    after_help = "Exit codes: 0 everything is as expected; 1 something disagrees, got worse than a \
+    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug)."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -47,7 +48,7 @@ pub struct Common {
     /// Seed of everything that is random.
     #[arg(long, default_value_t = 0, global = true)]
     seed: u64,
-    /// More detail, where a command has any: solve, gap and check.
+    /// More detail of gap, check and capture; problem files that are passed over.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     /// Only what is wrong, and the last line where a command has one.
@@ -80,6 +81,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
     Gap(gap::GapArgs),
+    /// Logged text to a report: how many tokens to draft, and what it buys.
+    Length(length::LengthArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
@@ -113,6 +116,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Check(args) => check::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
+        Command::Length(args) => length::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

@@ -1,7 +1,10 @@
 //! Printing, writing files whole, and errors with their exit codes.
 
+use crate::evaluate::{UnknownName, check_names};
 use crate::files::{Staged, Unfinished, check_writable, replace};
 use crate::problem::{AnyProblem, ProblemFileError};
+use crate::report::DrawError;
+use crate::report::page::Page;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +16,14 @@ pub enum CliError {
     /// A problem file is refused.
     #[error(transparent)]
     Problem(#[from] ProblemFileError),
+    /// A problem file names something that does not exist.
+    #[error("{path}: {source}")]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// The name, and those that there are.
+        source: UnknownName,
+    },
     /// A file cannot be read or written.
     #[error("{path}: {action}: {source}")]
     File {
@@ -34,6 +45,9 @@ pub enum CliError {
     /// Logged rows cannot be measured.
     #[error(transparent)]
     Gap(#[from] crate::gap::GapError),
+    /// Logged text cannot be replayed.
+    #[error(transparent)]
+    Text(#[from] crate::text::TextError),
     /// Something that cannot fail did.
     #[error("internal error: {message}; please report this as a bug")]
     Internal {
@@ -68,7 +82,7 @@ impl CliError {
     }
 }
 
-/// Problem files, one after the other and each named once; folders are walked.
+/// Problem files, one after the other, and whether a walk through a folder found them.
 pub(super) fn read_problems(
     paths: &[PathBuf],
 ) -> Result<Vec<(PathBuf, bool, AnyProblem)>, CliError> {
@@ -76,6 +90,9 @@ pub(super) fn read_problems(
     for path in paths {
         let walked = path.is_dir();
         for (file, problem) in crate::problem::read(path)? {
+            if let Err(source) = check_names(&problem) {
+                return Err(CliError::Name { path: file, source });
+            }
             problems.push((file, walked, problem));
         }
     }
@@ -139,6 +156,31 @@ fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError
         file.rename().map_err(|source| unwritten(&path, source))?;
     }
     Ok(())
+}
+
+/// The files of a report: its pictures, its data, and its page last, so that it has
+/// everything beside it.
+pub(super) fn page_files(
+    page: &Page,
+    data: &impl serde::Serialize,
+) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+    let failed = |error: DrawError| CliError::Internal {
+        message: error.to_string(),
+    };
+    let mut json = serde_json::to_vec_pretty(data)?;
+    json.push(b'\n');
+    let mut files = Vec::new();
+    for figure in page.figures() {
+        let svg = figure.svg().map_err(failed)?;
+        files.push((figure.svg_file(), svg.into_bytes()));
+        let png = figure.png().map_err(failed)?;
+        files.push((format!("{}.png", figure.name), png));
+    }
+    files.push(("report.json".to_owned(), json));
+    files.push(("report.md".to_owned(), page.markdown().into_bytes()));
+    let html = page.html().map_err(failed)?;
+    files.push(("report.html".to_owned(), html.into_bytes()));
+    Ok(files)
 }
 
 /// Refuses a folder that [`write_together`] could not write to, before the work

@@ -1,6 +1,7 @@
 //! Several logs side by side.
 
 use super::data::{Estimate, GapReport, SCHEMA};
+use crate::known::Kind;
 use serde::{Deserialize, Serialize};
 
 /// The headline rates of several logs, each measured by itself.
@@ -82,7 +83,7 @@ pub struct ComparedEstimate {
     #[serde(flatten)]
     pub estimate: Estimate,
     /// As in the log's own report.
-    pub kind: String,
+    pub kind: Kind,
 }
 
 type Rates = Vec<(ComparedRate, ComparedEstimate)>;
@@ -171,7 +172,7 @@ fn rates_of(report: &GapReport) -> Rates {
             },
             ComparedEstimate {
                 estimate: row.estimate,
-                kind: row.kind.clone(),
+                kind: row.kind,
             },
         ));
     }
@@ -189,7 +190,7 @@ fn rates_of(report: &GapReport) -> Rates {
             rate("optimum", None),
             ComparedEstimate {
                 estimate: best.estimate,
-                kind: best.kind.clone(),
+                kind: best.kind,
             },
         ));
         for row in &cell.verifiers {
@@ -197,7 +198,7 @@ fn rates_of(report: &GapReport) -> Rates {
                 rate("acceptance", Some(&row.name)),
                 ComparedEstimate {
                     estimate: row.acceptance,
-                    kind: row.kind.clone(),
+                    kind: row.kind,
                 },
             ));
         }

@@ -19,7 +19,9 @@ pub(super) fn left_out(settings: &Settings) -> Result<Vec<String>, GapError> {
     if !any_optimum {
         return Err(nothing(settings, &lines));
     }
-    let mut missing: Vec<String> = costly(settings).collect();
+    let mut missing: Vec<String> = costly(settings)
+        .chain(schemes_without_rates(settings))
+        .collect();
     // By default, a verifier is measured wherever it fits.
     if settings.verifiers != Settings::verifiers() {
         missing.extend(verifiers_without_rates(settings));
@@ -85,6 +87,32 @@ fn costly(settings: &Settings) -> impl Iterator<Item = String> {
         beyond.then(|| {
             format!("{scheme}/{name} for more than {most} drafts: no plan is built for them")
         })
+    })
+}
+
+/// Schemes for which a verifier, though it is lossless and has a rate for others, has none.
+fn schemes_without_rates(settings: &Settings) -> impl Iterator<Item = String> {
+    VerifierName::ALL.into_iter().filter_map(|name| {
+        let asked = |scheme: &SchemeName| {
+            let drafts = settings.drafts.iter();
+            settings.asks_for((*scheme, name))
+                && drafts
+                    .into_iter()
+                    .any(|&n| scheme.fits(n) && name.is_lossless(*scheme, n))
+        };
+        let (with, without): (Vec<SchemeName>, Vec<SchemeName>) = schemes()
+            .filter(asked)
+            .partition(|&scheme| name.on_row(scheme).is_some());
+        let without: Vec<&str> = without.into_iter().map(SchemeName::as_str).collect();
+        let [most @ .., last] = without.as_slice() else {
+            return None;
+        };
+        let names = match most {
+            [] => (*last).to_owned(),
+            most => format!("{} and {last}", most.join(", ")),
+        };
+        let line = format!("{name} of {names} drafts: its rate is not computed at rows of a log");
+        (!with.is_empty()).then_some(line)
     })
 }
 

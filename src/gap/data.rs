@@ -1,5 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
+use crate::known::Kind;
 use crate::log::Metadata;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -70,6 +71,10 @@ pub struct LogSummary {
     /// Tensors in its files that specgap does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_tensors: Vec<String>,
+    /// Tensors of what an engine did, `drafts` and `output`, that are checked but that no
+    /// number of a report is made of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engine_tensors: Vec<String>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
 }
@@ -115,11 +120,9 @@ pub struct OverlapRow {
     /// The mean.
     #[serde(flatten)]
     pub estimate: Estimate,
-    /// `enclosed`; empty in reports that did not say.
-    #[serde(default)]
-    pub kind: String,
+    /// `enclosed`.
+    pub kind: Kind,
     /// The widest enclosure of any position.
-    #[serde(default)]
     pub width_max: f64,
     /// Values at fixed shares of the positions.
     pub quantiles: BTreeMap<String, f64>,
@@ -148,7 +151,7 @@ pub struct Optimum {
     pub estimate: Estimate,
     /// `exact`, `enclosed`, `monte-carlo`, or `truncated` where rows list only their
     /// most probable tokens.
-    pub kind: String,
+    pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
     /// Why it is the optimum.
@@ -165,7 +168,7 @@ pub struct VerifierRow {
     /// How often its output is one of the drafts.
     pub acceptance: Estimate,
     /// `exact`, `enclosed`, `monte-carlo` or `truncated`.
-    pub kind: String,
+    pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
     /// alpha* minus its acceptance.
@@ -209,11 +212,9 @@ pub struct Comparison {
     pub second: String,
     /// Mean difference.
     pub difference: Estimate,
-    /// `enclosed` or `monte-carlo`; empty in reports that did not say.
-    #[serde(default)]
-    pub kind: String,
+    /// `enclosed` or `monte-carlo`.
+    pub kind: Kind,
     /// The widest enclosure of any position.
-    #[serde(default)]
     pub width_max: f64,
     /// Two-sided p-value (Student's t over clusters).
     pub p_value: f64,
@@ -230,11 +231,9 @@ pub struct FormulaError {
     pub drafts: usize,
     /// Published value minus the value for the sequential law, mean.
     pub difference: Estimate,
-    /// As of [`Optimum::kind`]; empty in reports that did not say.
-    #[serde(default)]
-    pub kind: String,
+    /// As of [`Optimum::kind`].
+    pub kind: Kind,
     /// The widest enclosure of any position.
-    #[serde(default)]
     pub width_max: f64,
     /// The largest at any position.
     pub max: f64,
@@ -279,10 +278,8 @@ pub struct BlockEstimate {
     pub metric: String,
     /// Expected accepted tokens, bonus excluded.
     pub expected_accepted_length: Estimate,
-    /// `estimate`: an average over sampled blocks, whose error is the interval's;
-    /// empty in reports that did not say.
-    #[serde(default)]
-    pub kind: String,
+    /// `estimate`: an average over sampled blocks, whose error is the interval's.
+    pub kind: Kind,
     /// Blocks that the mean is over.
     pub blocks: usize,
 }

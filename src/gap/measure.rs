@@ -102,13 +102,17 @@ fn measure_span(
             evaluate(task, number, workspace)?;
             let row = &workspace.row;
             let rest = row.target_rest.iter().zip(&row.draft_rest);
+            // JSON has no infinity; the exponential of the least f64 is 0 too.
+            let ratio = workspace.log_ratio.map(|ratio| ratio.max(f64::MIN));
             Ok(Measured {
                 number,
                 prompt: row.prompt_id,
                 position: row.position,
                 token: row.token,
                 rest: rest.map(|(&target, &draft)| [target, draft]).collect(),
-                log_ratio: workspace.log_ratio,
+                text: (row.position)
+                    .filter(|_| task.sampled_at.is_some())
+                    .map(|position| (position, ratio)),
                 answers: std::mem::take(&mut workspace.answers),
             })
         })
@@ -147,7 +151,7 @@ const LOOKED_AT: usize = 64;
 ///
 /// Logits do that by chance in small vocabularies only, and hardly in two rows. A row of
 /// equal entries shows nothing: it is uniform either way.
-fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
+pub(crate) fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
     let (target, draft) = log.kinds();
     let (target_type, draft_type) = log.dtypes();
     let positions = log.positions();

@@ -24,6 +24,7 @@
 //! with one degree of freedom less than there are prompts. P-values of gaps and
 //! of differences are of the paired test: both sides at the same positions.
 
+mod answers;
 mod baseline;
 mod compare;
 mod coverage;
@@ -42,6 +43,7 @@ mod summary;
 mod summary_file;
 mod tally;
 mod truncation;
+mod unit;
 
 pub use baseline::{Regression, regressions};
 pub use compare::{ComparedEstimate, ComparedLog, ComparedRate, LogComparison};
@@ -51,11 +53,14 @@ pub use data::{
     VerifierRow,
 };
 pub(crate) use glossary::definitions;
+pub(crate) use measure::refuse_probabilities;
 pub use measure::{measure, summarise};
+pub(crate) use position::probabilities;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
 pub use settings::{Part, Settings};
+pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 
 use crate::distribution::DistributionError;

@@ -1,5 +1,6 @@
 //! All numbers of one position.
 
+use super::answers::{Answers, REST_ENTRIES};
 use super::metric::{Metric, Place, Temperature};
 use super::settings::Asked;
 use super::truncation::{self, Truncation};
@@ -7,81 +8,8 @@ use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
 use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
-use crate::optimum::bucket_scan;
-use crate::optimum::bucket_scan::BucketScan;
+use crate::row::{Rows, Workspace as RowWorkspace};
 use crate::scheme::SchemeName;
-use crate::verifier::{RowQuestion, RowRates};
-use std::collections::BTreeMap;
-
-/// A number, between bounds on its rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Value {
-    pub value: f64,
-    pub lower: f64,
-    pub upper: f64,
-    /// A mean over random draws, whose bounds are those of an interval.
-    pub monte_carlo: bool,
-    /// Where the row lists some tokens only: bounds that hold the full row's number.
-    pub truncation: Option<[f64; 2]>,
-}
-
-impl Value {
-    pub(super) fn between(value: f64, lower: f64, upper: f64) -> Self {
-        Self {
-            value,
-            lower,
-            upper,
-            monte_carlo: false,
-            truncation: None,
-        }
-    }
-
-    fn plain(value: f64) -> Self {
-        Self::between(value, value, value)
-    }
-
-    fn minus(self, other: Self) -> Self {
-        let truncation = (self.truncation.is_some() || other.truncation.is_some()).then(|| {
-            let ([low, high], [other_low, other_high]) = (self.bounds(), other.bounds());
-            [low - other_high, high - other_low]
-        });
-        Self {
-            value: self.value - other.value,
-            lower: self.lower - other.upper,
-            upper: self.upper - other.lower,
-            monte_carlo: self.monte_carlo || other.monte_carlo,
-            truncation,
-        }
-    }
-
-    pub(super) fn width(&self) -> f64 {
-        self.upper - self.lower
-    }
-
-    /// Where the number of the full row is.
-    pub(super) fn bounds(&self) -> [f64; 2] {
-        self.truncation.unwrap_or([self.lower, self.upper])
-    }
-
-    fn is_finite(&self) -> bool {
-        let [lower, upper] = self.bounds();
-        [self.value, self.lower, self.upper, lower, upper]
-            .into_iter()
-            .all(f64::is_finite)
-    }
-}
-
-impl From<Known> for Value {
-    fn from(rate: Known) -> Self {
-        Self {
-            monte_carlo: rate.kind() == Kind::MonteCarlo,
-            ..Self::between(rate.value(), rate.lower(), rate.upper())
-        }
-    }
-}
-
-/// What a position answers, by what it is about.
-pub(super) type Answers = BTreeMap<Metric, Value>;
 
 /// Room for one position at a time; one a thread.
 #[derive(Debug, Default)]
@@ -137,13 +65,24 @@ pub(super) fn evaluate(
     match workspace
         .answers
         .iter()
-        .find(|(_, value)| !value.is_finite())
+        .find(|(metric, number)| !is_known(**metric, number))
     {
-        Some((metric, value)) => Err(refused(format!(
-            "internal error: {metric:?} is {value:?}; please report this as a bug"
+        Some((metric, number)) => Err(refused(format!(
+            "internal error: {metric:?} is {number:?}; please report this as a bug"
         ))),
         None => Ok(()),
     }
+}
+
+/// Whether there is a number, between bounds unless it is about a plan's solve.
+fn is_known(metric: Metric, number: &Known) -> bool {
+    let is_of_a_solve = matches!(
+        metric,
+        Metric::PlanError { .. } | Metric::PlanSteps { .. } | Metric::PlanSeconds { .. }
+    );
+    let bounds = [number.lower(), number.upper()];
+    number.value().is_finite()
+        && (bounds.into_iter().all(f64::is_finite) || is_of_a_solve && number.kind() == Kind::Float)
 }
 
 /// All answers at one of the settings' temperatures.
@@ -197,7 +136,7 @@ fn at_temperature(
 pub(super) struct Pair {
     pub target: Vec<f64>,
     pub draft: Vec<f64>,
-    pub scan: BucketScan,
+    pub workspace: RowWorkspace,
     pub truncation: truncation::Workspace,
 }
 
@@ -215,7 +154,7 @@ impl Pair {
         let Self {
             target,
             draft,
-            scan,
+            workspace,
             truncation,
         } = self;
         let most = asked.iter().map(|one| one.drafts).max().unwrap_or(1);
@@ -225,12 +164,12 @@ impl Pair {
             add_rest(target, rest[0]);
             add_rest(draft, rest[1]);
         }
-        let loaded = scan
-            .load(bucket_scan::Rows { target, draft }, most)
+        let rows = Rows { target, draft };
+        let mut row = workspace
+            .load(rows, most)
             .map_err(|error| error.to_string())?;
-        let mut row_rates = RowRates::new(loaded);
         // One draft is accepted with the overlap, however it is verified.
-        answers.insert(Metric::Overlap { temperature }, row_rates.rrs(1).into());
+        answers.insert(Metric::Overlap { temperature }, row.overlap());
         // What sequential draws take for many drafts serves fewer.
         for one in asked.iter().rev() {
             let drafts = one.drafts;
@@ -238,21 +177,15 @@ impl Pair {
                 temperature,
                 drafts,
             };
-            for &scheme in &one.optima {
-                let best = row_rates
-                    .optimum(scheme, drafts)
-                    .map_err(|error| error.to_string())?;
-                answers.insert(Metric::Optimum { place, scheme }, best.into());
+            for &(scheme, optimum) in &one.optima {
+                let best = optimum(&mut row, drafts).map_err(|error| error.to_string())?;
+                answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
-                let question = RowQuestion {
-                    scheme: rule.0,
-                    drafts,
-                    seed,
-                };
-                let answer = (computed.answer)(&mut row_rates, question)
+                let answer = computed
+                    .answer(&mut row, drafts, seed)
                     .map_err(|error| error.to_string())?;
-                answers.insert(Metric::Acceptance { place, rule }, answer.rate.into());
+                answers.insert(Metric::Acceptance { place, rule }, answer.rate);
                 if let Some(plan) = answer.plan {
                     let steps = plan.iterations as f64;
                     for (metric, value) in [
@@ -260,13 +193,13 @@ impl Pair {
                         (Metric::PlanSteps { place, rule }, steps),
                         (Metric::PlanSeconds { place, rule }, plan.seconds),
                     ] {
-                        answers.insert(metric, Value::plain(value));
+                        answers.insert(metric, Known::float(value));
                     }
                 }
             }
         }
         if let Some(cut) = &mut cut {
-            cut.bound(asked, temperature, &mut row_rates, answers)?;
+            cut.bound(asked, temperature, &mut row, answers)?;
         }
         for one in asked {
             let place = Place {
@@ -284,30 +217,19 @@ fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(),
     let find = |answers: &Answers, metric: Metric| {
         answers
             .get(&metric)
-            .copied()
+            .cloned()
             .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
     };
     for &(rule, _) in &asked.rules {
         let scheme = rule.0;
         let best = find(answers, Metric::Optimum { place, scheme })?;
-        let mut gap = best.minus(find(answers, Metric::Acceptance { place, rule })?);
-        // Two roads to one number differ by rounding; that is no gap.
-        if gap.value.abs() <= ROUNDING {
-            gap.value = 0.0;
-        }
-        if let Some([low, high]) = gap.truncation {
-            gap.truncation = Some(if (rule.1.entry().attains)(rule.0) {
-                [gap.lower.min(gap.value), gap.upper.max(gap.value)]
-            } else {
-                // No lossless verifier accepts more than alpha*, on full rows neither.
-                [low.max(0.0).min(gap.value), high.max(gap.value)]
-            });
-        }
-        answers.insert(Metric::Gap { place, rule }, gap);
+        let rate = find(answers, Metric::Acceptance { place, rule })?;
+        let attains = (rule.1.entry().attains)(scheme);
+        answers.insert(Metric::Gap { place, rule }, gap(&best, &rate, attains));
     }
     for &(first, second) in &asked.pairs {
         let of = |rule| find(answers, Metric::Acceptance { place, rule });
-        let difference = of(first)?.minus(of(second)?);
+        let difference = of(first)?.minus(&of(second)?);
         let metric = Metric::Difference {
             place,
             first,
@@ -315,18 +237,41 @@ fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(),
         };
         answers.insert(metric, difference);
     }
-    let known = |scheme| answers.get(&Metric::Optimum { place, scheme }).copied();
+    let known = |scheme| answers.get(&Metric::Optimum { place, scheme });
     if let (Some(published), Some(sequential)) = (
         known(SchemeName::DISTINCT_CONDITIONED),
         known(SchemeName::WITHOUT_REPLACEMENT),
     ) {
-        answers.insert(Metric::FormulaError { place }, published.minus(sequential));
+        let error = published.minus(sequential);
+        answers.insert(Metric::FormulaError { place }, error);
     }
     Ok(())
 }
 
+/// alpha* minus acceptance; `attains` says that there is none, on any row.
+fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
+    let difference = best.minus(rate);
+    // Two roads to one number differ by rounding; that is no gap.
+    let difference = if difference.value().abs() <= ROUNDING {
+        difference.taken_as(0.0)
+    } else {
+        difference
+    };
+    if difference.kind() != Kind::Truncated {
+        return difference;
+    }
+    let completion = difference.completion();
+    let bounds = if attains {
+        [completion.lower(), completion.upper()]
+    } else {
+        // No lossless verifier accepts more than alpha*, on full rows neither.
+        [difference.lower().max(0.0), difference.upper()]
+    };
+    Known::truncated(&completion, bounds)
+}
+
 /// A logged row as probabilities at a temperature.
-fn probabilities(
+pub(crate) fn probabilities(
     row: &[f64],
     kind: RowKind,
     rule: &Softmax,
@@ -347,13 +292,6 @@ fn probabilities(
     logits.extend(row.iter().map(|x| x.ln()));
     rule.fill(logits, out)
 }
-
-/// Entries that stand for all tokens that a top-heavy row does not list.
-///
-/// They share the rest's mass evenly, in both rows: one way to complete the row. What
-/// any other way can change is [`Truncation`]'s to say. Several entries keep two drafts
-/// from the rest from being one token.
-pub(super) const REST_ENTRIES: usize = 64;
 
 /// Scales a row of listed tokens to their mass.
 fn scale(row: &mut [f64], mass: f64) {

@@ -39,6 +39,7 @@ impl Summary {
                 }
             }
         }
+        missing.extend(self.logs.values().filter_map(engine_tensors));
         missing.extend(self.missing());
         GapReport {
             schema: SCHEMA,
@@ -102,7 +103,7 @@ impl Pages<'_> {
                 Some(OverlapRow {
                     temperature: temperature.0,
                     estimate: tally.estimate(&self.sizes),
-                    kind: kind(tally, "enclosed"),
+                    kind: tally.kind(),
                     width_max: tally.widest,
                     quantiles: tally.quantiles(),
                 })
@@ -130,7 +131,7 @@ impl Pages<'_> {
                     scheme: scheme.as_str().to_owned(),
                     optimal_acceptance_rate: Optimum {
                         estimate: tally.estimate(&self.sizes),
-                        kind: kind(tally, "enclosed"),
+                        kind: tally.kind(),
                         width_max: tally.widest,
                         status: status.to_owned(),
                         quantiles: tally.quantiles(),
@@ -148,7 +149,7 @@ impl Pages<'_> {
         Some(VerifierRow {
             name: rule.1.as_str().to_owned(),
             acceptance: acceptance.estimate(&self.sizes),
-            kind: kind(acceptance, measured(acceptance)),
+            kind: acceptance.kind(),
             width_max: acceptance.widest,
             p_value: gap.clustered(&self.sizes).p_value(),
             gap: Gap {
@@ -177,7 +178,7 @@ impl Pages<'_> {
                     first: name(first),
                     second: name(second),
                     difference: tally.estimate(&self.sizes),
-                    kind: kind(tally, measured(tally)),
+                    kind: tally.kind(),
                     width_max: tally.widest,
                     p_value: tally.clustered(&self.sizes).p_value(),
                     p_holm: 1.0,
@@ -223,7 +224,7 @@ impl Pages<'_> {
                     temperature: place.temperature.0,
                     drafts: place.drafts,
                     difference: tally.estimate(&self.sizes),
-                    kind: kind(tally, "enclosed"),
+                    kind: tally.kind(),
                     width_max: tally.widest,
                     max: tally.highest,
                     min: tally.lowest,
@@ -233,22 +234,19 @@ impl Pages<'_> {
     }
 }
 
-/// How a number came about: `truncated` where rows list some tokens only, whatever else.
-fn kind(tally: &Tally, otherwise: &str) -> String {
-    if tally.truncated > 0 {
-        "truncated"
-    } else {
-        otherwise
-    }
-    .to_owned()
-}
-
-fn measured(tally: &Tally) -> &'static str {
-    if tally.monte_carlo {
-        "monte-carlo"
-    } else {
-        "enclosed"
-    }
+/// What a log says of an engine's doings, which no number of a report is made of.
+fn engine_tensors(log: &LogPart) -> Option<String> {
+    let tensors = &log.summary.engine_tensors;
+    (!tensors.is_empty()).then(|| {
+        format!(
+            "{} {} of {}: what an engine did there is checked and not measured, since these numbers \
+             are made of the models' rows alone; it is for an audit, for which this version has no \
+             command",
+            if tensors.len() == 1 { "tensor" } else { "tensors" },
+            tensors.join(" and "),
+            log.summary.name
+        )
+    })
 }
 
 fn log_summary(log: &LogPart) -> LogSummary {

@@ -2,6 +2,7 @@
 
 use super::data::BlockEstimate;
 use super::statistics::Clustered;
+use crate::known::Kind;
 use std::cmp::Ordering;
 
 /// Mean over all blocks of L consecutive tokens of some texts of
@@ -45,7 +46,7 @@ pub(super) fn estimates(
             drafts: k,
             metric: if k == 1 { "block-optimum" } else { "lemma-5.1" }.to_owned(),
             expected_accepted_length: Clustered::new(clusters.iter().copied()).estimate(),
-            kind: "estimate".to_owned(),
+            kind: Kind::Estimate,
             blocks,
         });
     }

@@ -2,9 +2,9 @@
 
 use super::GapError;
 use super::metric::{Rule, pairs, rules, schemes};
-use crate::optimum::bucket_scan::MAX_DRAFTS;
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
+use crate::row::{Answer, MAX_DRAFTS};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
 
@@ -40,7 +40,7 @@ pub(super) struct Asked {
     /// n.
     pub drafts: usize,
     /// Schemes whose optima are measured.
-    pub optima: Vec<SchemeName>,
+    pub optima: Vec<(SchemeName, Answer)>,
     /// Verifiers that are run.
     pub rules: Vec<(Rule, RowRule)>,
     /// Those of them that are compared.
@@ -128,9 +128,11 @@ impl Settings {
         let of = |&drafts: &usize| {
             let rules: Vec<(Rule, RowRule)> = self.rules(drafts).collect();
             let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
+            let optimum =
+                |scheme: SchemeName| Some((scheme, scheme.entry().on_row.as_ref()?.optimum));
             Asked {
                 drafts,
-                optima: self.optima(drafts).collect(),
+                optima: self.optima(drafts).filter_map(optimum).collect(),
                 pairs: pairs().filter(|&(a, b)| runs(a) && runs(b)).collect(),
                 rules,
             }

@@ -13,7 +13,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// variance of a ratio). Intervals and p-values take Student's t with C - 1
 /// degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Clustered {
+pub(crate) struct Clustered {
     pub mean: f64,
     pub error: f64,
     pub clusters: usize,
@@ -21,7 +21,7 @@ pub(super) struct Clustered {
 
 impl Clustered {
     /// Of (S_c, m_c), in an order that does not depend on how they were measured.
-    pub(super) fn new(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    pub(crate) fn new(clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         Self::with_total(clusters.clone().map(|(s, _)| s).sum(), clusters)
     }
 
@@ -54,7 +54,7 @@ impl Clustered {
     }
 
     /// The mean with its 95% interval.
-    pub(super) fn estimate(&self) -> Estimate {
+    pub(crate) fn estimate(&self) -> Estimate {
         let half = self
             .student()
             .map_or(0.0, |t| t.inverse_cdf(0.975) * self.error);

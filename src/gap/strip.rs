@@ -1,10 +1,11 @@
 //! Tokens of some texts with the gap at each.
 
 use super::Settings;
+use super::answers::Answers;
 use super::data::{Strip, StripText, StripToken};
 use super::metric::{Metric, Place, Rule, Temperature};
-use super::position::Answers;
-use super::summary::Unit;
+use super::unit::Unit;
+use crate::known::Known;
 use crate::log::Metadata;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
@@ -54,7 +55,7 @@ impl StripBuilder {
             return;
         }
         let Some(place) = place(settings) else { return };
-        let find = |metric| answers.get(&metric).map(|answer| answer.value);
+        let find = |metric| answers.get(&metric).map(Known::value);
         let (scheme, rule) = (RULE.0, RULE);
         let (Some(text), Some(optimum), Some(acceptance)) = (
             token.and_then(|token| metadata.token_text.get(&token)),

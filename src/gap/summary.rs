@@ -1,12 +1,13 @@
 //! Everything that a report needs of some positions.
 
 use super::GapError;
+use super::answers::Answers;
 use super::data::LogSummary;
 use super::metric::{Metric, Temperature};
-use super::position::Answers;
 use super::settings::Settings;
 use super::strip::StripBuilder;
 use super::tally::{ExactSum, Tally};
+use super::unit::{LogKey, Unit};
 use crate::log::{Log, LogIdentity, Metadata};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -49,20 +50,6 @@ pub struct Summary {
     pub(super) clusters: Vec<Cluster>,
     pub(super) tallies: BTreeMap<Metric, Tally>,
     pub(super) strip: StripBuilder,
-}
-
-/// What a log is known by, and its place among others: by name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LogKey {
-    pub name: String,
-    pub digest: String,
-}
-
-/// A prompt of a log, or a position of one that names no prompts: what intervals count.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Unit {
-    pub log: Arc<LogKey>,
-    pub number: i64,
 }
 
 /// A log, and which of its positions are measured.
@@ -120,9 +107,11 @@ pub(super) struct Measured {
     pub prompt: Option<i64>,
     pub position: Option<i64>,
     pub token: Option<i64>,
+    /// Of logs whose tokens were drawn at a temperature that is measured: the index in the
+    /// text, and ln q/p at the token, if known.
+    pub text: Option<(i64, Option<f64>)>,
     /// Of the target and the draft, at each of the log's temperatures for it.
     pub rest: Vec<[f64; 2]>,
-    pub log_ratio: Option<f64>,
     pub answers: Answers,
 }
 
@@ -181,15 +170,10 @@ impl Summary {
             log: Arc::clone(key),
             number: prompt.unwrap_or(measured.number as i64),
         };
-        let sampled = log.sampled_at(&self.settings).is_ok();
         let place = self.place(&unit);
         if let Some(cluster) = self.clusters.get_mut(place) {
             cluster.positions += 1;
-            if let Some(position) = measured.position.filter(|_| sampled) {
-                // JSON has no infinity; the exponential of the least f64 is 0 too.
-                let ratio = measured.log_ratio.map(|ratio| ratio.max(f64::MIN));
-                cluster.text.push((position, ratio));
-            }
+            cluster.text.extend(measured.text);
         }
         for (&metric, answer) in &measured.answers {
             let timed = !matches!(metric, Metric::PlanSeconds { .. }) || self.settings.timing;
@@ -392,6 +376,9 @@ impl LogPart {
                 dtypes: [target.to_string(), draft.to_string()],
                 rest: Vec::new(),
                 ignored_tensors: log.ignored_tensors().to_vec(),
+                engine_tensors: (log.engine_tensors().into_iter())
+                    .map(str::to_owned)
+                    .collect(),
                 metadata,
             },
             identity: log.identity()?,

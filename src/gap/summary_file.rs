@@ -6,8 +6,10 @@ use super::metric::{Metric, Place, Rule, Temperature};
 use super::sequence;
 use super::settings::Settings;
 use super::strip::StripBuilder;
-use super::summary::{Cluster, LogKey, LogPart, Mass, Rest, Summary, Unit};
+use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
 use super::tally::{ExactSum, Tally};
+use super::unit::{LogKey, Unit};
+use crate::known::Kind;
 use crate::log::LogIdentity;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,7 +109,8 @@ struct TallyRecord {
     lowest: f64,
     highest: f64,
     widest: f64,
-    monte_carlo: bool,
+    /// How well the number is known that is known least.
+    kind: Option<Kind>,
     truncated: u64,
     lower: i128,
     upper: i128,
@@ -283,7 +286,7 @@ impl Summary {
             lowest: tally.lowest,
             highest: tally.highest,
             widest: tally.widest,
-            monte_carlo: tally.monte_carlo,
+            kind: tally.kind,
             truncated: tally.truncated,
             lower: tally.lower.0,
             upper: tally.upper.0,
@@ -476,7 +479,7 @@ impl TallyRecord {
             lowest: self.lowest,
             highest: self.highest,
             widest: self.widest,
-            monte_carlo: self.monte_carlo,
+            kind: self.kind,
             truncated: self.truncated,
             lower: ExactSum(self.lower),
             upper: ExactSum(self.upper),

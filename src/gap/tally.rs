@@ -1,8 +1,8 @@
 //! Sums, extremes and counts of one number over positions, whatever their order.
 
 use super::data::{Estimate, HISTOGRAM_EDGES};
-use super::position::Value;
 use super::statistics::Clustered;
+use crate::known::{Kind, Known};
 use std::collections::BTreeMap;
 
 /// Bins of the counts that quantiles are read from: quantiles are good to half a bin,
@@ -65,8 +65,8 @@ pub(super) struct Tally {
     pub highest: f64,
     /// The widest enclosure.
     pub widest: f64,
-    /// Whether any position's number is a mean over random draws.
-    pub monte_carlo: bool,
+    /// How well the number is known that is known least; of no positions, nothing.
+    pub kind: Option<Kind>,
     /// Positions whose rows list some of the tokens only.
     pub truncated: u64,
     /// Bounds on the full rows' numbers, summed up.
@@ -76,8 +76,8 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Adds one position of a cluster.
-    pub(super) fn add(&mut self, cluster: usize, number: &Value) {
-        let value = number.value;
+    pub(super) fn add(&mut self, cluster: usize, number: &Known) {
+        let value = number.value();
         self.reach(cluster);
         if let Some(sum) = self.sums.get_mut(cluster) {
             sum.add(value);
@@ -94,12 +94,29 @@ impl Tally {
         self.histogram[bin - 1] += 1;
         self.lowest = self.lowest.min(value);
         self.highest = self.highest.max(value);
-        self.widest = self.widest.max(number.width());
-        self.monte_carlo |= number.monte_carlo;
-        self.truncated += u64::from(number.truncation.is_some());
-        let [lower, upper] = number.bounds();
+        let kind = number.kind();
+        self.kind = joined(self.kind, Some(kind));
+        self.truncated += u64::from(kind == Kind::Truncated);
+        // Plain floats have no bounds to add up.
+        let (width, [lower, upper]) = match kind {
+            Kind::Float => (0.0, [value, value]),
+            _ => (
+                number.completion().width(),
+                [number.lower(), number.upper()],
+            ),
+        };
+        self.widest = self.widest.max(width);
         self.lower.add(lower);
         self.upper.add(upper);
+    }
+
+    /// How well the mean is known: as that of truncated rows where any is.
+    pub(super) fn kind(&self) -> Kind {
+        match self.kind {
+            Some(kind) if self.truncated == 0 => kind,
+            Some(_) => Kind::Truncated,
+            None => Kind::Float,
+        }
     }
 
     /// Adds the positions of another tally, whose cluster k is this one's `clusters[k]`.
@@ -122,7 +139,7 @@ impl Tally {
         self.lowest = self.lowest.min(other.lowest);
         self.highest = self.highest.max(other.highest);
         self.widest = self.widest.max(other.widest);
-        self.monte_carlo |= other.monte_carlo;
+        self.kind = joined(self.kind, other.kind);
         self.truncated += other.truncated;
         self.lower.merge(other.lower);
         self.upper.merge(other.upper);
@@ -191,12 +208,20 @@ impl Tally {
     }
 }
 
+fn joined(one: Option<Kind>, other: Option<Kind>) -> Option<Kind> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.joined(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::known::Sampling;
 
-    fn number(value: f64) -> Value {
-        Value::between(value, value, value + 1e-13)
+    fn number(value: f64) -> Known {
+        Known::enclosed(value, value, value + 1e-13)
     }
 
     #[test]
@@ -276,11 +301,20 @@ mod tests {
 
     #[test]
     fn a_merged_tally_is_that_of_all_positions() {
-        let values: Vec<(usize, Value)> = (0..60usize)
+        let values: Vec<(usize, Known)> = (0..60usize)
             .map(|i| {
                 let mut one = number(((i * 37) % 61) as f64 / 61.0 - 0.4);
-                one.monte_carlo = i == 17;
-                one.truncation = (i % 3 == 0).then_some([one.value - 0.01, one.value + 0.02]);
+                if i == 17 {
+                    let sampling = Sampling {
+                        confidence: 0.999,
+                        samples: 100,
+                        seed: 1,
+                    };
+                    one = Known::monte_carlo(0.3, 0.2, 0.4, sampling);
+                }
+                if i % 3 == 0 {
+                    one = Known::truncated(&one, [one.value() - 0.01, one.value() + 0.02]);
+                }
                 (i % 5, one)
             })
             .collect();
@@ -299,5 +333,19 @@ mod tests {
         merged.merge(&second, &[4, 3, 2, 1, 0]);
         merged.merge(&first, &[0, 1, 2, 3, 4]);
         assert_eq!(merged, whole);
+        assert_eq!(merged.kind(), Kind::Truncated);
+        assert_eq!(merged.kind, Some(Kind::MonteCarlo));
+        assert_eq!(merged.widest, 0.2);
+    }
+
+    #[test]
+    fn a_mean_is_known_as_well_as_the_number_known_least() {
+        let mut tally = Tally::default();
+        tally.add(0, &number(0.0));
+        assert_eq!((tally.kind(), tally.widest), (Kind::Enclosed, 1e-13));
+        tally.add(0, &Known::float(0.5));
+        // It has no bounds, and says so.
+        assert_eq!((tally.kind(), tally.widest), (Kind::Float, 1e-13));
+        assert!(tally.lower.value().is_finite());
     }
 }

@@ -9,20 +9,21 @@
 //! row that the report's values are of. In the *disjoint* one, one token has p = a, q = 0
 //! and one has p = 0, q = b: nothing of the rest can be accepted.
 
+use super::answers::{Answers, REST_ENTRIES};
 use super::metric::{Metric, Place, Rule, Temperature};
-use super::position::{Answers, REST_ENTRIES, Value};
 use super::settings::Asked;
 use crate::distribution::heaviest;
-use crate::optimum::bucket_scan::{BucketScan, Rows};
+use crate::known::Known;
+use crate::row::{Row, RowError, Rows};
 use crate::scheme::SchemeName;
-use crate::verifier::{RowRates, VerifierName};
+use crate::verifier::VerifierName;
 
 /// Rows of the disjoint completion.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     target: Vec<f64>,
     draft: Vec<f64>,
-    scan: BucketScan,
+    workspace: crate::row::Workspace,
 }
 
 /// Bounds are widened by this, which is more than any rate is off by rounding.
@@ -32,7 +33,7 @@ const ROUNDING: f64 = 1e-11;
 #[derive(Debug)]
 pub(super) struct Truncation<'a> {
     /// On the disjoint completion.
-    disjoint: RowRates<'a>,
+    disjoint: Row<'a>,
     target: &'a [f64],
     draft: &'a [f64],
     /// a.
@@ -62,7 +63,7 @@ impl<'a> Truncation<'a> {
         let Workspace {
             target: disjoint_target,
             draft: disjoint_draft,
-            scan,
+            workspace,
         } = workspace;
         for (row, listed, rest) in [
             (&mut *disjoint_target, target, [target_rest, 0.0]),
@@ -74,7 +75,7 @@ impl<'a> Truncation<'a> {
         }
         let (target, draft) = (&*disjoint_target, &*disjoint_draft);
         let listed = draft.len() - 2;
-        let loaded = scan
+        let disjoint = workspace
             .load(Rows { target, draft }, most_drafts)
             .map_err(|error| error.to_string())?;
         let (target, draft) = (&target[..listed], &draft[..listed]);
@@ -87,7 +88,7 @@ impl<'a> Truncation<'a> {
         }
         without.reverse();
         Ok(Some(Self {
-            disjoint: RowRates::new(loaded),
+            disjoint,
             target,
             draft,
             target_rest,
@@ -103,11 +104,11 @@ impl<'a> Truncation<'a> {
         &mut self,
         asked: &[Asked],
         temperature: Temperature,
-        even: &mut RowRates<'_>,
+        even: &mut Row<'_>,
         answers: &mut Answers,
     ) -> Result<(), String> {
         if let Some(overlap) = answers.get_mut(&Metric::Overlap { temperature }) {
-            widen(overlap, self.overlap(*overlap));
+            widen(overlap, self.overlap(overlap));
         }
         for one in asked {
             let drafts = one.drafts;
@@ -115,8 +116,8 @@ impl<'a> Truncation<'a> {
                 temperature,
                 drafts,
             };
-            for &scheme in &one.optima {
-                if let Some(&best) = answers.get(&Metric::Optimum { place, scheme }) {
+            for &(scheme, _) in &one.optima {
+                if let Some(best) = answers.get(&Metric::Optimum { place, scheme }) {
                     let bounds = self.optimum(scheme, drafts, best)?;
                     if let Some(best) = answers.get_mut(&Metric::Optimum { place, scheme }) {
                         widen(best, bounds);
@@ -126,11 +127,11 @@ impl<'a> Truncation<'a> {
             for &(rule, _) in &one.rules {
                 let scheme = rule.0;
                 let best = answers.get(&Metric::Optimum { place, scheme });
-                let best = best.map_or([0.0, 1.0], Value::bounds);
+                let best = best.map_or([0.0, 1.0], bounds_of);
                 let overlap = answers.get(&Metric::Overlap { temperature });
-                let overlap = overlap.map_or([0.0, 1.0], Value::bounds);
+                let overlap = overlap.map_or([0.0, 1.0], bounds_of);
                 if let Some(rate) = answers.get_mut(&Metric::Acceptance { place, rule }) {
-                    let bounds = self.acceptance(rule, drafts, *rate, even, best, overlap);
+                    let bounds = self.acceptance(rule, drafts, rate, even, best, overlap);
                     // No lossless rule accepts more than alpha*.
                     widen(rate, [bounds[0], bounds[1].min(best[1])]);
                 }
@@ -141,16 +142,16 @@ impl<'a> Truncation<'a> {
 
     /// Listed tokens' part is known; the others' is between 0 and min(a, b), which the even
     /// completion reaches.
-    fn overlap(&self, even: Value) -> [f64; 2] {
+    fn overlap(&self, even: &Known) -> [f64; 2] {
         let most = self.target_rest.min(self.draft_rest);
-        [even.lower - most, even.upper]
+        [even.lower() - most, even.upper()]
     }
 
     fn optimum(
         &mut self,
         scheme: SchemeName,
         drafts: usize,
-        even: Value,
+        even: &Known,
     ) -> Result<[f64; 2], String> {
         if scheme == SchemeName::TOP {
             return Ok(self.of_the_top(drafts));
@@ -160,27 +161,27 @@ impl<'a> Truncation<'a> {
             return Ok(self.overlap(even));
         }
         let (a, disjoint) = (self.target_rest, &mut self.disjoint);
-        let refused = |error: crate::optimum::bucket_scan::ScanError| error.to_string();
+        let refused = |error: RowError| error.to_string();
         // Merging tokens cannot lower alpha*, splitting them cannot raise it; the even
         // completion has the alpha* of one merged token.
         if scheme == SchemeName::WITH_REPLACEMENT {
-            let rate = disjoint.position().with_replacement(drafts);
-            return Ok([rate.map_err(refused)?.rate.lower(), even.upper]);
+            let rate = disjoint.with_replacement(drafts);
+            return Ok([rate.map_err(refused)?.rate.lower(), even.upper()]);
         }
         // P of drafts inside a set that holds the rest only rises as the rest is split,
         // from one token to infinitely many, by no more than P of their meeting. And
         // drafts that differ cover no less than independent ones.
         if scheme == SchemeName::WITHOUT_REPLACEMENT {
-            let independent = disjoint.position().with_replacement(drafts);
+            let independent = disjoint.with_replacement(drafts);
             let independent = independent.map_err(refused)?.rate.lower();
             let met = self.meeting(drafts, 0);
-            let lower = even.lower - a - met / REST_ENTRIES as f64;
-            return Ok([lower.max(independent), even.upper + a + met]);
+            let lower = even.lower() - a - met / REST_ENTRIES as f64;
+            return Ok([lower.max(independent), even.upper() + a + met]);
         }
         if scheme == SchemeName::DISTINCT_CONDITIONED {
-            let merged = disjoint.position().distinct_conditioned(drafts);
+            let merged = disjoint.distinct_conditioned(drafts);
             let upper = merged.map_err(refused)?.rate.upper() + a;
-            return Ok([even.lower - a - self.meeting_of_distinct(drafts), upper]);
+            return Ok([even.lower() - a - self.meeting_of_distinct(drafts), upper]);
         }
         if scheme == SchemeName::GREEDY || scheme == SchemeName::HUB {
             return Ok(self.with_fixed(drafts - 1, even));
@@ -192,8 +193,8 @@ impl<'a> Truncation<'a> {
         &mut self,
         (scheme, name): Rule,
         drafts: usize,
-        even: Value,
-        even_rates: &mut RowRates<'_>,
+        even: &Known,
+        even_row: &mut Row<'_>,
         best: [f64; 2],
         overlap: [f64; 2],
     ) -> [f64; 2] {
@@ -202,7 +203,7 @@ impl<'a> Truncation<'a> {
         // M(L) is smallest on one merged token and largest where the rest is disjoint,
         // at every L, and L grows with it.
         if is(SchemeName::WITH_REPLACEMENT, VerifierName::RRS) {
-            let (low, high) = (even_rates.position(), self.disjoint.position());
+            let (low, high) = (even_row, &mut self.disjoint);
             let (mut least, mut most) = (0.0, 0.0);
             let (mut least_left, mut most_left) = (1.0, 1.0);
             for _ in 0..drafts {
@@ -216,26 +217,29 @@ impl<'a> Truncation<'a> {
         }
         // The root moves by no more than the curve that it lies on.
         if is(SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ) {
-            return [even.lower - a.min(n * b), even.upper];
+            return [even.lower() - a.min(n * b), even.upper()];
         }
         // sum of p (1 - (1-q)^n), of which listed tokens' part is known.
         if is(SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE) {
             let drafted = |q: f64| -(n * (-q).ln_1p()).exp_m1();
             let spread = a * drafted(b / REST_ENTRIES as f64);
             return [
-                even.lower - spread,
-                even.upper - spread + a * drafted(b.min(1.0)),
+                even.lower() - spread,
+                even.upper() - spread + a * drafted(b.min(1.0)),
             ];
         }
         // A listed token is drafted least where the rest is many tokens, most where it
         // is one.
         if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::NAIVE) {
             let met = self.meeting(drafts, 1);
-            let lower = even.lower - a - met / REST_ENTRIES as f64;
-            return [lower, even.upper + a + met];
+            let lower = even.lower() - a - met / REST_ENTRIES as f64;
+            return [lower, even.upper() + a + met];
         }
         if (name.entry().attains)(scheme) {
             return best;
+        }
+        if name == VerifierName::NAIVE && [SchemeName::GREEDY, SchemeName::HUB].contains(&scheme) {
+            return self.naive_with_fixed(drafts - 1, even);
         }
         // The first draft alone is accepted with the overlap.
         if is(SchemeName::WITHOUT_REPLACEMENT, VerifierName::RRS_WO)
@@ -318,7 +322,7 @@ impl<'a> Truncation<'a> {
 
     /// alpha*, and its verifier's acceptance, where the heaviest tokens of q are drafts
     /// anyway: p(top) + sum over the others of min(p, q/(1-q(top))).
-    fn with_fixed(&self, fixed: usize, even: Value) -> [f64; 2] {
+    fn with_fixed(&self, fixed: usize, even: &Known) -> [f64; 2] {
         let (a, b) = (self.target_rest, self.draft_rest);
         let others = self.without(fixed);
         let least = match fixed.checked_sub(1) {
@@ -331,7 +335,7 @@ impl<'a> Truncation<'a> {
         };
         if b < least {
             // No unlisted token is among the top.
-            return [even.lower - a.min(b / (others + b)), even.upper];
+            return [even.lower() - a.min(b / (others + b)), even.upper()];
         }
         // The top has q between that of the listed top and b more.
         let (mut lower, mut upper) = (0.0, a);
@@ -341,6 +345,34 @@ impl<'a> Truncation<'a> {
         }
         [lower, upper]
     }
+
+    /// A draw from p among the heaviest tokens of q and one draw from the others:
+    /// p(top) + sum over the others of p q/(1-q(top)), of which the unlisted tokens' part is
+    /// at most a b/(1-q(top)).
+    fn naive_with_fixed(&self, fixed: usize, even: &Known) -> [f64; 2] {
+        let (a, b) = (self.target_rest, self.draft_rest);
+        let outside = self.without(fixed) + b;
+        let least = match fixed.checked_sub(1) {
+            None => f64::INFINITY,
+            Some(last) => (self.heaviest.get(last)).map_or(0.0, |&token| self.draft[token]),
+        };
+        if b < least {
+            // No unlisted token is among the top.
+            let drawn = a * (b / outside);
+            return [
+                even.lower() - drawn / REST_ENTRIES as f64,
+                even.upper() + drawn,
+            ];
+        }
+        // A top of unlisted tokens too has no less of q, so that the last draw hits any
+        // other token no less often; and listed tokens above b stay in it.
+        let mut lower = 0.0;
+        for (token, (&p, &q)) in self.target.iter().zip(self.draft).enumerate() {
+            let stays = q > b && self.heaviest.iter().take(fixed).any(|&one| one == token);
+            lower += p * if stays { 1.0 } else { (q / outside).min(1.0) };
+        }
+        [lower, 1.0]
+    }
 }
 
 /// n (n-1) / 2.
@@ -349,15 +381,20 @@ fn pairs(drafts: usize) -> f64 {
 }
 
 /// Records bounds on the full row's number, which the completion's is among.
-fn widen(number: &mut Value, [lower, upper]: [f64; 2]) {
-    let lower = (lower - ROUNDING).max(0.0).min(number.lower);
-    let upper = (upper + ROUNDING).min(1.0).max(number.upper);
+fn widen(number: &mut Known, [lower, upper]: [f64; 2]) {
+    let lower = (lower - ROUNDING).max(0.0).min(number.lower());
+    let upper = (upper + ROUNDING).min(1.0).max(number.upper());
     // Bounds that are no numbers bound nothing.
-    number.truncation = Some(if lower <= upper {
+    let bounds = if lower <= upper {
         [lower, upper]
     } else {
         [0.0, 1.0]
-    });
+    };
+    *number = Known::truncated(number, bounds);
+}
+
+fn bounds_of(number: &Known) -> [f64; 2] {
+    [number.lower(), number.upper()]
 }
 
 #[cfg(test)]
@@ -367,6 +404,7 @@ mod tests {
     use crate::gap::Settings;
     use crate::gap::metric::schemes;
     use crate::gap::position::Pair;
+    use crate::known::Kind;
     use crate::problem::Problem;
     use crate::scheme::MadeOf;
     use crate::verifier::{evaluate, optimal_rate};
@@ -439,16 +477,16 @@ mod tests {
                 drafts: n,
             };
             let mut within = |metric: Metric, full: f64| {
-                let answer = answers[&metric];
-                let [lower, upper] = answer.bounds();
+                let answer = &answers[&metric];
+                let [lower, upper] = bounds_of(answer);
                 assert!(
                     lower - 1e-9 <= full && full <= upper + 1e-9,
                     "{metric:?} is {full} of the full row, outside {answer:?}; p {p:?}, q {q:?}, \
                      listed {listed:?}"
                 );
-                assert!(lower <= answer.value && answer.value <= upper);
+                assert!(lower <= answer.value() && answer.value() <= upper);
                 checked += 1;
-                if answer.truncation.is_some() {
+                if answer.kind() == Kind::Truncated {
                     widths.push(upper - lower);
                 }
             };
@@ -502,7 +540,7 @@ mod tests {
             )
             .unwrap();
             for (metric, answer) in &answers {
-                let [lower, upper] = answer.bounds();
+                let [lower, upper] = bounds_of(answer);
                 let independent = SchemeName::WITH_REPLACEMENT;
                 let most = match *metric {
                     Metric::Overlap { .. } => a,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A file that took part, by its name and contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,60 @@ pub struct Sampling {
     /// The template around a prompt: `chatml` or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
+}
+
+/// The name and the hash, of which a precision keeps that many digits.
+///
+/// ```
+/// use specgap::log::FileIdentity;
+/// let file = FileIdentity { name: "big.onnx".into(), sha256: Some("0123456789ab".into()) };
+/// assert_eq!(file.to_string(), "big.onnx, sha256 0123456789ab");
+/// assert_eq!(format!("{file:.4}"), "big.onnx, sha256 0123…");
+/// ```
+impl fmt::Display for FileIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let Some(hash) = &self.sha256 else {
+            return Ok(());
+        };
+        match f.precision() {
+            Some(digits) if hash.chars().count() > digits => {
+                write!(f, ", sha256 {hash:.digits$}…")
+            }
+            _ => write!(f, ", sha256 {hash}"),
+        }
+    }
+}
+
+/// All of it in one line.
+///
+/// ```
+/// use specgap::log::Sampling;
+/// let drawn = Sampling { temperature: 1.0, top_k: Some(40), seed: 7, ..Sampling::default() };
+/// assert_eq!(drawn.to_string(), "temperature 1.0, top-k 40, seed 7");
+/// ```
+impl fmt::Display for Sampling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "temperature {:?}", self.temperature)?;
+        if let Some(k) = self.top_k {
+            write!(f, ", top-k {k}")?;
+        }
+        if let Some(p) = self.top_p {
+            write!(f, ", top-p {p}")?;
+        }
+        write!(f, ", seed {}", self.seed)?;
+        match self.max_tokens {
+            None => {}
+            Some(1) => f.write_str(", at most 1 token a prompt")?,
+            Some(most) => write!(f, ", at most {most} tokens a prompt")?,
+        }
+        match self.chat.as_deref() {
+            None => Ok(()),
+            // A template was not added; the prompts may have been written in one.
+            Some("none") => f.write_str(", prompts as their file has them, no template added"),
+            Some(chat) => write!(f, ", prompts put into the {chat} template"),
+        }
+    }
 }
 
 /// A prompt that was continued to its end.

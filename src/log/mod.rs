@@ -43,6 +43,7 @@
 //! unequal V, negative or non-normalisable probabilities, truncated files and
 //! lying headers are a [`LogError`] with file, tensor, row and column.
 
+mod contents;
 mod error;
 mod identity;
 mod metadata;

@@ -3,10 +3,10 @@
 //! Members that are stored are mapped in place; compressed ones are unpacked
 //! once to a temporary file without a name, so that memory stays bounded.
 
+use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::INDEX_NAME;
 use super::npy::NpyHeader;
-use super::reader::Contents;
 use super::source::Source;
 use super::tensor::{Dtype, Tensor};
 use std::io::{self, BufReader, Cursor, Read, Seek};

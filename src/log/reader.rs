@@ -1,12 +1,13 @@
 //! Opening a log and reading its rows.
 
+use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
 use super::rollout_tensors::{HeldRollouts, NAMES};
 use super::source::Source;
 use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,32 +32,6 @@ impl RowKind {
             Self::Logits => "logits",
             Self::Probabilities => "probs",
             Self::LogProbabilities => "logprobs",
-        }
-    }
-}
-
-/// The tensors of one file, before anybody asks what they mean.
-#[derive(Debug, Default)]
-pub(super) struct Contents {
-    pub tensors: BTreeMap<String, Tensor>,
-    /// Names with a type that is not read, and that type.
-    pub unreadable: BTreeMap<String, String>,
-    pub metadata: Option<String>,
-}
-
-impl Contents {
-    /// All tensors by name, as a message lists them.
-    fn names(&self) -> String {
-        let names: Vec<_> = self
-            .tensors
-            .keys()
-            .chain(self.unreadable.keys())
-            .map(String::as_str)
-            .collect();
-        if names.is_empty() {
-            "no tensors".to_owned()
-        } else {
-            names.join(", ")
         }
     }
 }
@@ -436,6 +411,19 @@ impl Log {
     /// Whether every position has the token that was drawn there.
     pub fn has_tokens(&self) -> bool {
         self.shards.iter().all(|shard| shard.token.is_some())
+    }
+
+    /// Those of `drafts` and `output`, what an engine did at the positions, that are there.
+    pub fn engine_tensors(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for shard in &self.shards {
+            for tensor in [&shard.drafts, &shard.output].into_iter().flatten() {
+                if !names.contains(&tensor.name.as_str()) {
+                    names.push(&tensor.name);
+                }
+            }
+        }
+        names
     }
 
     /// Tensors in the files that specgap does not know.

@@ -1,8 +1,8 @@
 //! Tensors of a safetensors file.
 
+use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::METADATA_KEY;
-use super::reader::Contents;
 use super::source::Source;
 use super::tensor::{Dtype, Tensor};
 use safetensors::SafeTensors;

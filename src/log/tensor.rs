@@ -157,6 +157,11 @@ pub(crate) struct Scratch {
 }
 
 impl RowWindow<'_> {
+    /// All rows, as they are in the file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     fn row(&self, row: usize) -> &[u8] {
         let start = (row - self.first) * self.row_bytes;
         self.bytes.get(start..start + self.row_bytes).unwrap_or(&[])

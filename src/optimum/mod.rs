@@ -10,7 +10,6 @@
 //! draft lies in H. The minimum is a minimum cut, and the flow that meets it is
 //! an optimal plan.
 
-pub mod bucket_scan;
 pub mod closed_form;
 pub mod enumeration;
 pub mod flow;

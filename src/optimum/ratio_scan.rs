@@ -1,10 +1,10 @@
 //! alpha* along one chain of subsets.
 
 use super::Optimum;
-use super::bucket_scan::is_doubtful;
 use crate::distribution::{PROBABILITY_RELATIVE_ERROR, Rational, TwoFloat};
 use crate::known::Known;
 use crate::problem::Problem;
+use crate::row::is_doubtful;
 use crate::scheme::SchemeName;
 use num_traits::Zero;
 use std::cmp::Ordering;

@@ -347,7 +347,7 @@ impl TokenPlan {
     /// `w(x_k) / (1 + sum over j of w(x_j))`, else one of the drafts outside H with
     /// probability `w(x_k)` over the sum of their weights. The plan is lossless whatever H
     /// is. It is optimal only if H is a minimiser of P - Q, such as
-    /// [`crate::optimum::bucket_scan::sequential_subset`] finds.
+    /// [`crate::row::sequential_subset`] finds.
     ///
     /// The acceptance of a lossless rule is a lower bound of alpha*, and 1 + P(H) - Q(H) an
     /// upper bound whatever H is. So a plan with status `optimal` is within
@@ -371,7 +371,7 @@ impl TokenPlan {
     /// # Example
     /// ```
     /// use specgap::distribution::{Draft, Target};
-    /// use specgap::optimum::bucket_scan::sequential_subset;
+    /// use specgap::row::sequential_subset;
     /// use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
     /// let (p, q) = (Target::new(&[0.2, 0.3, 0.5])?, Draft::new(&[0.6, 0.3, 0.1])?);
     /// let subset = sequential_subset(&p, &q, 2)?;

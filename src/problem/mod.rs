@@ -5,12 +5,17 @@
 //! [`read`] reads the files.
 
 mod block;
-mod file;
+mod build;
+mod error;
+mod expected;
+mod read;
+mod tables;
 
 pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
-pub use file::{
-    Expected, ExpectedValue, FieldError, ProblemFileError, SCHEMA, parse_json, parse_toml, read,
-};
+pub use error::{FieldError, ProblemFileError};
+pub use expected::{Expected, ExpectedValue};
+pub use read::{parse_json, parse_toml, read};
+pub use tables::SCHEMA;
 
 use crate::distribution::Target;
 use crate::scheme::{DraftScheme, SchemeName};
@@ -141,6 +146,14 @@ impl Problem {
             expected: None,
             ..self.clone()
         }
+    }
+
+    /// The same drafts for another target over the same vocabulary.
+    ///
+    /// # Errors
+    /// Another vocabulary.
+    pub(crate) fn with_target(&self, target: Target) -> Result<Self, ProblemError> {
+        Self::from_law(self.name.clone(), target, Arc::clone(&self.scheme))
     }
 
     /// The problem's name.

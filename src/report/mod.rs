@@ -13,6 +13,7 @@ pub mod check;
 pub mod compare;
 pub mod gap;
 mod html;
+pub mod length;
 mod markdown;
 pub mod page;
 pub mod plot;

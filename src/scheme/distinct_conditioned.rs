@@ -299,10 +299,9 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorem 4"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.position().distinct_conditioned(drafts)?.rate),
+        optimum: |row, drafts| Ok(row.distinct_conditioned(drafts)?.rate),
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
         hits: None,
-        plan: None,
     }),
     hue: 2,
 };

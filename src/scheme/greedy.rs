@@ -296,8 +296,7 @@ pub const LAW: Law = Law {
     on_row: Some(OnRow {
         optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
         status: "optimal: the value of the best cut, in closed form",
-        hits: None,
-        plan: None,
+        hits: Some(|row, drafts| Ok(row.hits_with_fixed(drafts.saturating_sub(1)))),
     }),
     hue: 3,
 };

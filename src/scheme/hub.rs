@@ -194,8 +194,7 @@ pub const LAW: Law = Law {
     on_row: Some(OnRow {
         optimum: |row, _| Ok(row.optimum_with_fixed(1)),
         status: "optimal: the value of the best cut, in closed form",
-        hits: None,
-        plan: None,
+        hits: Some(|row, _| Ok(row.hits_with_fixed(1))),
     }),
     hue: 4,
 };

@@ -18,7 +18,6 @@
 //! support of q when that holds fewer than n tokens; tuples are then shorter
 //! than n.
 
-mod clocks;
 mod combinations;
 mod distinct_conditioned;
 mod explicit;
@@ -44,7 +43,6 @@ pub use top::Top;
 pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
-pub(crate) use clocks::{Clocks, PowerSums, chances, summing};
 pub(crate) use combinations::choose;
 
 use crate::distribution::{Draft, Rational};

@@ -2,8 +2,7 @@
 
 use super::{DraftScheme, ExplicitError, LAWS};
 use crate::distribution::{Draft, TupleProbabilities};
-use crate::known::Known;
-use crate::verifier::{RowError, RowRates, RowRule};
+use crate::row::Answer;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -76,15 +75,12 @@ impl MadeOf {
 #[derive(Debug)]
 pub struct OnRow {
     /// alpha* of n drafts.
-    pub optimum: fn(&mut RowRates<'_>, usize) -> Result<Known, RowError>,
+    pub optimum: Answer,
     /// Why that is the optimum, for reports.
     pub status: &'static str,
     /// How often a draw from p is among the drafts, the sum of p_i P(i in A(X)): what
     /// `naive` accepts. `None` if it is not computed.
-    pub hits: Option<RowRule>,
-    /// What an optimal plan accepts, solved at the row. `None` if there is none for
-    /// large vocabularies.
-    pub plan: Option<RowRule>,
+    pub hits: Option<Answer>,
 }
 
 /// A draft law by its name: a handle to its entry in [`LAWS`].

@@ -5,10 +5,8 @@ use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
     token_id,
 };
-use crate::distribution::{Draft, Rational, compensated_sum};
-use crate::known::Known;
+use crate::distribution::{Draft, Rational};
 use crate::number::Number;
-use crate::verifier::{RowRates, RowRule};
 use std::sync::Arc;
 
 /// The n most probable tokens of q, deterministically and in that order (ties: lowest
@@ -163,15 +161,6 @@ impl DraftScheme for Top {
     }
 }
 
-/// p of the n most probable tokens of q.
-fn p_of_top(row: &mut RowRates<'_>, drafts: usize) -> Known {
-    let top = row.heaviest(drafts).to_vec();
-    let (p_sum, _) = row.position().totals();
-    let rows = row.position().rows();
-    let held = compensated_sum(top.into_iter().map(|token| rows.target[token]));
-    Known::rate_within(held / p_sum, 8.0 * f64::EPSILON)
-}
-
 impl SchemeName {
     /// [`Top`]
     pub const TOP: Self = Self(&LAW);
@@ -189,10 +178,9 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
     sort_theorem: None,
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(p_of_top(row, drafts)),
+        optimum: |row, drafts| Ok(row.top_mass(drafts)),
         status: "optimal: p of the drafts, which a draw from p attains",
-        hits: Some(RowRule::of(|row, ask| Ok(p_of_top(row, ask.drafts).into()))),
-        plan: None,
+        hits: Some(|row, drafts| Ok(row.top_mass(drafts))),
     }),
     hue: 5,
 };
@@ -201,8 +189,9 @@ pub const LAW: Law = Law {
 mod tests {
     use super::*;
     use crate::distribution::{Target, parse_rational};
-    use crate::optimum::bucket_scan::{BucketScan, Rows};
+    use crate::known::Known;
     use crate::problem::Problem;
+    use crate::row::{Rows, Workspace};
     use crate::solve::{Basis, Limits, solve};
     use crate::verifier::{VerifierName, evaluate};
 
@@ -214,12 +203,12 @@ mod tests {
         let p = Target::from_rationals(row(["1/10", "1/5", "1/4", "3/10", "3/20"])).unwrap();
         let q = Draft::from_rationals(row(["1/8", "1/4", "3/8", "1/4", "0"])).unwrap();
         let tops: [&[usize]; 5] = [&[2], &[2, 1], &[2, 1, 3], &[2, 1, 3, 0], &[2, 1, 3, 0]];
-        let mut scan = BucketScan::new();
+        let mut workspace = Workspace::new();
         let rows = Rows {
             target: p.probabilities(),
             draft: q.probabilities(),
         };
-        let mut rates = RowRates::new(scan.load(rows, 5).unwrap());
+        let mut loaded = workspace.load(rows, 5).unwrap();
         for (drafts, top) in (1..).zip(tops) {
             let scheme = Top::new(q.clone(), drafts);
             assert_eq!(scheme.top(), top);
@@ -233,7 +222,7 @@ mod tests {
             assert!(evaluation.is_fine());
             let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
             assert_eq!(naive.membership.rational(), Some(&expected));
-            let on_row = rates.optimum(SchemeName::TOP, drafts).unwrap();
+            let on_row = loaded.top_mass(drafts);
             assert!(on_row.may_equal(&Known::exact(expected)) && on_row.width() < 1e-14);
         }
     }

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
-use crate::verifier::RowRule;
 use num_bigint::BigUint;
 use num_traits::Pow;
 use std::sync::Arc;
@@ -317,10 +316,9 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorems 3 and 6"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.position().with_replacement(drafts)?.rate),
+        optimum: |row, drafts| Ok(row.with_replacement(drafts)?.rate),
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
-        hits: Some(RowRule::of(|row, ask| Ok(row.naive(ask.drafts).into()))),
-        plan: Some(RowRule::of(|row, ask| row.independent_plan(ask.drafts))),
+        hits: Some(|row, drafts| Ok(row.hits_iid(drafts))),
     }),
     hue: 0,
 };

@@ -8,8 +8,6 @@ use super::{
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational, TwoFloat, ratio};
 use crate::number::{Number, RunningSum};
-use crate::plan::MOST_SEQUENTIAL_DRAFTS;
-use crate::verifier::RowRule;
 use num_bigint::BigUint;
 use std::sync::{Arc, OnceLock};
 
@@ -541,19 +539,9 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
     sort_theorem: Some("docs/sequential-draws.md, Theorem 1"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.position().without_replacement(drafts)?.rate),
+        optimum: |row, drafts| Ok(row.without_replacement(drafts)?.rate),
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
-        hits: Some(RowRule::of(|row, ask| {
-            Ok(row.naive_sequential(ask.drafts).into())
-        })),
-        plan: Some(RowRule {
-            answer: |row, ask| row.sequential_plan(ask.drafts),
-            most: MOST_SEQUENTIAL_DRAFTS,
-            slow: Some(
-                "its plans take longer than everything else together; --sequential-plans solves \
-                 them",
-            ),
-        }),
+        hits: Some(|row, drafts| Ok(row.hits_sequential(drafts))),
     }),
     hue: 1,
 };

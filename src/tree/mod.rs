@@ -80,6 +80,25 @@ impl<T: Number> TokenTree<T> {
         }
     }
 
+    /// The same target with another law of drafts: `layers[t]` has q(x^t) for every prefix
+    /// of t = 0..=L tokens. Behind a prefix of probability 0 the rows stay as they are.
+    pub(crate) fn with_draft(mut self, layers: Vec<Vec<T>>) -> Self {
+        for (depth, rows) in self.draft_rows.iter_mut().enumerate() {
+            for (index, prefix) in layers[depth].iter().enumerate() {
+                if prefix.is_nil() {
+                    continue;
+                }
+                let children = index * self.vocab..(index + 1) * self.vocab;
+                let joint = layers[depth + 1][children.clone()].iter();
+                for (entry, joint) in rows[children].iter_mut().zip(joint) {
+                    *entry = joint.over(prefix);
+                }
+            }
+        }
+        self.draft = layers;
+        self
+    }
+
     /// Vocabulary size V.
     pub fn vocab(&self) -> usize {
         self.vocab

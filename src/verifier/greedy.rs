@@ -215,7 +215,11 @@ pub const ENTRY: Entry = Entry {
     acceptance: "p(top) + sum of min(p, q_last): alpha* of its law",
     lossless: Lossless::Under(&[SchemeName::GREEDY]),
     build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),
-    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.greedy(ask.drafts).into()))),
+    on_row: |_| {
+        Some(RowRule::of(|row, drafts| {
+            Ok(row.accepted_with_fixed(drafts.max(1) - 1))
+        }))
+    },
     attains: |scheme| scheme == SchemeName::GREEDY,
     compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],
     by_default: true,

@@ -19,7 +19,6 @@
 //! exact rationals. [`output_law_exact`] sums a rule over all tuples and so
 //! proves, or refutes, losslessness with tolerance 0.
 
-mod curve;
 mod evaluate;
 mod greedy;
 mod k_seq;
@@ -28,7 +27,7 @@ mod naive;
 mod naive_tree;
 mod optimal;
 mod residual;
-mod row_rates;
+mod row_rule;
 mod rrs;
 mod rrs_wo;
 mod single;
@@ -47,15 +46,16 @@ pub use law::{
 pub use naive::Naive;
 pub use naive_tree::NaiveTree;
 pub use optimal::{LARGEST_PLAN, Optimal};
-pub use row_rates::{RowAnswer, RowError, RowQuestion, RowRates, RowRule};
+pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError};
 pub use rrs::Rrs;
-pub use rrs_wo::{RrsWo, RrsWoSettings};
+pub use rrs_wo::RrsWo;
 pub use single::Single;
 pub use spechub::SpecHub;
 pub(crate) use table::any_of;
 pub use table::{Build, Entry, Lossless, UnknownVerifier, VerifierName};
 
 pub use crate::plan::Verdict;
+pub use crate::row::RejectionBudget as RrsWoSettings;
 
 use crate::distribution::Rational;
 use crate::known::Known;

@@ -1,20 +1,16 @@
 //! Drawing from p without looking at the drafts.
 
-mod ranks;
-
-pub(super) use ranks::Ranks;
-
 use super::single::EXACT_FORMULA_BITS;
-use super::{Acceptance, ConditionalLaw, Entry, Lossless, Verdict, Verifier, VerifierName, draw};
-use crate::distribution::{
-    LANES, Rational, SplitSum, Wide, compensated_sum, for_lanes, ratio, split_sum,
+use super::{
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierName, draw,
 };
+use crate::distribution::{Rational, Wide, compensated_sum, ratio};
 use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
+use crate::row::{Ranks, independent_hits};
 use crate::scheme::{Greedy, SchemeName};
-use multiversion::multiversion;
 use num_bigint::BigUint;
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
@@ -44,7 +40,7 @@ const LISTED_ENTRIES: f64 = 3.0e7;
 ///
 /// The last line is the exponential race (token i's clock has rate q_i): i is
 /// among the first n if fewer than n others ring before it. The integral's error is
-/// proven and counted; the derivation is in `src/verifier/naive/ranks.rs`.
+/// proven and counted; the derivation is in `src/row/draft_rank.rs`.
 ///
 /// # Example
 /// ```
@@ -186,54 +182,11 @@ impl Naive {
             let ranks = Ranks::new(p, q, [1.0; 2], n);
             (ranks.among(n), ranks.error, None)
         } else if name == SchemeName::WITH_REPLACEMENT {
-            (independent(p, q, 1.0, n), rounding, None)
+            (independent_hits(p, q, 1.0, n), rounding, None)
         } else {
             by_tuples()
         }
     }
-}
-
-/// sum of p_i (1 - (1-q_i)^n), as p_i q_i (1 + (1-q_i) + .. + (1-q_i)^(n-1)): no
-/// subtraction that could cancel. The q_i sum to `whole`, about 1, and are divided by it.
-#[multiversion(targets = "simd")]
-pub(super) fn independent(p: &[f64], q: &[f64], whole: f64, drafts: usize) -> f64 {
-    let mut sum = SplitSum::default();
-    for_lanes(p, q, |p, q| {
-        let q = q.map(|q| q / whole);
-        let mut series = [1.0; LANES];
-        for _ in 1..drafts {
-            for lane in 0..LANES {
-                series[lane] = 1.0 + (1.0 - q[lane]) * series[lane];
-            }
-        }
-        for lane in 0..LANES {
-            series[lane] *= p[lane] * q[lane];
-        }
-        sum.add(&series);
-    });
-    sum.value()
-}
-
-#[multiversion(targets = "simd")]
-pub(super) fn total(q: &[f64]) -> f64 {
-    split_sum(q, q, |q, _| q)
-}
-
-#[multiversion(targets = "simd")]
-fn total_odds(q: &[f64], whole: f64) -> f64 {
-    split_sum(q, q, |q, _| q / (whole - q))
-}
-
-/// Sum of p q.
-#[multiversion(targets = "simd")]
-fn overlap(p: &[f64], q: &[f64]) -> f64 {
-    split_sum(p, q, |p, q| p * q)
-}
-
-/// Sum of p q (all - q/(1-q)).
-#[multiversion(targets = "simd")]
-fn behind_others(p: &[f64], q: &[f64], whole: f64, all: f64) -> f64 {
-    split_sum(p, q, |p, q| p * (q / whole * (all - q / (whole - q))))
 }
 
 /// The sum of p_i q_i e_(n-1)(q without i), over e_n(q), in numbers of unbounded
@@ -310,7 +263,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "sum of p_i P(i in A(X)): the floor",
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Naive::new(problem))),
-    on_row: |scheme| scheme.entry().on_row.as_ref()?.hits,
+    on_row: |scheme| scheme.entry().on_row.as_ref()?.hits.map(RowRule::of),
     attains: |scheme| scheme == SchemeName::TOP,
     compared_with: &[],
     by_default: true,

@@ -3,13 +3,14 @@
 use super::residual::{Recursion, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRates, RowRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw, happens,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens,
 };
 use crate::distribution::{Draft, Rational, split_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
+use crate::row::{Row, RowError};
 use crate::scheme::SchemeName;
 use multiversion::multiversion;
 use rand::RngCore;
@@ -127,10 +128,10 @@ fn enclosed(p: &[f64], q: &[f64], sums: [f64; 2], drafts: usize) -> Known {
     Known::rate_within(1.0 - missed(p, q, sums, drafts.max(1) - 1), error)
 }
 
-fn on_row(row: &mut RowRates<'_>, drafts: usize) -> Known {
-    let (p_sum, q_sum) = row.position().totals();
-    let rows = row.position().rows();
-    enclosed(rows.target, rows.draft, [p_sum, q_sum], drafts)
+fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
+    let (p_sum, q_sum) = row.totals();
+    let rows = row.rows();
+    Ok(enclosed(rows.target, rows.draft, [p_sum, q_sum], drafts))
 }
 
 impl Verifier for NaiveTree {
@@ -201,7 +202,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "sum of min(p, q) + sum of (p-q)+ (1-(1-q)^(n-1))",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),
-    on_row: |_| Some(RowRule::of(|row, ask| Ok(on_row(row, ask.drafts).into()))),
+    on_row: |_| Some(RowRule::of(on_row)),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,
@@ -211,7 +212,7 @@ pub const ENTRY: Entry = Entry {
 mod tests {
     use super::*;
     use crate::distribution::{Target, parse_rational};
-    use crate::optimum::bucket_scan::{BucketScan, Rows};
+    use crate::row::{Rows, Workspace};
     use crate::scheme::WithReplacement;
     use crate::verifier::output_law_exact;
 
@@ -226,12 +227,12 @@ mod tests {
         );
         let target = Target::from_rationals(p.clone()).unwrap();
         let draft = Draft::from_rationals(q.clone()).unwrap();
-        let mut scan = BucketScan::new();
+        let mut workspace = Workspace::new();
         let rows = Rows {
             target: target.probabilities(),
             draft: draft.probabilities(),
         };
-        let mut rates = RowRates::new(scan.load(rows, 4).unwrap());
+        let mut loaded = workspace.load(rows, 4).unwrap();
         for drafts in 1..=4usize {
             let mut claim = Rational::zero();
             for (p, q) in p.iter().zip(&q) {
@@ -245,7 +246,7 @@ mod tests {
             assert_eq!((&law.algorithmic, &law.membership), (&claim, &claim));
             assert_eq!(law.output, p);
             assert_eq!(rule.acceptance().membership.rational(), Some(&claim));
-            let found = on_row(&mut rates, drafts);
+            let found = on_row(&mut loaded, drafts).unwrap();
             assert!(found.may_equal(&Known::exact(claim)) && found.width() < 1e-14);
         }
     }

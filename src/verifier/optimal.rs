@@ -1,17 +1,20 @@
 //! The verifier that attains alpha*.
 
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, Verdict, Verifier, VerifierError,
-    VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowRate, RowRule, RowRuleError,
+    Verdict, Verifier, VerifierError, VerifierName, draw_from,
 };
-use crate::distribution::Rational;
+use crate::distribution::{Draft, Rational, Target};
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
-use crate::optimum::bucket_scan::sequential_subset;
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
-use crate::plan::{PlanSettings, PlanStatus, Rounding, TokenPlan};
+use crate::plan::{
+    MOST_SEQUENTIAL_DRAFTS, PlanMeasurement, PlanSettings, PlanStatus, Rising, Rounding, TokenPlan,
+    measure,
+};
 use crate::problem::Problem;
+use crate::row::{Row, RowError, Rows, sequential_subset};
 use crate::scheme::SchemeName;
 use num_bigint::BigUint;
 use rand::RngCore;
@@ -392,6 +395,68 @@ impl Verifier for Optimal {
     }
 }
 
+/// What plans of a row are solved from: the rows, and the tokens of q > 0 by rising p/q.
+struct Planned {
+    p: Target,
+    q: Draft,
+    rising: Rising,
+}
+
+impl Planned {
+    fn of(row: &mut Row<'_>) -> Result<Self, RowError> {
+        let rows = row.rows();
+        let p = Target::new(rows.target).map_err(RowError::Target)?;
+        let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
+        let order = row.order(Rows {
+            target: p.probabilities(),
+            draft: q.probabilities(),
+        });
+        let rising = Rising::in_order(&p, &q, &order);
+        Ok(Self { p, q, rising })
+    }
+}
+
+/// Solves the plan of a row, which serves further numbers of drafts, and measures it by
+/// the second integral of its law.
+fn measured(
+    row: &mut Row<'_>,
+    solve: impl FnOnce(&Planned) -> Result<TokenPlan, RowRuleError>,
+) -> Result<PlanMeasurement, RowRuleError> {
+    let planned = match row.memo().take::<Planned>() {
+        Some(planned) => planned,
+        None => Box::new(Planned::of(row)?),
+    };
+    let measured = measure(&planned.p, &planned.q, || solve(&planned));
+    row.memo().keep(planned);
+    measured
+}
+
+/// Plans by weights, for the laws that have them at large vocabularies.
+fn on_row(scheme: SchemeName) -> Option<RowRule> {
+    if scheme == SchemeName::WITH_REPLACEMENT {
+        return Some(RowRule::always(RowRate::Planned(|row, drafts| {
+            measured(row, |Planned { p, q, rising }| {
+                let settings = PlanSettings::default();
+                Ok(TokenPlan::iid_in_order(p, q, rising, drafts, &settings)?)
+            })
+        })));
+    }
+    (scheme == SchemeName::WITHOUT_REPLACEMENT).then_some(RowRule {
+        rate: RowRate::Planned(|row, drafts| {
+            measured(row, |Planned { p, q, .. }| {
+                let subset = sequential_subset(p, q, drafts)?;
+                let settings = PlanSettings::default();
+                Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
+            })
+        }),
+        most: MOST_SEQUENTIAL_DRAFTS,
+        slow: Some(
+            "it accepts alpha*, which is measured; solving its plans, which --sequential-plans does, \
+             takes longer than everything else together",
+        ),
+    })
+}
+
 impl VerifierName {
     /// [`Optimal`]
     pub const OPTIMAL: Self = Self(&ENTRY);
@@ -404,7 +469,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "alpha*; at any vocabulary for i.i.d. drafts and up to 8 sequential draws",
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Optimal::new(problem)?)),
-    on_row: |scheme| scheme.entry().on_row.as_ref()?.plan,
+    on_row,
     attains: |_| true,
     compared_with: &[],
     by_default: true,

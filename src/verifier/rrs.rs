@@ -10,6 +10,7 @@ use crate::distribution::{Draft, Rational, TwoFloat};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
+use crate::row::{Row, RowError, residual_error};
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
@@ -172,6 +173,17 @@ impl Verifier for Rrs {
     }
 }
 
+/// The rate of n i.i.d. drafts. O(n m), m tokens a bucket.
+fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
+    let drafts = drafts.max(1);
+    let (mut factor, mut left) = (0.0, 1.0);
+    for _ in 0..drafts {
+        factor += left;
+        left = row.residual_mass(factor);
+    }
+    Ok(Known::rate_within(1.0 - left, residual_error(drafts)))
+}
+
 impl VerifierName {
     /// [`Rrs`]
     pub const RRS: Self = Self(&ENTRY);
@@ -184,7 +196,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "1 - M_(n+1), the mass of the last residual, O(nV)",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
     build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
-    on_row: |_| Some(RowRule::of(|row, ask| Ok(row.rrs(ask.drafts).into()))),
+    on_row: |_| Some(RowRule::of(on_row)),
     attains: |_| false,
     compared_with: &[],
     by_default: true,

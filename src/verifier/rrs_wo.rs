@@ -1,23 +1,20 @@
 //! Recursive rejection sampling of sequential drafts without replacement.
 
-mod paths;
-mod rejections;
-mod sampled;
 #[cfg(test)]
 mod tests;
 
 use super::residual::{keep, shortfall};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw, happens, output_law, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, RrsWoSettings, Verdict,
+    Verifier, VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational};
 use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
+use crate::row::{Rejections, Row, RowError};
 use crate::scheme::SchemeName;
 use rand::RngCore;
-pub(super) use rejections::Rejections;
 use std::sync::OnceLock;
 
 /// Recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
@@ -30,30 +27,10 @@ use std::sync::OnceLock;
 /// tuple is the whole support in some order, and the rule ends with its last
 /// token.
 ///
-/// # Acceptance: two scalars are enough
-/// A rejected token has `p_k(x) < q_k(x)`, so its residual is 0 from then on.
-/// Suppose the residual is `r = (p - L q)+` with mass `M(L)`, and tokens of total
-/// draft mass s were rejected; they all have `p <= L q`. With `c = 1/(1-s)`, the
-/// next residual is `(r - M(L) c q)+` off the rejected tokens, and zero on them:
-/// that is `(p - L' q)+` with
-///
-/// ```text
-/// L' = L + c M(L)
-/// ```
-///
-/// whichever token was drawn. So the state is (L, s), starting at (0, 0); the
-/// rejected tokens enter through s and through not being drawn again. This draft
-/// is rejected with probability `M(L')/M(L)`, and it is token i and rejected with
-/// probability `g_i/M(L)`,
-///
-/// ```text
-/// g_i = (c M(L) q_i - (p_i - L q_i)+)+      sum over i not rejected before = M(L')
-/// ```
-///
-/// Hence, with `P_k(L, s)` the probability that the next k drafts are all
-/// rejected, `P_1 = M(L')/M(L)` and
-/// `P_k = sum of g_i P_(k-1)(L', s + q_i) / M(L)`; the rate is
-/// `1 - P_n(0, 0)`.
+/// # Acceptance
+/// A rejected token's residual is 0 from then on, so that the state after some
+/// rejections is two scalars, L of the residual `(p - L q)+` and what is left of q. The
+/// recursion in them is derived in `src/row/rejections/mod.rs`.
 ///
 /// - n = 1: sum of min(p, q). n = 2: one sum over the oversampled tokens, O(V log V).
 ///   Both are exact up to rounding (1e-12 is allowed for it).
@@ -97,42 +74,6 @@ pub struct RrsWo {
     settings: RrsWoSettings,
 }
 
-/// Tuples times tokens up to which the law is summed where the recursion is not
-/// reliable, and the error of such a sum.
-const SUMMED_ENTRIES: f64 = 1.0e7;
-const SUMMED_ERROR: f64 = 1e-11;
-
-/// How much work the acceptance rate of [`RrsWo`] may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RrsWoSettings {
-    /// Width of the enclosure that is aimed at.
-    pub width: f64,
-    /// Most groups of rejected paths that are looked at; with 0, Monte Carlo is taken
-    /// at once where a sum over paths would be needed.
-    pub work_limit: u64,
-    /// An enclosure wider than this is replaced by Monte Carlo.
-    pub widest: f64,
-    /// Monte Carlo runs.
-    pub samples: u64,
-    /// Seed of the Monte Carlo generator (ChaCha8).
-    pub seed: u64,
-    /// Confidence of the Monte Carlo interval.
-    pub confidence: f64,
-}
-
-impl Default for RrsWoSettings {
-    fn default() -> Self {
-        Self {
-            width: 1e-6,
-            work_limit: 10_000_000,
-            widest: 1e-3,
-            samples: 1_000_000,
-            seed: 1,
-            confidence: 0.999,
-        }
-    }
-}
-
 /// What the rate may cost at one position of a log, in a mean over many: each further
 /// digit of the enclosure takes several times as long, and so does each further draft;
 /// above four drafts the rate is a mean over rejected paths.
@@ -150,6 +91,10 @@ fn budget_of_a_row(drafts: usize, seed: u64) -> RrsWoSettings {
         seed,
         ..plain
     }
+}
+
+fn on_row(row: &mut Row<'_>, drafts: usize, seed: u64) -> Result<Known, RowError> {
+    Ok(row.accepted_in_turn(drafts, &budget_of_a_row(drafts, seed)))
 }
 
 /// One pass of the rule over a tuple, from its definition: the residual and the
@@ -231,18 +176,15 @@ impl RrsWo {
     /// a few draws, by summing the law over all tuples if they are few, else
     /// enclosed by what fewer drafts accept.
     pub fn acceptance_within(&self, settings: &RrsWoSettings) -> Acceptance {
-        let rejections = self.rejections();
+        let proportions = &self.proportions;
+        let proportions = (proportions.is_faithful()).then(|| proportions.row(&self.draft));
         let drafts = self.problem.drafts();
-        let scheme = self.problem.scheme();
-        let few = scheme.tuple_count() * self.problem.vocab() as f64 <= SUMMED_ENTRIES;
-        if few && self.proportions.is_faithful() && !rejections.is_reliable(drafts) {
-            let (lower, upper) = self.enclosure(settings);
-            if upper - lower > settings.width {
-                let law = output_law(self, scheme);
-                return Acceptance::same(Known::rate_within(law.membership, SUMMED_ERROR));
-            }
+        let rejections = self.rejections();
+        let found = rejections.acceptance(drafts, settings, proportions);
+        Acceptance {
+            note: found.note.map(str::to_owned),
+            ..Acceptance::same(found.rate)
         }
-        rejections.acceptance(drafts, settings)
     }
 
     /// Lower and upper bound on the rate, as narrow as `settings.width` if the
@@ -325,13 +267,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "a recursion in two scalars instead of simulation",
     lossless: Lossless::Under(&[SchemeName::WITHOUT_REPLACEMENT]),
     build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),
-    on_row: |_| {
-        Some(RowRule::of(|row, ask| {
-            Ok(row
-                .rrs_wo(ask.drafts, &budget_of_a_row(ask.drafts, ask.seed))
-                .into())
-        }))
-    },
+    on_row: |_| Some(RowRule::always(RowRate::Seeded(on_row))),
     attains: |_| false,
     compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
     by_default: true,

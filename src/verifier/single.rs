@@ -2,8 +2,8 @@
 
 use super::residual::Recursion;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowAnswer, RowRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw, happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
+    VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Rational, compensated_sum};
 use crate::known::Known;
@@ -179,11 +179,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::OneDraft,
     build: |problem, _| Ok(Box::new(Single::new(problem)?)),
     // alpha* of one draft is the overlap of p with its law, and so is this rule's rate.
-    on_row: |_| {
-        Some(RowRule::of(|row, ask| {
-            row.optimum(ask.scheme, 1).map(RowAnswer::from)
-        }))
-    },
+    on_row: |scheme| Some(RowRule::of(scheme.entry().on_row.as_ref()?.optimum)),
     attains: |_| true,
     compared_with: &[],
     by_default: false,

@@ -239,7 +239,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "p(a) + sum of min(p, q/(1-q(a))): alpha* of its law",
     lossless: Lossless::Under(&[SchemeName::HUB]),
     build: |problem, _| Ok(Box::new(SpecHub::new(problem)?)),
-    on_row: |_| Some(RowRule::of(|row, _| Ok(row.spechub().into()))),
+    on_row: |_| Some(RowRule::of(|row, _| Ok(row.accepted_with_fixed(1)))),
     attains: |scheme| scheme == SchemeName::HUB,
     compared_with: &[VerifierName::RRS_WO],
     by_default: true,

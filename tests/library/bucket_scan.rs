@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Rational, Softmax, Target, exact_value};
-use specgap::optimum::bucket_scan::{BucketScan, Rows, ScanError, ScannedRate};
 use specgap::optimum::{flow, ratio_scan};
 use specgap::problem::Problem;
+use specgap::row::{RowError, Rows, ScannedRate, Workspace};
 use specgap::scheme::{DistinctConditioned, DraftScheme, WithReplacement, WithoutReplacement};
 
 /// The exact optimum by the sorted scan in rationals, or its enclosure where the
@@ -111,7 +111,7 @@ fn exact_affordable(target: &Target, scheme: &dyn DraftScheme) -> bool {
 
 fn check_all(p: &[f64], q: &[f64], counts: impl IntoIterator<Item = usize>) {
     let draft = Draft::new(q).unwrap();
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     let rows = Rows {
         target: p,
         draft: q,
@@ -232,7 +232,7 @@ fn light_tokens_beside_heavy_ones() {
 
 #[test]
 fn what_cannot_be_scanned_is_refused() {
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     let mut refused = |target: &[f64], draft: &[f64], drafts: usize| {
         scan.load(Rows { target, draft }, drafts).unwrap_err()
     };
@@ -246,20 +246,20 @@ fn what_cannot_be_scanned_is_refused() {
     );
     for bad in [f64::INFINITY, 3.0, f64::NAN, 0.5] {
         let error = refused(&[1.0, 0.0], &[0.0, bad], 2);
-        assert!(matches!(error, ScanError::Draft(_)), "{bad}: {error}");
+        assert!(matches!(error, RowError::Draft(_)), "{bad}: {error}");
     }
-    assert!(matches!(refused(&[], &[], 2), ScanError::Target(_)));
+    assert!(matches!(refused(&[], &[], 2), RowError::Target(_)));
     assert!(matches!(
         refused(&[1.0], &[0.5, 0.5], 2),
-        ScanError::Lengths { .. }
+        RowError::Lengths { .. }
     ));
     assert!(matches!(
         refused(&[1.0], &[1.0], 0),
-        ScanError::Drafts { .. }
+        RowError::Drafts { .. }
     ));
     assert!(matches!(
         refused(&[1.0], &[1.0], 65),
-        ScanError::Drafts { .. }
+        RowError::Drafts { .. }
     ));
     let rows = Rows {
         target: &[1.0],
@@ -413,7 +413,7 @@ fn by_all_subsets(p: &[f64], inside: &[BigInt]) -> (BigInt, BigInt) {
 
 /// The three enclosures hold alpha*; returns them.
 fn check_by_subsets(p: &[f64], q: &[f64], n: usize) -> [ScannedRate; 3] {
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     let rows = Rows {
         target: p,
         draft: q,

@@ -2,8 +2,10 @@
 //! promises: the same to the bit on any number of threads, means and intervals
 //! by hand, refusals with their place.
 
+use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::gap::{GapReport, Settings, measure, regressions};
+use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log};
 use specgap::problem::Problem;
 use specgap::scheme::{MadeOf, SchemeName};
@@ -131,7 +133,7 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
             .sum::<f64>()
             / rows.len() as f64;
         let ours = &cell.optimal_acceptance_rate;
-        assert_eq!(ours.kind, "enclosed");
+        assert_eq!(ours.kind, Kind::Enclosed);
         assert!(ours.width_max < 1e-9, "{ours:?}");
         assert!((ours.estimate.mean - mean).abs() < 1e-9, "{ours:?} {mean}");
         let optimal = cell
@@ -158,7 +160,7 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
         report
             .published_formula
             .iter()
-            .all(|row| row.kind == "enclosed")
+            .all(|row| row.kind == Kind::Enclosed)
     );
     // Without them the optimum is the same, and the report says what was not run.
     let optima = |report: &GapReport| -> Vec<serde_json::Value> {
@@ -181,7 +183,7 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
         report
             .published_formula
             .iter()
-            .all(|row| row.kind == "enclosed" && row.width_max < 1e-10)
+            .all(|row| row.kind == Kind::Enclosed && row.width_max < 1e-10)
     );
 }
 
@@ -225,10 +227,7 @@ fn many_sequential_drafts_are_simulated_and_say_so() {
     settings.verifiers = vec![VerifierName::RRS_WO];
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
     let row = &report.cells[0].verifiers[0];
-    assert_eq!(
-        (row.name.as_str(), row.kind.as_str()),
-        ("rrs-wo", "monte-carlo")
-    );
+    assert_eq!((row.name.as_str(), row.kind), ("rrs-wo", Kind::MonteCarlo));
     let mean = rows
         .iter()
         .map(|(p, q)| {
@@ -511,4 +510,90 @@ fn single_is_measured_at_one_draft_when_asked_for() {
     };
     assert_eq!(said("single for 2 drafts: ", "--drafts 1"), 1);
     assert_eq!(said("hub for 1 draft: ", "--drafts 2"), 1);
+}
+
+/// By default every verifier is measured wherever it has a rate, and where it has none, a
+/// line says so.
+#[test]
+fn rates_that_are_not_computed_are_left_out_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = log_of(folder.path(), 10);
+    let log = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[2, 3], 0).unwrap();
+    let report = measure(&log, &settings, "", &|_| ()).unwrap();
+    let said = |report: &GapReport, line: &str| report.left_out.iter().any(|one| one == line);
+    let why = "its rate is not computed at rows of a log";
+    let lines = [
+        format!("naive of distinct-conditioned drafts: {why}"),
+        format!("optimal of distinct-conditioned, greedy, hub and top drafts: {why}"),
+    ];
+    for line in &lines {
+        assert!(said(&report, line), "{line}: {:#?}", report.left_out);
+    }
+    for cell in &report.cells {
+        let naive = cell.verifiers.iter().any(|row| row.name == "naive");
+        assert_eq!(
+            naive,
+            cell.scheme != "distinct-conditioned",
+            "{}",
+            cell.scheme
+        );
+    }
+    settings.schemes = vec![SchemeName::WITH_REPLACEMENT, SchemeName::GREEDY];
+    let report = measure(&log, &settings, "", &|_| ()).unwrap();
+    assert!(!said(&report, &lines[0]));
+    assert!(said(&report, &format!("optimal of greedy drafts: {why}")));
+}
+
+/// What an engine drafted and put out is no part of the numbers, and the report says so in
+/// a line, once a log.
+#[test]
+fn tensors_of_an_engine_are_named_as_unused() {
+    let folder = tempfile::tempdir().unwrap();
+    let logits: Vec<u8> = [0.5f32, 0.25, -1.0, 0.75, 0.125, 2.0]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let integers: Vec<u8> = [1i64, 2, 0, 1]
+        .iter()
+        .flat_map(|x| x.to_le_bytes())
+        .collect();
+    let report = |name: &str, engine: &[(&str, Vec<usize>)]| {
+        let rows = ["target_logits", "draft_logits"].map(|name| {
+            let view = TensorView::new(safetensors::Dtype::F32, vec![2, 3], &logits).unwrap();
+            (name, view)
+        });
+        let engine = engine.iter().map(|(name, shape)| {
+            let bytes = &integers[..8 * shape.iter().product::<usize>()];
+            let view = TensorView::new(safetensors::Dtype::I64, shape.clone(), bytes).unwrap();
+            (*name, view)
+        });
+        let all: Vec<_> = rows.into_iter().chain(engine).collect();
+        let path = folder.path().join(name);
+        std::fs::write(&path, safetensors::serialize(all, None).unwrap()).unwrap();
+        let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+        measure(&[Log::open(&path).unwrap()], &settings, "", &|_| ()).unwrap()
+    };
+    let lines = |report: &GapReport| -> Vec<String> {
+        let lines = report
+            .left_out
+            .iter()
+            .filter(|line| line.contains("engine"));
+        lines.cloned().collect()
+    };
+    let plain = report("plain.safetensors", &[]);
+    assert!(lines(&plain).is_empty());
+    let both = [("drafts", vec![2, 2]), ("output", vec![2])];
+    let with = report("with.safetensors", &both);
+    let [line] = &lines(&with)[..] else {
+        panic!("{:?}", with.left_out);
+    };
+    assert!(
+        line.starts_with("tensors drafts and output of with.safetensors"),
+        "{line}"
+    );
+    assert_eq!(with.logs[0].engine_tensors, ["drafts", "output"]);
+    assert_eq!(with.cells, plain.cells);
+    let one = report("one.safetensors", &both[1..]);
+    assert!(lines(&one)[0].starts_with("tensor output of one.safetensors"));
 }

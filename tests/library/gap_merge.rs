@@ -4,11 +4,12 @@
 
 use proptest::prelude::*;
 use specgap::gap::{Columns, CsvTable, GapError, Part, Settings, Summary, measure, summarise};
-use specgap::log::{Dtype, KeptTokens, Layout, Log, LogWriter, Metadata, Position, Sampling};
+use specgap::known::Kind;
+use specgap::log::{Dtype, KeptTokens, Layout, Log};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::made_log::{V, rows, write};
+use crate::made_log::{V, rows, write, write_at};
 
 fn settings() -> Settings {
     Settings::new(&[0.7, 1.0], &[1, 2, 3], 3).unwrap()
@@ -24,35 +25,16 @@ fn json(summary: &Summary) -> String {
 
 /// Writes rows whose prompts take turns, as a batch of prompts is captured.
 fn write_in_turns(path: &Path, count: usize, first: usize) {
-    let metadata = Metadata {
-        sampling: Some(Sampling {
-            temperature: 1.0,
-            ..Sampling::default()
-        }),
-        token_text: (0..V as i64).map(|i| (i, format!("<{i}>"))).collect(),
-        ..Metadata::default()
-    };
     let layout = Layout {
         dtype: Dtype::F32,
-        tokens: KeptTokens::All,
         // Some rows a shard.
         shard_bytes: 7 * 2 * V * 4,
         ..Layout::new(V)
     };
-    let mut writer = LogWriter::create(path, metadata, layout).unwrap();
-    let rows = rows(first + count);
-    for (n, (target, draft)) in rows[first..].iter().enumerate() {
-        writer
-            .append(&Position {
-                prompt_id: ((n * 5) % 8) as i64,
-                position: (n / 8) as i64,
-                token: ((first + n + 1) % V) as i64,
-                target,
-                draft,
-            })
-            .unwrap();
-    }
-    writer.commit().unwrap();
+    write_at(path, &rows(first + count)[first..], layout, |n| {
+        let token = (first + n + 1) % V;
+        (((n * 5) % 8) as i64, (n / 8) as i64, token as i64)
+    });
 }
 
 #[test]
@@ -412,7 +394,7 @@ fn lists_of_the_most_probable_tokens_hold_the_full_rows() {
         let report = measure(&[top], &settings, "", &|_| ()).unwrap();
         for cell in &report.cells {
             let best = &cell.optimal_acceptance_rate;
-            assert_eq!(best.kind, "truncated");
+            assert_eq!(best.kind, Kind::Truncated);
             let whole = (complete.cells.iter())
                 .find(|one| {
                     (one.temperature, one.drafts, &one.scheme)
@@ -423,7 +405,7 @@ fn lists_of_the_most_probable_tokens_hold_the_full_rows() {
             let full = whole.optimal_acceptance_rate.estimate.mean;
             assert!(lower - 1e-6 <= full && full <= upper + 1e-6, "{cell:?}");
             for (row, full) in cell.verifiers.iter().zip(&whole.verifiers) {
-                assert_eq!((row.kind.as_str(), &row.name), ("truncated", &full.name));
+                assert_eq!((row.kind, &row.name), (Kind::Truncated, &full.name));
                 for (cut, full) in [
                     (row.acceptance, full.acceptance),
                     (row.gap.estimate, full.gap.estimate),

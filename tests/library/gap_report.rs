@@ -4,6 +4,7 @@ use specgap::gap::{
     BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
     LogSummary, Optimum, OverlapRow, RestMass, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
+use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
 use specgap::report::gap::page;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ fn quantiles(values: [f64; 5]) -> BTreeMap<String, f64> {
     shares.map(str::to_owned).into_iter().zip(values).collect()
 }
 
-fn verifier(name: &str, kind: &str, optimum: f64, gap: f64) -> VerifierRow {
+fn verifier(name: &str, kind: Kind, optimum: f64, gap: f64) -> VerifierRow {
     let mut histogram = vec![0; HISTOGRAM_EDGES.len() - 1];
     if gap == 0.0 {
         histogram[0] = 20;
@@ -31,8 +32,8 @@ fn verifier(name: &str, kind: &str, optimum: f64, gap: f64) -> VerifierRow {
     VerifierRow {
         name: name.into(),
         acceptance: estimate(optimum - gap, 0.01),
-        kind: kind.into(),
-        width_max: if kind == "exact" { 0.0 } else { 3e-13 },
+        kind,
+        width_max: if kind == Kind::Exact { 0.0 } else { 3e-13 },
         gap: Gap {
             estimate: estimate(gap, gap / 5.0),
             quantiles: quantiles([0.0, gap / 3.0, gap / 2.0, gap, 2.0 * gap]),
@@ -50,7 +51,7 @@ fn cell(t: f64, n: usize, scheme: &str, optimum: f64, verifiers: Vec<VerifierRow
         scheme: scheme.into(),
         optimal_acceptance_rate: Optimum {
             estimate: estimate(optimum, 0.012),
-            kind: "truncated".into(),
+            kind: Kind::Truncated,
             width_max: 2e-13,
             status: "proved".into(),
             quantiles: quantiles([0.4, 0.7, 0.8, 0.9, 1.0]),
@@ -65,13 +66,13 @@ fn report() -> GapReport {
         for n in [2, 3] {
             let optimum = 0.8 + 0.05 * n as f64 - 0.05 * t;
             let below = vec![
-                verifier("rrs", "truncated", optimum, 0.07125),
-                verifier("k-seq", "monte-carlo", optimum, 0.02875),
+                verifier("rrs", Kind::Truncated, optimum, 0.07125),
+                verifier("k-seq", Kind::MonteCarlo, optimum, 0.02875),
             ];
             cells.push(cell(t, n, "with-replacement", optimum, below));
-            let below = vec![verifier("rrs-wo", "truncated", optimum + 0.01, 0.05)];
+            let below = vec![verifier("rrs-wo", Kind::Truncated, optimum + 0.01, 0.05)];
             cells.push(cell(t, n, "without-replacement", optimum + 0.01, below));
-            let attained = vec![verifier("greedy", "truncated", optimum + 0.005, 0.0)];
+            let attained = vec![verifier("greedy", Kind::Truncated, optimum + 0.005, 0.0)];
             cells.push(cell(t, n, "greedy", optimum + 0.005, attained));
             if n == 2 {
                 cells.push(cell(
@@ -115,6 +116,7 @@ fn report() -> GapReport {
                 draft_max: 0.03,
             }],
             ignored_tensors: vec!["hidden".into()],
+            engine_tensors: Vec::new(),
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -142,7 +144,7 @@ fn report() -> GapReport {
         overlap: vec![OverlapRow {
             temperature: 1.0,
             estimate: estimate(0.62, 0.01),
-            kind: "truncated".into(),
+            kind: Kind::Truncated,
             width_max: 1.5e-14,
             quantiles: quantiles([0.3, 0.5, 0.64, 0.72, 0.81]),
         }],
@@ -153,7 +155,7 @@ fn report() -> GapReport {
             first: "with-replacement/k-seq".into(),
             second: "with-replacement/rrs".into(),
             difference: estimate(0.0425, 0.004),
-            kind: "monte-carlo".into(),
+            kind: Kind::MonteCarlo,
             width_max: 6e-13,
             p_value: 1.5e-4,
             p_holm: 4.5e-4,
@@ -163,7 +165,7 @@ fn report() -> GapReport {
             temperature: 1.0,
             drafts: 3,
             difference: estimate(0.0041, 0.0006),
-            kind: "truncated".into(),
+            kind: Kind::Truncated,
             width_max: 4e-13,
             max: 0.021,
             min: -0.003,
@@ -176,7 +178,7 @@ fn report() -> GapReport {
                 drafts,
                 metric: metric.into(),
                 expected_accepted_length: estimate(mean, 0.1),
-                kind: "estimate".into(),
+                kind: Kind::Estimate,
                 blocks: 17,
             })
             .collect(),
@@ -321,7 +323,7 @@ fn wide_tables_are_one_a_temperature() {
     assert!(page.contains("id=\"acceptance\"") && document.contains("T = 0.7, n = 2"));
     for t in [0.7, 1.0] {
         for n in 4..=6 {
-            let rows = vec![verifier("rrs", "enclosed", 0.9, 0.05)];
+            let rows = vec![verifier("rrs", Kind::Enclosed, 0.9, 0.05)];
             report.cells.push(cell(t, n, "with-replacement", 0.9, rows));
         }
     }
@@ -527,27 +529,52 @@ fn truncated_rows_are_called_so_and_bounded() {
     }
 }
 
-/// Older reports called their numbers enclosed, whatever the rows were.
+/// No number is without a word that says how well it is known, nor with another one.
 #[test]
-fn truncated_rows_of_older_reports_are_not_enclosed_either() {
-    let old = GapReport {
-        logs: report().logs,
-        ..full_rows()
-    };
-    assert!(
-        serde_json::to_string(&old)
-            .unwrap()
-            .contains("\"enclosed\"")
-    );
-    for lines in first_lines(&old) {
+fn a_kind_that_is_none_is_refused() {
+    let whole = serde_json::to_value(report()).unwrap();
+    for (place, said) in [
+        ("/cells/0/optimal_acceptance_rate/kind", Some("upper-bound")),
+        ("/cells/0/verifiers/0/kind", Some("")),
+        ("/overlap/0/kind", None),
+        ("/comparisons/0/kind", None),
+        ("/published_formula/0/kind", Some("lower-bound")),
+        ("/blocks/0/kind", None),
+    ] {
+        let mut report = whole.clone();
+        let kind = report.pointer_mut(place).unwrap();
+        assert!(kind.is_string(), "{place}");
+        *kind = said.into();
+        serde_json::from_value::<GapReport>(report).unwrap_err();
+    }
+    serde_json::from_value::<GapReport>(whole).unwrap();
+}
+
+/// A report of truncated rows without their bounds says that there are none.
+#[test]
+fn bounds_that_are_not_known_are_not_promised() {
+    let mut text = serde_json::to_value(report()).unwrap();
+    fn change(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                fields.remove("truncation");
+                fields.values_mut().for_each(change);
+            }
+            serde_json::Value::Array(all) => all.iter_mut().for_each(change),
+            _ => {}
+        }
+    }
+    change(&mut text);
+    let report: GapReport = serde_json::from_value(text).unwrap();
+    for lines in first_lines(&report) {
         assert!(
             lines.contains("No bounds of these are in this report"),
             "{lines}"
         );
     }
-    let (page, markdown) = everything(&old);
+    let (page, markdown) = everything(&report);
     for text in [page, markdown] {
-        assert!(!text.contains("nclosed"));
+        assert!(!text.contains("nclosed") && !text.contains("in [0."));
         assert!(text.contains("truncated, 3.0e-13") || text.contains("truncated, 2.0e-13"));
     }
 }

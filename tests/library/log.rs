@@ -771,3 +771,47 @@ proptest! {
         }
     }
 }
+
+/// A log is known by what it holds: not by its container or its names, but by any of its
+/// integers, by what it says of itself, and by its rows, wherever in them a number differs.
+#[test]
+fn a_copy_is_known_for_one_and_another_log_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let vocabulary = 3000;
+    let rows = rows(7, vocabulary);
+    let mut made = 0;
+    let mut digest = |container: Container, rows: &[(Vec<f32>, Vec<f32>)], note: &str, off: i64| {
+        made += 1;
+        let path = folder.path().join(made.to_string());
+        let layout = Layout {
+            dtype: Dtype::F32,
+            container,
+            ..Layout::new(vocabulary)
+        };
+        let metadata = Metadata {
+            command: Some(note.to_owned()),
+            ..Metadata::default()
+        };
+        let mut writer = LogWriter::create(&path, metadata, layout).unwrap();
+        for (n, (target, draft)) in rows.iter().enumerate() {
+            let mut place = position(n, target, draft);
+            place.token += if n == 5 { off } else { 0 };
+            writer.append(&place).unwrap();
+        }
+        writer.commit().unwrap();
+        Log::open(&path).unwrap().identity().unwrap().digest
+    };
+    let first = digest(Container::Safetensors, &rows, "a", 0);
+    assert_eq!(first, digest(Container::Safetensors, &rows, "a", 0));
+    assert_eq!(first, digest(Container::Npz, &rows, "a", 0));
+    assert_ne!(first, digest(Container::Safetensors, &rows, "b", 0));
+    assert_ne!(first, digest(Container::Safetensors, &rows, "a", 1));
+    assert_ne!(first, digest(Container::Safetensors, &rows[..6], "a", 0));
+    for token in [1, 1499, 2998] {
+        for row in [0, 3, 6] {
+            let mut other = rows.clone();
+            other[row].1[token] += 0.25;
+            assert_ne!(first, digest(Container::Safetensors, &other, "a", 0));
+        }
+    }
+}

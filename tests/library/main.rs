@@ -20,6 +20,7 @@ mod sequential_plan;
 mod sequential_weights;
 mod shipped_problems;
 mod solve_report;
+mod text;
 mod verify_large;
 
 #[path = "../made_log/mod.rs"]

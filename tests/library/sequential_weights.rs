@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use specgap::distribution::{Draft, RatioCut, Softmax, Target};
 use specgap::known::Known;
 use specgap::log::{Log, Row};
-use specgap::optimum::bucket_scan::{BucketScan, Rows, sequential_subset};
 use specgap::optimum::flow;
 use specgap::plan::{
     Draws, MOST_SEQUENTIAL_DRAFTS, PlanError, PlanSettings, PlanStatus, TokenPlan, measure,
 };
 use specgap::problem::Problem;
+use specgap::row::{Rows, Workspace, sequential_subset};
 use specgap::scheme::WithoutReplacement;
 use specgap::verifier::{Optimal, Verifier, output_law, total_variation};
 use std::path::Path;
@@ -206,7 +206,7 @@ fn scanned(p: &Target, q: &Draft, drafts: usize) -> Known {
         target: p.probabilities(),
         draft: q.probabilities(),
     };
-    let mut scan = BucketScan::new();
+    let mut scan = Workspace::new();
     let mut position = scan.load(rows, drafts).unwrap();
     position.without_replacement(drafts).unwrap().rate
 }

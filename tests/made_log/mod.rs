@@ -24,8 +24,23 @@ pub fn rows(count: usize) -> Vec<Pair> {
         .collect()
 }
 
-/// Writes rows as a log: prompts of five positions, tokens drawn at temperature 1.
+/// Where a row stands in its text: (prompt, index, token).
+pub type Place = (i64, i64, i64);
+
+/// Writes rows as a log: prompts of five positions, the last one shorter, and tokens
+/// drawn at temperature 1, not those that are masked.
 pub fn write(path: &Path, rows: &[Pair], tokens: KeptTokens) {
+    let layout = Layout {
+        dtype: Dtype::F32,
+        tokens,
+        ..Layout::new(V)
+    };
+    let place = |n: usize| ((n / 5) as i64, (n % 5) as i64, ((n + 1) % V) as i64);
+    write_at(path, rows, layout, place);
+}
+
+/// Writes rows as a log in some layout, the n-th at a place of its own.
+pub fn write_at(path: &Path, rows: &[Pair], layout: Layout, place: impl Fn(usize) -> Place) {
     let metadata = Metadata {
         sampling: Some(Sampling {
             temperature: 1.0,
@@ -34,20 +49,14 @@ pub fn write(path: &Path, rows: &[Pair], tokens: KeptTokens) {
         token_text: (0..V as i64).map(|i| (i, format!("<{i}>"))).collect(),
         ..Metadata::default()
     };
-    let layout = Layout {
-        dtype: Dtype::F32,
-        tokens,
-        ..Layout::new(V)
-    };
     let mut writer = LogWriter::create(path, metadata, layout).unwrap();
     for (n, (target, draft)) in rows.iter().enumerate() {
+        let (prompt_id, position, token) = place(n);
         writer
             .append(&Position {
-                // Prompts of 5 positions, the last one shorter.
-                prompt_id: (n / 5) as i64,
-                position: (n % 5) as i64,
-                // Not the token that is masked.
-                token: ((n + 1) % V) as i64,
+                prompt_id,
+                position,
+                token,
                 target,
                 draft,
             })

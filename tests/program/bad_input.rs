@@ -212,7 +212,12 @@ fn refused_expectations_name_the_field() {
         ("tolerance = -1.0", &["expected.tolerance", "[0, inf)"]),
         ("certainty = 1", &["certainty", "unknown field"]),
         ("block_lp = 0.5", &["expected.block_lp", "block problems"]),
-        ("[expected.acceptance_rate]\nrrr = 0.5", &["rrr", "rrs"]),
+        (
+            "[expected.acceptance_rate]\nrrr = 0.5",
+            &[
+                "bad.toml: expected.acceptance_rate: \"rrr\" is not a verifier; choose one of single, rrs,",
+            ],
+        ),
         (
             "[expected.acceptance_rate]\nrrs = -0.5",
             &["expected.acceptance_rate.rrs", "[0, 1]"],

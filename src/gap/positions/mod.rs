@@ -9,9 +9,9 @@ pub use csv::CsvTable;
 pub use parquet::ParquetTable;
 
 use super::metric::{Metric, Place, Rule, Temperature, rules, schemes};
-use super::position::Value;
 use super::settings::Settings;
 use super::summary::Measured;
+use crate::known::Known;
 use crate::log::Metadata;
 use crate::scheme::SchemeName;
 use std::io;
@@ -170,10 +170,9 @@ impl Columns {
                         Number::Optimum(scheme) => Metric::Optimum { place, scheme },
                         Number::Acceptance(rule) => Metric::Acceptance { place, rule },
                     });
-                    let bounds = answer.map(Value::bounds);
-                    row.push(Entry::Number(answer.map(|answer| answer.value)));
-                    row.push(Entry::Number(bounds.map(|[lower, _]| lower)));
-                    row.push(Entry::Number(bounds.map(|[_, upper]| upper)));
+                    row.push(Entry::Number(answer.map(Known::value)));
+                    row.push(Entry::Number(answer.map(Known::lower)));
+                    row.push(Entry::Number(answer.map(Known::upper)));
                 }
                 table.row(&row)?;
             }

@@ -11,8 +11,8 @@
 //!
 //! with w_0 = 0 outside H. The weights are the stationary point of a convex
 //! function of log w, a token's weight depends on its p/q alone, and all sums over
-//! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation, the
-//! error analysis and measurements.
+//! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation and
+//! the error analysis.
 
 mod audit;
 mod emission;

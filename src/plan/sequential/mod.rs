@@ -11,7 +11,7 @@
 //! Given the time t of the last draft, tokens are independent, and `1/W = integral of
 //! e^{-sW} ds` makes the competition independent too; so that all sums over tuples
 //! become elementary symmetric polynomials at the nodes of a double integral.
-//! `docs/optimal-plan.md`, section 8, has the derivation, the errors and measurements.
+//! `docs/optimal-plan.md`, section 7, has the derivation and the errors.
 
 mod arrivals;
 mod audit;

@@ -6,11 +6,9 @@
 
 use super::select::{cell, laws, places};
 use crate::gap::{Estimate, GapReport, Optimum, VerifierRow};
+use crate::known::Kind;
 use crate::report::table::Entry;
 use crate::report::text::{at_most, difference, listed, rate};
-
-/// The `kind` of a number that was computed from truncated rows.
-pub(super) const TRUNCATED: &str = "truncated";
 
 /// Half the width of the interval; `None` where there is one cluster only, so
 /// that no interval can be given.
@@ -74,59 +72,34 @@ pub(super) fn is_truncated(report: &GapReport) -> bool {
     report.logs.iter().any(|log| !log.rest.is_empty())
 }
 
-/// The kind that a number of this report has. Reports once called numbers of truncated
-/// rows enclosed, which they are not.
-pub(super) fn kind<'a>(report: &GapReport, said: &'a str) -> &'a str {
-    match said {
-        "exact" | "enclosed" | "upper-bound" | "lower-bound" if is_truncated(report) => TRUNCATED,
-        said => said,
-    }
-}
-
 /// How a number of this kind came about, with the widest enclosure.
-pub(super) fn exactness(kind: &str, width: f64) -> String {
+pub(super) fn exactness(kind: Kind, width: f64) -> String {
     match kind {
-        "exact" => "exact".to_owned(),
-        "enclosed" => format!("enclosed, {}", at_most(width)),
-        "upper-bound" => format!("upper bound, {}", at_most(width)),
-        "lower-bound" => format!("lower bound, {}", at_most(width)),
-        "monte-carlo" => format!("Monte Carlo, {}", at_most(width)),
-        TRUNCATED => format!("truncated, {}", at_most(width)),
-        // A report made before its kind was written down.
-        "" => "not said".to_owned(),
-        other => other.to_owned(),
+        Kind::Exact => "exact".to_owned(),
+        Kind::Enclosed => format!("enclosed, {}", at_most(width)),
+        Kind::MonteCarlo => format!("Monte Carlo, {}", at_most(width)),
+        Kind::Truncated => format!("truncated, {}", at_most(width)),
+        Kind::Estimate => "estimate".to_owned(),
+        Kind::Float => "plain floating point, without bounds".to_owned(),
     }
 }
 
 /// How a gap came about, with the widest enclosure: that of its two terms.
-pub(super) fn of_gap(
-    report: &GapReport,
-    optimum: &Optimum,
-    row: &VerifierRow,
-) -> (&'static str, f64) {
-    let any = |wanted: &str| optimum.kind == wanted || row.kind == wanted;
-    let kind = if any("monte-carlo") {
-        "monte-carlo"
-    } else if any(TRUNCATED) || is_truncated(report) {
-        TRUNCATED
-    } else if row.kind == "exact" && optimum.kind == "exact" {
-        "exact"
-    } else {
-        "enclosed"
-    };
+pub(super) fn of_gap(optimum: &Optimum, row: &VerifierRow) -> (Kind, f64) {
+    let kind = optimum.kind.joined(row.kind);
     (kind, optimum.width_max + row.width_max)
 }
 
 /// Numbers of a table with how they came about, to be told in one line under it.
 #[derive(Default)]
-pub(super) struct Tally<'a> {
+pub(super) struct Tally {
     /// A kind, its widest enclosure, and what is known so.
-    kinds: Vec<(&'a str, f64, Vec<String>)>,
+    kinds: Vec<(Kind, f64, Vec<String>)>,
 }
 
-impl<'a> Tally<'a> {
+impl Tally {
     /// Adds a number; `name` says whose it is.
-    pub fn add(&mut self, kind: &'a str, width: f64, name: impl Into<String>) {
+    pub fn add(&mut self, kind: Kind, width: f64, name: impl Into<String>) {
         let name = name.into();
         match self.kinds.iter_mut().find(|(known, _, _)| *known == kind) {
             Some((_, widest, names)) => {
@@ -150,7 +123,7 @@ impl<'a> Tally<'a> {
             .iter()
             .enumerate()
             .map(|(index, (kind, width, names))| {
-                let how = exactness(kind, *width);
+                let how = exactness(*kind, *width);
                 if self.kinds.len() == 1 {
                     how
                 } else if most == Some(index) {
@@ -165,7 +138,7 @@ impl<'a> Tally<'a> {
 }
 
 /// The optima and verifiers of every cell, for the line under a table.
-pub(super) fn of_rates(report: &GapReport) -> Tally<'_> {
+pub(super) fn of_rates(report: &GapReport) -> Tally {
     let mut tally = Tally::default();
     for (at, n) in places(report) {
         for cell in laws(report)
@@ -174,40 +147,40 @@ pub(super) fn of_rates(report: &GapReport) -> Tally<'_> {
         {
             let optimum = &cell.optimal_acceptance_rate;
             tally.add(
-                kind(report, &optimum.kind),
+                optimum.kind,
                 optimum.width_max,
                 format!("α* of {}", cell.scheme),
             );
             for row in &cell.verifiers {
-                tally.add(kind(report, &row.kind), row.width_max, &row.name);
+                tally.add(row.kind, row.width_max, &row.name);
             }
         }
     }
     tally
 }
 
-/// The kinds: as the report calls them, as the page does, and what they mean.
-const KINDS: [(&str, &str, &str); 4] = [
+/// The kinds, what the page calls them, and what they mean.
+const KINDS: [(Kind, &str, &str); 4] = [
     (
-        "exact",
+        Kind::Exact,
         "exact",
         "A rational number, computed without rounding.",
     ),
     (
-        "enclosed",
+        Kind::Enclosed,
         "enclosed, w",
         "Rounding, and all that the computation left out, moves the value by no more than an \
              interval of width w, the widest of any position.",
     ),
     (
-        "monte-carlo",
+        Kind::MonteCarlo,
         "Monte Carlo, w",
         "A mean over simulated runs, with the width of an interval that holds the value with \
              probability 0.999 at each position; in a mean over positions most of it cancels, and \
              what is left is in the mean's interval.",
     ),
     (
-        TRUNCATED,
+        Kind::Truncated,
         "truncated, w",
         "Rows list only their most probable tokens. The value is that of the listed tokens \
              with the rest of the mass spread evenly over 64 entries; rounding moves this value by \
@@ -219,12 +192,12 @@ const KINDS: [(&str, &str, &str); 4] = [
 
 /// What each kind means, of those that the report has.
 pub(super) fn definitions(report: &GapReport) -> Vec<(String, String)> {
-    let mut kinds: Vec<&str> = Vec::new();
-    for cell in &report.cells {
-        kinds.push(kind(report, &cell.optimal_acceptance_rate.kind));
-        kinds.extend(cell.verifiers.iter().map(|row| kind(report, &row.kind)));
-    }
-    kinds.extend(report.overlap.iter().map(|row| kind(report, &row.kind)));
+    let cells = report.cells.iter().flat_map(|cell| {
+        let verifiers = cell.verifiers.iter().map(|row| row.kind);
+        std::iter::once(cell.optimal_acceptance_rate.kind).chain(verifiers)
+    });
+    let overlap = report.overlap.iter().map(|row| row.kind);
+    let kinds: Vec<Kind> = cells.chain(overlap).collect();
     KINDS
         .iter()
         .filter(|(kind, _, _)| kinds.contains(kind))
@@ -234,7 +207,7 @@ pub(super) fn definitions(report: &GapReport) -> Vec<(String, String)> {
 
 /// True for the name of a kind.
 pub(super) fn is_kind(word: &str) -> bool {
-    KINDS.iter().any(|(kind, _, _)| *kind == word)
+    KINDS.iter().any(|(kind, _, _)| kind.as_str() == word)
 }
 
 #[cfg(test)]
@@ -244,10 +217,10 @@ mod tests {
     #[test]
     fn a_tally_names_all_but_the_most() {
         let mut tally = Tally::default();
-        tally.add("enclosed", 1e-13, "rrs");
+        tally.add(Kind::Enclosed, 1e-13, "rrs");
         assert_eq!(tally.line(), "Computed: enclosed, 1.0e-13.");
-        tally.add("enclosed", 2e-13, "greedy");
-        tally.add("monte-carlo", 1e-5, "rrs-wo");
+        tally.add(Kind::Enclosed, 2e-13, "greedy");
+        tally.add(Kind::MonteCarlo, 1e-5, "rrs-wo");
         assert_eq!(
             tally.line(),
             "Computed: enclosed, 2.0e-13 (all others); Monte Carlo, 1.0e-5 (rrs-wo)."

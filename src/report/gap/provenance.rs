@@ -2,7 +2,6 @@
 
 use super::select::headline;
 use crate::gap::{GapReport, LogSummary};
-use crate::log::{FileIdentity, Sampling};
 use crate::report::page::{Block, Fact, Section};
 use crate::report::table::{Column, Entry, Row, Table};
 use crate::report::text::{count, counted, rate, temperature};
@@ -90,14 +89,17 @@ fn facts(log: &LogSummary) -> Vec<Fact> {
         ("tokenizer", &metadata.tokenizer),
     ] {
         if let Some(identity) = identity {
-            facts.push(file(name, identity));
+            facts.push(Fact {
+                full: identity.sha256.as_ref().map(|_| identity.to_string()),
+                ..Fact::new(name, format!("{identity:.SHORT_HASH$}"))
+            });
         }
     }
     if let Some(runtime) = &metadata.runtime {
         facts.push(Fact::new("runtime", runtime));
     }
     if let Some(how) = &metadata.sampling {
-        facts.push(Fact::new("tokens sampled", sampling(how)));
+        facts.push(Fact::new("tokens sampled", how.to_string()));
     }
     if metadata.temperature_applied != 1.0 {
         let applied = temperature(metadata.temperature_applied);
@@ -147,42 +149,4 @@ fn facts(log: &LogSummary) -> Vec<Fact> {
         ));
     }
     facts
-}
-
-fn file(name: &str, identity: &FileIdentity) -> Fact {
-    let Some(hash) = &identity.sha256 else {
-        return Fact::new(name, &identity.name);
-    };
-    let short: String = hash.chars().take(SHORT_HASH).collect();
-    let ellipsis = if hash.chars().count() > SHORT_HASH {
-        "…"
-    } else {
-        ""
-    };
-    Fact {
-        name: name.to_owned(),
-        value: format!("{}, sha256 {short}{ellipsis}", identity.name),
-        full: Some(format!("{}, sha256 {hash}", identity.name)),
-    }
-}
-
-fn sampling(sampling: &Sampling) -> String {
-    let mut parts = vec![format!("temperature {}", temperature(sampling.temperature))];
-    if let Some(k) = sampling.top_k {
-        parts.push(format!("top-k {k}"));
-    }
-    if let Some(p) = sampling.top_p {
-        parts.push(format!("top-p {p}"));
-    }
-    parts.push(format!("seed {}", sampling.seed));
-    if let Some(most) = sampling.max_tokens {
-        parts.push(format!("at most {} a prompt", counted(most, "token")));
-    }
-    match sampling.chat.as_deref() {
-        // A template was not added; the prompts may have been written in one.
-        Some("none") => parts.push("prompts as their file has them, no template added".to_owned()),
-        Some(chat) => parts.push(format!("prompts put into the {chat} template")),
-        None => {}
-    }
-    parts.join(", ")
 }

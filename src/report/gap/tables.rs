@@ -1,12 +1,15 @@
 //! The tables of a gap report.
 
-use super::certainty::{Tally, entry, exactness, kind, of_gap, of_rates, signed_entry};
+use super::certainty::{Tally, entry, exactness, of_gap, of_rates, signed_entry};
 use super::select::{
     LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
 };
 use crate::gap::{BlockEstimate, Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::known::Kind;
 use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{count, counted, difference, p_value, percent, rate, small, temperature};
+use crate::report::text::{
+    count, counted, difference, listed, p_value, percent, rate, small, temperature,
+};
 use std::collections::BTreeMap;
 
 /// Most pairs of a temperature and a number of drafts side by side.
@@ -54,7 +57,7 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
             .iter()
             .map(|&(at, n)| cell(report, at, n, law))
             .collect();
-        let mut rows = vec![optimum_row(report, &cells)];
+        let mut rows = vec![optimum_row(&cells)];
         rows.extend(
             verifiers(report, law)
                 .into_iter()
@@ -77,8 +80,15 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
         vec!["α*: the most that any lossless verifier of these drafts can accept.".to_owned()];
     if entries().any(|entry| entry.strong) {
         notes.push(format!(
-            "Bold: accepts most of its drafts' verifiers, and is told apart from the next one \
-             (paired, p < {LEVEL} after Holm's correction)."
+            "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
+             the next one (paired, p < {LEVEL} after Holm's correction)."
+        ));
+    }
+    let missing = verifiers_left_out(report);
+    if !missing.is_empty() {
+        notes.push(format!(
+            "Not measured, for reasons under “Left out”: {}.",
+            listed(&missing)
         ));
     }
     if entries().any(|entry| entry.under.is_some()) {
@@ -88,7 +98,7 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
                 .to_owned(),
         );
     }
-    let sampled = |row: &VerifierRow| row.kind == "monte-carlo";
+    let sampled = |row: &VerifierRow| row.kind == Kind::MonteCarlo;
     if report
         .cells
         .iter()
@@ -106,11 +116,22 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     }
 }
 
-fn optimum_row(report: &GapReport, cells: &[Option<&Cell>]) -> Row {
+/// Verifiers of the table's laws that a line of the report leaves out: `law/verifier: why`.
+fn verifiers_left_out(report: &GapReport) -> Vec<&str> {
+    let laws = laws(report);
+    let names = report.left_out.iter().filter_map(|line| {
+        let (name, _) = line.split_once(": ")?;
+        let (law, _) = name.split_once('/')?;
+        laws.contains(&law).then_some(name)
+    });
+    names.collect()
+}
+
+fn optimum_row(cells: &[Option<&Cell>]) -> Row {
     let entries = cells.iter().map(|cell| {
         cell.map_or_else(Entry::none, |cell| {
             let optimum = &cell.optimal_acceptance_rate;
-            let how = exactness(kind(report, &optimum.kind), optimum.width_max);
+            let how = exactness(optimum.kind, optimum.width_max);
             entry(&optimum.estimate, &how)
         })
     });
@@ -125,9 +146,9 @@ fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row 
         let Some((cell, row)) = cell.and_then(|cell| Some((cell, verifier(cell, name)?))) else {
             return Entry::none();
         };
-        let how = exactness(kind(report, &row.kind), row.width_max);
+        let how = exactness(row.kind, row.width_max);
         let mut entry = entry(&row.acceptance, &how);
-        if row.kind == "monte-carlo" {
+        if row.kind == Kind::MonteCarlo {
             entry.text.push_str(" MC");
         }
         entry.strong = told_apart(report, cell).is_some_and(|best| best.name == name);
@@ -154,9 +175,9 @@ pub(super) fn gaps(report: &GapReport) -> Table {
         let mut rows = Vec::new();
         for cell in cells_at(report, at, n) {
             for row in &cell.verifiers {
-                let (kind, width) = of_gap(report, &cell.optimal_acceptance_rate, row);
+                let (kind, width) = of_gap(&cell.optimal_acceptance_rate, row);
                 tally.add(kind, width, &row.name);
-                rows.push(gap_row(report, cell, row));
+                rows.push(gap_row(cell, row));
             }
         }
         if !rows.is_empty() {
@@ -183,9 +204,9 @@ pub(super) fn gaps(report: &GapReport) -> Table {
     table
 }
 
-fn gap_row(report: &GapReport, cell: &Cell, row: &VerifierRow) -> Row {
+fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
     let optimum = &cell.optimal_acceptance_rate;
-    let (kind, width) = of_gap(report, optimum, row);
+    let (kind, width) = of_gap(optimum, row);
     let share = row.acceptance.mean / optimum.estimate.mean;
     let total: u64 = row.gap.histogram.iter().sum();
     let none = row.gap.histogram.first().copied().unwrap_or(0);
@@ -244,16 +265,15 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
             } else {
                 "second accepts more"
             };
-            let kind = kind(report, &one.kind);
             tally.add(
-                kind,
+                one.kind,
                 one.width_max,
                 format!("{} − {}", one.first, one.second),
             );
             rows.push(Row::new([
                 Entry::plain(&one.first),
                 Entry::plain(&one.second),
-                signed_entry(&one.difference, &exactness(kind, one.width_max)),
+                signed_entry(&one.difference, &exactness(one.kind, one.width_max)),
                 Entry::titled(p_value(one.p_value), one.p_value.to_string()),
                 Entry::titled(p_value(one.p_holm), one.p_holm.to_string()),
                 Entry::plain(verdict),
@@ -288,12 +308,11 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
     let signed = |value: f64| Entry::titled(difference(value), value.to_string());
     let mut tally = Tally::default();
     let rows = report.published_formula.iter().map(|one| {
-        let kind = kind(report, &one.kind);
         let name = place(one.temperature, one.drafts);
-        tally.add(kind, one.width_max, &name);
+        tally.add(one.kind, one.width_max, &name);
         Row::new([
             Entry::plain(name),
-            signed_entry(&one.difference, &exactness(kind, one.width_max)),
+            signed_entry(&one.difference, &exactness(one.kind, one.width_max)),
             signed(one.min),
             signed(one.max),
         ])
@@ -386,13 +405,13 @@ fn block_table<'a>(
     ];
     let mut tally = Tally::default();
     let rows = chosen.map(|one| {
-        tally.add(&one.kind, 0.0, &one.metric);
+        tally.add(one.kind, 0.0, &one.metric);
         Row::new([
             Entry::plain(&one.metric),
             Entry::plain(temperature(one.temperature)),
             Entry::plain(one.length.to_string()),
             Entry::plain(one.drafts.to_string()),
-            entry(&one.expected_accepted_length, &exactness(&one.kind, 0.0)),
+            entry(&one.expected_accepted_length, &exactness(one.kind, 0.0)),
             Entry::titled(count(one.blocks), one.blocks.to_string()),
         ])
     });
@@ -439,12 +458,11 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
     );
     let mut tally = Tally::default();
     let rows = report.overlap.iter().map(|row| {
-        let kind = kind(report, &row.kind);
         let name = format!("T = {}", temperature(row.temperature));
-        tally.add(kind, row.width_max, name);
+        tally.add(row.kind, row.width_max, name);
         let first = [
             Entry::plain(temperature(row.temperature)),
-            entry(&row.estimate, &exactness(kind, row.width_max)),
+            entry(&row.estimate, &exactness(row.kind, row.width_max)),
         ];
         Row::new(first.into_iter().chain(at_shares(&row.quantiles, &shares)))
     });

@@ -3,10 +3,10 @@
 use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{Draft, Target, exact_value};
 use crate::known::{Kind, Known};
-use crate::optimum::bucket_scan::{BucketScan, Rows};
 use crate::problem::Problem;
+use crate::row::{Rows, Workspace};
 use crate::scheme::WithoutReplacement;
-use crate::verifier::{RowRates, Verifier, evaluate};
+use crate::verifier::{Verifier, evaluate};
 use num_bigint::{BigInt, BigUint};
 use num_traits::Zero;
 use rand::{Rng, SeedableRng};
@@ -142,7 +142,7 @@ struct Hunted {
 /// Every way to an enclosure, on `rows` random pairs.
 fn hunt(rows: usize, seed: u64) -> Hunted {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut scan = BucketScan::new();
+    let mut workspace = Workspace::new();
     let mut hunted = Hunted::default();
     for trial in 0..rows {
         let (target, draft) = extreme_rows(&mut rng);
@@ -183,8 +183,9 @@ fn hunt(rows: usize, seed: u64) -> Hunted {
             target: &target,
             draft: &draft,
         };
-        let mut rates = RowRates::new(scan.load(rows, drafts).unwrap());
-        check("row", &rates.rrs_wo(drafts, &settings), settings.width);
+        let mut row = workspace.load(rows, drafts).unwrap();
+        let rate = row.accepted_in_turn(drafts, &settings);
+        check("row", &rate, settings.width);
     }
     hunted
 }

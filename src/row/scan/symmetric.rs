@@ -718,7 +718,7 @@ pub(super) fn wide(tokens: impl Iterator<Item = f64>, draws: usize) -> impl Iter
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BucketScan, Position, Rows};
+    use super::super::{BucketScan, Row, Rows};
     use super::*;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
@@ -774,7 +774,7 @@ mod tests {
         by_power_sums
     }
 
-    fn prefixes_and_walks(position: &mut Position<'_>, draws: usize) {
+    fn prefixes_and_walks(position: &mut Row<'_>, draws: usize) {
         let rows = position.rows;
         let mut order = Vec::new();
         for link in position.scan.links.clone() {

@@ -40,7 +40,7 @@
 use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
 use crate::distribution::TwoFloat;
 use crate::quadrature::log_time_step;
-use crate::scheme::{Clocks, chances, summing};
+use crate::row::clocks::{Clocks, chances, summing};
 
 /// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
 const CLASS_LIMITS: [f64; 5] = [

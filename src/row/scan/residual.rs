@@ -1,6 +1,6 @@
 //! What rejection leaves of p, and the order of the tokens, from the buckets of a scan.
 
-use super::{Masses, Position, Rows, bucket_of, lower_edge};
+use super::{Masses, Row, Rows, bucket_of, lower_edge};
 use crate::distribution::split_sum;
 use multiversion::multiversion;
 
@@ -27,7 +27,7 @@ fn positive_parts(target: &[f64], draft: &[f64], factor: f64) -> f64 {
     })
 }
 
-impl Position<'_> {
+impl Row<'_> {
     /// M(L) = sum over tokens of (p - L q)+, the mass of p that is left after a share L >= 0
     /// of q was taken from it; p and q divided by their sums.
     ///

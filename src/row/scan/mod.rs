@@ -137,6 +137,7 @@ mod symmetric;
 use crate::distribution::{DistributionError, Draft, NORMALISATION_TOLERANCE, Target};
 pub use crate::distribution::{RatioCut, Rows};
 use crate::known::Known;
+use crate::row::memo::Memo;
 use multiversion::multiversion;
 use race::Race;
 use residual::Residual;
@@ -339,8 +340,8 @@ impl Best {
 /// # Example
 /// ```
 /// use specgap::distribution::Softmax;
-/// use specgap::optimum::bucket_scan::{BucketScan, Rows};
-/// let (mut p, mut q, mut scan) = (Vec::new(), Vec::new(), BucketScan::new());
+/// use specgap::row::{Rows, Workspace};
+/// let (mut p, mut q, mut scan) = (Vec::new(), Vec::new(), Workspace::new());
 /// let log = [([0.0f32, 0.0], [3f32.ln(), 0.0]), ([1.0, 0.0], [1.0, 0.0])];
 /// let mut rates = Vec::new();
 /// for (target, draft) in &log {
@@ -424,7 +425,7 @@ impl BucketScan {
         &'a mut self,
         rows: Rows<'a>,
         most_drafts: usize,
-    ) -> Result<Position<'a>, ScanError> {
+    ) -> Result<Row<'a>, ScanError> {
         let limit = MAX_DRAFTS;
         if !(1..=limit).contains(&most_drafts) {
             let drafts = most_drafts;
@@ -459,7 +460,11 @@ impl BucketScan {
         };
         check(self.all.target()).map_err(ScanError::Target)?;
         check(self.all.draft()).map_err(ScanError::Draft)?;
-        Ok(Position { scan: self, rows })
+        Ok(Row {
+            scan: self,
+            rows,
+            memo: Memo::default(),
+        })
     }
 
     /// The pass over the rows; false if an entry is not in [0, 2].
@@ -714,12 +719,18 @@ fn check_entries(row: &[f64]) -> Result<(), DistributionError> {
 
 /// A pair of rows that has been put into buckets; answers one question a call.
 #[derive(Debug)]
-pub struct Position<'a> {
+pub struct Row<'a> {
     scan: &'a mut BucketScan,
     rows: Rows<'a>,
+    pub(super) memo: Memo,
 }
 
-impl<'a> Position<'a> {
+impl<'a> Row<'a> {
+    /// What is kept between questions.
+    pub fn memo(&mut self) -> &mut Memo {
+        &mut self.memo
+    }
+
     /// The rows.
     pub fn rows(&self) -> Rows<'a> {
         self.rows
@@ -1141,7 +1152,7 @@ fn at(key: u64, token: u32) -> RatioCut {
 }
 
 /// Whether a ratio is so small that its place in the order is not sure.
-pub(super) fn is_doubtful(ratio: f64) -> bool {
+pub(crate) fn is_doubtful(ratio: f64) -> bool {
     ratio > 0.0 && ratio < DOUBTFUL_RATIO
 }
 
@@ -1155,11 +1166,11 @@ fn power(x: f64, n: usize) -> f64 {
     product
 }
 
-/// The set H that [`Position::without_replacement`] finds for one pair of rows, in a
+/// The set H that [`Row::without_replacement`] finds for one pair of rows, in a
 /// workspace of its own: what [`crate::plan::TokenPlan::sequential`] is given.
 ///
 /// # Errors
-/// As [`BucketScan::load`] and [`Position::without_replacement`].
+/// As [`BucketScan::load`] and [`Row::without_replacement`].
 pub fn sequential_subset(
     target: &Target,
     draft: &Draft,

@@ -2,7 +2,6 @@
 //! sampling without replacement needs of a (p, q), in O(log V) a question.
 
 use crate::distribution::{LANES, TwoFloat, settle};
-use crate::scheme::token_id;
 
 /// Tokens of which a few may hold nearly all of q.
 const HEAVY: f64 = 1.0 / 1024.0;
@@ -28,9 +27,10 @@ pub(super) struct Curve {
 
 impl Curve {
     pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
-        let mut order: Vec<(f64, u32)> = (0..draft.len())
-            .filter(|&i| draft[i] > 0.0)
-            .map(|i| (target[i] / draft[i], token_id(i)))
+        let mut order: Vec<(f64, u32)> = (0..)
+            .zip(target.iter().zip(draft))
+            .filter(|&(_, (_, &q))| q > 0.0)
+            .map(|(token, (p, q))| (p / q, token))
             .collect();
         order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         Self::along(target, draft, &order)

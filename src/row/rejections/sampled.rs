@@ -1,7 +1,7 @@
 //! The probability that n sequential drafts are all rejected, by Monte Carlo over
 //! rejected paths.
 //!
-//! Notation of [`super::RrsWo`]. Of a path of rejections, step k has probability
+//! Notation of [`super`]. Of a path of rejections, step k has probability
 //! g_i/M(L_k), and the sum of g_i over the tokens that were not rejected before is
 //! M(L_(k+1)). Draw each token of the path in proportion to g_i instead: what a path
 //! then has to be weighted with is the product of M(L_(k+1))/M(L_k), which telescopes.
@@ -17,8 +17,8 @@
 //! slope in the latter is 1 - Q(p/q > L_k)/(1-s_k) >= 0, tokens above L_k being among those
 //! that are left.
 
+use super::curve::Curve;
 use crate::distribution::TwoFloat;
-use crate::verifier::curve::Curve;
 use rand::{Rng, RngCore};
 
 /// A mean of numbers in [0, most], with a confidence interval.

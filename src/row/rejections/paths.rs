@@ -1,6 +1,6 @@
 //! The probability that n sequential drafts are all rejected, enclosed.
 //!
-//! Notation of [`super::RrsWo`]. Tokens of the support are sorted by falling q
+//! Notation of [`super`]. Tokens of the support are sorted by falling q
 //! and stand at the leaves of a binary tree. A node is a group of tokens with q
 //! in a narrow range; at every node the tokens are also kept sorted by p/q with
 //! prefix sums, so the total rejected weight of a node in a given state,
@@ -50,8 +50,8 @@
 //! 3 and 6 are at most 64u n^2 in all, or the 1e-12 that is allowed at least
 //! ([`allowance`]); 4 and 5 are within the bounds themselves.
 
+use super::curve::Curve;
 use crate::distribution::{TwoFloat, running_sums};
-use crate::verifier::curve::Curve;
 use std::sync::OnceLock;
 
 /// Allowance for rounding in either direction, apart from that of weights: points 3 and 6

@@ -44,10 +44,11 @@
 //! coefficient, the sums' own, and 40 + n + (those of the sums) for each ring, times
 //! 1.04^n, the most by which sums of alternating terms exceed those they stand for.
 
-use super::{total, total_odds};
-use crate::distribution::heaviest;
+use super::clocks::{Clocks, PowerSums, chances, summing};
+use super::fixed::total;
+use crate::distribution::{heaviest, split_sum};
 use crate::quadrature::log_time_step;
-use crate::scheme::{Clocks, PowerSums, chances, summing};
+use multiversion::multiversion;
 
 /// An octave is expanded while its largest q t is at most this.
 const EXPANSION_LIMIT: f64 = 1.0 / 32.0;
@@ -70,9 +71,9 @@ const OCTAVES: usize = 1024;
 
 /// A_0, A_1.. and a bound on the error of any sum of them.
 #[derive(Clone, Debug)]
-pub(in crate::verifier) struct Ranks {
-    pub(in crate::verifier) rates: Vec<f64>,
-    pub(in crate::verifier) error: f64,
+pub(crate) struct Ranks {
+    pub(crate) rates: Vec<f64>,
+    pub(crate) error: f64,
 }
 
 /// Clocks of one octave of q.
@@ -90,7 +91,7 @@ impl Ranks {
     ///
     /// O(V), then some hundred nodes of O(n^2) for each octave of q and O(n) for each of
     /// the clocks, a few thousand at most, that may ring while it matters.
-    pub(in crate::verifier) fn new(
+    pub(crate) fn new(
         target: &[f64],
         draft: &[f64],
         [target_whole, draft_whole]: [f64; 2],
@@ -111,7 +112,7 @@ impl Ranks {
     }
 
     /// The probability that a token drawn from p is among the first `draws` drafts.
-    pub(in crate::verifier) fn among(&self, draws: usize) -> f64 {
+    pub(crate) fn among(&self, draws: usize) -> f64 {
         self.rates.iter().take(draws).sum()
     }
 }
@@ -134,12 +135,29 @@ fn first_two(p: &[f64], q: &[f64], whole: f64) -> Vec<f64> {
     if rest > 0.0 {
         let all = odds + q[heavy] / rest;
         for part in parts {
-            first += super::overlap(&p[part.clone()], &q[part.clone()]);
-            second += super::behind_others(&p[part.clone()], &q[part], whole, all);
+            first += overlap(&p[part.clone()], &q[part.clone()]);
+            second += behind_others(&p[part.clone()], &q[part], whole, all);
         }
     }
     let own = p[heavy] * q[heavy];
     vec![(first + own) / whole, second + own * odds / whole]
+}
+
+#[multiversion(targets = "simd")]
+fn total_odds(q: &[f64], whole: f64) -> f64 {
+    split_sum(q, q, |q, _| q / (whole - q))
+}
+
+/// Sum of p q.
+#[multiversion(targets = "simd")]
+fn overlap(p: &[f64], q: &[f64]) -> f64 {
+    split_sum(p, q, |p, q| p * q)
+}
+
+/// Sum of p q (all - q/(1-q)).
+#[multiversion(targets = "simd")]
+fn behind_others(p: &[f64], q: &[f64], whole: f64, all: f64) -> f64 {
+    split_sum(p, q, |p, q| p * (q / whole * (all - q / (whole - q))))
 }
 
 /// Tokens of q > 0 by octaves of q, the heaviest first.

@@ -1,0 +1,267 @@
+//! `specgap length`: how many tokens to draft, from logged text.
+
+use super::gap::refuse_repetition;
+use super::output::{CliError, check_folder, page_files, progress, width, write_together};
+use super::{Common, Format, Verdict};
+use crate::log::Log;
+use crate::report;
+use crate::text::{self, ChainVerifier, FAMILIES, Family, Policy, Settings, TextError, Timings};
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Arguments of `specgap length`.
+#[derive(Args, Debug)]
+#[command(after_long_help = definitions())]
+pub struct LengthArgs {
+    /// Logs with sampled text: .safetensors or .npz files, or directories with a log.json.
+    /// Texts of several are counted together.
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// Fixed lengths that are replayed.
+    #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    lengths: Vec<u16>,
+    /// Policies beside fixed lengths: a family with its usual numbers, or NAME=NUMBER; all
+    /// families if not given.
+    #[arg(long, value_name = "NAME[=X],...", value_delimiter = ',', value_parser = policies, long_help = policies_help())]
+    policies: Vec<Named>,
+    /// token, block, greedy-block; all if not given.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ChainVerifier::from_str)]
+    verifiers: Vec<ChainVerifier>,
+    /// The most tokens of a round, for policies that stop by themselves.
+    #[arg(long, value_name = "K", default_value_t = Settings::MAX_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    max_length: u16,
+    /// Time of a draft step over that of a target step; a verifying pass then costs a target
+    /// step.
+    #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
+    cost_ratio: Option<Cost>,
+    /// Measured times, as TOML or JSON (docs/formats.md).
+    #[arg(long, value_name = "FILE", conflicts_with = "cost_ratio")]
+    timings: Option<PathBuf>,
+    /// The temperature at which the text was drawn, where the log does not say.
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    temperature: Option<f64>,
+    /// Keep the first N tokens of every row, where models differ by padding.
+    #[arg(long, value_name = "N")]
+    vocab: Option<usize>,
+    /// Write report.html, report.md, report.json and the plots here.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// What `--policies` names.
+#[derive(Clone, Debug)]
+struct Named {
+    text: String,
+    policies: Vec<Policy>,
+}
+
+fn policies(text: &str) -> Result<Named, String> {
+    let policies = if text.contains('=') {
+        vec![text.parse()?]
+    } else {
+        Family::named(text)?.usual().collect()
+    };
+    Ok(Named {
+        text: text.to_owned(),
+        policies,
+    })
+}
+
+fn policies_help() -> String {
+    let mut help = "Policies beside fixed lengths: a family with its usual numbers, or \
+        NAME=NUMBER; all families if not given:\n"
+        .to_owned();
+    for family in &FAMILIES {
+        help.push_str(&format!("- {}: {}\n", family.name, family.rule));
+    }
+    help
+}
+
+/// A cost ratio as it was given, and the times that it stands for.
+#[derive(Clone, Debug)]
+struct Cost {
+    text: String,
+    timings: Timings,
+}
+
+fn cost_ratio(text: &str) -> Result<Cost, String> {
+    let ratio: f64 = text
+        .parse()
+        .map_err(|_| "is a draft step's time over a target step's, such as 0.1".to_owned())?;
+    Ok(Cost {
+        text: text.to_owned(),
+        timings: Timings::cost_ratio(ratio)?,
+    })
+}
+
+impl LengthArgs {
+    fn settings(&self) -> Result<Settings, CliError> {
+        let usual = Settings::default();
+        let mut policies: Vec<Policy> = if self.policies.is_empty() {
+            usual.policies
+        } else {
+            let named = self.policies.iter();
+            named.flat_map(|named| named.policies.clone()).collect()
+        };
+        let fixed = |policy: &Policy| policy.family.name == "fixed";
+        if !self.lengths.is_empty() {
+            policies.retain(|policy| !fixed(policy));
+        }
+        if !policies.iter().any(fixed) {
+            // What everything else is measured against.
+            let mut lengths: Vec<Policy> = if self.lengths.is_empty() {
+                let first = FAMILIES.iter().find(|family| family.name == "fixed");
+                first
+                    .into_iter()
+                    .flat_map(|family| family.usual())
+                    .collect()
+            } else {
+                let lengths = self.lengths.iter();
+                lengths
+                    .map(|&length| Policy::fixed(length.into()))
+                    .collect()
+            };
+            lengths.append(&mut policies);
+            policies = lengths;
+        }
+        let mut each_once: Vec<Policy> = Vec::new();
+        for policy in policies {
+            if !each_once.contains(&policy) {
+                each_once.push(policy);
+            }
+        }
+        let mut verifiers = if self.verifiers.is_empty() {
+            usual.verifiers
+        } else {
+            self.verifiers.clone()
+        };
+        verifiers.sort_unstable();
+        verifiers.dedup();
+        let timings = match (&self.cost_ratio, &self.timings) {
+            (Some(cost), _) => Some(cost.timings.clone()),
+            (None, Some(path)) => Some(read_timings(path)?),
+            (None, None) => None,
+        };
+        Ok(Settings {
+            policies: each_once,
+            verifiers,
+            timings,
+            max_length: usize::from(self.max_length),
+            temperature: self.temperature,
+        })
+    }
+
+    /// The command that makes the report, without paths of the machine.
+    fn command(&self) -> String {
+        let name = |path: &Path| {
+            path.file_name().map_or_else(
+                || path.display().to_string(),
+                |name| name.to_string_lossy().into(),
+            )
+        };
+        fn list<T: ToString>(items: &[T]) -> String {
+            let words: Vec<String> = items.iter().map(ToString::to_string).collect();
+            words.join(",")
+        }
+        let logs: Vec<String> = self.logs.iter().map(|path| name(path)).collect();
+        let mut command = format!("specgap length {}", logs.join(" "));
+        let mut option = |name: &str, value: String| {
+            if !value.is_empty() {
+                command.push_str(&format!(" --{name} {value}"));
+            }
+        };
+        option("lengths", list(&self.lengths));
+        let named: Vec<&str> = self
+            .policies
+            .iter()
+            .map(|named| named.text.as_str())
+            .collect();
+        option("policies", named.join(","));
+        option("verifiers", list(&self.verifiers));
+        if usize::from(self.max_length) != Settings::MAX_LENGTH {
+            option("max-length", self.max_length.to_string());
+        }
+        let cost = self.cost_ratio.as_ref().map(|cost| cost.text.clone());
+        option("cost-ratio", cost.unwrap_or_default());
+        option(
+            "timings",
+            self.timings.as_deref().map(name).unwrap_or_default(),
+        );
+        option(
+            "temperature",
+            self.temperature
+                .map_or_else(String::new, |t| format!("{t:?}")),
+        );
+        option(
+            "vocab",
+            self.vocab.map_or_else(String::new, |n| n.to_string()),
+        );
+        command
+    }
+}
+
+fn read_timings(path: &Path) -> Result<Timings, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })?;
+    let json = path.extension().is_some_and(|ending| ending == "json");
+    Timings::parse(&text, json).map_err(|message| CliError::Input {
+        path: path.to_owned(),
+        message,
+    })
+}
+
+pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
+    // Everything that can be refused is, before the long part.
+    refuse_repetition(&args.logs)?;
+    let settings = args.settings()?;
+    if let Some(folder) = &args.out {
+        check_folder(folder)?;
+    }
+    let logs = args
+        .logs
+        .iter()
+        .map(|path| Log::open_with(path, args.vocab))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(TextError::from)?;
+    let total = logs.iter().map(Log::positions).sum();
+    let people = common.format == Format::Text && !common.quiet;
+    let bar = progress(total, people, "positions");
+    let report = text::measure(&logs, &settings, &args.command(), &|done| {
+        bar.inc(done as u64);
+    })?;
+    bar.finish_and_clear();
+    let page = report::length::page(&report);
+    if let Some(folder) = &args.out {
+        write_together(folder, &page_files(&page, &report)?)?;
+    }
+    let mut stdout = std::io::stdout().lock();
+    match common.format {
+        Format::Json => {
+            serde_json::to_writer(&mut stdout, &report)?;
+            writeln!(stdout)?;
+        }
+        Format::Text => {
+            if !common.quiet {
+                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
+            }
+            if let Some(folder) = &args.out {
+                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
+            }
+        }
+    }
+    Ok(Verdict::Agrees)
+}
+
+/// What the report's words mean, for `--help`.
+fn definitions() -> String {
+    let mut text = "Definitions:\n".to_owned();
+    for (name, meaning) in text::definitions() {
+        text.push_str(&format!("  {name}: {meaning}\n"));
+    }
+    text
+}

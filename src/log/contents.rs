@@ -1,0 +1,30 @@
+//! What a file of rows holds, whatever its format.
+
+use super::tensor::Tensor;
+use std::collections::BTreeMap;
+
+/// The tensors of one file, before anybody asks what they mean.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pub tensors: BTreeMap<String, Tensor>,
+    /// Names with a type that is not read, and that type.
+    pub unreadable: BTreeMap<String, String>,
+    pub metadata: Option<String>,
+}
+
+impl Contents {
+    /// All tensors by name, as a message lists them.
+    pub fn names(&self) -> String {
+        let names: Vec<_> = self
+            .tensors
+            .keys()
+            .chain(self.unreadable.keys())
+            .map(String::as_str)
+            .collect();
+        if names.is_empty() {
+            "no tensors".to_owned()
+        } else {
+            names.join(", ")
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a problem file says, field by field, before anything is made of it.
+
+use super::SpecTrGbvExpected;
+use crate::distribution::{ParseRationalError, Rational, exact_value, parse_rational};
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The version of the problem file format that this build reads.
+pub const SCHEMA: i64 = 1;
+
+/// A number as it stands in a file: a float, an integer, or text that is an
+/// exact fraction or decimal.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Number {
+    Float(f64),
+    Text(String),
+}
+
+impl Number {
+    pub(super) fn rational(&self) -> Result<Option<Rational>, ParseRationalError> {
+        match self {
+            Self::Float(value) => Ok(exact_value(*value)),
+            Self::Text(text) => parse_rational(text).map(Some),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberVisitor;
+        impl Visitor<'_> for NumberVisitor {
+            type Value = Number;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, or a fraction as text such as \"1/3\"")
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
+                Ok(Number::Float(value))
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
+                Ok(Number::Text(value.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
+                Ok(Number::Text(value.to_string()))
+            }
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Number, E> {
+                Ok(Number::Text(value.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) schema: Option<i64>,
+    pub(super) name: Option<String>,
+    pub(super) target: Option<Vec<Number>>,
+    pub(super) drafts: Option<i64>,
+    pub(super) draft: Option<DraftTable>,
+    pub(super) block: Option<BlockTable>,
+    pub(super) expected: Option<ExpectedTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DraftTable {
+    pub(super) scheme: Option<String>,
+    pub(super) q: Option<Vec<Number>>,
+    pub(super) qs: Option<Vec<Vec<Number>>>,
+    pub(super) tuples: Option<Vec<Vec<i64>>>,
+    pub(super) probabilities: Option<Vec<Number>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BlockTable {
+    pub(super) vocab: i64,
+    pub(super) length: i64,
+    pub(super) target: BTreeMap<String, Vec<Number>>,
+    pub(super) draft: BTreeMap<String, Vec<Number>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExpectedTable {
+    pub(super) optimal_acceptance_rate: Option<Number>,
+    pub(super) tolerance: Option<Number>,
+    pub(super) source: Option<String>,
+    #[serde(default)]
+    pub(super) acceptance_rate: BTreeMap<String, Number>,
+    pub(super) block_lp: Option<f64>,
+    pub(super) per_depth_bound: Option<f64>,
+    pub(super) lemma_5_1: Option<f64>,
+    pub(super) spectr_gbv: Option<SpecTrGbvExpected>,
+}

@@ -1,0 +1,322 @@
+//! The pictures of a report on draft lengths.
+
+use super::numbers::{cost, decimals};
+use super::tables::{of, verifiers};
+use crate::gap::Estimate;
+use crate::report::page::Figure;
+use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::text::{AtCost, LengthReport, Parameter, PolicyResult};
+
+/// The colour of a verifier, the same in every picture.
+fn hue(verifier: &str) -> usize {
+    match verifier {
+        "token" => 0,
+        "block" => 1,
+        "greedy-block" => 2,
+        _ => 3,
+    }
+}
+
+/// The oracle's.
+const ORACLE: usize = 4;
+
+fn point(x: f64, estimate: &Estimate) -> Point {
+    Point {
+        interval: estimate.ci95,
+        ..Point::new(x, estimate.mean)
+    }
+}
+
+fn length(row: &PolicyResult) -> Option<f64> {
+    match row.parameter {
+        Parameter::Count(count) => Some(count as f64),
+        Parameter::Threshold(_) => None,
+    }
+}
+
+/// What a line ends with, for readers who do not see it.
+fn said(lines: &[Line]) -> String {
+    let ends: Vec<String> = lines
+        .iter()
+        .filter_map(|line| {
+            let (first, last) = (line.points.first()?, line.points.last()?);
+            Some(format!(
+                "{}: from {} to {}",
+                line.label,
+                decimals(first.y, 3),
+                decimals(last.y, 3)
+            ))
+        })
+        .collect();
+    ends.join("; ")
+}
+
+/// Speed-up by cost.
+pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
+    let first = report.by_cost.first()?;
+    let line = |label: String, hue, stroke, value: &dyn Fn(&AtCost) -> Option<f64>| Line {
+        label,
+        hue,
+        stroke,
+        points: report
+            .by_cost
+            .iter()
+            .filter_map(|at| Some(Point::new(at.cost_ratio, value(at)?)))
+            .collect(),
+    };
+    let mut lines = vec![line(
+        "oracle: no lengths are quicker with token verification".to_owned(),
+        ORACLE,
+        Stroke::Dashed(0),
+        &|at| Some(at.oracle.mean),
+    )];
+    for chosen in &first.chosen {
+        let name = chosen.verifier.as_str();
+        lines.push(line(
+            format!("best fixed length, {name}"),
+            hue(name),
+            Stroke::Solid,
+            &|at| {
+                Some(
+                    at.chosen
+                        .iter()
+                        .find(|one| one.verifier == name)?
+                        .speedup
+                        .mean,
+                )
+            },
+        ));
+        lines.push(line(
+            format!("coin-blind, {name}"),
+            hue(name),
+            Stroke::Dashed(1),
+            &|at| {
+                let bound = at.coin_blind.iter().find(|one| one.verifier == name)?;
+                Some(bound.speedup?.mean)
+            },
+        ));
+    }
+    let title = "Speed-up by the cost of a draft step".to_owned();
+    let stops = report.by_cost.iter();
+    let stops = stops
+        .map(|at| (at.cost_ratio, cost(at.cost_ratio)))
+        .collect();
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "cost ratio c: a draft step over a target step".to_owned(),
+            stops,
+            log: true,
+        },
+        y_label: "times as fast as the target alone".to_owned(),
+        y_covers: Some([0.0, 1.0]),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: "speed-by-cost".to_owned(),
+        alt: format!("{title}. {}.", said(&plot.lines)),
+        caption: format!(
+            "{title}; a verifying pass costs a target step. Solid: the fixed length that is best \
+             on every other prompt, on the others. Dashed: what bounds it."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// What a round accepts, and what a decoder gets for a call, by length.
+pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
+    let mut lines = Vec::new();
+    for verifier in verifiers(report) {
+        let points = |value: fn(&PolicyResult) -> Option<Estimate>, plus: f64| -> Vec<Point> {
+            of(report, verifier, true)
+                .filter_map(|row| {
+                    let estimate = value(row)?;
+                    let at = point(length(row)?, &estimate);
+                    Some(Point {
+                        y: at.y + plus,
+                        interval: at.interval.map(|end| end + plus),
+                        ..at
+                    })
+                })
+                .collect()
+        };
+        lines.push(Line {
+            label: format!("tokens per call, {verifier}"),
+            hue: hue(verifier),
+            stroke: Stroke::Solid,
+            points: points(|row| row.tokens_per_call, 0.0),
+        });
+        lines.push(Line {
+            label: format!("E[τ] + 1 over all positions, {verifier}"),
+            hue: hue(verifier),
+            stroke: Stroke::Dashed(1),
+            points: points(|row| row.expected_accepted_length, 1.0),
+        });
+    }
+    lines.retain(|line| !line.points.is_empty());
+    let mut stops: Vec<f64> = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|point| point.x))
+        .collect();
+    stops.sort_by(f64::total_cmp);
+    stops.dedup();
+    if stops.is_empty() {
+        return None;
+    }
+    let title = "Tokens for each target call, by draft length".to_owned();
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "drafts K a round".to_owned(),
+            stops: stops.into_iter().map(|x| (x, x.to_string())).collect(),
+            log: false,
+        },
+        y_label: "tokens".to_owned(),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: "tokens-per-call".to_owned(),
+        alt: format!("{title}. {}.", said(&plot.lines)),
+        caption: format!(
+            "{title}. Solid: what a decoder gets, its rounds replayed along the text. Dashed: a \
+             round from every position alike, its own token counted. Bars: 95% intervals over \
+             prompts. Points at the same place are set side by side."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// Target calls against discards.
+pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
+    let mut lines = Vec::new();
+    let ascending = |mut points: Vec<Point>| {
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points
+    };
+    for verifier in verifiers(report) {
+        let known = |row: &PolicyResult| {
+            Some(Point::new(
+                row.discard_rate?.mean,
+                row.verification_rate?.mean,
+            ))
+        };
+        let points: Vec<Point> = of(report, verifier, true).filter_map(known).collect();
+        if points.is_empty() {
+            continue;
+        }
+        lines.push(Line {
+            label: format!("fixed lengths, {verifier}"),
+            hue: hue(verifier),
+            stroke: Stroke::Solid,
+            points: ascending(points),
+        });
+        let blind = report.by_cost.iter().filter_map(|at| {
+            let bound = at.coin_blind.iter().find(|one| one.verifier == verifier)?;
+            let x = bound.discard_rate.mean;
+            Some(Point::new(x, bound.verification_rate.mean))
+        });
+        lines.push(Line {
+            label: format!("coin-blind at costs from 0.01 to 0.8, {verifier}"),
+            hue: hue(verifier),
+            stroke: Stroke::Dashed(1),
+            points: ascending(blind.collect()),
+        });
+        let schedule: Vec<Point> = of(report, verifier, false)
+            .filter(|row| row.policy == "schedule")
+            .filter_map(known)
+            .collect();
+        if !schedule.is_empty() {
+            lines.push(Line {
+                label: format!("schedule, {verifier}"),
+                hue: hue(verifier),
+                stroke: Stroke::Dashed(4),
+                points: ascending(schedule),
+            });
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let oracle = &report.bounds.oracle;
+    lines.push(Line {
+        label: "oracle, token".to_owned(),
+        hue: ORACLE,
+        stroke: Stroke::Dashed(0),
+        points: vec![Point::new(
+            oracle.discard_rate.mean,
+            oracle.verification_rate.mean,
+        )],
+    });
+    let most = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|point| point.x))
+        .fold(0.0, f64::max);
+    let title = "Target calls against discarded drafts".to_owned();
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "discarded drafts for each token of the text".to_owned(),
+            stops: round_stops(most),
+            log: false,
+        },
+        y_label: "target calls for each token of the text".to_owned(),
+        y_covers: Some([0.0, 0.0]),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: "calls-and-discards".to_owned(),
+        alt: format!("{title}. {}.", said(&plot.lines)),
+        caption: format!(
+            "{title}: lower and further left is better at every cost. Points of a solid line: \
+             lengths K, from the left as in the tables."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// Round values from 0 to at least `most`.
+fn round_stops(most: f64) -> Vec<(f64, String)> {
+    let step = [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+        .into_iter()
+        .find(|step| most / step <= 7.0)
+        .unwrap_or(200.0);
+    let count = (most / step).ceil().clamp(1.0, 20.0) as usize;
+    (0..=count)
+        .map(|index| {
+            let value = index as f64 * step;
+            (value, cost_free(value))
+        })
+        .collect()
+}
+
+fn cost_free(value: f64) -> String {
+    if value == 0.0 {
+        "0".to_owned()
+    } else {
+        cost(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_reach_the_last_point() {
+        for most in [0.0, 0.03, 0.4, 1.0, 9.7, 300.0] {
+            let stops = round_stops(most);
+            assert!(
+                stops[stops.len() - 1].0 >= most.min(300.0),
+                "{most}: {stops:?}"
+            );
+            assert!((2..=21).contains(&stops.len()));
+        }
+        assert_eq!(round_stops(0.4)[1], (0.1, "0.1".to_owned()));
+    }
+}

@@ -1,0 +1,203 @@
+//! The first lines: what to set, and what it buys.
+
+use super::numbers::{cost, decimals, plus_minus};
+use crate::report::page::Block;
+use crate::report::text::{count, counted, listed, percent, temperature};
+use crate::text::{AtCost, Chosen, LengthReport};
+
+/// Prompts below which an interval is rough.
+const FEW: usize = 10;
+/// A z that text drawn from its rows hardly has.
+const SURPRISING: f64 = 4.0;
+/// Cost ratios of the first lines where none is given.
+const SHOWN: [f64; 3] = [0.02, 0.1, 0.3];
+
+pub(super) fn title(report: &LengthReport) -> String {
+    let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
+    format!("Draft lengths: {}", names.join(", "))
+}
+
+pub(super) fn subtitle(report: &LengthReport) -> String {
+    let mut parts = vec![format!(
+        "{} of {}, temperature {}",
+        counted(report.positions, "position"),
+        counted(report.clusters, "prompt"),
+        temperature(report.temperature)
+    )];
+    for log in &report.logs {
+        if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
+            let pair = format!("target {}, draft {}", target.name, draft.name);
+            if !parts.contains(&pair) {
+                parts.push(pair);
+            }
+        }
+    }
+    parts.join(" · ")
+}
+
+pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
+    let mut blocks = vec![Block::Paragraph(advice(report))];
+    blocks.push(Block::List(points(report)));
+    let cautions = [unlisted(report), clusters(report), surprise(report)];
+    blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
+    blocks
+}
+
+/// What to set and what it buys, in a sentence.
+fn advice(report: &LengthReport) -> String {
+    if let Some(at) = &report.at_cost {
+        let Some(best) = first(at) else {
+            return "Too few prompts: a length has to be chosen on some and reported on others."
+                .to_owned();
+        };
+        let cost = cost(at.cost_ratio);
+        let others = at.chosen.iter().filter(|one| one.verifier != best.verifier);
+        let others: Vec<String> = others
+            .map(|one| {
+                format!(
+                    "with {} verification {}, {}",
+                    one.verifier,
+                    one.parameter,
+                    buys(one)
+                )
+            })
+            .collect();
+        let others = if others.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", others.join("; "))
+        };
+        if best.speedup.ci95[1] <= 1.0 {
+            return format!(
+                "Do not draft at this cost: at c = {cost} the best fixed length, {}, with {} \
+                 verification, gives {} times the speed of the target alone{others}.",
+                best.parameter,
+                best.verifier,
+                plus_minus(&best.speedup, 2)
+            );
+        }
+        let unsure = if best.speedup.ci95[0] <= 1.0 {
+            " (the interval holds 1: these prompts do not show a gain)"
+        } else {
+            ""
+        };
+        return format!(
+            "Draft {} a round with {} verification: {} as fast as the target alone at c = \
+             {cost}, on prompts that had no say in the choice{unsure}{others}.",
+            counted(best.parameter as usize, "token"),
+            best.verifier,
+            times(best)
+        );
+    }
+    let parts: Vec<String> = SHOWN
+        .iter()
+        .filter_map(|&ratio| {
+            let at = report.by_cost.iter().find(|at| at.cost_ratio == ratio)?;
+            let best = first(at)?;
+            Some(format!(
+                "{} at c = {} ({} as fast as the target alone)",
+                counted(best.parameter as usize, "token"),
+                cost(ratio),
+                times(best)
+            ))
+        })
+        .collect();
+    match report.by_cost.iter().find_map(first) {
+        Some(best) if !parts.is_empty() => format!(
+            "How many tokens to draft depends on what a draft step costs, c of a target step. With \
+             {} verification: {}.",
+            best.verifier,
+            listed(&parts)
+        ),
+        _ => "Too few prompts, or no verifier with rounds: a length has to be chosen on some \
+              prompts and reported on others."
+            .to_owned(),
+    }
+}
+
+fn first(at: &AtCost) -> Option<&Chosen> {
+    at.chosen.first()
+}
+
+fn times(chosen: &Chosen) -> String {
+    format!("{} times", plus_minus(&chosen.speedup, 2))
+}
+
+fn buys(chosen: &Chosen) -> String {
+    format!("{} times", plus_minus(&chosen.speedup, 2))
+}
+
+fn points(report: &LengthReport) -> Vec<String> {
+    let mut points = vec![format!(
+        "A drafted token of the text is accepted with probability {} on average, and no choice of \
+         lengths with token verification makes fewer than {} target calls a token.",
+        plus_minus(&report.acceptance, 3),
+        plus_minus(&report.bounds.oracle.verification_rate, 3)
+    )];
+    if let Some(at) = &report.at_cost {
+        let chosen = first(at).map(|one| one.speedup.mean);
+        let share = chosen.map_or_else(String::new, |speed| {
+            format!(
+                "; the chosen length has {} of it",
+                percent(speed / at.oracle.mean)
+            )
+        });
+        points.push(format!(
+            "At c = {} no choice of lengths with token verification is more than {} times as fast \
+             as the target alone{share}.",
+            cost(at.cost_ratio),
+            plus_minus(&at.oracle, 2)
+        ));
+    }
+    let best = report
+        .results
+        .iter()
+        .filter_map(|row| Some((row, row.break_even_cost_ratio?)))
+        .max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    if let Some((row, ratio)) = best {
+        points.push(format!(
+            "Drafting pays below a cost of c = {}: the break-even of {} {} with {} verification, \
+             the highest of all lengths replayed.",
+            decimals(ratio.mean, 2),
+            row.policy,
+            row.parameter,
+            row.verifier
+        ));
+    }
+    points
+}
+
+fn unlisted(report: &LengthReport) -> Option<String> {
+    (report.unlisted > 0).then(|| {
+        format!(
+            "Rows list only some tokens, and {} of the text's {} tokens are not among them. Their \
+             acceptance is taken from the mass of all tokens that are not listed; “in [a, b]” \
+             bounds what full rows would give, where such bounds are known.",
+            count(report.unlisted),
+            count(report.positions)
+        )
+    })
+}
+
+fn clusters(report: &LengthReport) -> Option<String> {
+    match report.clusters {
+        0 | 1 => Some("There is one prompt only, so that no interval can be given.".to_owned()),
+        few if few < 2 * FEW => Some(format!(
+            "There are {few} prompts, half of which choose a length and half report on it. An \
+             interval from fewer than {FEW} is rough: its true level may be far from 95%."
+        )),
+        _ => None,
+    }
+}
+
+fn surprise(report: &LengthReport) -> Option<String> {
+    let z = report.surprise.z;
+    (z.abs() > SURPRISING).then(|| {
+        format!(
+            "The text does not look drawn from these rows: its surprise is {} standard errors off \
+             (z = {z:.1}). Text of another temperature, of another model or of a person makes every \
+             number here wrong.",
+            decimals(z.abs(), 1)
+        )
+    })
+}

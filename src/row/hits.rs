@@ -1,0 +1,60 @@
+//! How often a token drawn from p is among the drafts: the sum of p_i P(i is drafted).
+
+use super::draft_rank::Ranks;
+use super::scan::Row;
+use crate::distribution::{LANES, SplitSum, for_lanes};
+use crate::known::Known;
+use multiversion::multiversion;
+
+impl Row<'_> {
+    /// For n independent draws from q: sum of p (1 - (1-q)^n). O(nV).
+    pub fn hits_iid(&self, drafts: usize) -> Known {
+        let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
+        let rows = self.rows();
+        let (p_sum, q_sum) = self.totals();
+        let hits = independent_hits(rows.target, rows.draft, q_sum, drafts.max(1));
+        Known::rate_within(hits / p_sum, rounding)
+    }
+
+    /// For n sequential draws without replacement. What the first call computes serves
+    /// fewer drafts: for several n, ask for the largest first. The cost is that of some
+    /// hundred nodes, O(n^2) each for every octave of q and O(n) for every token that is
+    /// likely to be drafted.
+    pub fn hits_sequential(&mut self, drafts: usize) -> Known {
+        let drafts = drafts.max(1);
+        if self.draft_support() <= drafts {
+            // All of the support is drafted.
+            return self.accepted_with_fixed(drafts);
+        }
+        let (p_sum, q_sum) = self.totals();
+        let rows = self.rows();
+        let ranks = match self.memo.take::<Ranks>() {
+            Some(ranks) if ranks.rates.len() >= drafts => ranks,
+            _ => Box::new(Ranks::new(rows.target, rows.draft, [p_sum, q_sum], drafts)),
+        };
+        let rate = Known::rate_within(ranks.among(drafts), ranks.error);
+        self.memo.keep(ranks);
+        rate
+    }
+}
+
+/// sum of p_i (1 - (1-q_i)^n), as p_i q_i (1 + (1-q_i) + .. + (1-q_i)^(n-1)): no
+/// subtraction that could cancel. The q_i sum to `whole`, about 1, and are divided by it.
+#[multiversion(targets = "simd")]
+pub(crate) fn independent_hits(p: &[f64], q: &[f64], whole: f64, drafts: usize) -> f64 {
+    let mut sum = SplitSum::default();
+    for_lanes(p, q, |p, q| {
+        let q = q.map(|q| q / whole);
+        let mut series = [1.0; LANES];
+        for _ in 1..drafts {
+            for lane in 0..LANES {
+                series[lane] = 1.0 + (1.0 - q[lane]) * series[lane];
+            }
+        }
+        for lane in 0..LANES {
+            series[lane] *= p[lane] * q[lane];
+        }
+        sum.add(&series);
+    });
+    sum.value()
+}

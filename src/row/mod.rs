@@ -1,0 +1,38 @@
+//! Everything that is asked of one pair of full rows p and q.
+//!
+//! A [`Workspace`] is loaded with a pair of rows and gives a [`Row`], which answers for any
+//! number of drafts n: the optima of the draft laws that have a scan or a closed form, the
+//! mass that rejection leaves of p, how often a token drawn from p is among the drafts, how
+//! often sequential drafts are all rejected. Laws and verifiers make their own answers of
+//! these; a row knows neither them nor a problem. One workspace serves row after row, and
+//! the scan allocates nothing from the second on.
+//!
+//! # Exactness
+//! Every answer is `f64` and enclosed, [`Kind::Enclosed`](crate::known::Kind::Enclosed),
+//! with rounding within the bounds, unless it says that it is a mean over random draws.
+
+pub(crate) mod clocks;
+mod draft_rank;
+mod fixed;
+mod hits;
+mod memo;
+mod overlap;
+mod rejections;
+mod scan;
+
+pub(crate) use draft_rank::Ranks;
+pub(crate) use hits::independent_hits;
+pub use memo::Memo;
+pub(crate) use overlap::residual_error;
+pub use rejections::RejectionBudget;
+pub(crate) use rejections::Rejections;
+pub(crate) use scan::is_doubtful;
+pub use scan::{
+    BucketScan as Workspace, MAX_DRAFTS, RatioCut, Row, Rows, ScanError as RowError, ScannedRate,
+    sequential_subset,
+};
+
+use crate::known::Known;
+
+/// An answer of a row for n drafts.
+pub type Answer = fn(&mut Row<'_>, usize) -> Result<Known, RowError>;

@@ -1,0 +1,336 @@
+//! How often sequential drafts without replacement are all rejected, draft by draft, for one
+//! (p, q) and any number of drafts.
+//!
+//! The rule is recursive rejection sampling without replacement: with p_1 = p and q_1 = q,
+//! keep draft k with probability `min(1, p_k(x)/q_k(x))`, else go on with p_(k+1)
+//! proportional to `(p_k - q_k)+` and with q_(k+1), which is q_k without x, renormalised.
+//!
+//! # Two scalars are enough
+//! A rejected token has `p_k(x) < q_k(x)`, so its residual is 0 from then on.
+//! Suppose the residual is `r = (p - L q)+` with mass `M(L)`, and tokens of total
+//! draft mass s were rejected; they all have `p <= L q`. With `c = 1/(1-s)`, the
+//! next residual is `(r - M(L) c q)+` off the rejected tokens, and zero on them:
+//! that is `(p - L' q)+` with
+//!
+//! ```text
+//! L' = L + c M(L)
+//! ```
+//!
+//! whichever token was drawn. So the state is (L, s), starting at (0, 0); the
+//! rejected tokens enter through s and through not being drawn again. This draft
+//! is rejected with probability `M(L')/M(L)`, and it is token i and rejected with
+//! probability `g_i/M(L)`,
+//!
+//! ```text
+//! g_i = (c M(L) q_i - (p_i - L q_i)+)+      sum over i not rejected before = M(L')
+//! ```
+//!
+//! Hence, with `P_k(L, s)` the probability that the next k drafts are all
+//! rejected, `P_1 = M(L')/M(L)` and
+//! `P_k = sum of g_i P_(k-1)(L', s + q_i) / M(L)`; the rate of acceptance is
+//! `1 - P_n(0, 0)`.
+//!
+//! - n = 1: sum of min(p, q). n = 2: one sum over the oversampled tokens, O(V log V).
+//! - n >= 3: a sum over rejected paths, enclosed (`paths.rs`), or a mean over them
+//!   (`sampled.rs`).
+//! - Where almost nothing of q is left after a few draws, the sum over all tuples
+//!   (`summed.rs`) if they are few.
+
+mod curve;
+mod paths;
+mod sampled;
+mod summed;
+
+use super::scan::{Row, Rows};
+use crate::distribution::{TwoFloat, compensated_sum, heaviest};
+use crate::known::{Known, Sampling};
+use curve::Curve;
+use paths::RejectedPaths;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use sampled::PathSampler;
+use std::sync::OnceLock;
+
+/// How much work a rate of rejection without replacement may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RejectionBudget {
+    /// Width of the enclosure that is aimed at.
+    pub width: f64,
+    /// Most groups of rejected paths that are looked at; with 0, Monte Carlo is taken
+    /// at once where a sum over paths would be needed.
+    pub work_limit: u64,
+    /// An enclosure wider than this is replaced by Monte Carlo.
+    pub widest: f64,
+    /// Monte Carlo runs.
+    pub samples: u64,
+    /// Seed of the Monte Carlo generator (ChaCha8).
+    pub seed: u64,
+    /// Confidence of the Monte Carlo interval.
+    pub confidence: f64,
+}
+
+impl Default for RejectionBudget {
+    fn default() -> Self {
+        Self {
+            width: 1e-6,
+            work_limit: 10_000_000,
+            widest: 1e-3,
+            samples: 1_000_000,
+            seed: 1,
+            confidence: 0.999,
+        }
+    }
+}
+
+impl Row<'_> {
+    /// How often one of n sequential drafts without replacement is accepted by recursive
+    /// rejection sampling. The tokens are sorted by p/q the first time; what all n have in
+    /// common is kept.
+    ///
+    /// # Exactness
+    /// Enclosed, or a mean over random draws, as the budget says.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::row::{RejectionBudget, Rows, Workspace};
+    /// let mut workspace = Workspace::new();
+    /// let rows = Rows { target: &[0.25, 0.25, 0.5], draft: &[0.5, 0.25, 0.25] };
+    /// let mut row = workspace.load(rows, 2)?;
+    /// // 3/4 at the first draft, half of the rest at the second.
+    /// let rate = row.accepted_in_turn(2, &RejectionBudget::default());
+    /// assert!((rate.value() - 0.875).abs() < 1e-12);
+    /// # Ok::<(), specgap::row::RowError>(())
+    /// ```
+    pub fn accepted_in_turn(&mut self, drafts: usize, budget: &RejectionBudget) -> Known {
+        let rejections = match self.memo.take::<Rejections>() {
+            Some(rejections) => rejections,
+            None => Box::new(Rejections::of(self)),
+        };
+        let draft = self.rows().draft;
+        let rate = rejections
+            .acceptance(drafts.max(1), budget, Some(draft))
+            .rate;
+        self.memo.keep(rejections);
+        rate
+    }
+}
+
+/// Tuples times tokens up to which tuples are summed where the recursion is not reliable,
+/// and the error of such a sum.
+const SUMMED_ENTRIES: f64 = 1.0e7;
+const SUMMED_ERROR: f64 = 1e-11;
+
+/// Least mass of q that the recursion divides by. Masses are kept in two words, a few
+/// 2^-104 each: what is left is good to 1e-13 relative.
+const RELIABLE_REST: f64 = 1e-18;
+
+/// Allowance for rounding of the sum for two drafts, in either direction: M is within a
+/// few epsilon, and its slope times 1/(1-q) is at most 1.
+const PAIR_ROUNDING: f64 = 1e-12;
+
+/// A rate, and what a reader must know about how it was computed.
+pub(crate) struct RejectionRate {
+    pub rate: Known,
+    pub note: Option<&'static str>,
+}
+
+/// What all numbers of drafts have in common.
+#[derive(Debug)]
+pub(crate) struct Rejections {
+    target: Vec<f64>,
+    draft: Vec<f64>,
+    curve: Curve,
+    paths: OnceLock<RejectedPaths>,
+    /// Tokens that can be drafted.
+    support: usize,
+    /// Target mass of them: no other draft exists.
+    reachable: f64,
+}
+
+impl Rejections {
+    pub(crate) fn new(target: &[f64], draft: &[f64]) -> Self {
+        let curve = Curve::new(target, draft);
+        Self::with_curve(target.to_vec(), draft.to_vec(), curve)
+    }
+
+    /// For the rows of a scan, in the order of its buckets.
+    fn of(row: &mut Row<'_>) -> Self {
+        let rows = row.rows();
+        let (p_sum, q_sum) = row.totals();
+        let scaled = |row: &[f64], sum: f64| row.iter().map(|x| x / sum).collect::<Vec<f64>>();
+        let (target, draft) = (scaled(rows.target, p_sum), scaled(rows.draft, q_sum));
+        let rising = row.order(Rows {
+            target: &target,
+            draft: &draft,
+        });
+        let curve = Curve::in_order(&target, &draft, &rising);
+        Self::with_curve(target, draft, curve)
+    }
+
+    fn with_curve(target: Vec<f64>, draft: Vec<f64>, curve: Curve) -> Self {
+        let drafted = curve.tokens.iter().map(|&token| target[token as usize]);
+        Self {
+            reachable: compensated_sum(drafted),
+            support: curve.tokens.len(),
+            curve,
+            target,
+            draft,
+            paths: OnceLock::new(),
+        }
+    }
+
+    /// Tokens that can be drafted, where some of them are below `f64`.
+    pub(crate) fn with_support(mut self, support: &[usize]) -> Self {
+        if support.len() != self.support {
+            self.support = support.len();
+            self.reachable = compensated_sum(support.iter().map(|&token| self.target[token]));
+        }
+        self
+    }
+
+    fn paths(&self) -> &RejectedPaths {
+        self.paths.get_or_init(|| {
+            let rising = self.curve.tokens.iter().rev().copied();
+            RejectedPaths::new(&self.target, &self.draft, rising)
+        })
+    }
+
+    /// Draws that really happen.
+    fn draws(&self, drafts: usize) -> usize {
+        drafts.min(self.support)
+    }
+
+    /// Draws before which at least [`RELIABLE_REST`] of q is left however the
+    /// heaviest tokens fall: the recursion divides by what is left, and is not
+    /// asked beyond that.
+    fn reliable_draws(&self, drafts: usize) -> usize {
+        let draws = self.draws(drafts);
+        let top = heaviest(&self.draft, draws);
+        let held: f64 = top.iter().map(|&token| self.draft[token]).sum();
+        if held < 0.999 {
+            return draws;
+        }
+        let mut others = self.draft.clone();
+        for &token in &top {
+            others[token] = 0.0;
+        }
+        let mut left = TwoFloat::from(compensated_sum(others));
+        // Fewer where tokens are below `f64`: nothing that it holds is left then.
+        let mut reliable = top.len();
+        for (draw, &token) in top.iter().enumerate().rev() {
+            // What is left of q before this draw, all heavier tokens gone.
+            left += self.draft[token];
+            if left.value() < RELIABLE_REST {
+                reliable = draw;
+            }
+        }
+        reliable
+    }
+
+    pub(crate) fn is_reliable(&self, drafts: usize) -> bool {
+        self.reliable_draws(drafts) == self.draws(drafts)
+    }
+
+    /// The rate within a budget: enclosed if the enclosure gets narrow enough, else by
+    /// Monte Carlo. Where almost nothing of q is left after a few draws, by a sum over all
+    /// tuples if they are few, else enclosed by what fewer drafts accept. `proportions` is q
+    /// up to a factor, with all digits of its entries; without it nothing is summed.
+    pub(crate) fn acceptance(
+        &self,
+        drafts: usize,
+        budget: &RejectionBudget,
+        proportions: Option<&[f64]>,
+    ) -> RejectionRate {
+        let plain = |rate| RejectionRate { rate, note: None };
+        let draws = self.draws(drafts);
+        let reliable = self.is_reliable(drafts);
+        let sums_paths = draws > 2 && draws < self.support;
+        if budget.work_limit == 0 && sums_paths && reliable {
+            return plain(self.monte_carlo(drafts, budget));
+        }
+        let (lower, upper) = self.enclosure(drafts, budget);
+        let rate = Known::rate(0.5 * (lower + upper), lower, upper);
+        if upper - lower <= budget.width {
+            return plain(rate);
+        }
+        if !reliable {
+            if let Some(draft) = proportions
+                && self.summed_entries(drafts) <= SUMMED_ENTRIES
+            {
+                let rejected = summed::all_rejected(&self.target, draft, draws);
+                return plain(Known::rate_within(1.0 - rejected, SUMMED_ERROR));
+            }
+            return RejectionRate {
+                rate,
+                note: Some(
+                    "after a few draws too little of q is left to divide by: the lower bound is \
+                     what fewer drafts accept, the upper the target's mass on the draft's support",
+                ),
+            };
+        }
+        if upper - lower <= budget.widest {
+            return plain(rate);
+        }
+        plain(self.monte_carlo(drafts, budget))
+    }
+
+    /// Tuples times tokens.
+    fn summed_entries(&self, drafts: usize) -> f64 {
+        let tuples = (0..self.draws(drafts)).map(|drawn| (self.support - drawn) as f64);
+        tuples.product::<f64>() * self.target.len() as f64
+    }
+
+    /// Lower and upper bound on the rate, as narrow as `budget.width` if the work limit
+    /// permits.
+    pub(crate) fn enclosure(&self, drafts: usize, budget: &RejectionBudget) -> (f64, f64) {
+        let error = 4.0 * f64::EPSILON;
+        let draws = self.draws(drafts);
+        if draws == self.support {
+            // Every token is offered in the end, and a rejected one has no
+            // residual: all of p on the support is accepted.
+            return (
+                (self.reachable - error).max(0.0),
+                (self.reachable + error).min(1.0),
+            );
+        }
+        let reliable = self.reliable_draws(drafts);
+        let (lower, upper) = if reliable == 2 {
+            let rejected = self
+                .curve
+                .two_sequential_rejected(&self.target, &self.draft);
+            (rejected - PAIR_ROUNDING, rejected + PAIR_ROUNDING)
+        } else {
+            let (width, limit) = (budget.width, budget.work_limit);
+            self.paths()
+                .all_rejected(&self.curve, reliable, width, limit)
+        };
+        // A further draft can only accept more.
+        let most = if reliable == draws { 1.0 - lower } else { 1.0 };
+        (
+            (1.0 - upper).max(0.0),
+            most.min(self.reachable + error).min(1.0),
+        )
+    }
+
+    /// The rate by simulation of rejected paths, with an empirical Bernstein interval.
+    pub(crate) fn monte_carlo(&self, drafts: usize, budget: &RejectionBudget) -> Known {
+        let mut rng = ChaCha8Rng::seed_from_u64(budget.seed);
+        let samples = budget.samples.max(1);
+        let rejected = PathSampler::new(&self.curve).mean(
+            self.draws(drafts),
+            samples,
+            budget.confidence,
+            &mut rng,
+        );
+        Known::monte_carlo(
+            1.0 - rejected.mean,
+            1.0 - rejected.upper,
+            1.0 - rejected.lower,
+            Sampling {
+                confidence: budget.confidence,
+                samples,
+                seed: budget.seed,
+            },
+        )
+    }
+}

@@ -1,0 +1,204 @@
+//! What a report on draft lengths says, as data: `report.json` is this, serialised.
+
+use super::cost::Timings;
+use crate::gap::Estimate;
+use crate::log::Metadata;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the report's `report.json`.
+pub const SCHEMA: u32 = 1;
+
+/// Draft lengths and stopping policies, replayed along logged text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// `specgap`, with its version.
+    pub tool: String,
+    /// The command that made it, without paths of the machine.
+    pub command: String,
+    /// Where the texts come from.
+    pub logs: Vec<TextLog>,
+    /// N, over all texts.
+    pub positions: usize,
+    /// How many texts there are.
+    pub texts: usize,
+    /// Prompts: the independent units of all intervals.
+    pub clusters: usize,
+    /// The temperature at which the text was drawn, and of all numbers.
+    pub temperature: f64,
+    /// Tokens of the text that their rows do not list.
+    pub unlisted: usize,
+    /// The most tokens that a policy which stops by itself may draft.
+    pub max_length: usize,
+    /// The times that speeds follow from, if any were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
+    /// Whether the text looks like drawn from the target's rows.
+    pub surprise: Surprise,
+    /// Mean of min(1, q(y)/p(y)) over the text's tokens y.
+    pub acceptance: Estimate,
+    /// Every policy with every verifier.
+    pub results: Vec<PolicyResult>,
+    /// What no policy can pass, at the given cost.
+    pub bounds: Bounds,
+    /// The best fixed length by cost ratio, with the bounds there.
+    pub by_cost: Vec<AtCost>,
+    /// The same at the given times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_cost: Option<AtCost>,
+    /// How often rows violate the bound that entropy rules rest on.
+    pub entropy_bounds: Vec<EntropyBound>,
+    /// What every metric means, by its name.
+    pub definitions: BTreeMap<String, String>,
+    /// What the log cannot tell, and why.
+    pub left_out: Vec<String>,
+}
+
+/// One log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TextLog {
+    /// Its file or folder, without the folders around it.
+    pub name: String,
+    /// N.
+    pub positions: usize,
+    /// V.
+    pub vocabulary: usize,
+    /// The most tokens that a row lists.
+    pub listed: usize,
+    /// What it says of itself, without the texts of tokens.
+    pub metadata: Metadata,
+}
+
+/// How surprising the text's tokens are under the rows they are said to be drawn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Surprise {
+    /// Mean of -ln p(y) over the text.
+    pub observed: f64,
+    /// What the rows expect: their mean entropy.
+    pub expected: f64,
+    /// The difference in standard errors; a standard normal for text drawn from the rows.
+    pub z: f64,
+}
+
+/// A policy's parameter: a number of tokens, or a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Parameter {
+    /// Tokens.
+    Count(u64),
+    /// A threshold.
+    Threshold(f64),
+}
+
+impl std::fmt::Display for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(count) => f.pad(&count.to_string()),
+            Self::Threshold(threshold) => f.pad(&threshold.to_string()),
+        }
+    }
+}
+
+/// What a policy does with a verifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// Its family.
+    pub policy: String,
+    /// Its parameter.
+    pub parameter: Parameter,
+    /// `token`, `block` or `greedy-block`.
+    pub verifier: String,
+    /// `estimate`: exact given the text, which is a sample.
+    pub kind: String,
+    /// E\[tau\] of a round with `parameter` drafts, averaged over every position at which as
+    /// many tokens are left. For fixed lengths.
+    pub expected_accepted_length: Option<Estimate>,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Option<Estimate>,
+    /// E\[target calls\] / N.
+    pub verification_rate: Option<Estimate>,
+    /// (E\[draft tokens\] + E\[target calls\] - N) / N; `null` where the log does not tell
+    /// what is drafted after a rejected token.
+    pub discard_rate: Option<Estimate>,
+    /// The part of the discard rate that the text shows, where it does not show all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard_rate_at_least: Option<Estimate>,
+    /// Against the target alone; `null` without a cost or a discard rate.
+    pub speedup: Option<Estimate>,
+    /// What the speed would be if nothing were drafted after a rejected token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speedup_at_most: Option<Estimate>,
+    /// The cost of a draft step over that of a target step at which there is no gain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub break_even_cost_ratio: Option<Estimate>,
+}
+
+/// A point on the plane of both rates, with its speed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The verifier that it is about.
+    pub verifier: String,
+    /// E\[target calls\] / N.
+    pub verification_rate: Estimate,
+    /// Discarded drafts / N.
+    pub discard_rate: Estimate,
+    /// Against the target alone, if there is a cost.
+    pub speedup: Option<Estimate>,
+}
+
+/// What no policy can pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Of every policy with token verification.
+    pub oracle: Bound,
+    /// The oracle's own rounds, where a text's last token is always the target's.
+    pub oracle_to_the_end: Bound,
+    /// Of policies that set a round's length when it begins, with token verification, at the
+    /// given cost.
+    pub coin_blind: Option<Bound>,
+    /// The same with block verification.
+    pub coin_blind_block: Option<Bound>,
+}
+
+/// What is best at a cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AtCost {
+    /// Time of a draft step over that of a target step.
+    pub cost_ratio: f64,
+    /// For each verifier, the fixed length that is best on one half of the prompts.
+    pub chosen: Vec<Chosen>,
+    /// The oracle's speed: of token verification.
+    pub oracle: Estimate,
+    /// The best lengths for one who knows the text but not the coins, one a verifier.
+    pub coin_blind: Vec<Bound>,
+}
+
+/// A fixed length that was chosen on some prompts, with its numbers on the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The verifier.
+    pub verifier: String,
+    /// K.
+    pub parameter: u64,
+    /// Prompts that it was chosen on.
+    pub chosen_on: usize,
+    /// Its speed on these, which flatters it.
+    pub speedup_where_chosen: f64,
+    /// Prompts that its speed is reported on: the others.
+    pub reported_on: usize,
+    /// Its speed on the others.
+    pub speedup: Estimate,
+}
+
+/// How often `sum of min(p, q) >= 1 - sqrt(gamma H(q))` fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EntropyBound {
+    /// The factor.
+    pub gamma: f64,
+    /// Who uses it.
+    pub policy: String,
+    /// Share of positions at which the bound is violated.
+    pub violated: Estimate,
+}

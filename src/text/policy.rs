@@ -1,0 +1,436 @@
+//! Policies: when to stop drafting.
+
+use super::replay::{DraftLength, RoundEnd};
+use super::texts::Place;
+use std::fmt;
+use std::str::FromStr;
+
+/// What a policy is decided on, and so what a log must have for its draft tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecidedOn {
+    /// Nothing but earlier rounds: the length is set when a round begins.
+    EarlierRounds,
+    /// The draft's row, before a token is drawn from it.
+    DraftRow,
+    /// The tokens drafted in this round, after each is drawn.
+    DraftedTokens,
+    /// The overlap of both rows, before a token is drawn: what a head that predicts the
+    /// overlap would know if it were never wrong.
+    BothRows,
+    /// p/q of the tokens drafted in this round, after each is drawn: what a head that
+    /// predicts acceptance would know if it were never wrong.
+    TrueAcceptance,
+}
+
+impl DecidedOn {
+    /// In words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EarlierRounds => "earlier rounds",
+            Self::DraftRow => "draft's row",
+            Self::DraftedTokens => "drafted tokens",
+            Self::BothRows => "both rows",
+            Self::TrueAcceptance => "both models at the drafted tokens",
+        }
+    }
+}
+
+/// A family of policies: its entry in the table.
+#[derive(Debug)]
+pub struct Family {
+    /// The name, as in options and files.
+    pub name: &'static str,
+    /// The rule, with x for the parameter.
+    pub rule: &'static str,
+    /// What it is decided on.
+    pub decided_on: DecidedOn,
+    /// Parameters that are replayed if none are named.
+    pub parameters: &'static [f64],
+    /// Whether the parameter is a number of tokens.
+    pub counts: bool,
+    /// How many of the next tokens of a text are drafted.
+    along: fn(&Round<'_>) -> usize,
+}
+
+/// What a family's rule sees.
+struct Round<'a> {
+    /// The text behind the round's start.
+    ahead: &'a [Place],
+    /// The most tokens that may be drafted.
+    most: usize,
+    parameter: f64,
+    /// Of earlier rounds.
+    memory: usize,
+}
+
+impl Round<'_> {
+    /// Tokens before the first whose row says stop, which is not drawn from.
+    fn before(&self, mut stops: impl FnMut(&Place) -> bool) -> usize {
+        let most = self.ahead.len().min(self.most);
+        (self.ahead.iter().take(most))
+            .position(|place| stops(place))
+            .unwrap_or(most)
+    }
+
+    /// Tokens up to the first after which to stop, which is kept.
+    fn after(&self, stops: impl FnMut(&Place) -> bool) -> usize {
+        let most = self.ahead.len().min(self.most);
+        (self.before(stops) + 1).min(most)
+    }
+
+    /// Stops when a product over the round's tokens falls below the parameter.
+    fn product(&self, factor: impl Fn(&Place) -> f64) -> impl FnMut(&Place) -> bool {
+        let mut product = 1.0;
+        let least = self.parameter;
+        move |place| {
+            product *= factor(place);
+            product < least
+        }
+    }
+}
+
+/// The factor in SVIP's and AdaEDL's bound 1 - sqrt(gamma H(q)) on the overlap.
+pub const SVIP_GAMMA: f64 = 0.15;
+/// AdaEDL's own.
+pub const ADAEDL_GAMMA: f64 = 0.2;
+
+/// All families, in the order of reports.
+pub static FAMILIES: [Family; 9] = [
+    Family {
+        name: "fixed",
+        rule: "draft x tokens every round",
+        decided_on: DecidedOn::EarlierRounds,
+        parameters: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0],
+        counts: true,
+        along: |round| round.parameter as usize,
+    },
+    Family {
+        name: "schedule",
+        rule: "draft x tokens in the first round, then 2 more after a round whose drafts were all \
+               accepted, else 1 fewer, at least 1 (transformers' schedule)",
+        decided_on: DecidedOn::EarlierRounds,
+        parameters: &[5.0],
+        counts: true,
+        along: |round| round.memory,
+    },
+    Family {
+        name: "confidence",
+        rule: "stop after a drafted token with q < x, which is kept (transformers' dynamic length, \
+               vLLM's)",
+        decided_on: DecidedOn::DraftedTokens,
+        parameters: &[0.2, 0.4, 0.6],
+        counts: false,
+        along: |round| round.after(|place| place.draft < round.parameter),
+    },
+    Family {
+        name: "p-min",
+        rule: "stop before drawing if the largest probability of q is below x (llama.cpp)",
+        decided_on: DecidedOn::DraftRow,
+        parameters: &[0.3, 0.5, 0.75],
+        counts: false,
+        along: |round| round.before(|place| place.top < round.parameter),
+    },
+    Family {
+        name: "svip",
+        rule: "stop before drawing if sqrt(0.15 H(q)) > x, H in nats (SVIP)",
+        decided_on: DecidedOn::DraftRow,
+        parameters: &[0.2, 0.3, 0.4, 0.5],
+        counts: false,
+        along: |round| round.before(|place| (SVIP_GAMMA * place.entropy).sqrt() > round.parameter),
+    },
+    Family {
+        name: "adaedl",
+        rule: "stop before drawing if 1 - sqrt(0.2 H(q)) < x (AdaEDL with its threshold held; it \
+               is svip with another number)",
+        decided_on: DecidedOn::DraftRow,
+        parameters: &[0.3, 0.5, 0.7],
+        counts: false,
+        along: |round| {
+            round.before(|place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt() < round.parameter)
+        },
+    },
+    Family {
+        name: "cumulative",
+        rule: "stop after a drafted token that takes the product of q over the round's tokens \
+               below x",
+        decided_on: DecidedOn::DraftedTokens,
+        parameters: &[0.1, 0.3, 0.5],
+        counts: false,
+        along: |round| round.after(round.product(|place| place.draft)),
+    },
+    Family {
+        name: "overlap",
+        rule: "stop before drawing if the product of the round's overlaps, sum of min(p, q), falls \
+               below x: the most that a head which predicts the overlap can know",
+        decided_on: DecidedOn::BothRows,
+        parameters: &[0.3, 0.5, 0.7],
+        counts: false,
+        along: |round| round.before(round.product(|place| place.overlap)),
+    },
+    Family {
+        name: "perfect",
+        rule: "stop after a drafted token that takes the product of min(1, p/q) over the round's \
+               tokens below x: SpecDec++ with 1 - x for its threshold and a head without error",
+        decided_on: DecidedOn::TrueAcceptance,
+        parameters: &[0.3, 0.5, 0.7],
+        counts: false,
+        along: |round| round.after(round.product(|place| (1.0 / place.ratio).min(1.0))),
+    },
+];
+
+/// A family with its parameter.
+///
+/// ```
+/// use specgap::text::Policy;
+/// let policy: Policy = "confidence=0.4".parse()?;
+/// assert_eq!(policy.to_string(), "confidence=0.4");
+/// assert!("confidence".parse::<Policy>().is_err());
+/// assert!("fixed=0.5".parse::<Policy>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// The family.
+    pub family: &'static Family,
+    /// The parameter x of its rule.
+    pub parameter: f64,
+}
+
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        self.family.name == other.family.name && self.parameter == other.parameter
+    }
+}
+
+impl Family {
+    /// Finds a family by its name.
+    ///
+    /// # Errors
+    /// Lists the names.
+    pub fn named(name: &str) -> Result<&'static Self, String> {
+        FAMILIES
+            .iter()
+            .find(|family| family.name == name)
+            .ok_or_else(|| {
+                let all: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+                format!("{name} is no policy; there are {}", all.join(", "))
+            })
+    }
+
+    /// The family with a parameter.
+    ///
+    /// # Errors
+    /// Parameters out of range: lengths are 1 to 1024, thresholds within 0 and 10.
+    pub fn with(&'static self, parameter: f64) -> Result<Policy, String> {
+        let fits = if self.counts {
+            parameter.fract() == 0.0 && (1.0..=1024.0).contains(&parameter)
+        } else {
+            (0.0..=10.0).contains(&parameter)
+        };
+        if !fits {
+            let range = if self.counts {
+                "a whole number from 1 to 1024"
+            } else {
+                "from 0 to 10"
+            };
+            return Err(format!(
+                "{}={parameter} is out of range; its number is {range}",
+                self.name
+            ));
+        }
+        Ok(Policy {
+            family: self,
+            parameter,
+        })
+    }
+
+    /// The family with each of its usual parameters.
+    pub fn usual(&'static self) -> impl Iterator<Item = Policy> {
+        self.parameters.iter().map(move |&parameter| Policy {
+            family: self,
+            parameter,
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text} is no policy; write NAME=NUMBER, such as confidence=0.4");
+        let (name, number) = text.split_once('=').ok_or_else(wrong)?;
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        Family::named(name)?.with(number)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}={}", self.family.name, self.parameter))
+    }
+}
+
+impl Policy {
+    /// K tokens every round.
+    pub fn fixed(length: usize) -> Self {
+        Self {
+            family: &FAMILIES[0],
+            parameter: length as f64,
+        }
+    }
+
+    /// Whether the log's text alone tells what is drafted after a rejected token.
+    pub fn is_set_at_start(self) -> bool {
+        self.family.decided_on == DecidedOn::EarlierRounds
+    }
+
+    /// Whether the row that makes it stop costs a draft step of which no token comes.
+    pub fn stops_before_drawing(self) -> bool {
+        matches!(
+            self.family.decided_on,
+            DecidedOn::DraftRow | DecidedOn::BothRows
+        )
+    }
+}
+
+/// A policy bound to a text; lengths that are not set by it are at most `most`.
+#[derive(Clone, Copy, Debug)]
+pub struct AlongText<'a> {
+    /// The policy.
+    pub policy: Policy,
+    /// The text's positions.
+    pub places: &'a [Place],
+    /// The most tokens of a round, for policies that stop by themselves.
+    pub most: usize,
+}
+
+impl DraftLength for AlongText<'_> {
+    fn first(&self) -> usize {
+        self.policy.parameter as usize
+    }
+
+    fn along(&self, start: usize, most: usize, memory: usize) -> usize {
+        let most = if self.policy.is_set_at_start() {
+            most
+        } else {
+            most.min(self.most)
+        };
+        let round = Round {
+            ahead: self.places.get(start..).unwrap_or_default(),
+            most,
+            parameter: self.policy.parameter,
+            memory,
+        };
+        (self.policy.family.along)(&round).min(most)
+    }
+
+    fn next(&self, memory: usize, end: RoundEnd) -> usize {
+        if self.policy.family.name != "schedule" {
+            return memory;
+        }
+        match end {
+            RoundEnd::AllAccepted => memory + 2,
+            RoundEnd::Rejected => memory.saturating_sub(1).max(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length(policy: &str, places: &[Place], memory: usize) -> usize {
+        let along = AlongText {
+            policy: policy.parse().unwrap(),
+            places,
+            most: 3,
+        };
+        along.along(0, 10, memory)
+    }
+
+    #[test]
+    fn every_family_by_hand() {
+        let place = |draft, top, entropy, overlap, ratio| Place {
+            ratio,
+            draft,
+            top,
+            entropy,
+            overlap,
+            ..Place::default()
+        };
+        let places = [
+            place(0.8, 0.8, 0.4, 0.9, 0.5),
+            place(0.5, 0.6, 0.9, 0.7, 1.25),
+            place(0.1, 0.3, 2.0, 0.4, 4.0),
+            place(0.9, 0.9, 0.1, 0.9, 1.0),
+        ];
+        for (policy, expected) in [
+            ("fixed=7", 7),
+            ("fixed=2", 2),
+            // Kept, and the most is 3.
+            ("confidence=0.6", 2),
+            ("confidence=0.05", 3),
+            ("confidence=0.9", 1),
+            ("p-min=0.5", 2),
+            ("p-min=0.85", 0),
+            // sqrt(.15 H) = .245, .367, .548.
+            ("svip=0.3", 1),
+            ("svip=0.2", 0),
+            ("svip=0.5", 2),
+            // 1 - sqrt(.2 H) = .717, .576, .368.
+            ("adaedl=0.6", 1),
+            ("adaedl=0.5", 2),
+            // .8, .4, .04.
+            ("cumulative=0.5", 2),
+            ("cumulative=0.9", 1),
+            // .9, .63, .252.
+            ("overlap=0.7", 1),
+            ("overlap=0.6", 2),
+            // 1, .8, .2.
+            ("perfect=0.9", 2),
+            ("perfect=0.5", 3),
+        ] {
+            assert_eq!(length(policy, &places, 0), expected, "{policy}");
+        }
+        assert_eq!(length("schedule=5", &places, 4), 4);
+        let schedule = AlongText {
+            policy: "schedule=5".parse().unwrap(),
+            places: &places,
+            most: 3,
+        };
+        assert_eq!(schedule.first(), 5);
+        assert_eq!(schedule.next(5, RoundEnd::AllAccepted), 7);
+        assert_eq!(schedule.next(1, RoundEnd::Rejected), 1);
+    }
+
+    #[test]
+    fn svip_and_adaedl_are_one_family() {
+        for step in 1..60 {
+            let place = Place {
+                entropy: f64::from(step) * 0.13,
+                ..Place::default()
+            };
+            let held = 0.41;
+            let same = (1.0 - held) * (SVIP_GAMMA / ADAEDL_GAMMA).sqrt();
+            let one = length(&format!("adaedl={held}"), &[place], 0);
+            assert_eq!(one, length(&format!("svip={same}"), &[place], 0), "{step}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        for (text, word) in [
+            ("nothing=1", "there are fixed"),
+            ("fixed", "NAME=NUMBER"),
+            ("fixed=x", "NAME=NUMBER"),
+            ("fixed=0", "1 to 1024"),
+            ("fixed=2.5", "1 to 1024"),
+            ("svip=-1", "0 to 10"),
+            ("svip=nan", "0 to 10"),
+        ] {
+            let error = text.parse::<Policy>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+        assert_eq!(Policy::fixed(4), "fixed=4".parse().unwrap());
+    }
+}

@@ -1,0 +1,235 @@
+//! How many drafted tokens are accepted, given the text that is put out.
+
+use crate::number::Number;
+use std::fmt;
+use std::str::FromStr;
+
+/// A verifier of one drafted chain of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChainVerifier {
+    /// Each token by itself: accepted with probability min(1, p/q).
+    Token,
+    /// Whole prefixes, by block verification of Sun et al.
+    Block,
+    /// Whole prefixes, as many as one round can take; the next round's target is changed.
+    GreedyBlock,
+}
+
+impl ChainVerifier {
+    /// All, in the order of reports.
+    pub const ALL: [Self; 3] = [Self::Token, Self::Block, Self::GreedyBlock];
+
+    /// The name, as in files and options.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Block => "block",
+            Self::GreedyBlock => "greedy-block",
+        }
+    }
+
+    /// P(tau >= i) as a formula in the ratios of the text.
+    pub fn formula(self) -> &'static str {
+        match self {
+            Self::Token => "E[product over j <= i of min(1, r_j)]",
+            Self::Block => "E[min over 0 <= j <= i of R_j]",
+            Self::GreedyBlock => "E[min(1, R_i)]",
+        }
+    }
+
+    /// Whether a round leaves the next one the model's own rows, so that rounds can be
+    /// replayed one after the other.
+    pub fn has_rounds(self) -> bool {
+        self != Self::GreedyBlock
+    }
+}
+
+impl fmt::Display for ChainVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for ChainVerifier {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == name);
+        known.ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("{name} is no verifier of a chain; there are {all}")
+        })
+    }
+}
+
+/// The probability, given the text, that all drafts of a round so far are accepted.
+///
+/// # Formula
+/// With r_j = q(y_j)/p(y_j) at the text's own tokens and R_i = r_1 ... r_i, R_0 = 1:
+///
+/// | verifier | P(tau >= i given the text) |
+/// | --- | --- |
+/// | token | product over j <= i of min(1, r_j) |
+/// | block | min over 0 <= j <= i of R_j |
+/// | greedy-block | min(1, R_i) |
+///
+/// Derived in `docs/text.md`.
+///
+/// # Exactness
+/// Exact in rationals. In `f64` products that leave the range stay at its ends. A text
+/// that is drawn from the target has R_i >= x with probability 1/x at most, since the mean
+/// of R_i is at most 1, so that it does not come near the upper end.
+///
+/// # Source
+/// token: Leviathan et al.; block and greedy-block: Sun et al., Block verification.
+///
+/// # Example
+/// ```
+/// use specgap::text::{ChainVerifier, Survival};
+///
+/// // r = 2, 1/2: the second token's loss is made up for by the first.
+/// let reached = |verifier| {
+///     let mut survival = Survival::new(verifier);
+///     survival.take(&2.0);
+///     survival.take(&0.5);
+///     *survival.reached()
+/// };
+/// assert_eq!(reached(ChainVerifier::Token), 0.5);
+/// assert_eq!(reached(ChainVerifier::Block), 1.0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Survival<T> {
+    verifier: ChainVerifier,
+    reached: T,
+    /// block: R_i over the least R so far; greedy-block: R_i.
+    product: T,
+}
+
+impl<T: Number> Survival<T> {
+    /// At the start of a round.
+    pub fn new(verifier: ChainVerifier) -> Self {
+        Self {
+            verifier,
+            reached: T::one(),
+            product: T::one(),
+        }
+    }
+
+    /// P(all drafts so far are accepted), given the text.
+    pub fn reached(&self) -> &T {
+        &self.reached
+    }
+
+    /// Goes on by a token of the text, with its q/p.
+    pub fn take(&mut self, ratio: &T) {
+        let one = T::one();
+        match self.verifier {
+            ChainVerifier::Token => self.reached = self.reached.times(&ratio.smaller(&one)),
+            ChainVerifier::Block => {
+                let product = scaled(&self.product, ratio);
+                self.reached = self.reached.times(&product.smaller(&one));
+                self.product = if product > one { product } else { one };
+            }
+            ChainVerifier::GreedyBlock => {
+                self.product = scaled(&self.product, ratio);
+                self.reached = self.product.smaller(&one);
+            }
+        }
+    }
+}
+
+/// A product that is 0 where a factor is, however large the other.
+fn scaled<T: Number>(product: &T, ratio: &T) -> T {
+    if product.is_nil() || ratio.is_nil() {
+        T::zero()
+    } else {
+        product.times(ratio)
+    }
+}
+
+/// For every K from 1 to `most`, the sum of E\[tau given the text\] over the starts at which
+/// K tokens are left, and how many such starts there are.
+///
+/// # Complexity
+/// O(N * most).
+///
+/// # Example
+/// ```
+/// use specgap::text::{ChainVerifier, accepted_lengths};
+/// let sums = accepted_lengths(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
+/// // K = 2: starts 0 and 1, with 1/2 + 1/2 and 1 + 1/4.
+/// assert_eq!(sums, [(1.75, 3), (2.25, 2)]);
+/// ```
+pub fn accepted_lengths<T: Number>(
+    verifier: ChainVerifier,
+    ratios: &[T],
+    most: usize,
+) -> Vec<(T, usize)> {
+    let mut sums = vec![(T::zero(), 0); most];
+    for start in 0..ratios.len() {
+        let mut survival = Survival::new(verifier);
+        let mut length = T::zero();
+        for ((sum, starts), ratio) in sums.iter_mut().zip(&ratios[start..]) {
+            survival.take(ratio);
+            length.gain(survival.reached());
+            sum.gain(&length);
+            *starts += 1;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Rational, parse_rational};
+
+    fn fraction(text: &str) -> Rational {
+        parse_rational(text).unwrap()
+    }
+
+    /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, L = 3: all eight texts.
+    #[test]
+    fn the_three_verifiers_of_a_chain_of_three() {
+        let ratio = [fraction("3/2"), fraction("1/2")];
+        for (verifier, expected) in ChainVerifier::ALL
+            .into_iter()
+            .zip(["111/64", "123/64", "67/32"])
+        {
+            let mut sum = Rational::zero();
+            for text in 0..8 {
+                let ratios: Vec<Rational> = (0..3).map(|t| ratio[text >> t & 1].clone()).collect();
+                sum.gain(&accepted_lengths(verifier, &ratios, 3)[2].0);
+            }
+            assert_eq!(sum.over(&fraction("8")), fraction(expected), "{verifier}");
+        }
+    }
+
+    #[test]
+    fn ratios_beyond_the_range_leave_probabilities() {
+        let wild = [1e300, 1e300, 0.0, f64::MAX, 1e-300, 1e-300, f64::MAX, 1e300];
+        for verifier in ChainVerifier::ALL {
+            let mut survival = Survival::new(verifier);
+            for (index, ratio) in wild.iter().enumerate() {
+                survival.take(ratio);
+                let reached = *survival.reached();
+                assert!((0.0..=1.0).contains(&reached), "{verifier}: {reached}");
+                assert_eq!(
+                    reached == 1.0,
+                    index < 2,
+                    "{verifier} at {index}: {reached}"
+                );
+            }
+            // What was rejected for sure stays rejected.
+            assert_eq!(*survival.reached(), 0.0, "{verifier}");
+        }
+        // In the range of the exponent but far from 1: the product comes back.
+        let mut survival = Survival::new(ChainVerifier::Block);
+        for ratio in [1e200, 1e-150, 1e-50] {
+            survival.take(&ratio);
+        }
+        assert!((survival.reached() - 1.0).abs() < 1e-12);
+        survival.take(&0.25);
+        assert!((survival.reached() - 0.25).abs() < 1e-12);
+    }
+}

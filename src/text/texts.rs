@@ -1,0 +1,463 @@
+//! Texts of logs, with what the identities need of each position.
+
+use super::TextError;
+use crate::distribution::Softmax;
+use crate::gap::{probabilities, refuse_probabilities};
+use crate::log::{Log, Row, RowKind, Span};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Positions that one task takes.
+const SPAN: usize = 16;
+
+/// What is known of a position of a text: of the token y that was put out there, and of the
+/// two rows that predict it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Place {
+    /// q(y)/p(y).
+    pub ratio: f64,
+    /// q(y).
+    pub draft: f64,
+    /// The largest probability of q.
+    pub top: f64,
+    /// The entropy of q in nats.
+    pub entropy: f64,
+    /// sum of min(p, q).
+    pub overlap: f64,
+    /// y is among the tokens that the row lists.
+    pub listed: bool,
+    /// -ln p(y).
+    pub(super) surprise: f64,
+    /// What -ln p(y) is on average over y ~ p, and its variance.
+    pub(super) expected_surprise: [f64; 2],
+}
+
+/// A text from its first token on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Text {
+    /// The prompt that it continues, by its number among all prompts.
+    pub cluster: usize,
+    /// Its positions.
+    pub places: Vec<Place>,
+    /// q/p at its tokens.
+    pub ratios: Vec<f64>,
+}
+
+/// All texts of some logs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Texts {
+    /// The temperature at which they were drawn.
+    pub temperature: f64,
+    /// The texts, by prompt.
+    pub texts: Vec<Text>,
+    /// How many prompts there are.
+    pub clusters: usize,
+}
+
+impl Texts {
+    /// Reads the texts of some logs. `temperature`, if given, has to be the one at which
+    /// they were drawn; `progress` is told of positions as they are done.
+    ///
+    /// # Errors
+    /// Logs without sampled tokens, prompts or places in the text; texts drawn at another
+    /// temperature, at temperature 0, or from part of the target's tokens; texts with gaps;
+    /// tokens to which the target gives no probability; rows that are refused. Each names
+    /// the log, and the position where there is one, and says what to do.
+    ///
+    /// # Complexity
+    /// O(N V) time; memory grows by 100 bytes a position.
+    pub fn read(
+        logs: &[Log],
+        temperature: Option<f64>,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Result<Self, TextError> {
+        let mut all = Self::default();
+        // Everything that can be refused is, before the long part.
+        for (index, log) in logs.iter().enumerate() {
+            let drawn = drawn_at(log, temperature)?;
+            if index > 0 && drawn != all.temperature {
+                return Err(refused(
+                    log,
+                    format!(
+                        "its text was drawn at temperature {drawn}, and that of the log before it \
+                         at {}; replay them one by one",
+                        all.temperature
+                    ),
+                ));
+            }
+            all.temperature = drawn;
+            rest_column(log, drawn)?;
+            refuse_probabilities(log)?;
+        }
+        for log in logs {
+            all.add(log, progress)?;
+        }
+        Ok(all)
+    }
+
+    /// N, over all texts.
+    pub fn positions(&self) -> usize {
+        self.texts.iter().map(|text| text.places.len()).sum()
+    }
+
+    /// Adds the texts of a log.
+    fn add(&mut self, log: &Log, progress: &(dyn Fn(usize) + Sync)) -> Result<(), TextError> {
+        let task = Task {
+            log,
+            temperature: self.temperature,
+            rest: rest_column(log, self.temperature)?,
+        };
+        let read: Vec<Vec<Read>> = log
+            .spans(SPAN)
+            .par_iter()
+            .map_init(Workspace::default, |workspace, span| {
+                let result = task.span(span, workspace);
+                progress(span.positions().len());
+                result
+            })
+            .collect::<Result<_, _>>()?;
+        let mut prompts = BTreeMap::<i64, usize>::new();
+        // The text that each prompt is in, and its next index.
+        let mut open = BTreeMap::<usize, (usize, i64)>::new();
+        for (number, read) in read.into_iter().flatten().enumerate() {
+            let next = self.clusters;
+            let cluster = *prompts.entry(read.prompt).or_insert(next);
+            self.clusters = self.clusters.max(cluster + 1);
+            let wanted = open.get(&cluster).map_or(0, |&(_, next)| next);
+            if read.position != wanted && read.position != 0 {
+                return Err(position_refused(
+                    log,
+                    number,
+                    format!(
+                        "its index in the text of prompt {} is {}, where {wanted} is expected; \
+                         rounds are replayed from a text's first token (index 0) without gaps, so \
+                         log whole texts in order",
+                        read.prompt, read.position
+                    ),
+                ));
+            }
+            if read.position == 0 {
+                self.texts.push(Text {
+                    cluster,
+                    ..Text::default()
+                });
+                open.insert(cluster, (self.texts.len() - 1, 0));
+            }
+            if let Some((index, next)) = open.get_mut(&cluster)
+                && let Some(text) = self.texts.get_mut(*index)
+            {
+                text.ratios.push(read.place.ratio);
+                text.places.push(read.place);
+                *next += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(log: &Log, message: String) -> TextError {
+    TextError::Log {
+        log: log.path().to_owned(),
+        message,
+    }
+}
+
+fn position_refused(log: &Log, position: usize, message: String) -> TextError {
+    TextError::Position {
+        log: log.path().to_owned(),
+        position,
+        message,
+    }
+}
+
+/// The temperature at which a log's text was drawn from the whole target.
+fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
+    let refused = |message: String| Err(refused(log, message));
+    if let Some(asked) = asked.filter(|t| !(t.is_finite() && *t > 0.0)) {
+        return refused(format!(
+            "--temperature {asked} is out of range; it is finite and above 0"
+        ));
+    }
+    if !log.has_tokens() {
+        return refused(
+            "has no tensor token, the token that was drawn from the target at each position; \
+             draft lengths are replayed along that text: capture with specgap capture, or add \
+             token [N] (i64)"
+                .to_owned(),
+        );
+    }
+    if !log.has_prompts() {
+        return refused(
+            "has no tensor prompt_id; draft lengths are replayed text by text: add prompt_id [N] \
+             and position [N] (i64)"
+                .to_owned(),
+        );
+    }
+    let Some(sampling) = &log.metadata().sampling else {
+        return match asked {
+            Some(asked) => Ok(asked),
+            None => refused(
+                "does not say how its tokens were drawn; if they were drawn from the whole target \
+                 at temperature T, say so with --temperature T"
+                    .to_owned(),
+            ),
+        };
+    };
+    let cut = [
+        sampling.top_k.map(|k| format!("top-k {k}")),
+        sampling.top_p.map(|p| format!("top-p {p}")),
+    ];
+    let cut: Vec<String> = cut.into_iter().flatten().collect();
+    if !cut.is_empty() {
+        return refused(format!(
+            "its text was drawn with {}, not from the rows that are logged; every identity needs \
+             text drawn from the target's whole row: capture without --top-k and --top-p",
+            cut.join(" and ")
+        ));
+    }
+    let drawn = sampling.temperature;
+    if drawn <= 0.0 {
+        return refused(
+            "its text was drawn at temperature 0, the most probable token always; acceptance by \
+             sampling needs text drawn at a temperature above 0: capture with --temperature 1"
+                .to_owned(),
+        );
+    }
+    match asked {
+        Some(asked) if asked != drawn => refused(format!(
+            "its text was drawn at temperature {drawn}, and --temperature asks for {asked}; every \
+             identity needs text drawn at the temperature it is about: capture with --temperature \
+             {asked}"
+        )),
+        _ => Ok(drawn),
+    }
+}
+
+/// The column of the log's rest mass at a temperature, if its rows list some tokens only and
+/// it has any.
+fn rest_column(log: &Log, temperature: f64) -> Result<Option<usize>, TextError> {
+    let known = &log.metadata().rest_temperatures;
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let column = known.iter().position(|&t| t == temperature);
+    column.map(Some).ok_or_else(|| {
+        refused(
+            log,
+            format!(
+                "lists the top tokens alone, and the mass of the others at temperatures {known:?}, \
+                 not at {temperature}, at which its text was drawn; capture with \
+                 --rest-temperatures {temperature}"
+            ),
+        )
+    })
+}
+
+/// A position as it is read.
+struct Read {
+    prompt: i64,
+    position: i64,
+    place: Place,
+}
+
+/// Room for one position at a time.
+#[derive(Default)]
+struct Workspace {
+    row: Row,
+    logits: Vec<f64>,
+    target: Vec<f64>,
+    draft: Vec<f64>,
+}
+
+/// What is the same for all positions of a log.
+struct Task<'a> {
+    log: &'a Log,
+    temperature: f64,
+    rest: Option<usize>,
+}
+
+impl Task<'_> {
+    fn span(&self, span: &Span, workspace: &mut Workspace) -> Result<Vec<Read>, TextError> {
+        let chunk = self.log.chunk(span)?;
+        chunk
+            .positions()
+            .map(|number| {
+                chunk.read(number, &mut workspace.row)?;
+                self.position(workspace)
+                    .map_err(|message| position_refused(self.log, number, message))
+            })
+            .collect()
+    }
+
+    fn position(&self, workspace: &mut Workspace) -> Result<Read, String> {
+        let Workspace {
+            row,
+            logits,
+            target,
+            draft,
+        } = workspace;
+        let prompt = row.prompt_id.ok_or("has no prompt_id")?;
+        let position = row.position.ok_or(
+            "has no index in its text; texts are replayed in order: add the tensor position [N] \
+             (i64)",
+        )?;
+        let token = row.token.and_then(|token| u32::try_from(token).ok()).ok_or(
+            "has no sampled token (token is -1); the text is replayed token by token: log whole \
+             texts",
+        )?;
+        let rule = Softmax {
+            temperature: self.temperature / self.log.metadata().temperature_applied,
+            ..Softmax::default()
+        };
+        probabilities(&row.target, row.target_kind, &rule, logits, target)
+            .map_err(|error| format!("target: {error}"))?;
+        probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
+            .map_err(|error| format!("draft: {error}"))?;
+        let rest = |masses: &[f64]| {
+            let column = self.rest.and_then(|column| masses.get(column));
+            column.copied().unwrap_or(0.0)
+        };
+        let (target_rest, draft_rest) = (rest(&row.target_rest), rest(&row.draft_rest));
+        let place = if row.token_ids.is_empty() {
+            Some(token as usize)
+        } else {
+            row.token_ids.iter().position(|&id| id == token)
+        };
+        let at = |row: &[f64], place: usize, rest: f64| {
+            row.get(place).map_or(0.0, |mass| mass * (1.0 - rest))
+        };
+        let (p, q) = match place {
+            Some(place) => (at(target, place, target_rest), at(draft, place, draft_rest)),
+            // All tokens that are not listed count as one.
+            None => (target_rest, draft_rest),
+        };
+        if p <= 0.0 {
+            return Err(format!(
+                "the target gives probability 0 to token {token}, which is logged as drawn from it \
+                 at temperature {}; the text is not this target's, or was drawn otherwise",
+                self.temperature
+            ));
+        }
+        let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
+        let of_draft = Moments::new(&row.draft, row.draft_kind, rule.temperature, draft);
+        let of_target = Moments::new(&row.target, row.target_kind, rule.temperature, target);
+        let common: f64 = target
+            .iter()
+            .zip(draft.iter())
+            .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
+            .sum();
+        Ok(Read {
+            prompt,
+            position,
+            place: Place {
+                ratio: (q / p).min(f64::MAX),
+                draft: if place.is_some() { q } else { q / spread },
+                top: of_draft.top * (1.0 - draft_rest),
+                entropy: of_draft.entropy(draft_rest, spread),
+                overlap: (common + target_rest.min(draft_rest)).min(1.0),
+                listed: place.is_some(),
+                surprise: -p.ln(),
+                expected_surprise: of_target.surprise(target_rest),
+            },
+        })
+    }
+}
+
+/// What is asked of the logarithms of a row's probabilities.
+struct Moments {
+    /// The largest probability.
+    top: f64,
+    /// The mean of -ln p(x) over x ~ p, and its variance.
+    mean: f64,
+    variance: f64,
+}
+
+impl Moments {
+    /// Of a logged row, whose probabilities are given too.
+    fn new(row: &[f64], kind: RowKind, temperature: f64, probabilities: &[f64]) -> Self {
+        let top = probabilities.iter().copied().fold(0.0, f64::max);
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (mut first, mut second) = (0.0, 0.0);
+        for (&entry, &mass) in row.iter().zip(probabilities) {
+            // ln of the probability over the largest.
+            let below = if mass <= 0.0 {
+                0.0
+            } else if kind == RowKind::Probabilities {
+                (entry / largest).ln() / temperature
+            } else {
+                (entry - largest) / temperature
+            };
+            first += mass * below;
+            second += mass * below * below;
+        }
+        Self {
+            top,
+            mean: -top.ln() - first,
+            variance: (second - first * first).max(0.0),
+        }
+    }
+
+    /// The entropy, with a mass that is not listed spread evenly over so many tokens.
+    fn entropy(&self, rest: f64, spread: f64) -> f64 {
+        let listed = 1.0 - rest;
+        let of_rest = if rest > 0.0 {
+            -rest * (rest / spread).ln()
+        } else {
+            0.0
+        };
+        let of_listed = if listed > 0.0 {
+            listed * (self.mean - listed.ln())
+        } else {
+            0.0
+        };
+        (of_listed + of_rest).max(0.0)
+    }
+
+    /// Mean and variance of -ln p(y), all tokens that are not listed counting as one.
+    fn surprise(&self, rest: f64) -> [f64; 2] {
+        let listed = 1.0 - rest;
+        if listed <= 0.0 {
+            return [0.0, 0.0];
+        }
+        let mean = self.entropy(rest, 1.0);
+        let inner = self.mean - listed.ln();
+        let of_rest = if rest > 0.0 {
+            rest * rest.ln() * rest.ln()
+        } else {
+            0.0
+        };
+        let second = listed * (self.variance + inner * inner) + of_rest;
+        [mean, (second - mean * mean).max(0.0)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_those_of_the_row() {
+        let probabilities = [0.5, 0.25, 0.25, 0.0];
+        let logits = probabilities.map(f64::ln);
+        for (row, kind) in [
+            (&logits, RowKind::Logits),
+            (&probabilities, RowKind::Probabilities),
+        ] {
+            let moments = Moments::new(row, kind, 1.0, &probabilities);
+            let half = 0.5f64.ln();
+            assert!((moments.mean + 1.5 * half).abs() < 1e-15);
+            // E[(ln p)^2] - H^2 = (1/2 + 4/2 - 9/4) (ln 2)^2.
+            assert!((moments.variance - 0.25 * half * half).abs() < 1e-15);
+            assert_eq!(moments.top, 0.5);
+            assert!((moments.entropy(0.0, 1.0) + 1.5 * half).abs() < 1e-15);
+        }
+        // Half of the mass is not listed: as two tokens of 1/4 each.
+        let moments = Moments::new(&[0.0, 0.0], RowKind::Logits, 1.0, &[0.5, 0.5]);
+        assert!((moments.entropy(0.5, 2.0) - 4.0f64.ln()).abs() < 1e-15);
+        let [mean, variance] = moments.surprise(0.5);
+        let (quarter, half) = (0.25f64.ln(), 0.5f64.ln());
+        assert!((mean + 0.5 * quarter + 0.5 * half).abs() < 1e-15);
+        let second = 0.5 * quarter * quarter + 0.5 * half * half;
+        assert!((variance - (second - mean * mean)).abs() < 1e-15);
+    }
+}

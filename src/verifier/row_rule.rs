@@ -1,0 +1,138 @@
+//! How a verifier's rate is computed at a row of a log.
+
+use crate::known::Known;
+use crate::plan::{PlanError, PlanMeasurement};
+use crate::row::{Answer, Row, RowError};
+
+/// How a verifier's rate is computed at a row: part of the table of verifiers.
+///
+/// [`Verifier::acceptance`](super::Verifier::acceptance) takes exact arithmetic where that
+/// is affordable, and sorts p and q again for every n. Here they are a
+/// [`Row`], whose answers serve all rules and numbers of drafts; `f64`, enclosed.
+///
+/// # Formulas
+/// With M(L) = sum of (p - L q)+:
+/// - `rrs`: 1 - M(L_n), L_(k+1) = L_k + M(L_k), L_0 = 0.
+/// - `k-seq`: 1 - (1-b)^n at the root rho*, b = sum of min(p/rho, q).
+/// - `greedy`, `spechub`: p(top) + sum over others of min(p, q/(1-q(top))).
+/// - `rrs-wo`: see [`RrsWo`](super::RrsWo).
+/// - `naive`: sum of p_i P(i is drafted); see [`Naive`](super::Naive).
+///
+/// # Exactness
+/// [`Kind::Enclosed`](crate::known::Kind::Enclosed): rounding is within the bounds. `rrs-wo` may be
+/// [`Kind::MonteCarlo`](crate::known::Kind::MonteCarlo).
+///
+/// # Source
+/// As the verifiers: Hu et al., App. A; SpecTr, eq. 5; SpecHub, Theorem 1.
+///
+/// # Example
+/// ```
+/// use specgap::row::{Rows, Workspace};
+/// use specgap::scheme::SchemeName;
+/// use specgap::verifier::VerifierName;
+/// let mut workspace = Workspace::new();
+/// let rows = Rows { target: &[0.5, 0.5], draft: &[0.75, 0.25] };
+/// let mut row = workspace.load(rows, 2)?;
+/// let rule = VerifierName::RRS.on_row(SchemeName::WITH_REPLACEMENT).ok_or("no such rate")?;
+/// let rate = rule.answer(&mut row, 2, 0)?.rate;
+/// assert!(rate.lower() <= 0.8125 && 0.8125 <= rate.upper() && rate.width() < 1e-12);
+/// assert_eq!(row.with_replacement(2)?.rate.value(), 0.9375);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RowRule {
+    /// What is computed.
+    pub rate: RowRate,
+    /// The most drafts that it answers for.
+    pub most: usize,
+    /// Why it is computed only where that is asked for by an option of its own, and
+    /// which; `None` if it is computed always.
+    pub slow: Option<&'static str>,
+}
+
+/// What a [`RowRule`] computes of a row and n.
+#[derive(Clone, Copy, Debug)]
+pub enum RowRate {
+    /// An answer of the row.
+    Answer(Answer),
+    /// One that may be a mean over random draws: also of their seed.
+    Seeded(fn(&mut Row<'_>, usize, u64) -> Result<Known, RowError>),
+    /// The acceptance of a plan that is solved for it.
+    Planned(fn(&mut Row<'_>, usize) -> Result<PlanMeasurement, RowRuleError>),
+}
+
+/// Why a row has no rate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowRuleError {
+    /// The row refuses it.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// There is no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}
+
+/// A verifier's rate at a row.
+#[derive(Clone, Debug)]
+pub struct RowAnswer {
+    /// Membership acceptance.
+    pub rate: Known,
+    /// The plan that was solved for it, if one was.
+    pub plan: Option<PlanMeasurement>,
+}
+
+impl From<Known> for RowAnswer {
+    fn from(rate: Known) -> Self {
+        Self { rate, plan: None }
+    }
+}
+
+/// Rounding of the integral that measures a plan's acceptance.
+const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
+
+impl From<PlanMeasurement> for RowAnswer {
+    fn from(measured: PlanMeasurement) -> Self {
+        // The law is p but for this error, and so is what it accepts.
+        let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
+        let rate = measured.acceptance_rate;
+        Self {
+            rate: Known::enclosed(rate, rate - error, rate + error),
+            plan: Some(measured),
+        }
+    }
+}
+
+impl RowRule {
+    /// Any number of drafts, always.
+    pub const fn of(answer: Answer) -> Self {
+        Self::always(RowRate::Answer(answer))
+    }
+
+    /// The same of what may be random.
+    pub const fn always(rate: RowRate) -> Self {
+        Self {
+            rate,
+            most: usize::MAX,
+            slow: None,
+        }
+    }
+
+    /// The rate of n drafts; `seed` is that of whatever is random.
+    ///
+    /// # Errors
+    /// Those of the row, or of its plan; more drafts than it was loaded for, where that
+    /// matters.
+    pub fn answer(
+        &self,
+        row: &mut Row<'_>,
+        drafts: usize,
+        seed: u64,
+    ) -> Result<RowAnswer, RowRuleError> {
+        Ok(match self.rate {
+            RowRate::Answer(answer) => answer(row, drafts)?.into(),
+            RowRate::Seeded(answer) => answer(row, drafts, seed)?.into(),
+            RowRate::Planned(measured) => measured(row, drafts)?.into(),
+        })
+    }
+}
