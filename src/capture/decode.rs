@@ -1,12 +1,12 @@
-//! A live speculative decoder: one prompt at a time, one chain of drafts a round.
+//! A live speculative decoder: one prompt at a time, a chain or a tree of drafts a round.
 //!
 //! Both models keep their caches over the rounds. After a round that kept tau of K drafts,
 //! columns of the others are rolled back. Wall-clock times of every part are kept, so that
 //! what is predicted of a round can be held against one.
 
-use super::model::{Logits, Model, common_vocabulary};
+use super::model::{Cache, Logits, Model, Stretch, common_vocabulary};
 use super::rollouts::cut;
-use super::rounds::{Rule, settle};
+use super::rounds::{Rule, children, settle, settle_node};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
 use super::{BROKEN, CaptureError};
@@ -19,6 +19,25 @@ use std::time::Instant;
 /// 256 MiB in f32.
 const PREFILL_LOGITS: usize = 1 << 26;
 
+/// What is drafted a round. A round with `left` tokens to go drafts at most `left` - 1 deep:
+/// its own token is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// So many tokens, one behind the other.
+    Chain(usize),
+    /// A tree, verified from the top down. The target runs over its paths side by side, as
+    /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
+    Tree {
+        /// Children of each node.
+        children: usize,
+        /// Levels below the root.
+        levels: usize,
+    },
+}
+
+/// The most paths of a tree.
+const PATHS: usize = 256;
+
 /// How to decode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodeSettings {
@@ -28,22 +47,21 @@ pub struct DecodeSettings {
     pub seed: u64,
     /// Most tokens a prompt, at least 1.
     pub max_tokens: usize,
-    /// K: drafts a round. A round with `left` tokens to go has at most `left` - 1: its own
-    /// token is the last.
-    pub drafts: usize,
-    /// Which drafts are kept.
+    /// What is drafted a round.
+    pub drafts: Shape,
+    /// Which drafts are kept: one of chains or one of trees.
     pub rule: Rule,
     /// Keep only the first N logits of a row.
     pub vocabulary: Option<usize>,
 }
 
 /// One round: one run of the target.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Round {
     /// Tokens of the text before it.
     pub start: usize,
-    /// Tokens that the draft drew.
-    pub drafted: usize,
+    /// Tokens that the draft drew, by their depth.
+    pub by_depth: Vec<usize>,
     /// Of these, those that are in the text.
     pub accepted: usize,
     /// Tokens that it added to the text: `accepted` and one more, or less where a draft
@@ -55,6 +73,13 @@ pub struct Round {
     pub verify_seconds: f64,
     /// Everything else: the rule, and rolling back.
     pub other_seconds: f64,
+}
+
+impl Round {
+    /// Tokens that the draft drew.
+    pub fn drafted(&self) -> usize {
+        self.by_depth.iter().sum()
+    }
 }
 
 /// A text, and the rounds that it took.
@@ -81,11 +106,15 @@ pub struct Decoded {
 
 impl Decoded {
     /// Drafts that lie within the text: what a decoder that knew the text's length would
-    /// draw, which is the smaller of a round's drafts and the tokens to go less 1.
+    /// draw, which goes no deeper in a round than the tokens to go less 1.
     pub fn drafts_in_text(&self) -> usize {
         let drafts = self.rounds.iter().map(|round| {
             let left = self.tokens.len().saturating_sub(round.start);
-            round.drafted.min(left.saturating_sub(1))
+            round
+                .by_depth
+                .iter()
+                .take(left.saturating_sub(1))
+                .sum::<usize>()
         });
         drafts.sum()
     }
@@ -124,7 +153,8 @@ impl Decoder {
     /// # Errors
     ///
     /// [`CaptureError::Vocabulary`] if the models' V differ, or are below
-    /// [`DecodeSettings::vocabulary`]; [`CaptureError::Setting`] for a length of 0.
+    /// [`DecodeSettings::vocabulary`]; [`CaptureError::Setting`] for a length of 0, a
+    /// rule that does not go with the shape, a tree of more than 256 paths.
     pub fn new(
         target: Model,
         draft: Model,
@@ -135,6 +165,28 @@ impl Decoder {
             return Err(CaptureError::Setting {
                 message: "max-tokens 0: must be >= 1".to_owned(),
             });
+        }
+        let rule = settings.rule.name();
+        let refused = match settings.drafts {
+            Shape::Chain(_) if settings.rule.is_of_trees() => Some(format!(
+                "verifier {rule} settles trees, not chains; give --tree, or verifier token or block"
+            )),
+            Shape::Tree { .. } if !settings.rule.is_of_trees() => Some(format!(
+                "verifier {rule} settles chains, not trees; give --length, or verifier rrs or rrs-wo"
+            )),
+            Shape::Tree { children, levels } => {
+                let paths = u32::try_from(levels)
+                    .ok()
+                    .and_then(|l| children.checked_pow(l));
+                let fits = children > 0 && levels > 0 && paths.is_some_and(|paths| paths <= PATHS);
+                (!fits).then(|| {
+                    format!("a tree of {children}x{levels} has none or more than {PATHS} paths")
+                })
+            }
+            Shape::Chain(_) => None,
+        };
+        if let Some(message) = refused {
+            return Err(CaptureError::Setting { message });
         }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
         Ok(Self {
@@ -207,10 +259,18 @@ impl Decoder {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(CaptureError::Interrupted);
             }
-            let round = self.round(prompt, &mut decoded, &mut all, &mut uniform)?;
+            let round = match self.settings.drafts {
+                Shape::Chain(drafts) => {
+                    self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
+                }
+                Shape::Tree { children, levels } => {
+                    let shape = [children, levels];
+                    self.tree(shape, prompt, &mut decoded, &mut all, &mut uniform)?
+                }
+            };
             decoded.seconds += round.draft_seconds + round.verify_seconds + round.other_seconds;
-            decoded.rounds.push(round);
             watch(round.tokens);
+            decoded.rounds.push(round);
         }
         self.target.clear();
         self.draft.clear();
@@ -219,8 +279,9 @@ impl Decoder {
 
     /// One round behind `all`, of which both models have all but the last token, the draft
     /// perhaps one less.
-    fn round(
+    fn chain(
         &mut self,
+        most: usize,
         prompt: &EncodedPrompt,
         decoded: &mut Decoded,
         all: &mut Vec<i64>,
@@ -229,12 +290,12 @@ impl Decoder {
         let begun = Instant::now();
         let start = decoded.tokens.len();
         let left = self.settings.max_tokens - start;
-        let drafted = self.settings.drafts.min(left.saturating_sub(1));
+        let drafted = most.min(left.saturating_sub(1));
         let uncut = self.settings.sampling.uncut();
         let mut drafts: Vec<u32> = Vec::with_capacity(drafted);
         let mut round = Round {
             start,
-            drafted,
+            by_depth: vec![1; drafted],
             ..Round::default()
         };
         self.q.resize_with(drafted, Law::default);
@@ -274,16 +335,7 @@ impl Decoder {
         .ok_or_else(|| broken(&self.target, prompt, start, BROKEN.to_owned()))?;
         let before = all.len();
         let kept = drafts.iter().copied().take(settled.accepted);
-        for token in kept.chain([settled.token as u32]) {
-            decoded.tokens.push(token);
-            all.push(i64::from(token));
-            round.tokens += 1;
-            decoded.stopped = self.codec.is_stop(token);
-            if decoded.stopped {
-                break;
-            }
-        }
-        round.accepted = settled.accepted.min(round.tokens);
+        self.write(kept.chain([settled.token as u32]), decoded, all, &mut round);
         // What was kept of the drafts stays in the caches; the round's own token is run by
         // the next one.
         let kept = before + settled.accepted;
@@ -293,6 +345,202 @@ impl Decoder {
             begun.elapsed().as_secs_f64() - round.draft_seconds - round.verify_seconds;
         self.times.other.push(round.other_seconds);
         Ok(round)
+    }
+
+    /// Writes a round's tokens, the last of which is its own, up to one that ends the text.
+    fn write(
+        &self,
+        tokens: impl Iterator<Item = u32>,
+        decoded: &mut Decoded,
+        all: &mut Vec<i64>,
+        round: &mut Round,
+    ) {
+        let mut tokens = tokens.peekable();
+        while let Some(token) = tokens.next() {
+            decoded.tokens.push(token);
+            all.push(i64::from(token));
+            round.tokens += 1;
+            round.accepted += usize::from(tokens.peek().is_some());
+            decoded.stopped = self.codec.is_stop(token);
+            if decoded.stopped {
+                break;
+            }
+        }
+    }
+
+    /// One round of a tree, verified from the top down, behind `all`, of which the draft has
+    /// all but the last token or less, and the target all but the last.
+    fn tree(
+        &mut self,
+        [count, levels]: [usize; 2],
+        prompt: &EncodedPrompt,
+        decoded: &mut Decoded,
+        all: &mut Vec<i64>,
+        uniform: &mut dyn FnMut() -> f64,
+    ) -> Result<Round, CaptureError> {
+        let begun = Instant::now();
+        let start = decoded.tokens.len();
+        let left = self.settings.max_tokens - start;
+        let levels = levels.min(left.saturating_sub(1));
+        let rule = self.settings.rule;
+        let mut round = Round {
+            start,
+            ..Round::default()
+        };
+        let stepping = Instant::now();
+        let nodes = self.drafted_tree([count, levels], prompt, start, all, uniform)?;
+        for node in nodes.iter().skip(1) {
+            round
+                .by_depth
+                .resize(round.by_depth.len().max(node.depth), 0);
+            if let Some(drafted) = round.by_depth.get_mut(node.depth - 1) {
+                *drafted += 1;
+            }
+        }
+        round.draft_seconds = stepping.elapsed().as_secs_f64();
+
+        let verifying = Instant::now();
+        // Every node of the last level ends a path; all paths have the same length.
+        let paths: Vec<usize> = nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.depth == levels)
+            .map(|(index, _)| index)
+            .collect();
+        let failed = |model: &Model, say| failed(model, prompt, start, say);
+        let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
+        let mut ids = Vec::new();
+        for &path in &paths {
+            ids.extend(&new);
+            ids.extend(
+                ancestry(&nodes, path)
+                    .into_iter()
+                    .map(|node| nodes[node].token),
+            );
+        }
+        let cache = self
+            .target
+            .take()
+            .map_err(|say| failed(&self.target, say))?;
+        let length = cache.length();
+        let copies = vec![whole(0, length); paths.len()];
+        let copied = cache
+            .gather(&copies)
+            .map_err(|say| failed(&self.target, say))?;
+        self.target.put(copied);
+        let logits = run_together(&mut self.target, &ids, paths.len())
+            .map_err(|say| failed(&self.target, say))?;
+        round.verify_seconds = verifying.elapsed().as_secs_f64();
+
+        let mut law = Law::default();
+        let (mut here, mut kept) = (0, Vec::new());
+        let own = loop {
+            let node = &nodes[here];
+            let through = |&path: &usize| path == here || ancestry(&nodes, path).contains(&here);
+            let path = paths.iter().position(through).unwrap_or(0);
+            let place = new.len() - 1 + node.depth;
+            let broken = |say| broken(&self.target, prompt, start + node.depth, say);
+            let row = cut(logits.row(path, place, &mut self.row), self.vocabulary);
+            law.set(row.map_err(broken)?, &self.settings.sampling)
+                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            let Some(q) = &node.law else {
+                break (path, law.draw(uniform()));
+            };
+            let drafts: Vec<u32> = node
+                .children
+                .iter()
+                .map(|&child| nodes[child].token as u32)
+                .collect();
+            let (child, token) = settle_node(rule, [&law, q], &drafts, uniform, &mut self.scratch);
+            match child.and_then(|child| node.children.get(child)) {
+                Some(&child) => {
+                    kept.push(token as u32);
+                    here = child;
+                }
+                None => break (path, token),
+            }
+        };
+        let (path, token) = own;
+        // The target goes on behind the path that was kept, as far as it was.
+        let cache = self
+            .target
+            .take()
+            .map_err(|say| failed(&self.target, say))?;
+        let behind = length + new.len() + kept.len();
+        let cache = cache
+            .gather(&[whole(path, behind)])
+            .map_err(|say| failed(&self.target, say))?;
+        self.target.put(cache);
+        kept.push(token as u32);
+        self.write(kept.into_iter(), decoded, all, &mut round);
+        round.other_seconds =
+            begun.elapsed().as_secs_f64() - round.draft_seconds - round.verify_seconds;
+        Ok(round)
+    }
+
+    /// Draws a tree, level by level; the root is its first node. The draft's cache is then
+    /// that of all tokens of the text.
+    fn drafted_tree(
+        &mut self,
+        [count, levels]: [usize; 2],
+        prompt: &EncodedPrompt,
+        start: usize,
+        all: &[i64],
+        uniform: &mut dyn FnMut() -> f64,
+    ) -> Result<Vec<Node>, CaptureError> {
+        let mut nodes = vec![Node::default()];
+        if levels == 0 {
+            return Ok(nodes);
+        }
+        let uncut = self.settings.sampling.uncut();
+        let failed = |model: &Model, say| failed(model, prompt, start, say);
+        let new = all.get(self.draft.length()..).unwrap_or(&[]).to_vec();
+        let mut logits = feed(&mut self.draft, &new).map_err(|say| failed(&self.draft, say))?;
+        let text = self.draft.take().map_err(|say| failed(&self.draft, say))?;
+        // The caches of a level's nodes, one sequence each, with the nodes.
+        let (mut caches, mut level): (Option<Cache>, Vec<usize>) = (None, vec![0]);
+        for depth in 1..=levels {
+            let mut below = Vec::new();
+            for (sequence, &parent) in level.iter().enumerate() {
+                let broken = |say| broken(&self.draft, prompt, start + depth - 1, say);
+                let row = cut(logits.last(sequence, &mut self.row), self.vocabulary);
+                let mut law = Law::default();
+                law.set(row.map_err(broken)?, &uncut)
+                    .ok_or_else(|| broken(BROKEN.to_owned()))?;
+                let drawn = children(self.settings.rule, &law, count, uniform, &mut self.scratch);
+                nodes[parent].law = Some(law);
+                for token in drawn {
+                    let index = nodes.len();
+                    nodes[parent].children.push(index);
+                    below.push((sequence, index));
+                    nodes.push(Node {
+                        token: i64::from(token),
+                        depth,
+                        parent,
+                        ..Node::default()
+                    });
+                }
+            }
+            if depth < levels {
+                let from = caches.as_ref().unwrap_or(&text);
+                let copies: Vec<_> = below
+                    .iter()
+                    .map(|&(sequence, _)| whole(sequence, from.length()))
+                    .collect();
+                let copied = from
+                    .gather(&copies)
+                    .map_err(|say| failed(&self.draft, say))?;
+                self.draft.put(copied);
+                let ids: Vec<i64> = below.iter().map(|&(_, node)| nodes[node].token).collect();
+                logits = run_together(&mut self.draft, &ids, below.len())
+                    .map_err(|say| failed(&self.draft, say))?;
+                let taken = self.draft.take().map_err(|say| failed(&self.draft, say))?;
+                caches = Some(taken);
+            }
+            level = below.into_iter().map(|(_, node)| node).collect();
+        }
+        self.draft.put(text);
+        Ok(nodes)
     }
 
     /// Runs the target and takes the laws behind its last `laws` tokens.
@@ -381,7 +629,12 @@ impl Decoder {
         // The caches hold all but the last token.
         let middle = middle.min(all.len().saturating_sub(1));
         for pass in 0..=passes {
-            for tokens in lengths(self.settings.drafts + 1) {
+            let longest = match self.settings.drafts {
+                Shape::Chain(drafts) => drafts + 1,
+                // Its paths side by side are no pass over so many tokens.
+                Shape::Tree { .. } => 1,
+            };
+            for tokens in lengths(longest) {
                 if interrupt.load(Ordering::Relaxed) {
                     return Err(CaptureError::Interrupted);
                 }
@@ -416,6 +669,37 @@ impl Decoder {
     }
 }
 
+/// A node of a tree of drafts; the root has no token.
+#[derive(Default)]
+struct Node {
+    token: i64,
+    depth: usize,
+    parent: usize,
+    /// q of its children; none of the last level.
+    law: Option<Law>,
+    children: Vec<usize>,
+}
+
+/// The nodes from the root's child down to a node.
+fn ancestry(nodes: &[Node], last: usize) -> Vec<usize> {
+    let mut path = Vec::new();
+    let mut here = last;
+    while here != 0 {
+        path.push(here);
+        here = nodes[here].parent;
+    }
+    path.reverse();
+    path
+}
+
+/// All of a sequence's columns up to `length`.
+fn whole(sequence: usize, length: usize) -> Stretch {
+    Stretch {
+        sequence,
+        columns: 0..length,
+    }
+}
+
 /// Lengths that are timed: all up to 16, then doubling, and the longest.
 fn lengths(longest: usize) -> impl Iterator<Item = usize> {
     let doubling = std::iter::successors(Some(32usize), |length| length.checked_mul(2));
@@ -436,10 +720,18 @@ fn prefill(model: &mut Model, prompt: &[i64]) -> Result<(), String> {
 
 /// Runs tokens of the one sequence behind those in the cache.
 fn feed(model: &mut Model, tokens: &[i64]) -> Result<Logits, String> {
+    run_together(model, tokens, 1)
+}
+
+/// Runs as many tokens of each sequence behind those in the cache, none of them padded.
+fn run_together(model: &mut Model, ids: &[i64], sequences: usize) -> Result<Logits, String> {
     let begin = model.length();
-    let end = begin + tokens.len();
-    let positions: Vec<i64> = (begin..end).map(|position| position as i64).collect();
-    model.run(tokens, &vec![1; end], &positions)
+    let end = begin + ids.len() / sequences.max(1);
+    let positions = (begin..end).map(|position| position as i64);
+    let positions: Vec<i64> = std::iter::repeat_n(positions, sequences)
+        .flatten()
+        .collect();
+    model.run(ids, &vec![1; end * sequences], &positions)
 }
 
 fn failed(model: &Model, prompt: &EncodedPrompt, position: usize, message: String) -> CaptureError {

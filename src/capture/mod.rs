@@ -30,7 +30,7 @@ mod sampling;
 mod timing;
 mod tokens;
 
-pub use decode::{DecodeSettings, Decoded, Decoder, Round, StepTimes};
+pub use decode::{DecodeSettings, Decoded, Decoder, Round, Shape, StepTimes};
 pub use generate::{Capture, Event, Generation, Row, RowSink, Seconds, Settings, SinkError, Tally};
 pub use log_sink::{LogSink, Provenance};
 pub use model::{Cache, Logits, Model, Stretch};

@@ -361,6 +361,11 @@ pub(super) fn common_vocabulary(
 }
 
 impl Cache {
+    /// Columns, padding included.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// A cache of some stretches, each a sequence of its own, padded on the left to the
     /// longest of them. Padding is 0 and has to be masked.
     ///

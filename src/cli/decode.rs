@@ -35,8 +35,8 @@ mod without_models {
 #[cfg(feature = "onnx")]
 mod with_models {
     use crate::capture::{
-        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Rule, Runtime, StepTimes,
-        Timing,
+        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Rule, Runtime, Shape,
+        StepTimes, Timing,
     };
     use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
     use crate::cli::output::{CliError, check_folder, write_together};
@@ -59,16 +59,28 @@ mod with_models {
         /// Tokens drafted a round; a round with n tokens to go drafts at most n - 1.
         #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u16).range(0..=1024))]
         length: u16,
-        /// Which drafts are kept.
-        #[arg(long, value_enum, default_value_t = Rule::Token)]
-        verifier: Rule,
+        /// Draft a tree instead: A children a node, B levels, as in 2x3.
+        #[arg(long, value_name = "AxB", value_parser = tree, conflicts_with = "length")]
+        tree: Option<Shape>,
+        /// Which drafts are kept: token (the default) or block of a chain, rrs (the default)
+        /// or rrs-wo of a tree.
+        #[arg(long, value_enum)]
+        verifier: Option<Rule>,
         /// Time the target alone too, on the same prompts, and its passes by their
         /// tokens; with --out, write timings.json.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "tree")]
         timing: bool,
         /// Write decode.json, the rounds of every prompt, here.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
+    }
+
+    fn tree(text: &str) -> Result<Shape, String> {
+        let parts = text
+            .split_once('x')
+            .and_then(|(children, levels)| Some((children.parse().ok()?, levels.parse().ok()?)));
+        let (children, levels) = parts.ok_or("is children x levels, such as 2x3")?;
+        Ok(Shape::Tree { children, levels })
     }
 
     /// Passes of each length that are timed a prompt.
@@ -80,8 +92,11 @@ mod with_models {
             sampling: models.sampling()?,
             seed: common.seed,
             max_tokens: models.max_tokens as usize,
-            drafts: usize::from(args.length),
-            rule: args.verifier,
+            drafts: args.tree.unwrap_or(Shape::Chain(usize::from(args.length))),
+            rule: args.verifier.unwrap_or(match args.tree {
+                Some(_) => Rule::Rrs,
+                None => Rule::Token,
+            }),
             vocabulary: models.vocab,
         };
         if args.timing && (args.length == 0 || models.max_tokens < 2) {
@@ -139,7 +154,7 @@ mod with_models {
         let mut out = io::stdout().lock();
         match common.format {
             Format::Json => writeln!(out, "{object}")?,
-            Format::Text => print(&mut out, args, common, &decoder, &texts, &object)?,
+            Format::Text => print(&mut out, common, &decoder, &texts, &object)?,
         }
         Ok(Verdict::Agrees)
     }
@@ -225,16 +240,14 @@ mod with_models {
                 rounds: text,
                 alone,
             } = texts;
-            let sum = |part: fn(&crate::capture::Round) -> f64| -> f64 {
-                text.rounds.iter().map(part).sum()
-            };
+            let sum = |part: fn(&Round) -> f64| -> f64 { text.rounds.iter().map(part).sum() };
             let rounds: Vec<_> = text
                 .rounds
                 .iter()
                 .map(|round| {
                     json!({
                         "start": round.start,
-                        "drafted": round.drafted,
+                        "drafted": round.drafted(),
                         "accepted": round.accepted,
                         "tokens": round.tokens,
                     })
@@ -267,6 +280,7 @@ mod with_models {
             })
         };
         let sampling = decoder.settings().sampling;
+        let drafts_of = decoder.settings().drafts;
         let count = |part: fn(&Decoded) -> usize| -> usize {
             texts.iter().map(|texts| part(&texts.rounds)).sum()
         };
@@ -295,8 +309,15 @@ mod with_models {
             "top_p": sampling.top_p(),
             "seed": common.seed,
             "max_tokens": args.models.max_tokens,
-            "length": args.length,
-            "verifier": args.verifier.name(),
+            "length": match drafts_of {
+                Shape::Chain(length) => Some(length),
+                Shape::Tree { .. } => None,
+            },
+            "tree": match drafts_of {
+                Shape::Chain(_) => None,
+                Shape::Tree { children, levels } => Some(format!("{children}x{levels}")),
+            },
+            "verifier": decoder.settings().rule.name(),
             "totals": {
                 "prompts": texts.len(),
                 "tokens": tokens,
@@ -322,7 +343,7 @@ mod with_models {
     }
 
     fn drafted(text: &Decoded) -> usize {
-        text.rounds.iter().map(|round| round.drafted).sum()
+        text.rounds.iter().map(Round::drafted).sum()
     }
 
     fn accepted(text: &Decoded) -> usize {
@@ -335,7 +356,6 @@ mod with_models {
 
     fn print(
         out: &mut impl Write,
-        args: &DecodeArgs,
         common: &Common,
         decoder: &Decoder,
         texts: &[Texts],
@@ -352,15 +372,18 @@ mod with_models {
         writeln!(
             out,
             "{} prompts, {} tokens in {} target calls ({:.3} a call), {} drafts of which {} kept \
-             (verifier {}, length {}); {:.1} tokens/s on {}{}",
+             (verifier {}, {}); {:.1} tokens/s on {}{}",
             totals["prompts"],
             totals["tokens"],
             totals["calls"],
             number(&totals["tokens_per_call"]),
             totals["draft_tokens"],
             totals["accepted"],
-            args.verifier.name(),
-            args.length,
+            decoder.settings().rule.name(),
+            match decoder.settings().drafts {
+                Shape::Chain(length) => format!("length {length}"),
+                Shape::Tree { children, levels } => format!("tree {children}x{levels}"),
+            },
             number(&totals["tokens_per_second"]),
             decoder.target().placement().device.provider(),
             match object["speedup"].as_f64() {

@@ -4,8 +4,8 @@ use crate::rollouts::chain;
 use crate::{Bench, DRAFT, ROOT, TARGET, TOKENIZER, command, runtime_library, sorted, specgap};
 use serde_json::Value;
 use specgap::capture::{
-    ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Rule, Runtime,
-    Sampling, Stop, TextCodec,
+    ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Rule,
+    Runtime, Sampling, Shape, Stop, TextCodec,
 };
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -117,6 +117,86 @@ fn greedy_text_is_the_targets_whatever_is_drafted() {
         "{calls:?}"
     );
     assert_eq!(calls[0], expected.iter().map(Vec::len).sum::<usize>());
+}
+
+#[test]
+fn greedy_text_of_trees_is_the_targets_too() {
+    let bench = Bench::new(4);
+    let greedy = ["--temperature", "0", "--max-tokens", "24"];
+    let expected = captured(&bench, "log", &greedy);
+    let chain = decoded(&bench, "chain", &[&greedy[..], &["--length", "3"]].concat());
+    for rule in ["rrs", "rrs-wo"] {
+        let more = ["--verifier", rule, "--tree", "2x3"];
+        let decoded = decoded(&bench, rule, &[&greedy[..], &more].concat());
+        assert_eq!(texts(&decoded), expected, "{rule}");
+        assert_eq!(
+            (&decoded["tree"], &decoded["length"]),
+            (&"2x3".into(), &Value::Null)
+        );
+        // The likeliest token is the only one of both models: children are all the same, or
+        // there is one, so that the rounds are those of a chain.
+        let calls = |decoded: &Value| decoded["totals"]["calls"].clone();
+        assert_eq!(calls(&decoded), calls(&chain));
+    }
+}
+
+#[test]
+fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
+    let bench = Bench::new(3);
+    for (rule, nodes) in [("rrs", 6), ("rrs-wo", 6)] {
+        let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
+        let decoded = decoded(&bench, rule, &[&more[..], &["--tree", "2x2"]].concat());
+        // 12 tokens: 3, 3, 3 and 3; the last round has two tokens to go after its first.
+        assert_eq!(count(&decoded["totals"]["calls"]), 12, "{rule}");
+        assert_eq!(count(&decoded["totals"]["accepted"]), 24);
+        assert_eq!(count(&decoded["totals"]["draft_tokens"]), 12 * nodes);
+    }
+}
+
+/// A tree of one level: a child is kept with the chance that the law of both children gives,
+/// by enumeration; so target calls are known.
+#[test]
+fn a_tree_keeps_as_many_children_as_its_rule_says() {
+    const PROMPTS: usize = 4000;
+    for rule in [Rule::Rrs, Rule::RrsWo] {
+        let tree = Shape::Tree {
+            children: 2,
+            levels: 1,
+        };
+        let (decoded, [p, q]) = sampled(rule, tree, 2, PROMPTS);
+        // Two tokens: one round where a child is kept, else two. Behind token 1.
+        let (p, q) = (p[1], q[1]);
+        let first: f64 = (0..3).map(|x| p[x].min(q[x])).sum();
+        let left: Vec<f64> = (0..3)
+            .map(|x| (p[x] - q[x]).max(0.0) / (1.0 - first))
+            .collect();
+        let mut second = 0.0;
+        for x in 0..3 {
+            let rejected = (q[x] - p[x]).max(0.0);
+            for y in 0..3 {
+                let law = match rule {
+                    Rule::RrsWo if y == x => 0.0,
+                    Rule::RrsWo => q[y] / (1.0 - q[x]),
+                    _ => q[y],
+                };
+                second += rejected * law.min(left[y]);
+            }
+        }
+        let kept = first + second;
+        let found = decoded.iter().filter(|text| text.rounds.len() == 1).count();
+        let deviation = (kept * (1.0 - kept) / PROMPTS as f64).sqrt();
+        let z = (found as f64 / PROMPTS as f64 - kept) / deviation;
+        // A false alarm in about 10^6 seeds; the seed is fixed.
+        assert!(z.abs() < 5.0, "{rule:?}: {z}, {kept}");
+        for text in &decoded {
+            assert_eq!(text.rounds[0].by_depth, [2]);
+            assert!(
+                text.rounds
+                    .get(1)
+                    .is_none_or(|round| round.by_depth.is_empty())
+            );
+        }
+    }
 }
 
 #[test]
@@ -271,6 +351,13 @@ fn what_cannot_be_decoded_is_refused() {
         (&["--length", "2000"], "--length"),
         (&["--temperature=-1"], "--temperature -1"),
         (&["--verifier", "rumour"], "--verifier"),
+        (&["--verifier", "rrs"], "give --tree"),
+        (&["--tree", "2x2", "--verifier", "block"], "give --length"),
+        (&["--tree", "2"], "2x3"),
+        (&["--tree", "0x2"], "0x2"),
+        (&["--tree", "4x9"], "more than 256 paths"),
+        (&["--tree", "2x2", "--timing"], "--tree"),
+        (&["--tree", "2x2", "--length", "2"], "--tree"),
         (&["--out", &file], "is not a folder"),
         (&["--stop", "<nothing>"], "has no token \"<nothing>\""),
         (
@@ -318,7 +405,7 @@ fn an_interrupt_writes_nothing() {
 /// Every prompt decoded by a pair over V = 3 whose laws are known; its laws p and q.
 fn sampled(
     rule: Rule,
-    drafts: usize,
+    drafts: Shape,
     length: usize,
     prompts: usize,
 ) -> (Vec<Decoded>, [[[f64; 3]; 3]; 2]) {
@@ -383,7 +470,7 @@ fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
             product *= ratios[start + accepted];
             let next = match rule {
                 Rule::Token => kept * ratios[start + accepted].min(1.0),
-                Rule::Block => kept.min(product),
+                _ => kept.min(product),
             };
             starts[start + accepted + 1] += here * (kept - next);
             kept = next;
@@ -396,8 +483,17 @@ fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
 #[test]
 fn sampled_text_has_the_targets_law() {
     const PROMPTS: usize = 5000;
-    for rule in [Rule::Token, Rule::Block] {
-        let (decoded, [p, _]) = sampled(rule, 2, 3, PROMPTS);
+    let tree = Shape::Tree {
+        children: 2,
+        levels: 2,
+    };
+    for (rule, drafts) in [
+        (Rule::Token, Shape::Chain(2)),
+        (Rule::Block, Shape::Chain(2)),
+        (Rule::Rrs, tree),
+        (Rule::RrsWo, tree),
+    ] {
+        let (decoded, [p, _]) = sampled(rule, drafts, 3, PROMPTS);
         let square: f64 = all_texts(3)
             .map(|text| {
                 let mean: f64 = laws(&p, &text).zip(&text).map(|(p, &x)| p[x]).product();
@@ -427,7 +523,7 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
     const PROMPTS: usize = 4000;
     let mut means = Vec::new();
     for rule in [Rule::Token, Rule::Block] {
-        let (decoded, [p, q]) = sampled(rule, 3, 6, PROMPTS);
+        let (decoded, [p, q]) = sampled(rule, Shape::Chain(3), 6, PROMPTS);
         let (mut calls, mut drafts) = (0.0, 0.0);
         for text in all_texts(6) {
             let chance: f64 = laws(&p, &text).zip(&text).map(|(p, &x)| p[x]).product();
@@ -446,9 +542,7 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
         };
         // A false alarm in about 10^6 seeds each; the seed is fixed.
         let of_calls = z(calls, &|text| text.rounds.len());
-        let of_drafts = z(drafts, &|text| {
-            text.rounds.iter().map(|round| round.drafted).sum()
-        });
+        let of_drafts = z(drafts, &|text| text.rounds.iter().map(Round::drafted).sum());
         assert!(
             of_calls.abs() < 5.0 && of_drafts.abs() < 5.0,
             "{rule:?}: {of_calls} {of_drafts}"
