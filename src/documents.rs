@@ -7,15 +7,13 @@
 #[path = "../benches/results/mod.rs"]
 mod results;
 
-use crate::block::evaluate::evaluate as evaluate_block;
 use crate::claims::{Verdict, ledger};
 use crate::distribution::Draft;
+use crate::evaluate::{Limits, block, solve, verify};
 use crate::gap::GapReport;
 use crate::problem::{AnyProblem, parse_toml};
-use crate::report;
 use crate::scheme::{MadeOf, SchemeName};
-use crate::solve::{Limits, solve};
-use crate::verifier::{Lossless, VerifierName, evaluate};
+use crate::verifier::{Lossless, VerifierName};
 use results::{Row, Run, Span};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -575,12 +573,12 @@ fn formats_name_every_field_of_json() {
         match parse_toml(&text).unwrap() {
             AnyProblem::Single(problem) => {
                 let solution = solve(&problem, &Limits::default());
-                printed.push(report::solve::json(&solution).unwrap());
-                printed.push(report::verify::json(&evaluate(&problem)).unwrap());
+                printed.push(serde_json::to_string(&solution).unwrap());
+                printed.push(serde_json::to_string(&verify(&problem)).unwrap());
             }
             AnyProblem::Block(problem) => {
-                let evaluation = evaluate_block(&problem, problem.drafts());
-                printed.push(report::block::json(&evaluation).unwrap());
+                let evaluation = block(&problem, problem.drafts());
+                printed.push(serde_json::to_string(&evaluation).unwrap());
             }
         }
     }

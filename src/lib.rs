@@ -38,12 +38,13 @@
 //! | [`plan`] | optimal plans and full couplings |
 //! | [`verifier`] | rules that verify drafts, one file each, and their table: laws, samplers, acceptance rates |
 //! | [`certify`] | recomputes every claim; imports no solver |
-//! | [`solve`] | every method on one problem, and their agreement |
 //! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
+//! | [`evaluate`] | every method and verifier on one problem, their agreement, and the result as JSON |
 //! | [`claims`] | the ledger of theorems |
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
+//! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
 //! | [`report`] | results as text, JSON, Markdown, HTML and plots |
 //! | [`cli`] | the program |
 //!
@@ -74,7 +75,7 @@
 //! use specgap::distribution::{Draft, Target};
 //! use specgap::problem::Problem;
 //! use specgap::scheme::WithReplacement;
-//! use specgap::solve::{Limits, solve};
+//! use specgap::evaluate::{Limits, solve};
 //!
 //! let p = Target::new(&[0.5, 0.5])?;
 //! let q = Draft::new(&[0.75, 0.25])?;
@@ -99,6 +100,7 @@ pub mod cli;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
+mod entry_name;
 pub mod evaluate;
 mod files;
 pub mod gap;
@@ -114,7 +116,6 @@ mod quadrature;
 pub mod report;
 pub mod row;
 pub mod scheme;
-pub mod solve;
 pub mod text;
 pub mod tree;
 pub mod verifier;

@@ -16,13 +16,7 @@ use std::cmp::Ordering;
 /// exceeds it.
 ///
 /// # It is a lower bound instead
-/// Each term is at most the optimum of its own depth. With
-/// g(r) = 1 - (1 - min(r, 1))^K, concave, rising, g(0) = 0, and any set H of
-/// prefixes: those in H add at most P(H), and for the others Jensen's inequality
-/// (with P(H) put on r = 0) gives at most g(q(not H)) = 1 - Q(H)^K. So the term
-/// is at most 1 + P(H) - Q(H)^K for every H. Hence it is at most the
-/// [`per_depth_bound`], and at L = 1 at most the block optimum; for L >= 2 that it
-/// stays below the block optimum is supported by search, not proved.
+/// Of the block optimum, for all K and L: `docs/block-optimum.md`, Theorem 3.
 ///
 /// # Example
 /// ```
@@ -47,6 +41,15 @@ pub fn lemma_5_1<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
         }
     }
     sum.value()
+}
+
+/// What Lemma 5.1's value is worth with K drafts.
+pub fn lemma_5_1_status(drafts: usize) -> &'static str {
+    if drafts == 1 {
+        "equals the optimum for one draft"
+    } else {
+        "not an upper bound for two or more drafts (refuted as one), but a lower one"
+    }
 }
 
 /// p (1 - (1 - min(q/p, 1))^K), without the difference: with r = q/p < 1 it is

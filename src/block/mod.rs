@@ -12,13 +12,13 @@
 //! | --- | --- | --- |
 //! | block optimum | [`level_sets`], a minimum over L numbers; [`transport`] exactly, [`program`] as a linear program, where they are small | ground truth |
 //! | per-depth bound | [`per_depth_bound`] | upper bound on the block optimum |
-//! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; **no** upper bound for K >= 2 |
+//! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; a lower bound of it, **no** upper bound, for K >= 2 |
 //! | single-draft optimum | [`single_draft_optimum`] | attained by [`GreedyBlock`] |
 //!
 //! | verifier | drafts used | lossless |
 //! | --- | --- | --- |
 //! | [`Token`], [`Block`], [`GreedyBlock`] | the first | yes |
-//! | [`SpecTr`] with k-seq or an optimal plan | all | yes |
+//! | [`SpecTr`] with a rule of [`crate::verifier`] at every position, as k-seq or an optimal plan | all | yes |
 //! | [`Traversal`] | all | yes |
 //! | [`Select`], one path selected by plans, then verified by greedy blocks or blocks | all | yes |
 //! | [`BlockOptimal`], which attains the block optimum on small trees | all | yes |
@@ -28,7 +28,6 @@
 //! sums over all of them: nothing here is sampled.
 
 mod bounds;
-pub mod evaluate;
 mod law;
 pub mod level_sets;
 mod optimal;
@@ -37,14 +36,18 @@ mod select;
 mod single_draft;
 mod spectr;
 mod spectr_gbv;
+mod table;
 pub mod transport;
 mod traversal;
 
-pub use bounds::{depth_optimum, lemma_5_1, per_depth_bound, single_draft_optimum};
+pub use bounds::{
+    depth_optimum, lemma_5_1, lemma_5_1_status, per_depth_bound, single_draft_optimum,
+};
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
 pub use select::{Select, SelectedRule};
 pub use single_draft::{Block, GreedyBlock, Token};
-pub use spectr::{Selection, SpecTr};
+pub use spectr::SpecTr;
 pub use spectr_gbv::SpecTrGbv;
+pub use table::{BlockVerifierName, UnknownBlockVerifier};
 pub use traversal::Traversal;

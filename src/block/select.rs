@@ -259,8 +259,9 @@ mod tests {
     use super::*;
     use crate::block::level_sets::tests::random_problem;
     use crate::block::transport::block_optimum;
-    use crate::block::{Selection, SpecTr, output_law};
+    use crate::block::{SpecTr, output_law};
     use crate::distribution::Rational;
+    use crate::verifier::VerifierName;
     use num_traits::Zero;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -284,7 +285,7 @@ mod tests {
                 let optimum = block_optimum(&tree, drafts).unwrap().unwrap();
                 assert!(accepted <= optimum);
                 below += usize::from(accepted < optimum);
-                let by_token = SpecTr::new(&problem, Selection::Optimal, drafts);
+                let by_token = SpecTr::new(&problem, VerifierName::OPTIMAL, drafts);
                 let by_token = output_law(&tree, &by_token).expected_accepted_length;
                 assert!(accepted >= by_token);
                 gain += usize::from(accepted > by_token);

@@ -1,9 +1,11 @@
 //! Claims about blocks of draft tokens.
 
+use super::claim::shipped;
 use super::family::{Family, fraction, fractions};
-use super::{Claim, Finding, Verdict, shipped};
-use crate::block::evaluate::{BlockEvaluation, BlockVerifierName, VerifierLaw, evaluate};
+use super::{Claim, Finding, Verdict};
+use crate::block::BlockVerifierName;
 use crate::distribution::{Draft, Rational, Target, format_rational};
+use crate::evaluate::{BlockEvaluation, BlockLaw, Evaluated, block as evaluate};
 use crate::problem::{AnyProblem, BlockProblem};
 use num_traits::Zero;
 use std::collections::BTreeMap;
@@ -68,18 +70,6 @@ pub(super) const CLAIMS: &[Claim] = &[
             "refuted/gbv-upper-k-seq.toml",
         ],
         check: gbv_upper,
-    },
-    Claim {
-        id: "gbv-lower",
-        statement: "Lemma 5.1 is a lower bound of the block optimum with i.i.d. draft blocks",
-        source: "ours",
-        explanation: "No counterexample to it on random trees, exact transport on the other side. \
-            At L = 1 it follows from gbv-below-per-depth, the bound there \
-            being the optimum; in general there is no proof.",
-        standing: Verdict::Supported,
-        expected: Verdict::Supported,
-        counterexamples: &[],
-        check: gbv_lower,
     },
     Claim {
         id: "gbv-below-per-depth",
@@ -201,7 +191,7 @@ pub(super) fn trees(seed: u64, count: usize) -> Vec<BlockProblem> {
         .collect()
 }
 
-pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&VerifierLaw> {
+pub(super) fn law(evaluation: &BlockEvaluation, name: BlockVerifierName) -> Option<&BlockLaw> {
     evaluation.verifier(name)?.outcome.done()
 }
 
@@ -313,23 +303,6 @@ fn gbv_upper() -> Finding {
             });
         }
     }
-    finding
-}
-
-fn gbv_lower() -> Finding {
-    let mut finding = Finding::default();
-    let mut checked = 0;
-    for (index, problem) in trees(504, 90).iter().enumerate() {
-        let evaluation = evaluate(problem, 2 + index % 2);
-        if let (Some(best), Some(lemma)) = (optimum(&evaluation), evaluation.lemma_5_1.rational()) {
-            checked += 1;
-            finding.require(*lemma <= best, || {
-                format!("Lemma 5.1 {lemma}, optimum {best}")
-            });
-        }
-    }
-    finding.count("trees", checked);
-    finding.require(checked > 40, || "too few trees for a check".to_owned());
     finding
 }
 

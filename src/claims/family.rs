@@ -1,7 +1,7 @@
 //! Families of small problems in exact fractions, from fixed seeds.
 
 use crate::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
-use crate::optimum::flow;
+use crate::optimum::best;
 use crate::problem::Problem;
 use crate::scheme::{MadeOf, SchemeName};
 use rand::{Rng, SeedableRng};
@@ -128,13 +128,11 @@ pub(super) fn fraction(text: &str) -> Rational {
     parse_rational(text).unwrap_or_default()
 }
 
-/// alpha* by flow, exactly.
+/// alpha* of a small problem, exactly.
 pub(super) fn optimum(problem: &Problem) -> Rational {
-    flow::solve(problem)
-        .optimum()
-        .rate
-        .rational()
-        .cloned()
+    best(problem)
+        .ok()
+        .and_then(|optimum| optimum.rate.rational().cloned())
         .unwrap_or_default()
 }
 

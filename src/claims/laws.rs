@@ -1,7 +1,8 @@
 //! Claims about the laws of the drafts and their Q.
 
+use super::claim::shipped_single;
 use super::family::{Family, describe, fractions, optimum, subsets};
-use super::{Claim, Finding, Verdict, shipped_single};
+use super::{Claim, Finding, Verdict};
 use crate::distribution::{Draft, Rational, format_rational, round_nearest};
 use crate::optimum::ratio_scan;
 use crate::problem::Problem;

@@ -1,10 +1,12 @@
 //! Claims about draft lengths along a text.
 
 use super::blocks::{block, law, trees};
+use super::claim::shipped_single;
 use super::family::{Family, describe, fractions, optimum};
-use super::{Claim, Finding, Verdict, shipped_single};
-use crate::block::evaluate::{BlockVerifierName, evaluate};
+use super::{Claim, Finding, Verdict};
+use crate::block::BlockVerifierName;
 use crate::distribution::{Rational, Target, format_rational};
+use crate::evaluate::block as evaluate;
 use crate::number::Number;
 use crate::optimum::flow;
 use crate::plan::Coupling;
@@ -63,7 +65,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "given the text, no policy with token verification makes fewer target calls in \
             expectation than the sum of 1 - min(1, r), nor discards fewer drafts than none; one who \
             stops just before each rejection attains both, but for the text's last token, which is \
-            the target's own. So no draft length is quicker than 1/(c + (1 - c)(1 - overlap))",
+            the target's own. So with t_d = c t_t, c <= 1, no choice of lengths is more than \
+            1/(c + (1 - c)(1 - overlap)) times as fast as the target alone",
         source: "ours; extends SpecDec++, Theorem 4.1, to sampling",
         explanation: "All patterns of coins of random texts: the fewest calls of any policy that \
             knows them, by dynamic programming, averaged in fractions; and random lengths. Proof: a \
@@ -453,9 +456,8 @@ fn verified(
     let mut ends = Vec::new();
     let mut left = one.clone();
     if verifier == ChainVerifier::Token {
-        for index in 0..tokens.len() {
+        for (index, [target, draft]) in rows.iter().take(tokens.len()).enumerate() {
             let accepted = ratio(index).smaller(&one);
-            let [target, draft] = rows[index];
             let stops = &left * accepted.complement();
             ends.push((index, stops, residual(target, draft, &one)));
             left *= accepted;

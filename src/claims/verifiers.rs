@@ -3,9 +3,9 @@
 use super::family::{Family, describe, optimum};
 use super::{Claim, Finding, Verdict};
 use crate::distribution::{Rational, format_rational, round_nearest};
+use crate::evaluate::{Measured, verify};
 use crate::problem::Problem;
 use crate::scheme::{Greedy, Hub, SchemeName, WithReplacement};
-use crate::verifier::{Measured, evaluate};
 use crate::verifier::{VerifierName, verifier};
 use num_traits::{One, Signed, Zero};
 
@@ -122,7 +122,7 @@ pub(super) const CLAIMS: &[Claim] = &[
 
 /// Exact membership acceptance, summed over tuples.
 fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {
-    evaluate(problem)
+    verify(problem)
         .measured(name)?
         .membership
         .rational()
@@ -130,7 +130,7 @@ fn accepted(problem: &Problem, name: VerifierName) -> Option<Rational> {
 }
 
 fn measured(problem: &Problem) -> Vec<(VerifierName, Measured)> {
-    let evaluation = evaluate(problem);
+    let evaluation = verify(problem);
     VerifierName::ALL
         .into_iter()
         .filter_map(|name| Some((name, evaluation.measured(name)?.clone())))

@@ -1,11 +1,11 @@
 //! What `solve`, `verify` and `block` share: problems in, one result after the
 //! other out, a verdict at the end.
 
-use super::output::{CliError, progress, read_problems, width};
-use super::{Common, Format, Verdict};
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict, progress, read_problems, width};
+use crate::evaluate::{Evaluated, NotTaken};
 use crate::problem::AnyProblem;
 use crate::report::counted;
-use crate::report::solve::json_skipped;
 use rayon::prelude::*;
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(super) trait ProblemCommand: Sync {
     /// The kind of problem that it takes.
     type Problem: Sync;
     /// What it finds.
-    type Result: Send;
+    type Result: Evaluated + Send;
 
     /// In the progress bar, as in "solving".
     const DOING: &'static str;
@@ -40,10 +40,6 @@ pub(super) trait ProblemCommand: Sync {
     }
     /// Works on one problem; one result or more.
     fn work(&self, problem: &Self::Problem) -> Vec<Self::Result>;
-    /// Whether everything that was checked agrees.
-    fn agrees(result: &Self::Result) -> bool;
-    /// The result as one line of JSON.
-    fn json(result: &Self::Result) -> serde_json::Result<String>;
     /// The result for people.
     fn text(result: &Self::Result, width: u16) -> String;
     /// Called with each result after it is printed.
@@ -88,7 +84,11 @@ pub(super) fn run<C: ProblemCommand>(
             let Some(selected) = C::select(problem) else {
                 skipped += 1;
                 if !text {
-                    writeln!(out, "{}", json_skipped(problem.name(), C::REASON)?)?;
+                    let skipped = NotTaken {
+                        problem: problem.name(),
+                        reason: C::REASON,
+                    };
+                    writeln!(out, "{}", serde_json::to_string(&skipped)?)?;
                 } else if common.verbose > 0 {
                     writeln!(out, "{}: skipped, {}\n", problem.name(), C::REASON)?;
                 }
@@ -96,10 +96,10 @@ pub(super) fn run<C: ProblemCommand>(
             };
             for result in found {
                 results += 1;
-                agreeing += usize::from(C::agrees(result));
+                agreeing += usize::from(result.is_ok());
                 if !text {
-                    writeln!(out, "{}", C::json(result)?)?;
-                } else if !common.quiet || !C::agrees(result) {
+                    writeln!(out, "{}", serde_json::to_string(result)?)?;
+                } else if !common.quiet || !result.is_ok() {
                     bar.suspend(|| writeln!(out, "{}", C::text(result, width())))?;
                 }
                 command.keep(selected, result)?;
@@ -121,9 +121,5 @@ pub(super) fn run<C: ProblemCommand>(
         }
     }
     out.flush()?;
-    Ok(if agreeing == results {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+    Ok(Verdict::of(agreeing == results))
 }

@@ -1,20 +1,18 @@
 //! `specgap block`.
 
 use super::batch::{self, ProblemCommand};
-use super::output::CliError;
-use super::{Common, Verdict};
-use crate::block::evaluate::{BlockEvaluation, evaluate};
+use super::options::{Common, Problems};
+use super::output::{CliError, Verdict};
+use crate::evaluate::{BlockEvaluation, block};
 use crate::problem::{AnyProblem, BlockProblem};
 use crate::report::{agree, block as report, counted, disagree};
 use clap::Args;
-use std::path::PathBuf;
 
 /// Arguments of `specgap block`.
 #[derive(Args, Debug)]
 pub(super) struct BlockArgs {
-    /// Block problem files (.toml, .json) or folders of them.
-    #[arg(required = true, value_name = "PROBLEM")]
-    problems: Vec<PathBuf>,
+    #[command(flatten)]
+    problems: Problems,
     /// Numbers of draft blocks, instead of the one in the file.
     #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=64))]
     drafts: Vec<u8>,
@@ -40,18 +38,12 @@ impl ProblemCommand for Block<'_> {
     }
     fn work(&self, problem: &BlockProblem) -> Vec<BlockEvaluation> {
         if self.drafts.is_empty() {
-            return vec![evaluate(problem, problem.drafts())];
+            return vec![block(problem, problem.drafts())];
         }
         self.drafts
             .iter()
-            .map(|&drafts| evaluate(problem, usize::from(drafts)))
+            .map(|&drafts| block(problem, usize::from(drafts)))
             .collect()
-    }
-    fn agrees(evaluation: &BlockEvaluation) -> bool {
-        evaluation.is_ok()
-    }
-    fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
-        report::json(evaluation)
     }
     fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         report::text(evaluation, width)
@@ -71,7 +63,7 @@ pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError
         Block {
             drafts: &args.drafts,
         },
-        &args.problems,
+        &args.problems.problems,
         common,
     )
 }

@@ -7,13 +7,14 @@ pub(super) use without_models::{CaptureArgs, run};
 
 #[cfg(not(feature = "onnx"))]
 mod without_models {
-    use crate::cli::{CliError, Common, Verdict};
+    use crate::cli::options::Common;
+    use crate::cli::output::{CliError, Verdict};
     use clap::Args;
     use std::ffi::OsString;
 
     /// This build cannot run models.
     #[derive(Args, Debug)]
-    pub(in crate::cli) struct CaptureArgs {
+    pub(crate) struct CaptureArgs {
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -23,7 +24,7 @@ mod without_models {
         _ignored: Vec<OsString>,
     }
 
-    pub(in crate::cli) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
         Err(CliError::Missing {
             message: "capture runs ONNX models, which this build cannot; \
                       build it with: cargo build --release --features onnx"
@@ -39,8 +40,8 @@ mod with_models {
         Tally,
     };
     use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
-    use crate::cli::output::CliError;
-    use crate::cli::{Common, Format, Verdict};
+    use crate::cli::options::{Common, Format};
+    use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
     use clap::Args;
     use std::io::{self, Write};
@@ -53,7 +54,7 @@ mod with_models {
         (optional) and past_key_values.N.key and .value, and outputs logits and present.N.key and .value. \
         The same command again continues a capture that was stopped."
     )]
-    pub(in crate::cli) struct CaptureArgs {
+    pub(crate) struct CaptureArgs {
         #[command(flatten)]
         models: ModelArgs,
         /// The log, a folder. One that an interrupted capture left is continued.
@@ -120,7 +121,7 @@ mod with_models {
         }
     }
 
-    pub(in crate::cli) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
         let models = &args.models;
         let sampling = models.sampling()?;
         let settings = Settings {
@@ -128,7 +129,7 @@ mod with_models {
             seed: common.seed,
             max_tokens: models.max_tokens as usize,
             batch: usize::from(args.batch),
-            vocabulary: models.vocab,
+            vocabulary: models.kept.vocab,
             rollouts: args.rollouts.map(|tokens| RolloutPlan {
                 tokens: usize::from(tokens),
                 every: args.every as usize,

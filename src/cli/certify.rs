@@ -1,7 +1,7 @@
 //! `specgap certify`.
 
-use super::output::{CliError, read_problems};
-use super::{Common, Format, Verdict};
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict, read_problems};
 use crate::certify::Certificate;
 use crate::distribution::format_rational;
 use crate::problem::AnyProblem;
@@ -75,9 +75,5 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
             )?,
         },
     }
-    Ok(if checked.is_ok() {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+    Ok(Verdict::of(checked.is_ok()))
 }

@@ -1,14 +1,13 @@
 //! `specgap check`.
 
-use super::output::{CliError, progress, read_problems, width, write_whole};
-use super::{Common, Format, Verdict};
-use crate::block::evaluate::evaluate as evaluate_block;
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict, progress, read_problems, width, write_whole};
 use crate::claims::{Baseline, check_all, compare, ledger};
+use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
 use crate::report::check as report;
 use crate::report::check::{CheckRun, ProblemCheck};
-use crate::solve::{Limits, solve};
-use crate::verifier::{VerifierName, evaluate};
+use crate::verifier::VerifierName;
 use clap::Args;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -108,11 +107,7 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         }
     }
     out.flush()?;
-    Ok(if run.ok() {
-        Verdict::Agrees
-    } else {
-        Verdict::Disagrees
-    })
+    Ok(Verdict::of(run.is_ok()))
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline, CliError> {
@@ -139,48 +134,26 @@ type Checks = (Vec<String>, BTreeMap<String, f64>);
 fn check_single(problem: &Problem) -> Checks {
     let mut values = BTreeMap::new();
     let solution = solve(problem, &Limits::default());
-    let mut complaints = solution.agreement.complaints.clone();
-    complaints.extend(
-        solution
-            .expected
-            .as_ref()
-            .and_then(|check| check.complaint.clone()),
-    );
+    let mut complaints = solution.complaints();
     values.insert(
         "optimal_acceptance_rate".to_owned(),
         solution.optimal_acceptance_rate.value(),
     );
-    let evaluation = evaluate(problem);
+    let verification = verify(problem);
+    complaints.extend(verification.complaints());
     for name in VerifierName::ALL {
-        let Some(measured) = evaluation.measured(name) else {
-            continue;
-        };
-        values.insert(
-            format!("{}.acceptance_rate", name.as_str()),
-            measured.membership.value(),
-        );
-        if !measured.is_fine() {
-            complaints.push(format!(
-                "{}: lossless {:?}, exceeds alpha* {}, formula agrees {:?}, expected {:?}",
-                name.as_str(),
-                measured.lossless,
-                measured.exceeds_optimum,
-                measured.formula_agrees,
-                measured.expected.as_ref().map(|check| check.ok)
-            ));
+        if let Some(measured) = verification.measured(name) {
+            values.insert(
+                format!("{}.acceptance_rate", name.as_str()),
+                measured.membership.value(),
+            );
         }
-    }
-    for name in &evaluation.unmet {
-        complaints.push(format!(
-            "{}: a rate is expected, but it does not apply",
-            name.as_str()
-        ));
     }
     (complaints, values)
 }
 
 fn check_block(problem: &BlockProblem) -> Checks {
-    let evaluation = evaluate_block(problem, problem.drafts());
+    let evaluation = block(problem, problem.drafts());
     let mut values = BTreeMap::new();
     values.insert("lemma_5_1".to_owned(), evaluation.lemma_5_1.value());
     values.insert(
@@ -196,5 +169,5 @@ fn check_block(problem: &BlockProblem) -> Checks {
             values.insert(name, law.expected_accepted_length.value());
         }
     }
-    (evaluation.disagreements.clone(), values)
+    (evaluation.complaints(), values)
 }

@@ -7,13 +7,14 @@ pub(super) use without_models::{DecodeArgs, run};
 
 #[cfg(not(feature = "onnx"))]
 mod without_models {
-    use crate::cli::{CliError, Common, Verdict};
+    use crate::cli::options::Common;
+    use crate::cli::output::{CliError, Verdict};
     use clap::Args;
     use std::ffi::OsString;
 
     /// This build cannot run models.
     #[derive(Args, Debug)]
-    pub(in crate::cli) struct DecodeArgs {
+    pub(crate) struct DecodeArgs {
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -23,7 +24,7 @@ mod without_models {
         _ignored: Vec<OsString>,
     }
 
-    pub(in crate::cli) fn run(_: &DecodeArgs, _: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(_: &DecodeArgs, _: &Common) -> Result<Verdict, CliError> {
         Err(CliError::Missing {
             message: "decode runs ONNX models, which this build cannot; \
                       build it with: cargo build --release --features onnx"
@@ -39,8 +40,8 @@ mod with_models {
         StepTimes, Timing,
     };
     use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
-    use crate::cli::output::{CliError, check_folder, write_together};
-    use crate::cli::{Common, Format, Verdict};
+    use crate::cli::options::{Common, Format};
+    use crate::cli::output::{CliError, Verdict, check_folder, write_together};
     use crate::text::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use clap::Args;
     use serde_json::{Value, json};
@@ -53,7 +54,7 @@ mod with_models {
         after_help = "The text has the target's law whatever the draft is. Models are as for \
         specgap capture."
     )]
-    pub(in crate::cli) struct DecodeArgs {
+    pub(crate) struct DecodeArgs {
         #[command(flatten)]
         models: ModelArgs,
         /// Tokens drafted a round; a round with n tokens to go drafts at most n - 1.
@@ -86,7 +87,7 @@ mod with_models {
     /// Passes of each length that are timed a prompt.
     const PASSES: usize = 3;
 
-    pub(in crate::cli) fn run(args: &DecodeArgs, common: &Common) -> Result<Verdict, CliError> {
+    pub(crate) fn run(args: &DecodeArgs, common: &Common) -> Result<Verdict, CliError> {
         let models = &args.models;
         let settings = DecodeSettings {
             sampling: models.sampling()?,
@@ -97,7 +98,7 @@ mod with_models {
                 Some(_) => Rule::Rrs,
                 None => Rule::Token,
             }),
-            vocabulary: models.vocab,
+            vocabulary: models.kept.vocab,
         };
         if args.timing && (args.length == 0 || models.max_tokens < 2) {
             return Err(CaptureError::Setting {

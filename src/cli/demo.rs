@@ -1,8 +1,8 @@
 //! `specgap demo`: the main job on the log that specgap ships.
 
 use super::gap::{MeasureArgs, definitions, finish, measure};
-use super::output::{CliError, check_folder};
-use super::{Common, Verdict};
+use super::options::Common;
+use super::output::{CliError, Verdict, check_folder};
 use crate::gap::GapError;
 use crate::log::Log;
 use clap::Args;

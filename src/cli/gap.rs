@@ -1,13 +1,15 @@
 //! `specgap gap`: logged rows to a report.
 
+use super::options::{Common, Format, Kept, Results};
 use super::output::{
-    CliError, check_folder, page_files, progress, stage, unwritten, width, write_together,
+    CliError, Verdict, check_folder, page_files, progress, stage, unwritten, width, write_together,
 };
 use super::table::Table;
-use super::{Common, Format, Verdict};
-use crate::gap::{self, GapError, GapReport, LogComparison, Part, PositionSink, Settings, Summary};
+use crate::gap::{
+    self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, Summary,
+};
 use crate::log::Log;
-use crate::report;
+use crate::report::{self, page::Page};
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 use clap::Args;
@@ -22,27 +24,15 @@ use std::time::Instant;
 #[command(after_long_help = definitions())]
 pub struct GapArgs {
     /// Logs: .safetensors or .npz files, or directories with a log.json. Several are
-    /// measured each by itself and compared.
+    /// measured each by itself and compared; each one's report is in a folder of its name.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// Keep the first N tokens of every row, where models differ by padding.
-    #[arg(long, value_name = "N")]
-    vocab: Option<usize>,
-    /// Count several logs of one pair of models together, as one.
-    #[arg(long)]
-    pool: bool,
-    /// Write report.html, report.md, report.json and the plots here; of several logs, each
-    /// one's in a folder of its name, and their comparison.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Exit with 1 if a number of this report.json is missing or left its interval.
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<PathBuf>,
-    /// Write what `specgap merge` needs of these positions; without --out, no report is made.
-    #[arg(long, value_name = "FILE")]
-    partial: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    results: Results,
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
@@ -161,22 +151,27 @@ impl MeasureArgs {
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
-    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let baseline = args
+        .results
+        .baseline
+        .as_deref()
+        .map(read_baseline)
+        .transpose()?;
     refuse_repetition(&args.logs)?;
     let settings = args.measure.settings(common)?;
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.vocab))
+        .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
     }
-    let pooled = args.pool || logs.len() == 1;
+    let pooled = args.results.pool || logs.len() == 1;
     for (given, option) in [
-        (args.baseline.is_some(), "--baseline"),
-        (args.partial.is_some(), "--partial"),
+        (args.results.baseline.is_some(), "--baseline"),
+        (args.results.partial.is_some(), "--partial"),
     ] {
         if given && !pooled {
             return Err(CliError::Missing {
@@ -190,42 +185,38 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     let mut table = (args.positions.as_deref())
         .map(|path| Table::create(path, &settings))
         .transpose()?;
-    let mut partial = args.partial.as_deref().map(stage).transpose()?;
-    let groups: Vec<&[Log]> = if pooled {
-        vec![&logs]
-    } else {
-        logs.chunks(1).collect()
-    };
+    let mut partial = args.results.partial.as_deref().map(stage).transpose()?;
     let part = args.shard.unwrap_or(Part::WHOLE);
-    let summaries = summarise(&groups, &settings, part, table.as_mut(), common)?;
+    let (summaries, pairings) = summarise(&logs, pooled, &settings, part, table.as_mut(), common)?;
     if let Some(table) = table {
         table.finish()?;
     }
-    if let (Some(file), Some(path), [summary]) = (&mut partial, &args.partial, &summaries[..]) {
+    if let (Some(file), Some(path), [summary]) =
+        (&mut partial, &args.results.partial, &summaries[..])
+    {
         let text = summary.to_json()?;
         writeln!(file, "{text}").map_err(|source| unwritten(path, source))?;
     }
-    if let (Some(file), Some(path)) = (partial, &args.partial) {
+    if let (Some(file), Some(path)) = (partial, &args.results.partial) {
         (file.finish().and_then(crate::files::Staged::rename))
             .map_err(|source| unwritten(path, source))?;
         if common.format == Format::Text {
             let positions: usize = summaries.iter().map(Summary::positions).sum();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.out.is_none() && args.baseline.is_none() {
+        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
     let [summary] = &summaries[..] else {
-        let reports = summaries.iter().map(|one| one.report(&command(one)));
-        return compare_logs(reports.collect(), &settings, args, common);
+        return compare_logs(&summaries, &pairings, &settings, args, common);
     };
     let report = summary.report(&command(summary));
-    let verdict = match (&args.baseline, baseline) {
+    let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.out.as_deref(), common)?;
+    finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 
@@ -243,29 +234,30 @@ pub(super) fn command(summary: &Summary) -> String {
     )
 }
 
-/// Measures groups of logs, each together, with a progress bar and a line on how long it
+/// Measures logs, together or each by itself, with a progress bar and a line on how long it
 /// took.
 fn summarise(
-    groups: &[&[Log]],
+    logs: &[Log],
+    together: bool,
     settings: &Settings,
     part: Part,
-    mut table: Option<&mut Table>,
+    table: Option<&mut Table>,
     common: &Common,
-) -> Result<Vec<Summary>, CliError> {
-    let logs = groups.iter().flat_map(|logs| logs.iter());
-    let total = logs.map(|log| part.of(log.positions()).len()).sum();
+) -> Result<(Vec<Summary>, Vec<Pairing>), CliError> {
+    let total = logs.iter().map(|log| part.of(log.positions()).len()).sum();
     let people = common.format == Format::Text && !common.quiet;
     let bar = progress(total, people, "positions");
     let start = Instant::now();
-    let summaries = groups
-        .iter()
-        .map(|logs| {
-            let table = table
-                .as_deref_mut()
-                .map(|table| table as &mut dyn PositionSink);
-            gap::summarise(logs, settings, part, table, &|done| bar.inc(done as u64))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    let done = |done: usize| bar.inc(done as u64);
+    let table = table.map(|table| table as &mut dyn PositionSink);
+    let measured = if together {
+        (
+            vec![gap::summarise(logs, settings, part, table, &done)?],
+            Vec::new(),
+        )
+    } else {
+        gap::summarise_each(logs, settings, part, table, &done)?
+    };
     bar.finish_and_clear();
     if people {
         let seconds = start.elapsed().as_secs_f64();
@@ -276,7 +268,7 @@ fn summarise(
             report::counted(rayon::current_num_threads(), "thread")
         );
     }
-    Ok(summaries)
+    Ok(measured)
 }
 
 /// The report of one log; `command` goes into it, with the options.
@@ -287,7 +279,7 @@ pub(super) fn measure(
     common: &Common,
 ) -> Result<GapReport, CliError> {
     let settings = args.settings(common)?;
-    let summaries = summarise(&[&[log]], &settings, Part::WHOLE, None, common)?;
+    let (summaries, _) = summarise(&[log], true, &settings, Part::WHOLE, None, common)?;
     let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
     (summaries.first().map(report)).ok_or_else(|| CliError::Internal {
         message: "no summary of a log".to_owned(),
@@ -296,48 +288,32 @@ pub(super) fn measure(
 
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
-    reports: Vec<GapReport>,
+    summaries: &[Summary],
+    pairings: &[Pairing],
     settings: &Settings,
     args: &GapArgs,
     common: &Common,
 ) -> Result<Verdict, CliError> {
     let vocab = args
+        .kept
         .vocab
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
-    let comparison = LogComparison::new(&reports, &format!("{}{vocab}", settings.options()));
-    if let Some(folder) = &args.out {
-        for (log, report) in comparison.logs.iter().zip(&reports) {
-            write_together(&folder.join(&log.folder), &report_files(report)?)?;
+    let options = format!("{}{vocab}", settings.options());
+    let comparison = LogComparison::new(summaries, pairings, &options);
+    let page = report::compare::page(&comparison);
+    if let Some(folder) = &args.results.folder.out {
+        for (log, summary) in comparison.logs.iter().zip(summaries) {
+            let report = summary.report(&command(summary));
+            write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
-        let mut json = serde_json::to_vec_pretty(&comparison)?;
-        json.push(b'\n');
-        let markdown = report::compare::markdown(&comparison);
-        let html = report::compare::html(&comparison);
-        write_together(
-            folder,
-            &[
-                ("report.json".to_owned(), json),
-                ("report.md".to_owned(), markdown.into_bytes()),
-                ("report.html".to_owned(), html.into_bytes()),
-            ],
-        )?;
+        write_together(folder, &page_files(&page, &comparison)?)?;
     }
-    let mut stdout = std::io::stdout().lock();
-    match common.format {
-        Format::Json => {
-            serde_json::to_writer(&mut stdout, &comparison)?;
-            writeln!(stdout)?;
-        }
-        Format::Text => {
-            if !common.quiet {
-                let text = report::compare::text(&comparison, width());
-                write!(stdout, "{text}")?;
-            }
-            if let Some(folder) = &args.out {
-                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
-            }
-        }
-    }
+    print_report(
+        &comparison,
+        &page,
+        args.results.folder.out.as_deref(),
+        common,
+    )?;
     Ok(Verdict::Agrees)
 }
 
@@ -350,19 +326,25 @@ pub(super) fn finish(
     if let Some(folder) = out {
         write_files(report, folder)?;
     }
+    print_report(report, &report::gap::page(report), out, common)
+}
+
+/// Prints what a report says, as data or as its page, and where its files are.
+fn print_report(
+    data: &impl serde::Serialize,
+    page: &Page,
+    out: Option<&Path>,
+    common: &Common,
+) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
     match common.format {
         Format::Json => {
-            serde_json::to_writer(&mut stdout, report)?;
+            serde_json::to_writer(&mut stdout, data)?;
             writeln!(stdout)?;
         }
         Format::Text => {
             if !common.quiet {
-                write!(
-                    stdout,
-                    "{}",
-                    report::gap::page(report).text(width(), common.verbose > 0)
-                )?;
+                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
             }
             if let Some(folder) = out {
                 writeln!(stdout, "report: {}", folder.join("report.html").display())?;

@@ -1,8 +1,8 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
 use super::gap::refuse_repetition;
-use super::output::{CliError, check_folder, page_files, progress, width, write_together};
-use super::{Common, Format, Verdict};
+use super::options::{Common, Folder, Format, Kept};
+use super::output::{CliError, Verdict, check_folder, page_files, progress, width, write_together};
 use crate::log::Log;
 use crate::report;
 use crate::text::{self, ChainVerifier, FAMILIES, Family, Policy, Settings, TextError, Timings};
@@ -30,7 +30,7 @@ pub struct LengthArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ChainVerifier::from_str)]
     verifiers: Vec<ChainVerifier>,
     /// The most tokens of a round, for policies that stop by themselves.
-    #[arg(long, value_name = "K", default_value_t = Settings::MAX_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, alias = "max", value_name = "K", default_value_t = Settings::MAX_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_length: u16,
     /// Time of a draft step over that of a target step; a verifying pass then costs a target
     /// step.
@@ -42,12 +42,10 @@ pub struct LengthArgs {
     /// The temperature at which the text was drawn, where the log does not say.
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
-    /// Keep the first N tokens of every row, where models differ by padding.
-    #[arg(long, value_name = "N")]
-    vocab: Option<usize>,
-    /// Write report.html, report.md, report.json and the plots here.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    folder: Folder,
 }
 
 /// What `--policies` names.
@@ -196,7 +194,7 @@ impl LengthArgs {
         );
         option(
             "vocab",
-            self.vocab.map_or_else(String::new, |n| n.to_string()),
+            self.kept.vocab.map_or_else(String::new, |n| n.to_string()),
         );
         command
     }
@@ -219,13 +217,13 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     // Everything that can be refused is, before the long part.
     refuse_repetition(&args.logs)?;
     let settings = args.settings()?;
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.folder.out {
         check_folder(folder)?;
     }
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.vocab))
+        .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(TextError::from)?;
     let total = logs.iter().map(Log::positions).sum();
@@ -236,7 +234,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     })?;
     bar.finish_and_clear();
     let page = report::length::page(&report);
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.folder.out {
         write_together(folder, &page_files(&page, &report)?)?;
     }
     let mut stdout = std::io::stdout().lock();
@@ -249,7 +247,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
             if !common.quiet {
                 write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
             }
-            if let Some(folder) = &args.out {
+            if let Some(folder) = &args.folder.out {
                 writeln!(stdout, "report: {}", folder.join("report.html").display())?;
             }
         }

@@ -1,8 +1,8 @@
 //! `specgap merge`: summaries of parts to one report.
 
 use super::gap::{command, compare, finish, read_baseline};
-use super::output::{CliError, check_folder, write_whole};
-use super::{Common, Format, Verdict};
+use super::options::{Common, Format, Results};
+use super::output::{CliError, Verdict, check_folder, write_whole};
 use crate::gap::Summary;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -13,30 +13,25 @@ pub struct MergeArgs {
     /// Summaries that `specgap gap --partial` wrote, in any order.
     #[arg(required = true, value_name = "FILE")]
     parts: Vec<PathBuf>,
-    /// Write report.html, report.md, report.json and the plots here.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Write the summary of all parts; without --out, no report is made.
-    #[arg(long, value_name = "FILE")]
-    partial: Option<PathBuf>,
-    /// Count several logs of one pair of models together, as one.
-    #[arg(long)]
-    pool: bool,
+    #[command(flatten)]
+    results: Results,
     /// Make the report although positions of a log are in no part; it lists them.
     #[arg(long)]
     incomplete: bool,
-    /// Exit with 1 if a number of this report.json is missing or left its interval.
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
-    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
-    if let Some(folder) = &args.out {
+    let baseline = args
+        .results
+        .baseline
+        .as_deref()
+        .map(read_baseline)
+        .transpose()?;
+    if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
     }
     let summary = merge(&args.parts)?;
-    if summary.logs().len() > 1 && !args.pool {
+    if summary.logs().len() > 1 && !args.results.pool {
         return Err(CliError::Missing {
             message: format!(
                 "the parts are of several logs: {}; --pool counts them together, as one pair of \
@@ -45,13 +40,13 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
             ),
         });
     }
-    if let Some(path) = &args.partial {
+    if let Some(path) = &args.results.partial {
         write_whole(path, (summary.to_json()? + "\n").as_bytes())?;
         if common.format == Format::Text {
             let positions = summary.positions();
             println!("summary of {positions} positions: {}", path.display());
         }
-        if args.out.is_none() && args.baseline.is_none() {
+        if args.results.folder.out.is_none() && args.results.baseline.is_none() {
             return Ok(Verdict::Agrees);
         }
     }
@@ -65,11 +60,11 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         });
     }
     let report = summary.report(&command(&summary));
-    let verdict = match (&args.baseline, baseline) {
+    let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.out.as_deref(), common)?;
+    finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 

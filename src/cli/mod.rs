@@ -1,4 +1,4 @@
-//! The command line: definitions, and one file per command.
+//! The command line: one file a command, over the options and the output that they share.
 
 mod batch;
 mod block;
@@ -12,15 +12,17 @@ mod length;
 mod merge;
 #[cfg(feature = "onnx")]
 mod models;
+mod options;
 mod output;
 mod solve;
 mod table;
 mod verify;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-pub use output::CliError;
+pub use options::{Common, Format};
+pub use output::{CliError, Verdict};
 
 /// Exact optimal-transport analysis of multi-draft speculative decoding.
 #[derive(Parser, Debug)]
@@ -34,35 +36,6 @@ pub struct Cli {
     command: Command,
     #[command(flatten)]
     common: Common,
-}
-
-/// Options of every command.
-#[derive(Args, Debug, Clone)]
-pub struct Common {
-    /// Text for people, or JSON, one object a line.
-    #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
-    format: Format,
-    /// Worker threads; 0 takes one a core.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024), global = true)]
-    threads: u16,
-    /// Seed of everything that is random.
-    #[arg(long, default_value_t = 0, global = true)]
-    seed: u64,
-    /// More detail of gap, check and capture; problem files that are passed over.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
-    verbose: u8,
-    /// Only what is wrong, and the last line where a command has one.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    quiet: bool,
-}
-
-/// Output formats.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
 }
 
 #[derive(Subcommand, Debug)]
@@ -89,15 +62,6 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
-}
-
-/// Whether everything that was checked agrees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Exit code 0.
-    Agrees,
-    /// Exit code 1.
-    Disagrees,
 }
 
 /// Runs the command line and returns the exit code; everything is printed.

@@ -4,7 +4,7 @@ use crate::capture::{
     CaptureError, ChatTemplate, Device, Model, Placed, Placement, Prompt, Runtime, Sampling, Stop,
     TextCodec, read_prompts,
 };
-use crate::cli::{Common, Format};
+use crate::cli::options::{Common, Format, Kept};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
@@ -50,10 +50,8 @@ pub(super) struct ModelArgs {
     /// Generate --max-tokens tokens whatever they are.
     #[arg(long, conflicts_with = "stop")]
     pub no_stop: bool,
-    /// Keep the first N logits of a row, for models whose vocabularies differ
-    /// by padding.
-    #[arg(long, value_name = "N")]
-    pub vocab: Option<usize>,
+    #[command(flatten)]
+    pub kept: Kept,
     /// Where the models run. auto takes CUDA if it can be had, and says which
     /// it was.
     #[arg(long, value_enum, default_value_t = Device::Auto)]

@@ -9,6 +9,22 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+/// Whether everything that was checked agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Exit code 0.
+    Agrees,
+    /// Exit code 1.
+    Disagrees,
+}
+
+impl Verdict {
+    /// Whether all is well.
+    pub(super) fn of(ok: bool) -> Self {
+        if ok { Self::Agrees } else { Self::Disagrees }
+    }
+}
+
 /// Why a command stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

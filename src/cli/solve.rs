@@ -1,21 +1,20 @@
 //! `specgap solve`.
 
 use super::batch::{self, ProblemCommand};
-use super::output::{CliError, write_whole};
-use super::{Common, Verdict};
+use super::options::{Common, Problems};
+use super::output::{CliError, Verdict, write_whole};
 use crate::certify::Certificate;
+use crate::evaluate::{Limits, Solution, solve};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::{agree, counted, disagree, solve as report};
-use crate::solve::{Limits, Solution, solve};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `specgap solve`.
 #[derive(Args, Debug)]
 pub(super) struct SolveArgs {
-    /// Problem files (.toml, .json) or folders of them.
-    #[arg(required = true, value_name = "PROBLEM")]
-    problems: Vec<PathBuf>,
+    #[command(flatten)]
+    problems: Problems,
     /// Write the exact certificate of each problem to FOLDER/NAME.json.
     #[arg(long, value_name = "FOLDER")]
     certificates: Option<PathBuf>,
@@ -53,12 +52,6 @@ impl ProblemCommand for Solve<'_> {
     fn work(&self, problem: &Problem) -> Vec<Solution> {
         vec![solve(problem, &self.limits)]
     }
-    fn agrees(solution: &Solution) -> bool {
-        solution.ok()
-    }
-    fn json(solution: &Solution) -> serde_json::Result<String> {
-        report::json(solution)
-    }
     fn text(solution: &Solution, width: u16) -> String {
         report::text(solution, width)
     }
@@ -85,7 +78,7 @@ pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError
             limits: Limits::default(),
             certificates,
         },
-        &args.problems,
+        &args.problems.problems,
         common,
     )
 }

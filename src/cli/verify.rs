@@ -1,20 +1,19 @@
 //! `specgap verify`.
 
 use super::batch::{self, ProblemCommand};
-use super::output::CliError;
-use super::{Common, Verdict};
+use super::options::{Common, Problems};
+use super::output::{CliError, Verdict};
+use crate::evaluate::{Verification, verify_with};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::{counted, disagree, verify as report};
-use crate::verifier::{Evaluation, RrsWoSettings, evaluate_with};
+use crate::verifier::RrsWoSettings;
 use clap::Args;
-use std::path::PathBuf;
 
 /// Arguments of `specgap verify`.
 #[derive(Args, Debug)]
 pub(super) struct VerifyArgs {
-    /// Problem files (.toml, .json) or folders of them.
-    #[arg(required = true, value_name = "PROBLEM")]
-    problems: Vec<PathBuf>,
+    #[command(flatten)]
+    problems: Problems,
 }
 
 struct Verify {
@@ -25,7 +24,7 @@ struct Verify {
 
 impl ProblemCommand for Verify {
     type Problem = Problem;
-    type Result = Evaluation;
+    type Result = Verification;
 
     const DOING: &'static str = "verifying";
     const REFUSAL: &'static str = "this is a block problem; run specgap block on it";
@@ -36,20 +35,14 @@ impl ProblemCommand for Verify {
     fn select(problem: &AnyProblem) -> Option<&Problem> {
         problem.single()
     }
-    fn work(&self, problem: &Problem) -> Vec<Evaluation> {
-        vec![evaluate_with(problem, &self.settings)]
+    fn work(&self, problem: &Problem) -> Vec<Verification> {
+        vec![verify_with(problem, &self.settings)]
     }
-    fn agrees(evaluation: &Evaluation) -> bool {
-        evaluation.is_fine()
-    }
-    fn json(evaluation: &Evaluation) -> serde_json::Result<String> {
-        report::json(evaluation)
-    }
-    fn text(evaluation: &Evaluation, width: u16) -> String {
+    fn text(evaluation: &Verification, width: u16) -> String {
         report::text(evaluation, width)
     }
-    fn keep(&mut self, _: &Problem, evaluation: &Evaluation) -> Result<(), CliError> {
-        self.runs += report::measured(evaluation);
+    fn keep(&mut self, _: &Problem, evaluation: &Verification) -> Result<(), CliError> {
+        self.runs += evaluation.runs();
         Ok(())
     }
     fn summary(&self, results: usize, agreeing: usize) -> String {
@@ -69,5 +62,9 @@ pub(super) fn run(args: &VerifyArgs, common: &Common) -> Result<Verdict, CliErro
         seed: common.seed,
         ..RrsWoSettings::default()
     };
-    batch::run(Verify { settings, runs: 0 }, &args.problems, common)
+    batch::run(
+        Verify { settings, runs: 0 },
+        &args.problems.problems,
+        common,
+    )
 }

@@ -1,14 +1,14 @@
 //! All numbers of one position.
 
-use super::answers::{Answers, REST_ENTRIES};
+use super::answers::Answers;
 use super::metric::{Metric, Place, Temperature};
 use super::settings::Asked;
-use super::truncation::{self, Truncation};
+use super::truncation;
 use super::{GapError, Settings};
 use crate::distribution::{Softmax, compensated_sum};
 use crate::known::{Kind, Known};
 use crate::log::{Log, Row, RowKind};
-use crate::row::{Rows, Workspace as RowWorkspace};
+use crate::row::{CutWorkspace, Rows, Workspace as RowWorkspace, complete_evenly};
 use crate::scheme::SchemeName;
 
 /// Room for one position at a time; one a thread.
@@ -137,7 +137,7 @@ pub(super) struct Pair {
     pub target: Vec<f64>,
     pub draft: Vec<f64>,
     pub workspace: RowWorkspace,
-    pub truncation: truncation::Workspace,
+    pub cut_workspace: CutWorkspace,
 }
 
 impl Pair {
@@ -155,14 +155,15 @@ impl Pair {
             target,
             draft,
             workspace,
-            truncation,
+            cut_workspace,
         } = self;
         let most = asked.iter().map(|one| one.drafts).max().unwrap_or(1);
         let mut cut = None;
         if let Some(rest) = rest {
-            cut = Truncation::new(target, draft, rest, most, truncation)?;
-            add_rest(target, rest[0]);
-            add_rest(draft, rest[1]);
+            let rows = Rows { target, draft };
+            cut = (cut_workspace.load(rows, rest, most)).map_err(|error| error.to_string())?;
+            complete_evenly(target, rest[0]);
+            complete_evenly(draft, rest[1]);
         }
         let rows = Rows { target, draft };
         let mut row = workspace
@@ -178,7 +179,7 @@ impl Pair {
                 drafts,
             };
             for &(scheme, optimum) in &one.optima {
-                let best = optimum(&mut row, drafts).map_err(|error| error.to_string())?;
+                let best = (optimum.full)(&mut row, drafts).map_err(|error| error.to_string())?;
                 answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
@@ -199,7 +200,7 @@ impl Pair {
             }
         }
         if let Some(cut) = &mut cut {
-            cut.bound(asked, temperature, &mut row, answers)?;
+            truncation::bound(cut, asked, temperature, &mut row, answers)?;
         }
         for one in asked {
             let place = Place {
@@ -298,14 +299,6 @@ fn scale(row: &mut [f64], mass: f64) {
     for x in row.iter_mut() {
         *x *= mass;
     }
-}
-
-/// Adds the rest to a row of listed tokens.
-fn add_rest(row: &mut Vec<f64>, rest: f64) {
-    row.extend(std::iter::repeat_n(
-        rest / REST_ENTRIES as f64,
-        REST_ENTRIES,
-    ));
 }
 
 /// ln q/p at the sampled token; `None` if it is unknown or not listed.

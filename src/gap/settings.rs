@@ -4,7 +4,7 @@ use super::GapError;
 use super::metric::{Rule, pairs, rules, schemes};
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
-use crate::row::{Answer, MAX_DRAFTS};
+use crate::row::{MAX_DRAFTS, Question};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
 
@@ -40,7 +40,7 @@ pub(super) struct Asked {
     /// n.
     pub drafts: usize,
     /// Schemes whose optima are measured.
-    pub optima: Vec<(SchemeName, Answer)>,
+    pub optima: Vec<(SchemeName, Question)>,
     /// Verifiers that are run.
     pub rules: Vec<(Rule, RowRule)>,
     /// Those of them that are compared.

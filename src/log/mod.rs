@@ -46,6 +46,7 @@
 mod contents;
 mod error;
 mod identity;
+mod labels;
 mod metadata;
 mod npy;
 mod npz;
@@ -59,6 +60,7 @@ mod writer;
 
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
+pub use labels::Label;
 pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};

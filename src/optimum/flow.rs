@@ -398,6 +398,21 @@ impl SolvedFlow {
     }
 }
 
+/// The most (set, token) pairs for which a plan is solved by flow.
+pub const LARGEST_PLAN: f64 = 2.0e6;
+
+/// Operations on the law of the sets that count as one pair of
+/// [`LARGEST_PLAN`].
+const OPERATIONS_A_PAIR: f64 = 500.0;
+
+/// Size of the plan of a problem in (set, token) pairs, or what its law costs to
+/// derive if that is more.
+pub fn plan_size(problem: &Problem) -> f64 {
+    let scheme = problem.scheme();
+    let pairs = scheme.set_count() * problem.drafts().min(problem.vocab()) as f64;
+    pairs.max(scheme.set_law_cost() / OPERATIONS_A_PAIR)
+}
+
 /// alpha* of a problem by maximum flow: exactly while
 /// [`ScaledInstance::exact_is_affordable`], else on capacities rounded to 2^-120, with the
 /// enclosure that follows.

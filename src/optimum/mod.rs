@@ -10,6 +10,7 @@
 //! draft lies in H. The minimum is a minimum cut, and the flow that meets it is
 //! an optimal plan.
 
+mod best;
 pub mod closed_form;
 pub mod enumeration;
 pub mod flow;
@@ -17,6 +18,7 @@ mod instance;
 pub mod ratio_scan;
 pub mod submodular;
 
+pub use best::{NoMethod, best};
 pub use instance::{Capacity, Instance, ScaledInstance};
 
 use crate::known::Known;

@@ -1,5 +1,6 @@
 //! Block problems: target and draft conditionals on a token tree.
 
+use super::ExpectedValue;
 use crate::distribution::{Distribution, Draft, Target};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -176,34 +177,33 @@ pub struct BlockProblem {
     drafts: usize,
     target: Conditionals<Target>,
     draft: Conditionals<Draft>,
-    expected: Option<BlockExpected>,
+    expected: Option<Box<BlockExpected>>,
 }
 
 /// What a problem file expects of a block problem.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockExpected {
     /// Optimum of the block LP: the largest `E[tau]` of any coupling.
-    pub block_lp: Option<f64>,
+    pub block_lp: Option<ExpectedValue>,
     /// Sum over depths of the single-step optimum on prefixes.
-    pub per_depth_bound: Option<f64>,
+    pub per_depth_bound: Option<ExpectedValue>,
     /// The value in Lemma 5.1 of SpecTr-GBV.
-    pub lemma_5_1: Option<f64>,
+    pub lemma_5_1: Option<ExpectedValue>,
     /// SpecTr-GBV's own `E[tau]` and undefined mass.
     pub spectr_gbv: Option<SpecTrGbvExpected>,
     /// Largest absolute difference.
-    pub tolerance: Option<f64>,
+    pub tolerance: Option<ExpectedValue>,
     /// Where the values come from.
     pub source: Option<String>,
 }
 
 /// Expected results of SpecTr-GBV on a block problem.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SpecTrGbvExpected {
     /// `E[tau]`.
-    pub expected_accepted_length: f64,
+    pub expected_accepted_length: ExpectedValue,
     /// Probability that the algorithm as printed divides 0 by 0.
-    pub undefined_mass: Option<f64>,
+    pub undefined_mass: Option<ExpectedValue>,
 }
 
 impl BlockProblem {
@@ -241,7 +241,7 @@ impl BlockProblem {
             drafts,
             target,
             draft,
-            expected,
+            expected: expected.map(Box::new),
         })
     }
 
@@ -271,6 +271,6 @@ impl BlockProblem {
     }
     /// What the file expects.
     pub fn expected(&self) -> Option<&BlockExpected> {
-        self.expected.as_ref()
+        self.expected.as_deref()
     }
 }

@@ -3,7 +3,7 @@
 use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number};
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
-    MAX_VOCAB, Problem, ProblemError, SCHEMA,
+    MAX_VOCAB, Problem, ProblemError, SCHEMA, SpecTrGbvExpected,
 };
 use crate::distribution::{
     DistributionError, Draft, Rational, Target, TupleProbabilities, round_nearest,
@@ -381,35 +381,30 @@ fn build_block(
                     return Err(FieldError::Unexpected { field, cure });
                 }
             }
-            let gbv = table.spectr_gbv;
-            for (field, value) in [
-                ("expected.block_lp", table.block_lp),
-                ("expected.per_depth_bound", table.per_depth_bound),
-                ("expected.lemma_5_1", table.lemma_5_1),
-                (
-                    "expected.spectr_gbv.expected_accepted_length",
-                    gbv.map(|gbv| gbv.expected_accepted_length),
-                ),
-                (
-                    "expected.spectr_gbv.undefined_mass",
-                    gbv.and_then(|gbv| gbv.undefined_mass),
-                ),
-            ] {
-                // No value is within any tolerance of NaN.
-                if let Some(value) = value.filter(|value| !value.is_finite()) {
-                    return Err(FieldError::Range {
-                        field: field.to_owned(),
-                        value: value.to_string(),
-                        limit: "the range of finite numbers".to_owned(),
-                    });
-                }
-            }
+            let value = |field: &str, number: Option<Number>| {
+                number
+                    .map(|number| expected_value(field, &number))
+                    .transpose()
+            };
+            let spectr_gbv = table.spectr_gbv.map(|table| {
+                let length = "expected.spectr_gbv.expected_accepted_length";
+                Ok::<_, FieldError>(SpecTrGbvExpected {
+                    expected_accepted_length: expected_value(
+                        length,
+                        &table.expected_accepted_length,
+                    )?,
+                    undefined_mass: value(
+                        "expected.spectr_gbv.undefined_mass",
+                        table.undefined_mass,
+                    )?,
+                })
+            });
             Ok(BlockExpected {
-                block_lp: table.block_lp,
-                per_depth_bound: table.per_depth_bound,
-                lemma_5_1: table.lemma_5_1,
-                spectr_gbv: table.spectr_gbv,
-                tolerance: tolerance(table.tolerance.as_ref())?.map(|value| value.value),
+                block_lp: value("expected.block_lp", table.block_lp)?,
+                per_depth_bound: value("expected.per_depth_bound", table.per_depth_bound)?,
+                lemma_5_1: value("expected.lemma_5_1", table.lemma_5_1)?,
+                spectr_gbv: spectr_gbv.transpose()?,
+                tolerance: tolerance(table.tolerance.as_ref())?,
                 source: table.source,
             })
         })

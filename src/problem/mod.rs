@@ -77,7 +77,7 @@ pub struct Problem {
     name: String,
     target: Target,
     scheme: Arc<dyn DraftScheme>,
-    expected: Option<Expected>,
+    expected: Option<Box<Expected>>,
 }
 
 impl Problem {
@@ -134,7 +134,7 @@ impl Problem {
             name,
             target,
             scheme,
-            expected,
+            expected: expected.map(Box::new),
         })
     }
 
@@ -183,7 +183,7 @@ impl Problem {
 
     /// What the file expects of the problem.
     pub fn expected(&self) -> Option<&Expected> {
-        self.expected.as_ref()
+        self.expected.as_deref()
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a problem file says, field by field, before anything is made of it.
 
-use super::SpecTrGbvExpected;
 use crate::distribution::{ParseRationalError, Rational, exact_value, parse_rational};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
@@ -91,8 +90,15 @@ pub(super) struct ExpectedTable {
     pub(super) source: Option<String>,
     #[serde(default)]
     pub(super) acceptance_rate: BTreeMap<String, Number>,
-    pub(super) block_lp: Option<f64>,
-    pub(super) per_depth_bound: Option<f64>,
-    pub(super) lemma_5_1: Option<f64>,
-    pub(super) spectr_gbv: Option<SpecTrGbvExpected>,
+    pub(super) block_lp: Option<Number>,
+    pub(super) per_depth_bound: Option<Number>,
+    pub(super) lemma_5_1: Option<Number>,
+    pub(super) spectr_gbv: Option<SpecTrGbvTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpecTrGbvTable {
+    pub(super) expected_accepted_length: Number,
+    pub(super) undefined_mass: Option<Number>,
 }

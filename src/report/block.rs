@@ -1,15 +1,12 @@
 //! Reports of `specgap block`.
 
 use super::table::{Column, Row, Table};
+use super::terminal;
 use super::text::{counted, exact_or_decimal, wrap};
-use super::{JSON_SCHEMA, terminal};
-use crate::block::evaluate::{
-    BlockEvaluation, OptimumMethod, VerifierEvaluation, lemma_5_1_status,
-};
+use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
+use crate::evaluate::{BlockEvaluation, Evaluated, OptimumMethod};
 use crate::known::Known;
-use crate::lp::BackendName;
-use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.
@@ -17,150 +14,11 @@ pub const DEFINITIONS: &str = "\
 E[tau]      expected number of draft tokens accepted by one call of the target, in [0, L]; the
             corrected or bonus token is not counted
 tokens/call block efficiency, E[tau] + 1: that token included
-optimum     the block LP: the largest E[tau] of any coupling of the drafts with the target's block
+optimum     the largest E[tau] of any coupling of the drafts with the target's block
 TV          total variation between the law of the whole output string (over the horizon, later
             iterations included) and the target's; an undefined output counts as wrong
 undefined   probability that the algorithm divides 0 by 0 and defines no output
 lossless    TV is 0 (exact), or at most 1e-12 in floating point";
-
-#[derive(Serialize)]
-struct Json<'a> {
-    schema: u32,
-    problem: &'a str,
-    drafts: usize,
-    vocab: usize,
-    length: usize,
-    horizon: usize,
-    block_lp: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    block_lp_exact: Option<String>,
-    per_depth_bound: f64,
-    lemma_5_1: f64,
-    lemma_5_1_status: &'static str,
-    single_draft_optimum: f64,
-    methods: Vec<JsonMethod<'a>>,
-    verifiers: Vec<JsonVerifier<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expected: Option<JsonExpected>,
-    disagreements: &'a [String],
-    ok: bool,
-}
-
-#[derive(Serialize)]
-struct JsonMethod<'a> {
-    name: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backend: Option<&'static str>,
-    value: Option<f64>,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    primal_infeasibility: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duality_gap: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct JsonVerifier<'a> {
-    name: &'static str,
-    status: &'static str,
-    expected_accepted_length: Option<f64>,
-    block_efficiency: Option<f64>,
-    total_variation: Option<f64>,
-    first_token_total_variation: Option<f64>,
-    undefined_mass: Option<f64>,
-    lossless: Option<bool>,
-    proved_lossless: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exact: Option<JsonExactLaw>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct JsonExactLaw {
-    expected_accepted_length: String,
-    total_variation: String,
-    undefined_mass: String,
-}
-
-#[derive(Serialize)]
-struct JsonExpected {
-    ok: bool,
-}
-
-/// One JSON object on one line.
-///
-/// # Errors
-/// None that an evaluation can cause; serialisation is fallible by type.
-pub fn json(evaluation: &BlockEvaluation) -> serde_json::Result<String> {
-    let optimum = evaluation.block_optimum();
-    let exact = |value: &Known| value.rational().map(format_rational);
-    serde_json::to_string(&Json {
-        schema: JSON_SCHEMA,
-        problem: &evaluation.problem,
-        drafts: evaluation.drafts,
-        vocab: evaluation.vocab,
-        length: evaluation.length,
-        horizon: evaluation.horizon,
-        block_lp: optimum.map(|value| value.value()),
-        block_lp_exact: optimum.and_then(exact),
-        per_depth_bound: evaluation.per_depth_bound.value(),
-        lemma_5_1: evaluation.lemma_5_1.value(),
-        lemma_5_1_status: lemma_5_1_status(evaluation.drafts),
-        single_draft_optimum: evaluation.single_draft_optimum.value(),
-        methods: evaluation
-            .methods
-            .iter()
-            .map(|method| JsonMethod {
-                name: method.name,
-                backend: method.backend.map(BackendName::as_str),
-                value: method.outcome.done().map(|value| value.value()),
-                status: method.outcome.status(),
-                reason: method.outcome.reason(),
-                primal_infeasibility: method.primal_infeasibility,
-                duality_gap: method.duality_gap,
-            })
-            .collect(),
-        verifiers: evaluation
-            .verifiers
-            .iter()
-            .map(|row| json_verifier(row, evaluation.drafts))
-            .collect(),
-        expected: evaluation.expected_ok.map(|ok| JsonExpected { ok }),
-        disagreements: &evaluation.disagreements,
-        ok: evaluation.is_ok(),
-    })
-}
-
-fn json_verifier(row: &VerifierEvaluation, drafts: usize) -> JsonVerifier<'_> {
-    let law = row.outcome.done();
-    let exact = law.and_then(|law| {
-        let text = |value: &Known| value.rational().map(format_rational);
-        Some(JsonExactLaw {
-            expected_accepted_length: text(&law.expected_accepted_length)?,
-            total_variation: text(&law.total_variation)?,
-            undefined_mass: text(&law.undefined_mass)?,
-        })
-    });
-    JsonVerifier {
-        name: row.name.as_str(),
-        status: row.outcome.status(),
-        expected_accepted_length: law.map(|law| law.expected_accepted_length.value()),
-        block_efficiency: law.map(|law| law.block_efficiency()),
-        total_variation: law.map(|law| law.total_variation.value()),
-        first_token_total_variation: law.map(|law| law.first_token_total_variation.value()),
-        undefined_mass: law.map(|law| law.undefined_mass.value()),
-        lossless: law.map(|law| law.lossless),
-        proved_lossless: row.name.is_proved_lossless(drafts),
-        exact,
-        note: row.note,
-        reason: row.outcome.reason(),
-    }
-}
 
 /// A report for people; `width` wraps the tables and the prose.
 pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
@@ -189,7 +47,7 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
         let reason = method.outcome.reason()?;
         Some((
             format!("{}: {reason}", method.outcome.status()),
-            method_name(method),
+            method.name(),
         ))
     });
     let unrun = evaluation.verifiers.iter().filter_map(|row| {
@@ -206,10 +64,10 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
     for (remark, names) in grouped(methods.chain(unrun).chain(notes)) {
         let _ = wrap(&mut out, &format!("{}: {remark}", names.join(", ")), width);
     }
-    for disagreement in &evaluation.disagreements {
+    for disagreement in evaluation.complaints() {
         let _ = wrap(&mut out, &format!("DISAGREES: {disagreement}"), width);
     }
-    if evaluation.expected_ok == Some(true) {
+    if evaluation.meets_file() == Some(true) {
         let _ = writeln!(out, "  expected values of the file: ok");
     }
     out
@@ -247,10 +105,10 @@ fn bounds(out: &mut String, evaluation: &BlockEvaluation, width: u16) {
         .methods
         .iter()
         .filter(|method| method.outcome.done().is_some())
-        .map(method_name)
+        .map(OptimumMethod::name)
         .collect();
     rows.push(Row::texts([
-        "optimum (block LP)".to_owned(),
+        "optimum".to_owned(),
         evaluation
             .block_optimum()
             .map_or_else(|| "skipped".to_owned(), written),
@@ -326,12 +184,5 @@ fn distance(value: &Known) -> String {
         Some(exact) if format_rational(exact).len() <= 9 => format_rational(exact),
         _ if value.value() == 0.0 => "0".to_owned(),
         _ => format!("{:.2e}", value.value()),
-    }
-}
-
-fn method_name(method: &OptimumMethod) -> String {
-    match method.backend {
-        Some(backend) => format!("{} ({})", method.name, backend.as_str()),
-        None => method.name.to_owned(),
     }
 }

@@ -44,8 +44,8 @@ pub struct CheckRun {
 impl CheckRun {
     /// True if every verdict is the expected one, every problem passes and
     /// nothing regressed.
-    pub fn ok(&self) -> bool {
-        self.claims.iter().all(Checked::ok)
+    pub fn is_ok(&self) -> bool {
+        self.claims.iter().all(Checked::is_ok)
             && self.failed() == 0
             && self
                 .changes
@@ -130,7 +130,7 @@ pub fn json(run: &CheckRun) -> serde_json::Result<String> {
                 source: checked.claim.source,
                 verdict: checked.verdict,
                 expected: checked.claim.expected,
-                ok: checked.ok(),
+                ok: checked.is_ok(),
                 evidence,
                 violation: checked.finding.violation.as_deref(),
                 explanation: checked.claim.explanation,
@@ -162,7 +162,7 @@ pub fn json(run: &CheckRun) -> serde_json::Result<String> {
             regressions: &changes.regressions,
             added: &changes.added,
         }),
-        ok: run.ok(),
+        ok: run.is_ok(),
     })
 }
 
@@ -178,7 +178,7 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
             Column::words("statement"),
         ];
         let rows = run.claims.iter().map(|checked| {
-            let ok = if checked.ok() { "ok" } else { "CHANGED" };
+            let ok = if checked.is_ok() { "ok" } else { "CHANGED" };
             Row::texts([
                 checked.claim.id.to_owned(),
                 checked.verdict.to_string(),
@@ -207,7 +207,7 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
             );
             out.push('\n');
         }
-        if !checked.ok() {
+        if !checked.is_ok() {
             let violation = checked
                 .finding
                 .violation
@@ -277,8 +277,8 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
         count(Verdict::Holds),
         count(Verdict::Supported),
         count(Verdict::Refuted),
-        run.claims.iter().filter(|checked| !checked.ok()).count(),
-        if run.ok() { "ok" } else { "NOT OK" }
+        run.claims.iter().filter(|checked| !checked.is_ok()).count(),
+        if run.is_ok() { "ok" } else { "NOT OK" }
     );
     out
 }
@@ -362,7 +362,7 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
 pub fn junit(run: &CheckRun) -> String {
     let mut cases: Vec<(&str, String, f64, Vec<String>)> = Vec::new();
     for checked in &run.claims {
-        let failure = (!checked.ok()).then(|| {
+        let failure = (!checked.is_ok()).then(|| {
             let violation = checked
                 .finding
                 .violation
@@ -476,6 +476,6 @@ mod tests {
             xml.contains("failures=\"1\"") && xml.contains("x &lt; y"),
             "{xml}"
         );
-        assert!(!run.ok());
+        assert!(!run.is_ok());
     }
 }

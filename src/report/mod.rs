@@ -9,6 +9,7 @@
 
 pub mod block;
 mod canvas;
+mod certainty;
 pub mod check;
 pub mod compare;
 pub mod gap;
@@ -27,5 +28,4 @@ pub use canvas::{Canvas, DrawError};
 pub(crate) use text::{agree, counted, disagree};
 pub use text::{exact_or_decimal, seconds};
 
-/// Version of the JSON that commands print.
-pub const JSON_SCHEMA: u32 = 1;
+pub use crate::evaluate::JSON_SCHEMA;

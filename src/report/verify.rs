@@ -1,13 +1,10 @@
 //! Reports of `specgap verify`.
 
-use super::solve::JsonRate;
 use super::table::{Column, Row, Table};
+use super::terminal;
 use super::text::{counted, exact_or_decimal, small, wrap};
-use super::{JSON_SCHEMA, terminal};
-use crate::distribution::format_rational;
+use crate::evaluate::{Measured, Verification};
 use crate::known::{Known, Sampling};
-use crate::verifier::{Evaluation, Measured, Outcome, VerifierError};
-use serde::Serialize;
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.
@@ -22,158 +19,8 @@ lossless      TV is 0: in rational arithmetic with tolerance 0 (\"yes, exact\"),
 All rates are dimensionless, in [0, 1], averaged over the law of the drafts. A rate is exact, or
 enclosed (rounding and all that was left out are within the bounds), or a Monte Carlo mean.";
 
-#[derive(Serialize)]
-struct Json<'a> {
-    schema: u32,
-    problem: &'a str,
-    scheme: &'static str,
-    vocab: usize,
-    drafts: usize,
-    optimal_acceptance_rate: Option<JsonRate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    optimal_acceptance_rate_reason: Option<&'a str>,
-    verifiers: Vec<JsonVerifier<'a>>,
-    ok: bool,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum JsonVerifier<'a> {
-    Measured(Box<JsonMeasured<'a>>),
-    Skipped {
-        name: &'static str,
-        status: &'static str,
-        reason: String,
-        /// The problem file expects a rate of this verifier.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        expectation_unmet: bool,
-    },
-}
-
-#[derive(Serialize)]
-struct JsonMeasured<'a> {
-    name: &'static str,
-    status: &'static str,
-    algorithmic_acceptance: f64,
-    membership_acceptance: f64,
-    kind: &'static str,
-    lower: f64,
-    upper: f64,
-    exact: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    monte_carlo: Option<JsonMonteCarlo>,
-    gap: Option<f64>,
-    total_variation: Option<f64>,
-    total_variation_exact: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total_variation_reason: Option<&'a str>,
-    worst_token: Option<usize>,
-    lossless: Option<bool>,
-    exceeds_optimum: bool,
-    formula_agrees: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expected: Option<JsonExpected>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<&'a str>,
-    ok: bool,
-}
-
-#[derive(Serialize)]
-struct JsonMonteCarlo {
-    confidence: f64,
-    samples: u64,
-    seed: u64,
-}
-
-#[derive(Serialize)]
-struct JsonExpected {
-    membership_acceptance: f64,
-    tolerance: f64,
-    difference: f64,
-    ok: bool,
-}
-
-/// How many verifiers were run.
-pub fn measured(evaluation: &Evaluation) -> usize {
-    let ran = |outcome: &Outcome| matches!(outcome, Outcome::Measured(_));
-    evaluation
-        .verifiers
-        .iter()
-        .filter(|one| ran(&one.outcome))
-        .count()
-}
-
-/// One JSON object on one line.
-///
-/// # Errors
-/// None that an `Evaluation` can cause; serialisation is fallible by type.
-pub fn json(evaluation: &Evaluation) -> serde_json::Result<String> {
-    let verifiers = evaluation
-        .verifiers
-        .iter()
-        .map(|one| match &one.outcome {
-            Outcome::Skipped { reason } => JsonVerifier::Skipped {
-                name: one.name.as_str(),
-                status: "skipped",
-                reason: reason.to_string(),
-                expectation_unmet: evaluation.unmet.contains(&one.name),
-            },
-            Outcome::Measured(measured) => {
-                JsonVerifier::Measured(Box::new(json_measured(one.name.as_str(), measured)))
-            }
-        })
-        .collect();
-    serde_json::to_string(&Json {
-        schema: JSON_SCHEMA,
-        problem: &evaluation.problem,
-        scheme: evaluation.scheme.as_str(),
-        vocab: evaluation.vocab,
-        drafts: evaluation.drafts,
-        optimal_acceptance_rate: evaluation.optimum.as_ref().ok().map(Into::into),
-        optimal_acceptance_rate_reason: evaluation.optimum.as_ref().err().map(String::as_str),
-        verifiers,
-        ok: evaluation.is_fine(),
-    })
-}
-
-fn json_measured<'a>(name: &'static str, measured: &'a Measured) -> JsonMeasured<'a> {
-    let rate = &measured.membership;
-    let variation = measured.total_variation.as_ref();
-    JsonMeasured {
-        name,
-        status: "measured",
-        algorithmic_acceptance: measured.algorithmic.value(),
-        membership_acceptance: rate.value(),
-        kind: rate.kind().as_str(),
-        lower: rate.lower(),
-        upper: rate.upper(),
-        exact: rate.rational().map(format_rational),
-        monte_carlo: rate.sampling().map(|sampling| JsonMonteCarlo {
-            confidence: sampling.confidence,
-            samples: sampling.samples,
-            seed: sampling.seed,
-        }),
-        gap: measured.gap.as_ref().map(|gap| gap.value()),
-        total_variation: variation.ok().map(|variation| variation.value),
-        total_variation_exact: variation.is_ok_and(|variation| variation.exact.is_some()),
-        total_variation_reason: variation.err().map(String::as_str),
-        worst_token: variation.ok().and_then(|variation| variation.worst_token),
-        lossless: measured.lossless,
-        exceeds_optimum: measured.exceeds_optimum,
-        formula_agrees: measured.formula_agrees,
-        expected: measured.expected.as_ref().map(|check| JsonExpected {
-            membership_acceptance: check.value,
-            tolerance: check.tolerance,
-            difference: check.difference,
-            ok: check.ok,
-        }),
-        note: measured.note.as_deref(),
-        ok: measured.is_fine(),
-    }
-}
-
 /// A report for people; `width` wraps the table and the prose.
-pub fn text(evaluation: &Evaluation, width: u16) -> String {
+pub fn text(evaluation: &Verification, width: u16) -> String {
     let mut out = format!("{}\n", evaluation.problem);
     let scheme = evaluation.scheme;
     let _ = wrap(&mut out, &format!("{scheme}: {}", scheme.law()), width);
@@ -208,36 +55,25 @@ pub fn text(evaluation: &Evaluation, width: u16) -> String {
     let rows = evaluation
         .verifiers
         .iter()
-        .filter_map(|one| match &one.outcome {
-            Outcome::Measured(measured) => Some(row(one.name.as_str(), measured)),
-            Outcome::Skipped { .. } => None,
-        });
+        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?)));
     let table = Table::new("verifiers", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "  ");
     for one in &evaluation.verifiers {
-        let lines = match &one.outcome {
-            Outcome::Measured(measured) => remarks(measured),
-            Outcome::Skipped { reason } if evaluation.unmet.contains(&one.name) => {
-                vec![format!(
-                    "EXPECTATION FAILS: the file expects a rate, but {reason}"
-                )]
-            }
-            Outcome::Skipped { .. } => Vec::new(),
-        };
+        let mut lines = one.outcome.done().map_or_else(Vec::new, |m| remarks(m));
+        lines.extend(evaluation.complaints_about(one));
         for line in lines {
             let _ = wrap(&mut out, &format!("{}: {line}", one.name), width);
         }
     }
     let mut other_drafts = Vec::new();
     for one in &evaluation.verifiers {
-        match &one.outcome {
-            Outcome::Skipped {
-                reason: VerifierError::Scheme { .. },
-            } => other_drafts.push(format!("{} ({})", one.name, one.name.draft_schemes())),
-            Outcome::Skipped { reason } => {
-                let _ = wrap(&mut out, &format!("skipped {}: {reason}", one.name), width);
-            }
-            Outcome::Measured(_) => {}
+        let Some(reason) = one.outcome.reason() else {
+            continue;
+        };
+        if one.name.is_lossless(scheme, evaluation.drafts) {
+            let _ = wrap(&mut out, &format!("skipped {}: {reason}", one.name), width);
+        } else {
+            other_drafts.push(format!("{} ({})", one.name, one.name.draft_schemes()));
         }
     }
     if !other_drafts.is_empty() {
@@ -268,38 +104,8 @@ fn remarks(measured: &Measured) -> Vec<String> {
             rate.upper()
         ));
     }
-    match &measured.total_variation {
-        Err(reason) => lines.push(format!("TV not summed: {reason}")),
-        Ok(variation) if measured.lossless == Some(false) => lines.push(format!(
-            "NOT LOSSLESS: TV {:e}, worst token {} by {:+e}",
-            variation.value,
-            variation
-                .worst_token
-                .map_or_else(|| "none".to_owned(), |token| token.to_string()),
-            variation.worst_difference
-        )),
-        Ok(_) => {}
-    }
-    if measured.exceeds_optimum {
-        lines.push("EXCEEDS alpha*, which no lossless verifier can".to_owned());
-    }
-    if measured.formula_agrees == Some(false) {
-        lines.push(format!(
-            "DISAGREES with its formula: {} and {}",
-            measured.formula.0.value(),
-            measured.formula.1.value()
-        ));
-    }
-    if let Some(check) = measured.expected.as_ref().filter(|check| !check.ok) {
-        let within = if check.tolerance == 0.0 {
-            "exactly".to_owned()
-        } else {
-            format!("within {:e}", check.tolerance)
-        };
-        lines.push(format!(
-            "EXPECTATION FAILS: the file says {} {within}; the difference is {:e}",
-            check.value, check.difference
-        ));
+    if let Err(reason) = &measured.total_variation {
+        lines.push(format!("TV not summed: {reason}"));
     }
     lines
 }

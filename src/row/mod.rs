@@ -5,13 +5,15 @@
 //! mass that rejection leaves of p, how often a token drawn from p is among the drafts, how
 //! often sequential drafts are all rejected. Laws and verifiers make their own answers of
 //! these; a row knows neither them nor a problem. One workspace serves row after row, and
-//! the scan allocates nothing from the second on.
+//! the scan allocates nothing from the second on. A [`CutRow`] is a row that lists only some
+//! tokens, and bounds what the others can change.
 //!
 //! # Exactness
 //! Every answer is `f64` and enclosed, [`Kind::Enclosed`](crate::known::Kind::Enclosed),
 //! with rounding within the bounds, unless it says that it is a mean over random draws.
 
 pub(crate) mod clocks;
+mod cut;
 mod draft_rank;
 mod fixed;
 mod hits;
@@ -20,6 +22,8 @@ mod overlap;
 mod rejections;
 mod scan;
 
+pub(crate) use cut::complete_evenly;
+pub use cut::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace};
 pub(crate) use draft_rank::Ranks;
 pub(crate) use hits::independent_hits;
 pub use memo::Memo;
@@ -28,11 +32,19 @@ pub use rejections::RejectionBudget;
 pub(crate) use rejections::Rejections;
 pub(crate) use scan::is_doubtful;
 pub use scan::{
-    BucketScan as Workspace, MAX_DRAFTS, RatioCut, Row, Rows, ScanError as RowError, ScannedRate,
-    sequential_subset,
+    MAX_DRAFTS, RatioCut, Row, RowError, Rows, ScannedRate, Workspace, sequential_subset,
 };
 
 use crate::known::Known;
 
 /// An answer of a row for n drafts.
 pub type Answer = fn(&mut Row<'_>, usize) -> Result<Known, RowError>;
+
+/// A number that is asked of rows, by what answers for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// On a full row.
+    pub full: Answer,
+    /// Bounds, on a row that lists only some tokens.
+    pub cut: CutAnswer,
+}

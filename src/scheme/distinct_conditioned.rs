@@ -9,6 +9,7 @@ use super::{
 };
 use crate::distribution::{Draft, Proportions, Rational, Wide, ratio};
 use crate::number::Number;
+use crate::row::Question;
 use num_bigint::BigUint;
 use std::sync::{Arc, OnceLock};
 
@@ -299,7 +300,10 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorem 4"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.distinct_conditioned(drafts)?.rate),
+        optimum: Question {
+            full: |row, drafts| Ok(row.distinct_conditioned(drafts)?.rate),
+            cut: |row, ask| row.optimum_distinct(ask),
+        },
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
         hits: None,
     }),

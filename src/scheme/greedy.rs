@@ -7,6 +7,7 @@ use super::{
 };
 use crate::distribution::{Draft, Proportions, Rational, TwoFloat, ratio};
 use crate::number::Number;
+use crate::row::Question;
 use num_bigint::BigUint;
 use std::sync::Arc;
 
@@ -294,9 +295,15 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
     sort_theorem: None,
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
+        optimum: Question {
+            full: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),
+            cut: |row, ask| row.optimum_with_fixed(ask),
+        },
         status: "optimal: the value of the best cut, in closed form",
-        hits: Some(|row, drafts| Ok(row.hits_with_fixed(drafts.saturating_sub(1)))),
+        hits: Some(Question {
+            full: |row, drafts| Ok(row.hits_with_fixed(drafts.saturating_sub(1))),
+            cut: |row, ask| row.hits_with_fixed(ask),
+        }),
     }),
     hue: 3,
 };

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
+use crate::row::Question;
 use std::sync::Arc;
 
 /// SpecHub's sampling (n = 2): with the hub a = argmax q (ties: lowest token
@@ -192,9 +193,15 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
     sort_theorem: None,
     on_row: Some(OnRow {
-        optimum: |row, _| Ok(row.optimum_with_fixed(1)),
+        optimum: Question {
+            full: |row, _| Ok(row.optimum_with_fixed(1)),
+            cut: |row, ask| row.optimum_with_fixed(ask),
+        },
         status: "optimal: the value of the best cut, in closed form",
-        hits: Some(|row, _| Ok(row.hits_with_fixed(1))),
+        hits: Some(Question {
+            full: |row, _| Ok(row.hits_with_fixed(1)),
+            cut: |row, ask| row.hits_with_fixed(ask),
+        }),
     }),
     hue: 4,
 };

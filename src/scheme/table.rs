@@ -2,11 +2,8 @@
 
 use super::{DraftScheme, ExplicitError, LAWS};
 use crate::distribution::{Draft, TupleProbabilities};
-use crate::row::Answer;
-use std::cmp::Ordering;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::str::FromStr;
+use crate::entry_name::entry_name;
+use crate::row::Question;
 use std::sync::Arc;
 
 /// One draft law in the table [`LAWS`].
@@ -75,12 +72,12 @@ impl MadeOf {
 #[derive(Debug)]
 pub struct OnRow {
     /// alpha* of n drafts.
-    pub optimum: Answer,
+    pub optimum: Question,
     /// Why that is the optimum, for reports.
     pub status: &'static str,
     /// How often a draw from p is among the drafts, the sum of p_i P(i in A(X)): what
     /// `naive` accepts. `None` if it is not computed.
-    pub hits: Option<Answer>,
+    pub hits: Option<Question>,
 }
 
 /// A draft law by its name: a handle to its entry in [`LAWS`].
@@ -99,27 +96,6 @@ pub struct OnRow {
 pub struct SchemeName(pub(super) &'static Law);
 
 impl SchemeName {
-    /// Every law, in the order of the table.
-    pub const ALL: [Self; LAWS.len()] = {
-        let mut all = [Self(LAWS[0]); LAWS.len()];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = Self(LAWS[index]);
-            index += 1;
-        }
-        all
-    };
-
-    /// The entry.
-    pub fn entry(self) -> &'static Law {
-        self.0
-    }
-
-    /// The name as written in problem files, e.g. `with-replacement`.
-    pub fn as_str(self) -> &'static str {
-        self.0.name
-    }
-
     /// The law in one line, for reports.
     pub fn law(self) -> &'static str {
         self.0.words
@@ -137,62 +113,4 @@ impl SchemeName {
     }
 }
 
-impl PartialEq for SchemeName {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for SchemeName {}
-
-impl Hash for SchemeName {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.name.hash(state);
-    }
-}
-
-impl PartialOrd for SchemeName {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for SchemeName {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.name.cmp(other.0.name)
-    }
-}
-
-impl fmt::Debug for SchemeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SchemeName({})", self.0.name)
-    }
-}
-
-impl fmt::Display for SchemeName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A name that is not in [`LAWS`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not a draft scheme; choose one of {known}", known = SchemeName::list())]
-pub struct UnknownScheme(pub String);
-
-impl SchemeName {
-    /// All names, for messages.
-    pub(crate) fn list() -> String {
-        Self::ALL.map(Self::as_str).join(", ")
-    }
-}
-
-impl FromStr for SchemeName {
-    type Err = UnknownScheme;
-    fn from_str(text: &str) -> Result<Self, UnknownScheme> {
-        Self::ALL
-            .into_iter()
-            .find(|name| name.as_str() == text)
-            .ok_or_else(|| UnknownScheme(text.to_owned()))
-    }
-}
+entry_name!(SchemeName of Law in LAWS; "draft scheme", UnknownScheme);

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::distribution::{Draft, Rational};
 use crate::number::Number;
+use crate::row::Question;
 use std::sync::Arc;
 
 /// The n most probable tokens of q, deterministically and in that order (ties: lowest
@@ -161,6 +162,12 @@ impl DraftScheme for Top {
     }
 }
 
+/// alpha*, and what a draw from p attains.
+const P_OF_TOP: Question = Question {
+    full: |row, drafts| Ok(row.top_mass(drafts)),
+    cut: |row, ask| row.top_mass(ask),
+};
+
 impl SchemeName {
     /// [`Top`]
     pub const TOP: Self = Self(&LAW);
@@ -178,9 +185,9 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),
     sort_theorem: None,
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.top_mass(drafts)),
+        optimum: P_OF_TOP,
         status: "optimal: p of the drafts, which a draw from p attains",
-        hits: Some(|row, drafts| Ok(row.top_mass(drafts))),
+        hits: Some(P_OF_TOP),
     }),
     hue: 5,
 };
@@ -189,11 +196,11 @@ pub const LAW: Law = Law {
 mod tests {
     use super::*;
     use crate::distribution::{Target, parse_rational};
+    use crate::evaluate::{Basis, Evaluated, Limits, solve, verify};
     use crate::known::Known;
     use crate::problem::Problem;
     use crate::row::{Rows, Workspace};
-    use crate::solve::{Basis, Limits, solve};
-    use crate::verifier::{VerifierName, evaluate};
+    use crate::verifier::VerifierName;
 
     /// Exact in `solve` with a certificate, attained by `naive`, and the same on a row.
     #[test]
@@ -215,11 +222,11 @@ mod tests {
             let problem = Problem::new("top", p.clone(), scheme).unwrap();
             let expected = p.exact().mass(top);
             let solution = solve(&problem, &Limits::default());
-            assert!(solution.ok(), "{:?}", solution.agreement);
+            assert!(solution.is_ok(), "{:?}", solution.agreement);
             assert_eq!(solution.proof.basis, Basis::FlowEqualsCut);
             assert_eq!(solution.optimal_acceptance_rate.rational(), Some(&expected));
-            let evaluation = evaluate(&problem);
-            assert!(evaluation.is_fine());
+            let evaluation = verify(&problem);
+            assert!(evaluation.is_ok());
             let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
             assert_eq!(naive.membership.rational(), Some(&expected));
             let on_row = loaded.top_mass(drafts);

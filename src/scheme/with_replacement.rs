@@ -8,6 +8,7 @@ use super::{
 };
 use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
+use crate::row::Question;
 use num_bigint::BigUint;
 use num_traits::Pow;
 use std::sync::Arc;
@@ -316,9 +317,15 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorems 3 and 6"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.with_replacement(drafts)?.rate),
+        optimum: Question {
+            full: |row, drafts| Ok(row.with_replacement(drafts)?.rate),
+            cut: |row, ask| row.optimum_iid(ask),
+        },
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
-        hits: Some(|row, drafts| Ok(row.hits_iid(drafts))),
+        hits: Some(Question {
+            full: |row, drafts| Ok(row.hits_iid(drafts)),
+            cut: |row, ask| row.hits_iid(ask),
+        }),
     }),
     hue: 0,
 };

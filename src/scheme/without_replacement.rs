@@ -8,6 +8,7 @@ use super::{
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational, TwoFloat, ratio};
 use crate::number::{Number, RunningSum};
+use crate::row::Question;
 use num_bigint::BigUint;
 use std::sync::{Arc, OnceLock};
 
@@ -539,9 +540,15 @@ pub const LAW: Law = Law {
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
     sort_theorem: Some("docs/sequential-draws.md, Theorem 1"),
     on_row: Some(OnRow {
-        optimum: |row, drafts| Ok(row.without_replacement(drafts)?.rate),
+        optimum: Question {
+            full: |row, drafts| Ok(row.without_replacement(drafts)?.rate),
+            cut: |row, ask| row.optimum_sequential(ask),
+        },
         status: "optimal: the ratio scan, proved for this scheme (q-convexity)",
-        hits: Some(|row, drafts| Ok(row.hits_sequential(drafts))),
+        hits: Some(Question {
+            full: |row, drafts| Ok(row.hits_sequential(drafts)),
+            cut: |row, ask| row.hits_sequential(ask),
+        }),
     }),
     hue: 1,
 };

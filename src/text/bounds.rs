@@ -122,3 +122,74 @@ impl<T: Number> DraftLength for CoinBlind<T> {
         self.lengths.along(start, most, memory)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replay::replay;
+    use super::*;
+    use crate::distribution::{Rational, parse_rational};
+
+    fn fractions(texts: &[&str]) -> Vec<Rational> {
+        texts
+            .iter()
+            .map(|text| parse_rational(text).unwrap())
+            .collect()
+    }
+
+    /// Every choice of a length for every start, by replay.
+    fn cheapest(
+        verifier: ChainVerifier,
+        ratios: &[Rational],
+        cost: &dyn Fn(usize) -> Rational,
+    ) -> Rational {
+        let mut choices = vec![Vec::<usize>::new()];
+        for start in 0..ratios.len() {
+            let mut longer = Vec::new();
+            for choice in &choices {
+                for length in 0..ratios.len() - start {
+                    longer.push([&choice[..], &[length]].concat());
+                }
+            }
+            choices = longer;
+        }
+        let total = |lengths: &Vec<usize>| {
+            let found = replay(verifier, ratios, &lengths[..]).unwrap();
+            let parts = (0..).zip(&found.rounds);
+            parts.map(|(n, count)| count * cost(n)).sum::<Rational>()
+        };
+        choices.iter().map(total).min().unwrap()
+    }
+
+    #[test]
+    fn backward_induction_finds_the_cheapest_lengths() {
+        let draft = parse_rational("1/7").unwrap();
+        // A pass that is longer costs more, beyond two tokens.
+        let cost = |n: usize| {
+            let whole = |n: usize| Rational::from_integer(n.into());
+            Rational::one() + &draft * whole(n) + &draft * whole(n.saturating_sub(2))
+        };
+        for ratios in [
+            fractions(&["1/2", "3", "4/5", "0", "9/10"]),
+            fractions(&["2", "1/2", "1/3", "5", "1"]),
+            fractions(&["1", "1", "1", "1", "1"]),
+            fractions(&["1/9"]),
+        ] {
+            for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+                let plan = coin_blind(verifier, &ratios, &cost).unwrap();
+                let by_hand = cheapest(verifier, &ratios, &cost);
+                assert_eq!(plan.cost, by_hand, "{verifier}, {ratios:?}");
+                let floats: Vec<f64> = ratios.iter().map(Number::to_f64).collect();
+                let float = coin_blind(verifier, &floats, &|n| cost(n).to_f64()).unwrap();
+                assert!((float.cost - plan.cost.to_f64()).abs() < 1e-12);
+                assert_eq!(float.lengths, plan.lengths, "{verifier}, {ratios:?}");
+            }
+        }
+        assert!(coin_blind(ChainVerifier::GreedyBlock, &[1.0], &|_| 1.0).is_none());
+        assert_eq!(
+            coin_blind(ChainVerifier::Token, &[], &|_| 1.0)
+                .unwrap()
+                .cost,
+            0.0
+        );
+    }
+}

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 /// What to replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The policies; fixed lengths are among them always.
+    /// The policies. The best length by cost is one of the fixed lengths among them.
     pub policies: Vec<Policy>,
     /// The verifiers.
     pub verifiers: Vec<ChainVerifier>,

@@ -65,10 +65,10 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Tokens before the first whose row says stop, which is not drawn from.
-    fn before(&self, mut stops: impl FnMut(&Place) -> bool) -> usize {
+    fn before(&self, stops: impl FnMut(&Place) -> bool) -> usize {
         let most = self.ahead.len().min(self.most);
         (self.ahead.iter().take(most))
-            .position(|place| stops(place))
+            .position(stops)
             .unwrap_or(most)
     }
 
@@ -126,7 +126,7 @@ pub static FAMILIES: [Family; 9] = [
         name: "p-min",
         rule: "stop before drawing if the largest probability of q is below x (llama.cpp)",
         decided_on: DecidedOn::DraftRow,
-        parameters: &[0.3, 0.5, 0.75],
+        parameters: &[0.1, 0.3, 0.5, 0.75],
         counts: false,
         along: |round| round.before(|place| place.top < round.parameter),
     },
@@ -134,7 +134,7 @@ pub static FAMILIES: [Family; 9] = [
         name: "svip",
         rule: "stop before drawing if sqrt(0.15 H(q)) > x, H in nats (SVIP)",
         decided_on: DecidedOn::DraftRow,
-        parameters: &[0.2, 0.3, 0.4, 0.5],
+        parameters: &[0.2, 0.3, 0.5, 0.7, 0.9],
         counts: false,
         along: |round| round.before(|place| (SVIP_GAMMA * place.entropy).sqrt() > round.parameter),
     },
@@ -143,7 +143,7 @@ pub static FAMILIES: [Family; 9] = [
         rule: "stop before drawing if 1 - sqrt(0.2 H(q)) < x (AdaEDL with its threshold held; it \
                is svip with another number)",
         decided_on: DecidedOn::DraftRow,
-        parameters: &[0.3, 0.5, 0.7],
+        parameters: &[0.1, 0.3, 0.5],
         counts: false,
         along: |round| {
             round.before(|place| 1.0 - (ADAEDL_GAMMA * place.entropy).sqrt() < round.parameter)
@@ -163,7 +163,7 @@ pub static FAMILIES: [Family; 9] = [
         rule: "stop before drawing if the product of the round's overlaps, sum of min(p, q), falls \
                below x: the most that a head which predicts the overlap can know",
         decided_on: DecidedOn::BothRows,
-        parameters: &[0.3, 0.5, 0.7],
+        parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
         counts: false,
         along: |round| round.before(round.product(|place| place.overlap)),
     },

@@ -77,8 +77,8 @@ impl FromStr for ChainVerifier {
 ///
 /// # Exactness
 /// Exact in rationals. In `f64` products that leave the range stay at its ends. A text
-/// that is drawn from the target has R_i >= x with probability 1/x at most, since the mean
-/// of R_i is at most 1, so that it does not come near the upper end.
+/// that is drawn from the target does not come near: the product over any stretch of it is
+/// above x with probability 1/x at most, its mean being 1 at most.
 ///
 /// # Source
 /// token: Leviathan et al.; block and greedy-block: Sun et al., Block verification.

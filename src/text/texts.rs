@@ -86,6 +86,7 @@ impl Texts {
                 ));
             }
             all.temperature = drawn;
+            one_pair(&logs[..index], log)?;
             rest_column(log, drawn)?;
             refuse_probabilities(log)?;
         }
@@ -168,6 +169,40 @@ fn position_refused(log: &Log, position: usize, message: String) -> TextError {
         position,
         message,
     }
+}
+
+/// Refuses a log of other models than those before it, and one that is there already.
+fn one_pair(before: &[Log], log: &Log) -> Result<(), TextError> {
+    let (Some(first), metadata) = (before.first(), log.metadata()) else {
+        return Ok(());
+    };
+    let known = first.metadata();
+    if (&known.target, &known.draft, &known.tokenizer)
+        != (&metadata.target, &metadata.draft, &metadata.tokenizer)
+        || first.vocabulary() != log.vocabulary()
+    {
+        return Err(refused(
+            log,
+            format!(
+                "is of other models than {}: names or hashes of target, draft or tokenizer, or V \
+                 differ; texts of one pair alone count together, so replay them one by one",
+                first.path().display()
+            ),
+        ));
+    }
+    let own = log.identity()?.digest;
+    for other in before {
+        if other.identity()?.digest == own {
+            return Err(refused(
+                log,
+                format!(
+                    "has the same rows as {}; its texts would count twice, name it once",
+                    other.path().display()
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The temperature at which a log's text was drawn from the whole target.

@@ -3,8 +3,8 @@
 use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -216,9 +216,9 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::GREEDY]),
     build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),
     on_row: |_| {
-        Some(RowRule::of(|row, drafts| {
+        Some(RowRule::always(RowRate::Answer(|row, drafts| {
             Ok(row.accepted_with_fixed(drafts.max(1) - 1))
-        }))
+        })))
     },
     attains: |scheme| scheme == SchemeName::GREEDY,
     compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],

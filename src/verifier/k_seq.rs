@@ -10,7 +10,7 @@ use crate::distribution::{Draft, Rational, exact_value, round_nearest};
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
-use crate::row::{Row, RowError, residual_error};
+use crate::row::{Question, Row, RowError, residual_error};
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
@@ -387,6 +387,16 @@ fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     ))
 }
 
+const ON_ROW: Question = Question {
+    full: on_row,
+    // The root moves by no more than the curve that it lies on.
+    cut: |row, ask| {
+        let [a, b] = row.rests();
+        let moved = a.min(ask.drafts as f64 * b);
+        Ok([ask.on_even[0] - moved, ask.on_even[1]])
+    },
+};
+
 impl VerifierName {
     /// [`KSeq`]
     pub const K_SEQ: Self = Self(&ENTRY);
@@ -399,7 +409,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "1 - (1-b)^n; at least (1-(1-1/n)^n) alpha*",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
-    on_row: |_| Some(RowRule::of(on_row)),
+    on_row: |_| Some(RowRule::of(ON_ROW)),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,

@@ -7,6 +7,25 @@ use crate::scheme::DraftScheme;
 use num_traits::Signed;
 use std::sync::Arc;
 
+/// An arithmetic in which verifiers give their laws: `f64`, or an exact [`Rational`].
+pub trait Arithmetic: Number {
+    /// Law of the output given the tuple; `None` where the rule rests on rounded numbers
+    /// and this arithmetic is exact.
+    fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>>;
+}
+
+impl Arithmetic for f64 {
+    fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>> {
+        Some(verifier.conditional(tuple))
+    }
+}
+
+impl Arithmetic for Rational {
+    fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>> {
+        verifier.conditional_exact(tuple)
+    }
+}
+
 /// What a verifier does on average over X ~ D.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputLaw<M> {

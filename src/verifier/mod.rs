@@ -19,7 +19,6 @@
 //! exact rationals. [`output_law_exact`] sums a rule over all tuples and so
 //! proves, or refutes, losslessness with tolerance 0.
 
-mod evaluate;
 mod greedy;
 mod k_seq;
 mod law;
@@ -34,18 +33,15 @@ mod single;
 mod spechub;
 mod table;
 
-pub use evaluate::{
-    Assessment, Evaluation, ExpectedCheck, FLOAT_TOLERANCE, Measured, Outcome, evaluate,
-    evaluate_with, optimal_rate,
-};
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;
 pub use law::{
-    OutputLaw, TotalVariation, output_law, output_law_exact, total_variation, total_variation_exact,
+    Arithmetic, OutputLaw, TotalVariation, output_law, output_law_exact, total_variation,
+    total_variation_exact,
 };
 pub use naive::Naive;
 pub use naive_tree::NaiveTree;
-pub use optimal::{LARGEST_PLAN, Optimal};
+pub use optimal::Optimal;
 pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError};
 pub use rrs::Rrs;
 pub use rrs_wo::RrsWo;

@@ -10,7 +10,7 @@ use crate::distribution::{Draft, Rational, split_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{Row, RowError};
+use crate::row::{Question, Row, RowError};
 use crate::scheme::SchemeName;
 use multiversion::multiversion;
 use rand::RngCore;
@@ -189,6 +189,12 @@ impl Verifier for NaiveTree {
     }
 }
 
+const ON_ROW: Question = Question {
+    full: on_row,
+    // The first draft alone is accepted with the overlap.
+    cut: |_, ask| Ok([ask.overlap[0], 1.0]),
+};
+
 impl VerifierName {
     /// [`NaiveTree`]
     pub const NAIVE_TREE: Self = Self(&ENTRY);
@@ -202,7 +208,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "sum of min(p, q) + sum of (p-q)+ (1-(1-q)^(n-1))",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),
-    on_row: |_| Some(RowRule::of(on_row)),
+    on_row: |_| Some(RowRule::of(ON_ROW)),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,

@@ -21,21 +21,6 @@ use rand::RngCore;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-/// The most (set, token) pairs for which a plan is solved by flow.
-pub const LARGEST_PLAN: f64 = 2.0e6;
-
-/// Operations on the law of the sets that count as one pair of
-/// [`LARGEST_PLAN`].
-const OPERATIONS_A_PAIR: f64 = 500.0;
-
-/// Size of the plan of a problem in (set, token) pairs, or what its law costs to
-/// derive if that is more.
-pub(super) fn plan_size(problem: &Problem) -> f64 {
-    let scheme = problem.scheme();
-    let pairs = scheme.set_count() * problem.drafts().min(problem.vocab()) as f64;
-    pairs.max(scheme.set_law_cost() / OPERATIONS_A_PAIR)
-}
-
 /// The optimal verifier: an optimal transport plan, read as a rule.
 ///
 /// A maximum flow hands the probability D(A) of every set to its tokens. Where a
@@ -48,7 +33,7 @@ pub(super) fn plan_size(problem: &Problem) -> f64 {
 /// Lossless for every scheme: what the sets reject in total equals the total of
 /// p_res.
 ///
-/// A flow lists sets. Where they are too many ([`LARGEST_PLAN`]), the rule is that of a
+/// A flow lists sets. Where they are too many ([`flow::LARGEST_PLAN`]), the rule is that of a
 /// [`TokenPlan`] if the drafts are i.i.d. or drawn one by one without replacement: it
 /// emits draft k with probability w(x_k) over the sum of the weights, and is lossless and
 /// within a stated distance of alpha*.
@@ -179,15 +164,15 @@ fn plan_of<M: Number>(solved: &SolvedFlow) -> Plan<M> {
 }
 
 impl Optimal {
-    /// Solves the flow of a problem with at most [`LARGEST_PLAN`] (set, token)
+    /// Solves the flow of a problem with at most [`flow::LARGEST_PLAN`] (set, token)
     /// pairs, and beyond that the weights of i.i.d. drafts, or of sequential draws
     /// without replacement.
     ///
     /// # Errors
     /// More pairs than that, where [`Self::by_weights`] has no rule.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
-        let entries = plan_size(problem);
-        if entries <= LARGEST_PLAN {
+        let entries = flow::plan_size(problem);
+        if entries <= flow::LARGEST_PLAN {
             return Ok(Self {
                 rule: Rule::Flow(Box::new(FlowRule::new(problem))),
             });
@@ -195,7 +180,7 @@ impl Optimal {
         Self::by_weights(problem, &PlanSettings::default()).ok_or(VerifierError::Size {
             verifier: VerifierName::OPTIMAL,
             entries,
-            limit: LARGEST_PLAN,
+            limit: flow::LARGEST_PLAN,
         })
     }
 
@@ -449,6 +434,7 @@ fn on_row(scheme: SchemeName) -> Option<RowRule> {
                 Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
             })
         }),
+        cut: None,
         most: MOST_SEQUENTIAL_DRAFTS,
         slow: Some(
             "it accepts alpha*, which is measured; solving its plans, which --sequential-plans does, \

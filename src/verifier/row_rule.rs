@@ -2,7 +2,7 @@
 
 use crate::known::Known;
 use crate::plan::{PlanError, PlanMeasurement};
-use crate::row::{Answer, Row, RowError};
+use crate::row::{Answer, CutAnswer, Question, Row, RowError};
 
 /// How a verifier's rate is computed at a row: part of the table of verifiers.
 ///
@@ -43,6 +43,9 @@ use crate::row::{Answer, Row, RowError};
 pub struct RowRule {
     /// What is computed.
     pub rate: RowRate,
+    /// Bounds, on a row that lists only some tokens; `None` where no more is known than
+    /// that it is at most alpha*. Asked only of rules that do not attain that.
+    pub cut: Option<CutAnswer>,
     /// The most drafts that it answers for.
     pub most: usize,
     /// Why it is computed only where that is asked for by an option of its own, and
@@ -105,14 +108,18 @@ impl From<PlanMeasurement> for RowAnswer {
 
 impl RowRule {
     /// Any number of drafts, always.
-    pub const fn of(answer: Answer) -> Self {
-        Self::always(RowRate::Answer(answer))
+    pub const fn of(question: Question) -> Self {
+        Self {
+            cut: Some(question.cut),
+            ..Self::always(RowRate::Answer(question.full))
+        }
     }
 
-    /// The same of what may be random.
+    /// The same without bounds for cut rows.
     pub const fn always(rate: RowRate) -> Self {
         Self {
             rate,
+            cut: None,
             most: usize::MAX,
             slow: None,
         }

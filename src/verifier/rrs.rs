@@ -10,7 +10,7 @@ use crate::distribution::{Draft, Rational, TwoFloat};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{Row, RowError, residual_error};
+use crate::row::{CutQuestion, CutRow, Question, Row, RowError, residual_error};
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
@@ -184,6 +184,27 @@ fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     Ok(Known::rate_within(1.0 - left, residual_error(drafts)))
 }
 
+/// M(L) is smallest on one merged token and largest where the rest is disjoint, at every L,
+/// and L grows with it.
+fn on_cut_row(row: &mut CutRow<'_>, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
+    let (low, high) = (ask.even, row.disjoint());
+    let (mut least, mut most) = (0.0, 0.0);
+    let (mut least_left, mut most_left) = (1.0, 1.0);
+    for _ in 0..ask.drafts {
+        least += least_left;
+        most += most_left;
+        least_left = low.residual_mass(least);
+        most_left = high.residual_mass(most);
+    }
+    let lower = 1.0 - high.residual_mass(least);
+    Ok([lower.max(ask.overlap[0]), 1.0 - low.residual_mass(most)])
+}
+
+const ON_ROW: Question = Question {
+    full: on_row,
+    cut: on_cut_row,
+};
+
 impl VerifierName {
     /// [`Rrs`]
     pub const RRS: Self = Self(&ENTRY);
@@ -196,7 +217,7 @@ pub const ENTRY: Entry = Entry {
     acceptance: "1 - M_(n+1), the mass of the last residual, O(nV)",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
     build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
-    on_row: |_| Some(RowRule::of(on_row)),
+    on_row: |_| Some(RowRule::of(ON_ROW)),
     attains: |_| false,
     compared_with: &[],
     by_default: true,

@@ -267,7 +267,13 @@ pub const ENTRY: Entry = Entry {
     acceptance: "a recursion in two scalars instead of simulation",
     lossless: Lossless::Under(&[SchemeName::WITHOUT_REPLACEMENT]),
     build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),
-    on_row: |_| Some(RowRule::always(RowRate::Seeded(on_row))),
+    on_row: |_| {
+        Some(RowRule {
+            // The first draft alone is accepted with the overlap.
+            cut: Some(|_, ask| Ok([ask.overlap[0], 1.0])),
+            ..RowRule::always(RowRate::Seeded(on_row))
+        })
+    },
     attains: |_| false,
     compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
     by_default: true,

@@ -3,8 +3,8 @@
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -239,7 +239,11 @@ pub const ENTRY: Entry = Entry {
     acceptance: "p(a) + sum of min(p, q/(1-q(a))): alpha* of its law",
     lossless: Lossless::Under(&[SchemeName::HUB]),
     build: |problem, _| Ok(Box::new(SpecHub::new(problem)?)),
-    on_row: |_| Some(RowRule::of(|row, _| Ok(row.accepted_with_fixed(1)))),
+    on_row: |_| {
+        Some(RowRule::always(RowRate::Answer(|row, _| {
+            Ok(row.accepted_with_fixed(1))
+        })))
+    },
     attains: |scheme| scheme == SchemeName::HUB,
     compared_with: &[VerifierName::RRS_WO],
     by_default: true,

@@ -1,12 +1,10 @@
 //! What the rest of the crate asks of a verifier by its name.
 
 use super::{RowRule, RrsWoSettings, VERIFIERS, Verifier, VerifierError};
+use crate::entry_name::entry_name;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
-use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::str::FromStr;
 
 /// One verifier in the table [`VERIFIERS`].
 ///
@@ -94,27 +92,6 @@ impl fmt::Display for Lossless {
 pub struct VerifierName(pub(super) &'static Entry);
 
 impl VerifierName {
-    /// All verifiers, in the order of reports.
-    pub const ALL: [Self; VERIFIERS.len()] = {
-        let mut all = [Self(VERIFIERS[0]); VERIFIERS.len()];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = Self(VERIFIERS[index]);
-            index += 1;
-        }
-        all
-    };
-
-    /// The entry.
-    pub fn entry(self) -> &'static Entry {
-        self.0
-    }
-
-    /// The name as written in problem files, e.g. `rrs-wo`.
-    pub fn as_str(self) -> &'static str {
-        self.0.name
-    }
-
     /// The rule in one line, for reports.
     pub fn rule(self) -> &'static str {
         self.0.words
@@ -136,11 +113,6 @@ impl VerifierName {
         // One draft is some number of drafts of any law.
         self.is_lossless(scheme, 1).then_some(())?;
         (self.0.on_row)(scheme)
-    }
-
-    /// All names, for messages.
-    pub(crate) fn list() -> String {
-        Self::ALL.map(Self::as_str).join(", ")
     }
 
     /// Verifiers that were made for the drafts of a law, or else those that take all.
@@ -170,55 +142,4 @@ pub(crate) fn any_of(names: &[&str]) -> String {
     }
 }
 
-impl PartialEq for VerifierName {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for VerifierName {}
-
-impl Hash for VerifierName {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.name.hash(state);
-    }
-}
-
-impl PartialOrd for VerifierName {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for VerifierName {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.name.cmp(other.0.name)
-    }
-}
-
-impl fmt::Debug for VerifierName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "VerifierName({})", self.0.name)
-    }
-}
-
-impl fmt::Display for VerifierName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A name that is not in [`VERIFIERS`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not a verifier; choose one of {known}", known = VerifierName::list())]
-pub struct UnknownVerifier(pub String);
-
-impl FromStr for VerifierName {
-    type Err = UnknownVerifier;
-    fn from_str(text: &str) -> Result<Self, UnknownVerifier> {
-        Self::ALL
-            .into_iter()
-            .find(|name| name.as_str() == text)
-            .ok_or_else(|| UnknownVerifier(text.to_owned()))
-    }
-}
+entry_name!(VerifierName of Entry in VERIFIERS; "verifier", UnknownVerifier);

@@ -5,6 +5,7 @@ use crate::rows::{fractions, normalised};
 use num_traits::{One, Signed};
 use proptest::prelude::*;
 use specgap::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational, ratio};
+use specgap::evaluate::{Evaluated, Limits, Method, Outcome, solve, verify};
 use specgap::optimum::{ScaledInstance, closed_form, flow, ratio_scan, submodular};
 use specgap::plan::Rounding;
 use specgap::problem::{AnyProblem, Problem};
@@ -12,7 +13,6 @@ use specgap::scheme::{
     DistinctConditioned, DraftScheme, Greedy, MadeOf, SchemeName, WithReplacement,
     WithoutReplacement,
 };
-use specgap::solve::{Limits, Method, Status, solve};
 
 fn target(row: &[u32]) -> Target {
     Target::from_rationals(fractions(row)).unwrap()
@@ -72,7 +72,7 @@ fn a_wrong_expectation_is_noticed() {
     };
     let solution = solve(&problem, &Limits::default());
     assert!(solution.agreement.complaints.is_empty());
-    assert!(!solution.ok());
+    assert!(!solution.is_ok());
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn skipped_methods_are_listed_with_a_reason() {
     let reversed: Vec<f64> = row.iter().rev().copied().collect();
     let problem = Problem::new("wide", Target::new(&reversed).unwrap(), scheme).unwrap();
     let solution = solve(&problem, &Limits::default());
-    assert!(solution.ok(), "{:?}", solution.agreement);
+    assert!(solution.is_ok(), "{:?}", solution.agreement);
     // Three programs on two solvers each, and five algorithms: none left out.
     assert_eq!(solution.methods.len(), 11);
     for run in &solution.methods {
-        if let Status::Skipped(reason) = &run.status {
+        if let Outcome::Skipped(reason) = &run.outcome {
             assert!(!reason.is_empty(), "{:?}", run.method);
         }
     }
@@ -95,7 +95,7 @@ fn skipped_methods_are_listed_with_a_reason() {
         .iter()
         .find(|run| run.method == Method::FullLp)
         .unwrap();
-    assert!(matches!(full.status, Status::Skipped(_)));
+    assert!(matches!(full.outcome, Outcome::Skipped(_)));
 }
 
 #[test]
@@ -152,11 +152,11 @@ proptest! {
         for name in SchemeName::ALL {
             let Some(problem) = build(name, &p, &q, drafts) else { continue };
             let solution = solve(&problem, &Limits::default());
-            prop_assert!(solution.ok(), "{name}: {:?}", solution.agreement.complaints);
+            prop_assert!(solution.is_ok(), "{name}: {:?}", solution.agreement.complaints);
             prop_assert!(solution.optimal_acceptance_rate.rational().is_some());
             for run in &solution.methods {
-                let fine = matches!(run.status, Status::Optimal | Status::Skipped(_));
-                prop_assert!(fine, "{name}: {} {:?}", run.method.as_str(), run.status);
+                let fine = matches!(run.outcome, Outcome::Done(_) | Outcome::Skipped(_));
+                prop_assert!(fine, "{name}: {} {:?}", run.method.as_str(), run.outcome);
             }
         }
     }
@@ -320,11 +320,11 @@ fn what_is_left_of_q_may_be_denormal() {
         let solution = solve(&problem, &Limits::default());
         let found = &solution.optimal_acceptance_rate;
         let shown = format!("{draft:?} {drafts}: {found:?} {:?}", solution.agreement);
-        assert!(solution.ok(), "{shown}");
+        assert!(solution.is_ok(), "{shown}");
         assert!(found.width() < 1e-9, "{shown}");
         for run in &solution.methods {
-            let fine = matches!(run.status, Status::Optimal | Status::Skipped(_));
-            assert!(fine, "{} {:?}\n{shown}", run.method.as_str(), run.status);
+            let fine = matches!(run.outcome, Outcome::Done(_) | Outcome::Skipped(_));
+            assert!(fine, "{} {:?}\n{shown}", run.method.as_str(), run.outcome);
         }
         if let Some(truth) = truth {
             let truth = parse_rational(truth).unwrap();
@@ -332,7 +332,7 @@ fn what_is_left_of_q_may_be_denormal() {
                 .map(|x| specgap::distribution::exact_value(x).unwrap());
             assert!(below <= truth && truth <= above, "{truth}: {shown}");
         }
-        assert!(specgap::verifier::evaluate(&problem).is_fine(), "{shown}");
+        assert!(verify(&problem).is_ok(), "{shown}");
     }
 }
 
@@ -401,11 +401,11 @@ fn a_law_out_of_range_bounds_nothing() {
         }
     );
     let solution = solve(&problem, &Limits::default());
-    assert!(solution.ok(), "{:?}", solution.agreement);
+    assert!(solution.is_ok(), "{:?}", solution.agreement);
     // Token 0 is always drafted, and two of the others, each with 2/3.
     let exact = solution.optimal_acceptance_rate.rational();
     assert_eq!(exact, Some(&optimum(&problem)));
-    assert!(specgap::verifier::evaluate(&problem).is_fine());
+    assert!(verify(&problem).is_ok());
 }
 
 proptest! {
@@ -436,8 +436,8 @@ proptest! {
         ];
         for problem in problems.into_iter().flatten() {
             let solution = solve(&problem, &Limits::default());
-            prop_assert!(solution.ok(), "{:?}", solution.agreement.complaints);
-            prop_assert!(specgap::verifier::evaluate(&problem).is_fine());
+            prop_assert!(solution.is_ok(), "{:?}", solution.agreement.complaints);
+            prop_assert!(verify(&problem).is_ok());
         }
     }
 }

@@ -4,12 +4,14 @@
 
 use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
+use specgap::evaluate::{Verification, verify};
 use specgap::gap::{GapReport, Settings, measure, regressions};
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log};
+use specgap::optimum::best;
 use specgap::problem::Problem;
 use specgap::scheme::{MadeOf, SchemeName};
-use specgap::verifier::{Evaluation, RrsWo, RrsWoSettings, VerifierName, evaluate, optimal_rate};
+use specgap::verifier::{RrsWo, RrsWoSettings, VerifierName};
 use std::path::{Path, PathBuf};
 
 use crate::made_log::{Pair, V, rows, write};
@@ -28,9 +30,9 @@ fn report(path: &Path, temperatures: &[f64], drafts: &[usize]) -> GapReport {
 }
 
 /// Every scheme at one position, by maximum flow and enumeration.
-fn exact(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Evaluation> {
+fn exact(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Verification> {
     let problems = problems(target, draft, temperature, n);
-    problems.iter().map(evaluate).collect()
+    problems.iter().map(verify).collect()
 }
 
 fn problems(target: &[f32], draft: &[f32], temperature: f64, n: usize) -> Vec<Problem> {
@@ -62,7 +64,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
     let mut cells = report.cells.iter();
     for temperature in temperatures {
         for n in drafts {
-            let all: Vec<Vec<Evaluation>> = rows
+            let all: Vec<Vec<Verification>> = rows
                 .iter()
                 .map(|(target, draft)| exact(target, draft, temperature, n))
                 .collect();
@@ -70,7 +72,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
                 let cell = cells.next().unwrap();
                 assert_eq!(cell.scheme, all[0][scheme].scheme.as_str());
                 assert_eq!((cell.temperature, cell.drafts), (temperature, n));
-                let mean = |f: &dyn Fn(&Evaluation) -> f64| {
+                let mean = |f: &dyn Fn(&Verification) -> f64| {
                     all.iter().map(|one| f(&one[scheme])).sum::<f64>() / rows.len() as f64
                 };
                 let optimum = mean(&|e| e.optimum.as_ref().unwrap().value());
@@ -126,8 +128,9 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
         let mean = rows
             .iter()
             .map(|(p, q)| {
-                optimal_rate(&problems(p, q, 1.0, cell.drafts)[1])
+                best(&problems(p, q, 1.0, cell.drafts)[1])
                     .unwrap()
+                    .rate
                     .value()
             })
             .sum::<f64>()
@@ -338,7 +341,7 @@ fn top_heavy_rows_are_their_tokens_and_the_mass_of_the_rest() {
             .map(|(target, draft)| {
                 let (target, draft) = restricted(target, draft, 64);
                 let all = problems(&target, &draft, 1.0, 2);
-                optimal_rate(&all[scheme]).unwrap().value()
+                best(&all[scheme]).unwrap().rate.value()
             })
             .sum::<f64>()
             / 10.0;
@@ -476,7 +479,7 @@ fn single_is_measured_at_one_draft_when_asked_for() {
     assert!(!settings.verifiers.contains(&VerifierName::SINGLE));
     settings.verifiers = vec![VerifierName::SINGLE];
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
-    let all: Vec<Vec<Evaluation>> = rows.iter().map(|(p, q)| exact(p, q, 1.0, 1)).collect();
+    let all: Vec<Vec<Verification>> = rows.iter().map(|(p, q)| exact(p, q, 1.0, 1)).collect();
     let one_draft: Vec<_> = report
         .cells
         .iter()
@@ -484,7 +487,7 @@ fn single_is_measured_at_one_draft_when_asked_for() {
         .collect();
     assert_eq!(one_draft.len(), all[0].len());
     for (index, cell) in one_draft.into_iter().enumerate() {
-        let rate = |one: &Vec<Evaluation>| {
+        let rate = |one: &Vec<Verification>| {
             let measured = one[index].measured(VerifierName::SINGLE).unwrap();
             measured.membership.value()
         };

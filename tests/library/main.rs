@@ -1,11 +1,11 @@
 //! Does the library keep its promises? One module a question.
 
 mod blocks;
-mod bucket_scan;
 mod certificates;
 mod claims;
 mod formulations;
 mod gap;
+mod gap_compare;
 mod gap_merge;
 mod gap_report;
 mod imports;
@@ -14,6 +14,7 @@ mod optimal_plan;
 mod peaked;
 mod rollouts;
 mod rooms;
+mod row_scan;
 mod rows;
 mod sampler;
 mod sequential_plan;

@@ -7,15 +7,19 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 25] = [
+const ALLOWED: [(&str, &[&str]); 27] = [
     ("panics", &[]),
     ("files", &[]),
+    ("entry_name", &[]),
     ("distribution", &[]),
     ("known", &["distribution"]),
     ("number", &["distribution"]),
     ("quadrature", &["distribution"]),
     ("row", &["distribution", "known", "quadrature"]),
-    ("scheme", &["distribution", "number", "quadrature", "row"]),
+    (
+        "scheme",
+        &["distribution", "entry_name", "number", "quadrature", "row"],
+    ),
     ("problem", &["distribution", "scheme"]),
     ("tree", &["distribution", "number", "problem"]),
     ("lp", &["distribution", "panics", "scheme"]),
@@ -42,6 +46,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
         "verifier",
         &[
             "distribution",
+            "entry_name",
             "known",
             "number",
             "optimum",
@@ -62,42 +67,61 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "problem",
             "scheme",
             "tree",
+            "verifier",
         ],
     ),
     (
-        "solve",
-        &[
-            "certify",
-            "distribution",
-            "known",
-            "lp",
-            "optimum",
-            "plan",
-            "problem",
-            "scheme",
-        ],
-    ),
-    ("evaluate", &["problem", "verifier"]),
-    (
-        "claims",
+        "evaluate",
         &[
             "block",
             "certify",
             "distribution",
             "known",
             "lp",
+            "number",
+            "optimum",
+            "plan",
+            "problem",
+            "row",
+            "scheme",
+            "tree",
+            "verifier",
+        ],
+    ),
+    (
+        "claims",
+        &[
+            "block",
+            "certify",
+            "distribution",
+            "evaluate",
+            "known",
+            "lp",
+            "number",
             "optimum",
             "plan",
             "problem",
             "scheme",
+            "text",
             "verifier",
         ],
     ),
     ("log", &["files"]),
+    ("text", &["distribution", "gap", "log", "number"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
         &["distribution", "known", "log", "row", "scheme", "verifier"],
+    ),
+    (
+        "text",
+        &[
+            "distribution",
+            // Means over prompts, and rows as probabilities.
+            "gap",
+            "log",
+            "number",
+        ],
     ),
     (
         "report",
@@ -105,18 +129,17 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "block",
             "claims",
             "distribution",
+            "evaluate",
             "gap",
             "known",
             "lp",
             "scheme",
-            "solve",
-            "verifier",
+            "text",
         ],
     ),
     (
         "cli",
         &[
-            "block",
             "capture",
             "certify",
             "claims",
@@ -129,7 +152,7 @@ const ALLOWED: [(&str, &[&str]); 25] = [
             "report",
             "row",
             "scheme",
-            "solve",
+            "text",
             "verifier",
         ],
     ),
@@ -142,12 +165,17 @@ const ALLOWED: [(&str, &[&str]); 25] = [
 const NEVER: [(&str, &[&str]); 5] = [
     (
         "row",
-        &["verifier", "problem", "optimum", "solve", "plan", "scheme"],
+        &[
+            "verifier", "problem", "optimum", "evaluate", "plan", "scheme",
+        ],
     ),
     ("scheme", &["verifier", "plan", "problem", "optimum"]),
-    ("plan", &["optimum", "solve", "lp", "verifier", "certify"]),
+    (
+        "plan",
+        &["optimum", "evaluate", "lp", "verifier", "certify"],
+    ),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
-    ("certify", &["optimum", "solve", "verifier", "block"]),
+    ("certify", &["optimum", "evaluate", "verifier", "block"]),
 ];
 
 /// What `certify` may use of rooms that also solve: data, and no solver.
@@ -167,14 +195,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 7] = [
-    &[
-        "row/scan",
-        "row/scan/race",
-        "row/scan/residual",
-        "row/scan/symmetric",
-    ],
-    &["solve", "solve/expectation", "solve/lps"],
+const FILE_CIRCLES: [&[&str]; 3] = [
     &[
         "plan/iid",
         "plan/sequential",
@@ -207,30 +228,6 @@ const FILE_CIRCLES: [&[&str]; 7] = [
         "verifier/single",
         "verifier/spechub",
         "verifier/table",
-    ],
-    &[
-        "claims",
-        "claims/blocks",
-        "claims/laws",
-        "claims/length",
-        "claims/optimum",
-        "claims/table",
-        "claims/verifiers",
-    ],
-    &[
-        "cli",
-        "cli/batch",
-        "cli/block",
-        "cli/capture",
-        "cli/certify",
-        "cli/check",
-        "cli/decode",
-        "cli/demo",
-        "cli/gap",
-        "cli/merge",
-        "cli/models",
-        "cli/solve",
-        "cli/verify",
     ],
 ];
 

@@ -3,12 +3,13 @@
 
 use crate::rows::{ranked_logits, softmax};
 use specgap::distribution::{Draft, Target};
+use specgap::evaluate::{Evaluated, verify};
 use specgap::known::Kind;
+use specgap::optimum;
 use specgap::problem::Problem;
 use specgap::scheme::{DraftScheme, Greedy, WithReplacement, WithoutReplacement};
 use specgap::verifier::{
     GreedyVerifier, KSeq, Naive, Rrs, RrsWo, RrsWoSettings, Single, Verifier, VerifierName,
-    evaluate, optimal_rate,
 };
 
 const VOCAB: usize = 49_152;
@@ -46,7 +47,7 @@ fn rrs_wo_is_enclosed_within_a_millionth() {
                 "T = {temperature}, n = {drafts}: {rate:?} {simulated:?}"
             );
             if drafts == 2 {
-                let best = optimal_rate(&problem).unwrap();
+                let best = optimum::best(&problem).unwrap().rate;
                 assert!(rate.lower() <= best.upper());
             }
         }
@@ -83,7 +84,7 @@ fn closed_forms_are_ordered_at_full_vocabulary() {
         let single = Single::new(&one).unwrap().acceptance().membership;
         for drafts in 2..=4 {
             let iid = problem(&p, WithReplacement::new(q.clone(), drafts));
-            let best = optimal_rate(&iid).unwrap();
+            let best = optimum::best(&iid).unwrap().rate;
             let rrs = Rrs::new(&iid).unwrap().acceptance().membership;
             let k_seq = KSeq::new(&iid).unwrap().acceptance();
             let naive = Naive::new(&iid).acceptance().membership;
@@ -101,7 +102,7 @@ fn closed_forms_are_ordered_at_full_vocabulary() {
                 .unwrap()
                 .acceptance()
                 .membership;
-            let best = optimal_rate(&greedy).unwrap();
+            let best = optimum::best(&greedy).unwrap().rate;
             assert!((rate.value() - best.value()).abs() < 1e-12);
         }
     }
@@ -116,8 +117,8 @@ fn evaluation_falls_back_to_formulas() {
         problem(&p, WithReplacement::new(q.clone(), 3)),
         problem(&p, WithoutReplacement::new(q, 3)),
     ] {
-        let evaluation = evaluate(&problem);
-        assert!(evaluation.is_fine());
+        let evaluation = verify(&problem);
+        assert!(evaluation.is_ok());
         let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
         assert!(naive.total_variation.is_err());
         assert!(naive.membership.width() < 1e-9);

@@ -60,6 +60,8 @@ fn json_has_the_documented_fields() {
                 "spectr-k-seq",
                 "spectr-optimal",
                 "traversal",
+                "select-greedy-block",
+                "select-block",
                 "block-optimal",
                 "spectr-gbv"
             ]
@@ -74,17 +76,22 @@ fn json_has_the_documented_fields() {
             }
         }
         assert_eq!(line["ok"], true);
+        let optimum = &line["block_optimum"];
+        assert_eq!(
+            (&optimum["exact"], &optimum["method"]),
+            (&"1".into(), &"transport".into())
+        );
     }
     // The file's values are for K = 2 and are compared with nothing else.
     assert!(lines[0].get("expected").is_none());
     assert_eq!(lines[1]["expected"]["ok"], true);
-    let gbv = &lines[1]["verifiers"][7];
+    let gbv = &lines[1]["verifiers"][9];
     assert_eq!(gbv["exact"]["expected_accepted_length"], "7/9");
     assert_eq!(gbv["exact"]["undefined_mass"], "2/9");
     assert_eq!(gbv["lossless"], false);
     assert_eq!(gbv["proved_lossless"], false);
     // One draft: the same rule is greedy block verification.
-    assert_eq!(lines[0]["verifiers"][7]["lossless"], true);
+    assert_eq!(lines[0]["verifiers"][9]["lossless"], true);
     assert_eq!(
         lines[0]["lemma_5_1_status"],
         "equals the optimum for one draft"
@@ -162,8 +169,16 @@ fn what_is_too_large_is_listed_as_skipped() {
     let line = &lines[0];
     assert_eq!(line["block_lp"], Value::Null);
     assert_eq!(line["ok"], true);
+    // The tree program has no such limit.
+    let optimum = &line["block_optimum"];
+    assert_eq!(optimum["method"], "tree-program");
+    assert_eq!(optimum["kind"], "enclosed");
+    let bound = |field: &str| optimum[field].as_f64().unwrap();
+    assert!(bound("lower") <= 1.0 && 1.0 <= bound("upper"), "{optimum}");
+    assert!(bound("upper") - bound("lower") < 1e-12, "{optimum}");
     assert!((line["per_depth_bound"].as_f64().unwrap() - 1.0).abs() <= 1e-12);
-    for method in line["methods"].as_array().unwrap() {
+    let methods = line["methods"].as_array().unwrap().iter();
+    for method in methods.filter(|method| method["name"] != "tree-program") {
         assert_eq!(method["status"], "skipped");
         assert!(method["reason"].is_string());
     }

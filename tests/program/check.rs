@@ -55,7 +55,7 @@ fn the_ledger_stands_and_is_written_as_documented() {
     assert_eq!(object["schema"], 1);
     assert_eq!(object["ok"], true);
     assert_eq!(object["problems"]["failed"], 0);
-    assert_eq!(object["problems"]["passed"], 3);
+    assert_eq!(object["problems"]["passed"], 6);
     let claims = object["claims"].as_array().unwrap();
     for claim in claims {
         let id = &claim["id"];

@@ -5,6 +5,7 @@ mod bad_input;
 mod block;
 mod check;
 mod gap;
+mod length;
 mod solve;
 mod verify;
 

@@ -102,7 +102,7 @@ fn a_wrong_expectation_is_a_disagreement() {
     let Run { code, out, .. } = verify(&[file(&wrong).path().to_str().unwrap()]);
     assert_eq!(code, Some(1));
     assert!(
-        out.contains("EXPECTATION FAILS: the file says 0.75"),
+        out.contains("rrs: EXPECTATION FAILS: expected.acceptance_rate.rrs is 3/4, found 4/5"),
         "{out}"
     );
     assert!(out.contains("0 problems agree, 1 does not"), "{out}");

@@ -97,9 +97,14 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
         ));
     }
     let title = "Speed-up by the cost of a draft step".to_owned();
-    let stops = report.by_cost.iter();
-    let stops = stops
-        .map(|at| (at.cost_ratio, cost(at.cost_ratio)))
+    let mut ratios: Vec<f64> = report.by_cost.iter().map(|at| at.cost_ratio).collect();
+    let after: Vec<f64> = ratios.iter().skip(1).copied().collect();
+    let mut after = after.into_iter();
+    // Names that would run into the next one are left out.
+    ratios.retain(|ratio| after.next().is_none_or(|next| next > 1.4 * ratio));
+    let stops = ratios
+        .into_iter()
+        .map(|ratio| (ratio, cost(ratio)))
         .collect();
     let plot = LinePlot {
         title: title.clone(),
@@ -109,7 +114,7 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
             log: true,
         },
         y_label: "times as fast as the target alone".to_owned(),
-        y_covers: Some([0.0, 1.0]),
+        y_covers: Some([1.0, 1.0]),
         lines,
         ..LinePlot::default()
     };
@@ -133,11 +138,12 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
             of(report, verifier, true)
                 .filter_map(|row| {
                     let estimate = value(row)?;
-                    let at = point(length(row)?, &estimate);
-                    Some(Point {
-                        y: at.y + plus,
-                        interval: at.interval.map(|end| end + plus),
-                        ..at
+                    let x = length(row)?;
+                    // Intervals of all lines would hide one another.
+                    Some(if plus == 0.0 {
+                        point(x, &estimate)
+                    } else {
+                        Point::new(x, estimate.mean + plus)
                     })
                 })
                 .collect()
@@ -183,7 +189,7 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
         caption: format!(
             "{title}. Solid: what a decoder gets, its rounds replayed along the text. Dashed: a \
              round from every position alike, its own token counted. Bars: 95% intervals over \
-             prompts. Points at the same place are set side by side."
+             prompts, of solid lines. Points at the same place are set side by side."
         ),
         canvas: plot.draw(),
         title,
@@ -204,7 +210,7 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
                 row.verification_rate?.mean,
             ))
         };
-        let points: Vec<Point> = of(report, verifier, true).filter_map(known).collect();
+        let points = while_it_pays(of(report, verifier, true).filter_map(known).collect());
         if points.is_empty() {
             continue;
         }
@@ -264,7 +270,6 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
             log: false,
         },
         y_label: "target calls for each token of the text".to_owned(),
-        y_covers: Some([0.0, 0.0]),
         lines,
         ..LinePlot::default()
     };
@@ -273,11 +278,21 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
         alt: format!("{title}. {}.", said(&plot.lines)),
         caption: format!(
             "{title}: lower and further left is better at every cost. Points of a solid line: \
-             lengths K, from the left as in the tables."
+             lengths K, from the left as in the tables; longer ones, which save less than 1% of \
+             the calls, are not drawn."
         ),
         canvas: plot.draw(),
         title,
     })
+}
+
+/// Points up to the first that lowers y by less than 1%.
+fn while_it_pays(mut points: Vec<Point>) -> Vec<Point> {
+    let idle = points
+        .array_windows()
+        .position(|[before, after]| after.y > 0.99 * before.y);
+    points.truncate(idle.map_or(points.len(), |index| index + 1));
+    points
 }
 
 /// Round values from 0 to at least `most`.
@@ -318,5 +333,12 @@ mod tests {
             assert!((2..=21).contains(&stops.len()));
         }
         assert_eq!(round_stops(0.4)[1], (0.1, "0.1".to_owned()));
+    }
+
+    #[test]
+    fn lengths_that_save_nothing_are_not_drawn() {
+        let points = [0.7, 0.6, 0.58, 0.579, 0.5].map(|y| Point::new(y, y));
+        assert_eq!(while_it_pays(points.to_vec()), points[..3]);
+        assert_eq!(while_it_pays(points[..2].to_vec()), points[..2]);
     }
 }

@@ -47,8 +47,7 @@ pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
 fn advice(report: &LengthReport) -> String {
     if let Some(at) = &report.at_cost {
         let Some(best) = first(at) else {
-            return "Too few prompts: a length has to be chosen on some and reported on others."
-                .to_owned();
+            return no_choice(report);
         };
         let cost = cost(at.cost_ratio);
         let others = at.chosen.iter().filter(|one| one.verifier != best.verifier);
@@ -58,7 +57,7 @@ fn advice(report: &LengthReport) -> String {
                     "with {} verification {}, {}",
                     one.verifier,
                     one.parameter,
-                    buys(one)
+                    times(one)
                 )
             })
             .collect();
@@ -109,9 +108,20 @@ fn advice(report: &LengthReport) -> String {
             best.verifier,
             listed(&parts)
         ),
-        _ => "Too few prompts, or no verifier with rounds: a length has to be chosen on some \
-              prompts and reported on others."
-            .to_owned(),
+        _ => no_choice(report),
+    }
+}
+
+/// Why there is no length to set.
+fn no_choice(report: &LengthReport) -> String {
+    if report.clusters < 2 {
+        "There is one prompt only. A length has to be chosen on some prompts and reported on \
+         others: log more prompts."
+            .to_owned()
+    } else {
+        "No verifier was asked for whose rounds can be replayed, so that no length is chosen: ask \
+         for token or block."
+            .to_owned()
     }
 }
 
@@ -120,10 +130,6 @@ fn first(at: &AtCost) -> Option<&Chosen> {
 }
 
 fn times(chosen: &Chosen) -> String {
-    format!("{} times", plus_minus(&chosen.speedup, 2))
-}
-
-fn buys(chosen: &Chosen) -> String {
     format!("{} times", plus_minus(&chosen.speedup, 2))
 }
 
@@ -149,15 +155,14 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
-    let best = report
-        .results
-        .iter()
-        .filter_map(|row| Some((row, row.break_even_cost_ratio?)))
-        .max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    let known = report.results.iter();
+    let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));
+    // The first of those that are as high.
+    let best = known.reduce(|best, one| if one.1.mean > best.1.mean { one } else { best });
     if let Some((row, ratio)) = best {
         points.push(format!(
-            "Drafting pays below a cost of c = {}: the break-even of {} {} with {} verification, \
-             the highest of all lengths replayed.",
+            "Drafting pays below a cost of c = {}: the break-even of {} length {} with {} \
+             verification, the highest of all that were replayed.",
             decimals(ratio.mean, 2),
             row.policy,
             row.parameter,

@@ -84,14 +84,15 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
         "K is chosen on every other prompt, and its speed-up reported on the others. Coin-blind: \
          the most that lengths set at a round's start can give, on all prompts, for one who knows \
          the text. Oracle: the most that any lengths can give with token verification; block \
-         verification is not bound by it. ±: 95%, over prompts.",
+         verification is not bound by it. ±: 95%, over prompts. “(given)”: at the cost or the \
+         times that were given; in all other rows a verifying pass costs a target step.",
     )
 }
 
 /// Fixed lengths, a table for each verifier.
 pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
     let has_speed = report.timings.is_some();
-    verifiers(report)
+    let mut tables: Vec<Table> = verifiers(report)
         .into_iter()
         .filter(|verifier| of(report, verifier, true).next().is_some())
         .map(|verifier| {
@@ -125,16 +126,24 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
             let caption = if has_rounds {
                 format!("Fixed lengths, {verifier} verification")
             } else {
-                format!("One round of a fixed length, {verifier} verification")
+                format!("One round, {verifier}")
             };
-            Table::new(format!("fixed-{verifier}"), caption, columns)
-                .rows(rows.collect::<Vec<_>>())
-                .note(
-                    "Exact given the text; ±: 95% over prompts. A dash: no text is long enough, \
-                     or the timings have no such pass.",
-                )
+            Table::new(format!("fixed-{verifier}"), caption, columns).rows(rows.collect::<Vec<_>>())
         })
-        .collect()
+        .collect();
+    let mut groups = tables.iter().flat_map(|table| &table.groups);
+    let has_dash = groups.any(|group| {
+        let mut entries = group.rows.iter().flat_map(|row| &row.entries);
+        entries.any(Entry::is_none)
+    });
+    if let Some(last) = tables.last_mut() {
+        let mut note = "Exact given the text; ±: 95% over prompts.".to_owned();
+        if has_dash {
+            note.push_str(" A dash: no text is that long, or the timings have no such pass.");
+        }
+        last.notes.push(note);
+    }
+    tables
 }
 
 /// Other policies, a table for each verifier.

@@ -37,8 +37,8 @@
 //! token by token; and once so much of the chain has rung that P(N_t < n) < 1e-18, the
 //! rest of the chain adds nothing.
 
-use super::{BucketScan, MAX_DRAFTS, ROUNDING, Rows};
-use crate::distribution::TwoFloat;
+use super::buckets::{Buckets, MAX_DRAFTS, ROUNDING};
+use crate::distribution::{Rows, TwoFloat};
 use crate::quadrature::log_time_step;
 use crate::row::clocks::{Clocks, chances, summing};
 
@@ -106,8 +106,12 @@ pub(super) struct Race {
     made: Option<(Rule, f64)>,
     /// s I_2, s I_3.. of every link end, as many as that rule has.
     integrals: Vec<f64>,
+    /// Q at the end of every link.
+    ends: Vec<f64>,
     token_outside: Vec<f64>,
     token_integrals: Vec<f64>,
+    /// Q after every token of a walk.
+    token_ends: Vec<f64>,
 }
 
 /// A token with more than half of the mass.
@@ -173,50 +177,48 @@ impl Race {
     }
 
     /// Sorts tokens into classes and sums them up, once a position.
-    pub(super) fn prepare(scan: &mut BucketScan, rows: Rows<'_>) {
-        if scan.race.ready {
+    pub(super) fn prepare(&mut self, buckets: &mut Buckets, rows: Rows<'_>) {
+        if self.ready {
             return;
         }
-        scan.group();
-        let race = &mut scan.race;
-        race.ready = true;
-        race.made = None;
-        race.total = scan.all.draft();
-        race.dominant = None;
-        race.draft.clear();
-        race.classes.clear();
-        race.first_class.clear();
-        race.masses.clear();
-        race.within.clear();
-        let half = 0.5 * race.total;
+        buckets.group();
+        self.ready = true;
+        self.made = None;
+        self.total = buckets.all().draft();
+        self.dominant = None;
+        self.draft.clear();
+        self.classes.clear();
+        self.first_class.clear();
+        self.masses.clear();
+        self.within.clear();
+        let half = 0.5 * self.total;
         let mut within = Within::default();
         let mut others = TwoFloat::ZERO;
-        for link in &scan.links {
-            race.first_class.push(race.classes.len() as u32);
-            let end = scan.starts[link.bucket] as usize;
-            let tokens = &scan.by_bucket[end - link.tokens as usize..end];
+        for link in buckets.links() {
+            self.first_class.push(self.classes.len() as u32);
+            let tokens = buckets.members(link);
             let limits = CLASS_LIMITS
                 .iter()
                 .zip(CLASS_LIMITS.iter().skip(1).chain([&0.0]));
             let mut mass = TwoFloat::ZERO;
             for (&upper, &lower) in limits {
-                let start = race.draft.len();
-                race.draft.extend(
+                let start = self.draft.len();
+                self.draft.extend(
                     tokens
                         .iter()
                         .map(|&token| rows.draft[token as usize])
                         .filter(|&q| q > lower && q <= upper),
                 );
-                if race.draft.len() > start {
-                    let class = Class::of(&race.draft, start);
-                    let rates = &race.draft[start..];
+                if self.draft.len() > start {
+                    let class = Class::of(&self.draft, start);
+                    let rates = &self.draft[start..];
                     let own = class.mass(rates);
                     mass += own;
                     within.count += rates.len();
-                    within.odds += odds_sum(rates, race.total);
+                    within.odds += odds_sum(rates, self.total);
                     if class.clocks.largest > half {
                         within.has_dominant = true;
-                        race.dominant = Some(Dominant {
+                        self.dominant = Some(Dominant {
                             draft: class.clocks.largest,
                             others: 0.0,
                         });
@@ -226,20 +228,20 @@ impl Race {
                     } else {
                         others += own;
                     }
-                    race.classes.push(class);
+                    self.classes.push(class);
                 }
             }
-            race.masses.push(mass.value());
-            race.within.push(within);
+            self.masses.push(mass.value());
+            self.within.push(within);
         }
-        if let Some(dominant) = &mut race.dominant {
+        if let Some(dominant) = &mut self.dominant {
             dominant.others = others.value();
         }
-        race.first_class.push(race.classes.len() as u32);
+        self.first_class.push(self.classes.len() as u32);
         let mut outside = TwoFloat::ZERO;
-        race.outside.clear();
-        race.outside.resize(scan.links.len(), outside);
-        for (slot, &mass) in race.outside.iter_mut().zip(&race.masses).rev() {
+        self.outside.clear();
+        self.outside.resize(buckets.links().len(), outside);
+        for (slot, &mass) in self.outside.iter_mut().zip(&self.masses).rev() {
             *slot = outside;
             outside += mass;
         }
@@ -254,10 +256,21 @@ impl Race {
         self.masses[link]
     }
 
-    /// Q at the end of every link, into `inside`; NaN where it is not known.
-    /// Returns the bounds on quadrature and on rounding. The integrals for one number of
-    /// draws hold those for fewer.
-    pub(super) fn prefixes(&mut self, draws: usize, inside: &mut Vec<f64>) -> (f64, f64) {
+    /// Q of the links up to and with one; NaN where it is not known. As of the last
+    /// [`Self::prefixes`].
+    pub(super) fn at_end(&self, link: usize) -> f64 {
+        self.ends[link]
+    }
+
+    /// Q of the prefix that ends with a token; NaN where it is not known. As of the last
+    /// [`Self::tokens`].
+    pub(super) fn at_token(&self, place: usize) -> f64 {
+        self.token_ends[place]
+    }
+
+    /// Computes Q at the end of every link. Returns the bounds on quadrature and on
+    /// rounding. The integrals for one number of draws hold those for fewer.
+    pub(super) fn prefixes(&mut self, draws: usize) -> (f64, f64) {
         let (rule, rounding) = match self.made {
             Some((rule, rounding)) if rule.draws >= draws => (rule, rounding),
             _ => {
@@ -269,11 +282,13 @@ impl Race {
         };
         let kept = rule.draws - 2;
         let settled = self.settled(draws);
-        inside.clear();
+        let mut ends = std::mem::take(&mut self.ends);
+        ends.clear();
         for (link, (s, within)) in self.outside.iter().zip(&self.within).enumerate() {
             let rest = self.integrals[link * kept..][..draws - 2].iter().sum();
-            inside.push(self.close(draws, s.value(), within, rest, link >= settled));
+            ends.push(self.close(draws, s.value(), within, rest, link >= settled));
         }
+        self.ends = ends;
         (rule.error, rounding)
     }
 
@@ -321,14 +336,13 @@ impl Race {
             .unwrap_or(self.outside.len())
     }
 
-    /// Q after each of the tokens `draft` that follow the links before `link`, into
-    /// `inside`; NaN where it is not known. Returns the bound on rounding.
+    /// Computes Q after each of the tokens `draft` that follow the links before `link`.
+    /// Returns the bound on rounding.
     pub(super) fn tokens(
         &mut self,
         rule: &Rule,
         link: usize,
         draft: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator + Clone,
-        inside: &mut Vec<f64>,
     ) -> f64 {
         let count = draft.len();
         let mut outsides = std::mem::take(&mut self.token_outside);
@@ -384,13 +398,15 @@ impl Race {
             Some(before) => self.within[before],
             None => Within::default(),
         };
-        inside.clear();
+        let mut ends = std::mem::take(&mut self.token_ends);
+        ends.clear();
         for (place, ((q, &s), &integral)) in draft.zip(&outsides).zip(&integrals).enumerate() {
             within.count += usize::from(q > 0.0);
             within.odds += odds_of(q, self.total);
             within.has_dominant |= q > 0.5 * self.total;
-            inside.push(self.close(rule.draws, s, &within, integral, place >= settled));
+            ends.push(self.close(rule.draws, s, &within, integral, place >= settled));
         }
+        self.token_ends = ends;
         self.token_outside = outsides;
         self.token_integrals = integrals;
         rounding(rule, operations, nodes, self.draft.len())
@@ -587,7 +603,7 @@ fn odds_sum(draft: &[f64], total: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BucketScan, Rows};
+    use super::super::{Rows, Workspace};
 
     /// Four tokens of q, three sequential draws: Q by the definition. Ratios q/p fall, and
     /// all prefixes are ends of buckets.
@@ -619,7 +635,7 @@ mod tests {
             let q = [share, 0.5 * (0.9 - share), 0.5 * (0.9 - share), 0.1];
             let truth = best_by_definition(p, q);
             assert!(truth < 0.999);
-            let mut scan = BucketScan::new();
+            let mut scan = Workspace::new();
             scan.race.aim = Some(1e-3);
             let (target, draft) = (&p[..], &q[..]);
             let mut position = scan.load(Rows { target, draft }, 3).unwrap();

@@ -1,22 +1,9 @@
 //! What rejection leaves of p, and the order of the tokens, from the buckets of a scan.
 
-use super::{Masses, Row, Rows, bucket_of, lower_edge};
-use crate::distribution::split_sum;
+use super::Row;
+use super::buckets::{Masses, bucket_of, lower_edge};
+use crate::distribution::{Rows, split_sum};
 use multiversion::multiversion;
-
-/// The tokens of the bucket that was asked for last.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Residual {
-    link: Option<usize>,
-    target: Vec<f64>,
-    draft: Vec<f64>,
-}
-
-impl Residual {
-    pub(super) fn forget(&mut self) {
-        self.link = None;
-    }
-}
 
 /// Sum of (p - factor q)+.
 #[multiversion(targets = "simd")]
@@ -42,13 +29,13 @@ impl Row<'_> {
     pub fn residual_mass(&mut self, factor: f64) -> f64 {
         let scale = self.scaled(factor);
         let bucket = usize::from(bucket_of(1.0 / scale));
-        let links = &self.scan.links;
+        let links = self.scan.buckets.links();
         let index = links.partition_point(|link| link.bucket < bucket);
         if links.get(index).is_some_and(|link| link.bucket == bucket) {
             return self.residual_in(index, scale);
         }
         let beyond = match links.get(index) {
-            Some(link) => self.scan.all.without(&link.before),
+            Some(link) => self.scan.buckets.all().without(&link.before),
             None => Masses::default(),
         };
         self.share(&beyond, scale, 0.0)
@@ -65,13 +52,13 @@ impl Row<'_> {
     ) -> (f64, f64) {
         let (mut low, mut high) = (low, high);
         let end = |index: usize| {
-            let link = &self.scan.links[index];
+            let link = &self.scan.buckets.links()[index];
             let factor = 1.0 / (lower_edge(link.bucket) * self.scaled(1.0));
             let mut until = link.before;
             until.merge(&link.own);
-            (factor, self.scan.all.without(&until))
+            (factor, self.scan.buckets.all().without(&until))
         };
-        let (mut first, mut last) = (0, self.scan.links.len());
+        let (mut first, mut last) = (0, self.scan.buckets.links().len());
         while first < last {
             let middle = usize::midpoint(first, last);
             let (factor, beyond) = end(middle);
@@ -88,13 +75,13 @@ impl Row<'_> {
         if first > 0 {
             low = low.max(end(first - 1).0);
         }
-        if first < self.scan.links.len() {
+        if first < self.scan.buckets.links().len() {
             high = high.min(end(first).0);
         }
         high = high.max(low);
         let mut at = |factor: f64| {
             let scale = self.scaled(factor);
-            if first < self.scan.links.len() {
+            if first < self.scan.buckets.links().len() {
                 self.residual_in(first, scale)
             } else {
                 0.0
@@ -123,14 +110,12 @@ impl Row<'_> {
     /// bucket's end whose ratios differ by rounding. `rows` are the scan's, or these
     /// divided by their sums; the order is theirs. O(V log m), m tokens a bucket.
     pub(crate) fn order(&mut self, rows: Rows<'_>) -> Vec<u32> {
-        self.scan.group();
-        let mut order = Vec::with_capacity(self.scan.support);
+        self.scan.buckets.group();
+        let buckets = &self.scan.buckets;
+        let mut order = Vec::with_capacity(buckets.support());
         let mut keyed: Vec<(u64, u32)> = Vec::new();
-        for link in &self.scan.links {
-            let end = self.scan.starts[link.bucket] as usize;
-            let tokens = &self.scan.by_bucket[end - link.tokens as usize..end];
-            let drafted = tokens
-                .iter()
+        for link in buckets.links() {
+            let drafted = (buckets.members(link).iter())
                 .map(|&token| {
                     (
                         rows.target[token as usize],
@@ -155,36 +140,24 @@ impl Row<'_> {
 
     fn share(&self, beyond: &Masses, scale: f64, tokens: f64) -> f64 {
         let whole = (beyond.target() - scale * beyond.draft()).max(0.0);
-        (whole + tokens) / self.scan.all.target()
+        (whole + tokens) / self.scan.buckets.all().target()
     }
 
     /// M where 1/L lies in the bucket of a link, or next to it with no token between.
     fn residual_in(&mut self, index: usize, scale: f64) -> f64 {
-        let link = self.scan.links[index];
+        let link = self.scan.buckets.links()[index];
         let mut until = link.before;
         until.merge(&link.own);
-        let beyond = self.scan.all.without(&until);
-        if self.scan.residual.link != Some(index) {
-            self.scan.members(&link);
-            let (rows, found) = (self.rows, &self.scan.found);
-            let residual = &mut self.scan.residual;
-            residual.link = Some(index);
-            let pick = |row: &[f64], out: &mut Vec<f64>| {
-                out.clear();
-                out.extend(found.iter().map(|&token| row[token as usize]));
-            };
-            pick(rows.target, &mut residual.target);
-            pick(rows.draft, &mut residual.draft);
-        }
-        let residual = &self.scan.residual;
-        let tokens = positive_parts(&residual.target, &residual.draft, scale);
+        let beyond = self.scan.buckets.all().without(&until);
+        let (target, draft) = self.scan.buckets.pick(self.rows, index);
+        let tokens = positive_parts(target, draft, scale);
         self.share(&beyond, scale, tokens)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::BucketScan;
+    use super::super::Workspace;
     use super::Rows;
     use crate::distribution::TwoFloat;
     use rand::{Rng, SeedableRng};
@@ -230,7 +203,7 @@ mod tests {
     #[test]
     fn masses_and_turning_factors_agree_with_sums_over_all_tokens() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
-        let mut scan = BucketScan::new();
+        let mut scan = Workspace::new();
         for trial in 0..120 {
             let rows = rows(&mut rng, trial);
             let [target, draft] = &rows;

@@ -560,3 +560,130 @@ fn odds_beyond_the_range_are_no_special_case() {
     let [_, _, found] = check_by_subsets(&[0.0, 0.3, 0.7], &[1.0, 1e-310, 3e-310], 2);
     assert!((found.rate.upper() - 0.95).abs() < 1e-11, "{found:?}");
 }
+
+/// e_0..e_n of every prefix, in the order given.
+fn symmetric_polynomials(weights: &[BigInt], n: usize) -> Vec<BigInt> {
+    let mut sums = vec![BigInt::ZERO; n + 1];
+    sums[0] = BigInt::from(1);
+    let mut prefixes = Vec::new();
+    for weight in weights {
+        for degree in (1..=n).rev() {
+            let more = &sums[degree - 1] * weight;
+            sums[degree] += more;
+        }
+        prefixes.push(sums[n].clone());
+    }
+    prefixes
+}
+
+/// alpha* of distinct draws by the best prefix, in integers: within a few units of 2^-1600.
+fn distinct_in_integers(p: &[f64], q: &[f64], n: usize) -> (BigInt, BigInt) {
+    let all: Vec<(BigInt, BigInt)> = p
+        .iter()
+        .zip(q)
+        .map(|(&p, &q)| (weight(p), weight(q)))
+        .collect();
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| (&all[b].1 * &all[a].0).cmp(&(&all[a].1 * &all[b].0)));
+    let drafted: Vec<BigInt> = order.iter().map(|&token| all[token].1.clone()).collect();
+    let draws = n.min(drafted.iter().filter(|&q| *q != BigInt::ZERO).count());
+    let insides = symmetric_polynomials(&drafted, draws);
+    let whole = insides[insides.len() - 1].clone();
+    let total: BigInt = all.iter().map(|(p, _)| p).sum();
+    let one = BigInt::from(1) << FRACTION;
+    let (mut held, mut least) = (BigInt::ZERO, BigInt::ZERO);
+    for (&token, inside) in order.iter().zip(&insides) {
+        held += &all[token].0;
+        let difference = (&held << FRACTION) / &total - (inside << FRACTION) / &whole;
+        least = least.min(difference);
+    }
+    let upper: BigInt = &one + &least + 2;
+    (&one + &least - 2, upper.min(one))
+}
+
+#[test]
+fn many_distinct_draws_from_extreme_rows() {
+    let mut random = ChaCha8Rng::seed_from_u64(31);
+    let vocab = 100;
+    let with_one = |rest: f64| {
+        let mut row = vec![rest; vocab];
+        row[40] = 1.0;
+        row
+    };
+    let decades = |each: f64| -> Vec<f64> {
+        (0..vocab)
+            .map(|token| 10f64.powf(-each * token as f64))
+            .collect()
+    };
+    let drafts = [
+        vec![1.0; vocab],
+        with_one(1e-3),
+        with_one(1e-17),
+        with_one(1e-300),
+        with_one(5e-324),
+        decades(0.1),
+        decades(1.0),
+        decades(3.0),
+        decades(3.2),
+    ];
+    let mut scan = Workspace::new();
+    for q in &drafts {
+        let q = normalised(q);
+        for spread in [1e-12, 0.01, 1.0, 30.0] {
+            let tilted: Vec<f64> = q
+                .iter()
+                .map(|q| q * (spread * random.random_range(-1.0f64..1.0)).exp())
+                .collect();
+            let mut turned = tilted.clone();
+            turned.reverse();
+            for p in [tilted, turned] {
+                let p = normalised(&p);
+                let (target, draft) = (&p[..], &q[..]);
+                for n in [2, 8, 33, 64] {
+                    let mut position = scan.load(Rows { target, draft }, n).unwrap();
+                    let found = position.distinct_conditioned(n).unwrap();
+                    let (lower, upper) = distinct_in_integers(&p, &q, n);
+                    assert!(
+                        fixed(found.rate.lower()) <= lower && upper <= fixed(found.rate.upper()),
+                        "n = {n}, p = {p:?}, q = {q:?}: {found:?}"
+                    );
+                    // The order of ratios below 2^-1000 is not trusted.
+                    if q.iter().all(|&q| q > 1e-301) {
+                        assert!(found.rate.width() < 1e-11, "n = {n}, {found:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A bucket of light tokens on which Q rises from 0 to 1, and whose mass comes out some
+/// 1e-12 too large when it is summed token by token. P - Q is least after the first half of
+/// them, and looks as if the line of the least slope could not fall that far.
+#[test]
+fn light_masses_that_round_one_way_pass_nothing_over() {
+    let unit = f64::EPSILON / 2.0;
+    let edge = 1.125 * 2f64.powi(-39);
+    let light = 63_983;
+    let mut q = vec![edge * (1.0 - 10_000.0 * unit) / light as f64; light + 1];
+    q[0] = 1.0;
+    let dip = 9900.0 * unit;
+    let p: Vec<f64> = (0..=light)
+        .map(|token| match token {
+            0 => 0.0,
+            _ if token <= light / 2 => (1.0 - dip) / light as f64,
+            _ => (1.0 + dip) / light as f64,
+        })
+        .collect();
+    let rows = Rows {
+        target: &p,
+        draft: &q,
+    };
+    let mut scan = Workspace::new();
+    let mut position = scan.load(rows, 2).unwrap();
+    let found = position.distinct_conditioned(2).unwrap();
+    let (lower, upper) = distinct_in_integers(&p, &q, 2);
+    assert!(fixed(found.rate.lower()) <= lower, "{found:?}");
+    assert!(upper <= fixed(found.rate.upper()), "{found:?}");
+    assert!(upper < fixed(1.0 - 2000.0 * unit));
+}

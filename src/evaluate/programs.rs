@@ -1,6 +1,8 @@
 //! The three linear programs on every solver.
 
-use super::{LP_TOLERANCE, Limits, Method, MethodRun, Status};
+use super::Outcome;
+use super::method::{Answer, Limits, Method, MethodRun, count};
+use super::tolerances::PROGRAM_TOLERANCE;
 use crate::certify::{self, Residuals};
 use crate::distribution::compensated_sum;
 use crate::known::Known;
@@ -66,7 +68,7 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
                 };
                 runs.push(skip(format!(
                     "{} {unit} exceed the limit of {limit}",
-                    super::count(cost)
+                    count(cost)
                 )));
                 continue;
             }
@@ -84,7 +86,7 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
     // are each other's dual, so each one's answer proves the other's.
     let target = problem.target().probabilities();
     for run in &mut runs {
-        let Some(backend) = run.backend.filter(|_| run.status == Status::Imprecise) else {
+        let (Some(backend), Outcome::Imprecise(found)) = (run.backend, &mut run.outcome) else {
             continue;
         };
         let find = |wanted: Method| {
@@ -97,8 +99,8 @@ pub(super) fn run(problem: &Problem, limits: &Limits) -> Vec<MethodRun> {
             continue;
         };
         let membership = find(Method::MembershipLp).map(|(_, primal)| primal);
-        run.residuals = paired(target, program, run.method, own, y, membership);
-        run.status = judge(run.residuals);
+        found.residuals = paired(target, program, run.method, own, y, membership);
+        run.outcome = judged(found.clone());
     }
     runs
 }
@@ -129,16 +131,17 @@ fn paired(
     }
 }
 
-fn judge(residuals: Option<Residuals>) -> Status {
-    let good = residuals.is_some_and(|r| {
-        r.primal_infeasibility <= LP_TOLERANCE
-            && r.dual_infeasibility <= LP_TOLERANCE
-            && r.duality_gap <= LP_TOLERANCE
+/// An answer counts if its optimality conditions hold.
+fn judged(answer: Answer) -> Outcome<Answer> {
+    let good = answer.residuals.is_some_and(|r| {
+        r.primal_infeasibility <= PROGRAM_TOLERANCE
+            && r.dual_infeasibility <= PROGRAM_TOLERANCE
+            && r.duality_gap <= PROGRAM_TOLERANCE
     });
     if good {
-        Status::Optimal
+        Outcome::Done(answer)
     } else {
-        Status::Imprecise
+        Outcome::Imprecise(answer)
     }
 }
 
@@ -157,55 +160,56 @@ fn run_one(
     };
     let answer = solver.solve(&program);
     let seconds = started.elapsed().as_secs_f64();
-    let mut run = MethodRun::skipped(method, Some(solver.name()), "");
-    run.seconds = seconds;
-    match (&answer.status, &answer.primal) {
+    let failed = |reason: &str| Outcome::Failed(reason.to_owned());
+    let outcome = match (&answer.status, &answer.primal) {
         (LpStatus::Optimal, Some(primal)) => {
-            let value = program.objective_at(primal);
-            run.rate = Some(Known::float(value));
-            run.residuals = answer
-                .dual
-                .as_ref()
-                .and_then(|multipliers| certify::residuals(&program, primal, multipliers));
-            run.status = judge(run.residuals);
-            match method {
-                Method::MembershipLp => {
-                    let accepted = pairs
-                        .iter()
-                        .zip(primal)
-                        .map(|(&(tuple, token), &mass)| (tuple, token, mass));
-                    let coupling = Coupling::extend_float(problem, accepted);
-                    let (error, accepted) = certify::coupling_float(problem, &coupling);
-                    run.note = Some(format!(
-                        "extended to a full coupling: accepts {accepted:.12}, largest error of a \
-                         marginal {error:.1e}"
-                    ));
-                }
+            let (subset, note) = match method {
+                Method::MembershipLp => (None, Some(extended(problem, &pairs, primal))),
                 Method::DualLp => {
                     let (subset, integral) = vertex(target, law, primal);
-                    run.note = Some(if integral {
-                        "the answer is a 0/1 vertex: H = {i : y_i = 1}".to_owned()
+                    let note = if integral {
+                        "the answer is a 0/1 vertex: H = {i : y_i = 1}"
                     } else {
                         "the answer is not a vertex; H is its best level set {i : y_i >= t}"
-                            .to_owned()
-                    });
-                    run.subset = Some(subset);
+                    };
+                    (Some(subset), Some(note.to_owned()))
                 }
-                _ => {}
-            }
+                _ => (None, None),
+            };
+            let dual = answer.dual.as_ref();
+            judged(Answer {
+                rate: Known::float(program.objective_at(primal)),
+                residuals: dual.and_then(|dual| certify::residuals(&program, primal, dual)),
+                subset,
+                note,
+            })
         }
-        (LpStatus::Infeasible, _) => {
-            run.status = Status::Unsolved("the solver calls the program infeasible".to_owned());
-        }
-        (LpStatus::Unbounded, _) => {
-            run.status = Status::Unsolved("the solver calls the program unbounded".to_owned());
-        }
-        (LpStatus::Failed(reason), _) => run.status = Status::Unsolved(reason.clone()),
-        (LpStatus::Optimal, None) => {
-            run.status = Status::Unsolved("the solver returned no solution".to_owned());
-        }
-    }
+        (LpStatus::Infeasible, _) => failed("the solver calls the program infeasible"),
+        (LpStatus::Unbounded, _) => failed("the solver calls the program unbounded"),
+        (LpStatus::Failed(reason), _) => failed(reason),
+        (LpStatus::Optimal, None) => failed("the solver returned no solution"),
+    };
+    let run = MethodRun {
+        method,
+        backend: Some(solver.name()),
+        outcome,
+        seconds,
+    };
     (run, program, answer)
+}
+
+/// Extends the membership program's answer to a full coupling, and says what it accepts.
+fn extended(problem: &Problem, pairs: &[(usize, usize)], primal: &[f64]) -> String {
+    let accepted = pairs
+        .iter()
+        .zip(primal)
+        .map(|(&(tuple, token), &mass)| (tuple, token, mass));
+    let coupling = Coupling::extend_float(problem, accepted);
+    let (error, accepted) = certify::coupling_float(problem, &coupling);
+    format!(
+        "extended to a full coupling: accepts {accepted:.12}, largest error of a marginal \
+         {error:.1e}"
+    )
 }
 
 /// A 0/1 vertex of the dual from any optimal answer: by total unimodularity
@@ -213,20 +217,20 @@ fn run_one(
 /// the dual objective is taken. Also whether the answer was 0/1 to begin with.
 fn vertex(target: &[f64], law: &TupleLaw, answer: &[f64]) -> (Vec<usize>, bool) {
     let y = &answer[..target.len()];
-    let near = |value: f64, whole: f64| (value - whole).abs() <= LP_TOLERANCE;
+    let near = |value: f64, whole: f64| (value - whole).abs() <= PROGRAM_TOLERANCE;
     let integral = answer
         .iter()
         .all(|&value| near(value, 0.0) || near(value, 1.0));
     let mut levels: Vec<f64> = y
         .iter()
         .copied()
-        .filter(|&value| value > LP_TOLERANCE)
+        .filter(|&value| value > PROGRAM_TOLERANCE)
         .collect();
     levels.sort_by(f64::total_cmp);
     levels.dedup_by(|a, b| near(*a, *b));
     let mut best = (1.0, Vec::new());
     for level in levels {
-        let inside = |token: usize| y[token] >= level - LP_TOLERANCE;
+        let inside = |token: usize| y[token] >= level - PROGRAM_TOLERANCE;
         // y = 1 on H, and z = 1 on every tuple that is not inside H
         let mass = (0..target.len())
             .filter(|&token| inside(token))

@@ -1,0 +1,141 @@
+//! The block verifiers by their names.
+
+use super::{
+    Block, BlockOptimal, BlockVerifier, GreedyBlock, Select, SelectedRule, SpecTr, SpecTrGbv,
+    Token, Traversal,
+};
+use crate::distribution::Rational;
+use crate::problem::BlockProblem;
+use crate::tree::TokenTree;
+use crate::verifier::{Arithmetic, VerifierName};
+use std::fmt;
+use std::str::FromStr;
+
+/// The block verifiers by their names in reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BlockVerifierName {
+    /// [`Token`]
+    Token,
+    /// [`Block`]
+    Block,
+    /// [`GreedyBlock`]
+    GreedyBlock,
+    /// [`SpecTr`] with [`VerifierName::K_SEQ`]
+    SpecTrKSeq,
+    /// [`SpecTr`] with [`VerifierName::OPTIMAL`]
+    SpecTrOptimal,
+    /// [`Traversal`]
+    Traversal,
+    /// [`Select`] with [`SelectedRule::Greedy`]
+    SelectGreedyBlock,
+    /// [`Select`] with [`SelectedRule::Block`]
+    SelectBlock,
+    /// [`BlockOptimal`]
+    BlockOptimal,
+    /// [`SpecTrGbv`], for audit
+    SpecTrGbv,
+}
+
+impl BlockVerifierName {
+    /// Every verifier, in the order of reports.
+    pub const ALL: [Self; 10] = [
+        Self::Token,
+        Self::Block,
+        Self::GreedyBlock,
+        Self::SpecTrKSeq,
+        Self::SpecTrOptimal,
+        Self::Traversal,
+        Self::SelectGreedyBlock,
+        Self::SelectBlock,
+        Self::BlockOptimal,
+        Self::SpecTrGbv,
+    ];
+
+    /// The name in reports, e.g. `greedy-block`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Block => "block",
+            Self::GreedyBlock => "greedy-block",
+            Self::SpecTrKSeq => "spectr-k-seq",
+            Self::SpecTrOptimal => "spectr-optimal",
+            Self::Traversal => "traversal",
+            Self::SelectGreedyBlock => "select-greedy-block",
+            Self::SelectBlock => "select-block",
+            Self::BlockOptimal => "block-optimal",
+            Self::SpecTrGbv => "spectr-gbv",
+        }
+    }
+
+    /// True if it looks at one draft however many there are.
+    pub fn is_single_draft(self) -> bool {
+        matches!(self, Self::Token | Self::Block | Self::GreedyBlock)
+    }
+
+    /// Whether its output is proved to follow the target with `drafts` drafts.
+    /// False for `spectr-gbv` with two or more, where it is refuted.
+    pub fn is_proved_lossless(self, drafts: usize) -> bool {
+        self != Self::SpecTrGbv || drafts == 1
+    }
+
+    /// What a reader must know beside the numbers.
+    pub fn note(self, drafts: usize) -> Option<&'static str> {
+        if self.is_single_draft() {
+            return (drafts > 1).then_some("uses the first of the drafts only");
+        }
+        match self {
+            Self::SpecTrGbv if drafts > 1 => Some(
+                "refuted for two or more drafts: may change the output's law; for audit, not for use",
+            ),
+            Self::SpecTrOptimal | Self::SelectGreedyBlock | Self::SelectBlock => {
+                Some("one optimal plan a position; others may give another E[tau]")
+            }
+            _ => None,
+        }
+    }
+
+    /// The verifier, in `f64` or exactly; `None` for `block-optimal` where the
+    /// exact optimum is out of reach.
+    pub fn verifier<T: Arithmetic>(
+        self,
+        problem: &BlockProblem,
+        drafts: usize,
+    ) -> Option<Box<dyn BlockVerifier<T>>> {
+        Some(match self {
+            Self::Token => Box::new(Token),
+            Self::Block => Box::new(Block),
+            Self::GreedyBlock => Box::new(GreedyBlock),
+            Self::SpecTrKSeq => Box::new(SpecTr::new(problem, VerifierName::K_SEQ, drafts)),
+            Self::SpecTrOptimal => Box::new(SpecTr::new(problem, VerifierName::OPTIMAL, drafts)),
+            Self::Traversal => Box::new(Traversal::new(drafts)),
+            Self::SelectGreedyBlock => Box::new(Select::new(problem, SelectedRule::Greedy, drafts)),
+            Self::SelectBlock => Box::new(Select::new(problem, SelectedRule::Block, drafts)),
+            Self::BlockOptimal => {
+                let tree = TokenTree::<Rational>::new(problem);
+                Box::new(BlockOptimal::new(&tree, drafts)?)
+            }
+            Self::SpecTrGbv => Box::new(SpecTrGbv::new(drafts)),
+        })
+    }
+}
+
+impl fmt::Display for BlockVerifierName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A name that is not one of [`BlockVerifierName::ALL`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a block verifier; choose one of {known}", known = BlockVerifierName::ALL.map(BlockVerifierName::as_str).join(", "))]
+pub struct UnknownBlockVerifier(pub String);
+
+impl FromStr for BlockVerifierName {
+    type Err = UnknownBlockVerifier;
+    fn from_str(text: &str) -> Result<Self, UnknownBlockVerifier> {
+        Self::ALL
+            .into_iter()
+            .find(|name| name.as_str() == text)
+            .ok_or_else(|| UnknownBlockVerifier(text.to_owned()))
+    }
+}

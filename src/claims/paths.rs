@@ -1,0 +1,231 @@
+//! Claims about the optimum of several draft paths; `docs/block-optimum.md` has the proofs.
+
+use super::blocks::{block, trees};
+use super::{Claim, Finding, Verdict};
+use crate::block::level_sets::{MOST_WORK, path_optimum};
+use crate::block::transport::{BlockTransport, block_optimum};
+use crate::block::{
+    Select, SelectedRule, SpecTr, lemma_5_1, output_law, per_depth_bound, single_draft_optimum,
+};
+use crate::distribution::{Rational, format_rational, ratio};
+use crate::problem::BlockProblem;
+use crate::tree::{Node, TokenTree};
+use crate::verifier::VerifierName;
+use num_bigint::BigUint;
+use num_traits::Zero;
+
+const NOT_NESTED: &str = include_str!("../../problems/refuted/per-depth-not-nested.toml");
+const NESTED: &str = include_str!("../../problems/refuted/per-depth-nested.toml");
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "block-duality",
+        statement: "the block optimum of K i.i.d. paths is the least, over one set of prefixes a \
+            length, of sum P(y^l in H_l) + E[the most prefixes of one draft that are outside]",
+        source: "ours",
+        explanation: "Any sets bound E[tau] from above, since accepted prefixes inside are counted \
+            by the first sum and those outside lie on one draft. The transport's dual has integer \
+            potentials, and those of the target are the count of such sets. Checked: a minimum over \
+            L numbers, bracketed from both sides in fractions, equals the transport's optimum.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: duality,
+    },
+    Claim {
+        id: "gbv-lower",
+        statement: "Lemma 5.1 is a lower bound of the block optimum with i.i.d. draft blocks",
+        source: "ours",
+        explanation: "For any sets, prefixes inside contribute at most P(H_l). The j-th prefix of y \
+            outside is met at a stopping time; Jensen's inequality and the change of measure there \
+            bound its contribution by 1 - q(fewer than j outside)^K. The sum is the bound of \
+            block-duality for these sets. Checked on random trees, exact transport on the other side.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: lemma_below,
+    },
+    Claim {
+        id: "block-selection",
+        statement: "the block optimum is attained by selecting one path and verifying that one by \
+            greedy blocks",
+        source: "ours",
+        explanation: "Of an optimal coupling, select the path that shares the longest prefix with y. \
+            E[tau] is then a coupling of two single paths, at most the single-draft optimum for the \
+            selected path's law, and greedy block verification attains that. Checked: the sum of \
+            min(p, s) for the law s of the selected path equals the optimum, in fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: selection,
+    },
+    Claim {
+        id: "select-beats-spectr",
+        statement: "selecting a path level by level with optimal plans and verifying it by greedy \
+            blocks is lossless and accepts at least what SpecTr does with the same plans",
+        source: "ours",
+        explanation: "SpecTr's output and the selected path are a coupling of the target with one \
+            draw from the selected law; greedy block verification attains the best such coupling. \
+            Checked with exact laws on random trees.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: select_beats_spectr,
+    },
+    Claim {
+        id: "per-depth-attained",
+        statement: "the per-depth bound is the block optimum",
+        source: "a natural guess; it holds for one draft and for blocks of one token",
+        explanation: "Wrong for two or more drafts: on the two smallest counterexamples the bound is \
+            115/64 and the optimum 111/64. In the first, the best sets of the two depths are not \
+            nested; in the second they are.",
+        standing: Verdict::Holds,
+        expected: Verdict::Refuted,
+        counterexamples: &[
+            "refuted/per-depth-not-nested.toml",
+            "refuted/per-depth-nested.toml",
+        ],
+        check: per_depth_attained,
+    },
+];
+
+/// Random trees with two or three drafts, and their exact optimum.
+fn solved(seed: u64, count: usize) -> Vec<(BlockProblem, TokenTree<Rational>, usize, Rational)> {
+    (0..)
+        .zip(trees(seed, count))
+        .filter_map(|(index, problem): (usize, _)| {
+            let drafts = 2 + index % 2;
+            let tree = TokenTree::new(&problem);
+            let optimum = block_optimum(&tree, drafts)?.ok()?;
+            Some((problem, tree, drafts, optimum))
+        })
+        .collect()
+}
+
+fn enough(finding: &mut Finding, checked: usize) {
+    finding.count("trees", checked as u64);
+    finding.require(checked > 40, || "too few trees for a check".to_owned());
+}
+
+fn duality() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(521, 60);
+    enough(&mut finding, solved.len());
+    let mut boxes = 0;
+    for (_, tree, drafts, optimum) in &solved {
+        let found = path_optimum(tree, *drafts, MOST_WORK);
+        boxes = boxes.max(found.boxes);
+        finding.require(found.lower == *optimum && found.upper == *optimum, || {
+            format!(
+                "K = {drafts}: between {} and {}, optimum {optimum}",
+                found.lower, found.upper
+            )
+        });
+    }
+    finding.count("most boxes of one search", boxes as u64);
+    finding
+}
+
+fn lemma_below() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(504, 90);
+    enough(&mut finding, solved.len());
+    for (_, tree, drafts, optimum) in &solved {
+        let lemma = lemma_5_1(tree, *drafts);
+        finding.require(lemma <= *optimum, || {
+            format!("Lemma 5.1 {lemma}, optimum {optimum}")
+        });
+    }
+    finding
+}
+
+fn selection() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(522, 60);
+    enough(&mut finding, solved.len());
+    for (_, tree, drafts, optimum) in &solved {
+        let selected = longest_shared(tree, *drafts).map(|law| single_draft_optimum(&law));
+        finding.require(selected.as_ref() == Some(optimum), || {
+            format!("K = {drafts}: selected {selected:?}, optimum {optimum}")
+        });
+    }
+    finding
+}
+
+/// The target with the law of the path, of an optimal coupling, that shares the longest
+/// prefix with the target's block.
+fn longest_shared(tree: &TokenTree<Rational>, drafts: usize) -> Option<TokenTree<Rational>> {
+    let transport = BlockTransport::new(tree, drafts)?;
+    let plan = transport.solve();
+    let length = tree.length();
+    let mut selected = vec![BigUint::zero(); tree.width(length)];
+    for (set, row) in transport.sets().iter().zip(&plan.mass) {
+        for (block, mass) in row.iter().enumerate() {
+            let paths = set.iter().map(|&path| path as usize);
+            let best = paths.max_by_key(|&path| tree.common_prefix(path, block))?;
+            selected[best] += mass;
+        }
+    }
+    let total: BigUint = selected.iter().sum();
+    let layers = (0..=length).map(|depth| {
+        let mut layer = vec![BigUint::zero(); tree.width(depth)];
+        for (index, mass) in selected.iter().enumerate() {
+            let leaf = Node {
+                depth: length,
+                index,
+            };
+            layer[tree.ancestor(leaf, depth).index] += mass;
+        }
+        layer.iter().map(|mass| ratio(mass, &total)).collect()
+    });
+    Some(tree.clone().with_draft(layers.collect()))
+}
+
+fn select_beats_spectr() -> Finding {
+    let mut finding = Finding::default();
+    let solved = solved(523, 48);
+    enough(&mut finding, solved.len());
+    let (mut more, mut optimal) = (0, 0);
+    for (problem, tree, drafts, optimum) in &solved {
+        let select = Select::<Rational>::new(problem, SelectedRule::Greedy, *drafts);
+        let law = output_law(tree, &select);
+        let spectr = SpecTr::new(problem, VerifierName::OPTIMAL, *drafts);
+        let spectr = output_law(tree, &spectr).expected_accepted_length;
+        let found = law.expected_accepted_length;
+        finding.require(
+            law.total_variation.is_zero() && law.undefined_mass.is_zero(),
+            || format!("total variation {}", law.total_variation),
+        );
+        finding.require(spectr <= found && found <= *optimum, || {
+            format!("SpecTr {spectr}, select {found}, optimum {optimum}")
+        });
+        more += u64::from(spectr < found);
+        optimal += u64::from(found == *optimum);
+    }
+    finding.count("of them more than SpecTr", more);
+    finding.count("of them optimal", optimal);
+    finding
+}
+
+fn per_depth_attained() -> Finding {
+    let mut finding = Finding::default();
+    for (optimum, depths, text) in [
+        (
+            "not nested: optimum",
+            "not nested: per-depth bound",
+            NOT_NESTED,
+        ),
+        ("nested: optimum", "nested: per-depth bound", NESTED),
+    ] {
+        let Some(problem) = block(text) else { continue };
+        let tree = TokenTree::<Rational>::new(&problem);
+        let found = path_optimum(&tree, 2, MOST_WORK);
+        let bound = per_depth_bound(&tree, 2);
+        finding.text(optimum, format_rational(&found.upper));
+        finding.text(depths, format_rational(&bound));
+        finding.require(found.lower == bound, || {
+            format!("optimum {}, per-depth bound {bound}", found.upper)
+        });
+    }
+    finding
+}

@@ -1,0 +1,98 @@
+//! Names of the entries of a table.
+
+/// Makes a struct of one `&'static` entry the name of that entry, a handle by which the rest
+/// of the crate refers to it. The entry has a field `name`, the table is a constant slice of
+/// references, and what an unknown name is called comes last:
+///
+/// ```text
+/// entry_name!(SchemeName of Law in LAWS; "draft scheme", UnknownScheme);
+/// ```
+///
+/// Handles compare, sort, hash and print by name, and are read from it; a text that is no
+/// name is the error, which lists those that are.
+macro_rules! entry_name {
+    ($handle:ident of $entry:ident in $table:ident; $what:literal, $unknown:ident) => {
+        impl $handle {
+            /// All of them, in the order of the table.
+            pub const ALL: [Self; $table.len()] = {
+                let mut all = [Self($table[0]); $table.len()];
+                let mut index = 0;
+                while index < all.len() {
+                    all[index] = Self($table[index]);
+                    index += 1;
+                }
+                all
+            };
+
+            /// The entry.
+            pub fn entry(self) -> &'static $entry {
+                self.0
+            }
+
+            /// The name, as it is written in problem files and reports.
+            pub fn as_str(self) -> &'static str {
+                self.0.name
+            }
+
+            /// All names, for messages.
+            pub(crate) fn list() -> String {
+                Self::ALL.map(Self::as_str).join(", ")
+            }
+        }
+
+        impl PartialEq for $handle {
+            fn eq(&self, other: &Self) -> bool {
+                self.0.name == other.0.name
+            }
+        }
+
+        impl Eq for $handle {}
+
+        impl std::hash::Hash for $handle {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                self.0.name.hash(state);
+            }
+        }
+
+        impl PartialOrd for $handle {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Ord for $handle {
+            fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+                self.0.name.cmp(other.0.name)
+            }
+        }
+
+        impl std::fmt::Debug for $handle {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}({})", stringify!($handle), self.0.name)
+            }
+        }
+
+        impl std::fmt::Display for $handle {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.0.name)
+            }
+        }
+
+        impl std::str::FromStr for $handle {
+            type Err = $unknown;
+            fn from_str(text: &str) -> Result<Self, $unknown> {
+                Self::ALL
+                    .into_iter()
+                    .find(|name| name.as_str() == text)
+                    .ok_or_else(|| $unknown(text.to_owned()))
+            }
+        }
+
+        #[doc = concat!("A name that is not in [`", stringify!($table), "`].")]
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        #[error("\"{0}\" is not a {what}; choose one of {known}", what = $what, known = $handle::list())]
+        pub struct $unknown(pub String);
+    };
+}
+
+pub(crate) use entry_name;
