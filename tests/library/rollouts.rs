@@ -28,7 +28,7 @@ fn record() -> RolloutRecord {
 fn position(number: usize) -> (Position<'static>, f64) {
     const EVEN: [f32; 2] = [0.0, 0.0];
     const TILTED: [f32; 2] = [1.098_612_3, 0.0];
-    let (draft, q) = if number % 2 == 0 {
+    let (draft, q) = if number.is_multiple_of(2) {
         (&EVEN, 0.5)
     } else {
         (&TILTED, 0.75)
