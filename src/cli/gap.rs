@@ -5,9 +5,11 @@ use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, width, write_together,
 };
 use super::table::Table;
-use crate::gap::{self, GapError, GapReport, LogComparison, Part, PositionSink, Settings, Summary};
+use crate::gap::{
+    self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, Summary,
+};
 use crate::log::Log;
-use crate::report;
+use crate::report::{self, page::Page};
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 use clap::Args;
@@ -184,13 +186,8 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(|path| Table::create(path, &settings))
         .transpose()?;
     let mut partial = args.results.partial.as_deref().map(stage).transpose()?;
-    let groups: Vec<&[Log]> = if pooled {
-        vec![&logs]
-    } else {
-        logs.chunks(1).collect()
-    };
     let part = args.shard.unwrap_or(Part::WHOLE);
-    let summaries = summarise(&groups, &settings, part, table.as_mut(), common)?;
+    let (summaries, pairings) = summarise(&logs, pooled, &settings, part, table.as_mut(), common)?;
     if let Some(table) = table {
         table.finish()?;
     }
@@ -212,8 +209,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let [summary] = &summaries[..] else {
-        let reports = summaries.iter().map(|one| one.report(&command(one)));
-        return compare_logs(reports.collect(), &settings, args, common);
+        return compare_logs(&summaries, &pairings, &settings, args, common);
     };
     let report = summary.report(&command(summary));
     let verdict = match (&args.results.baseline, baseline) {
@@ -238,29 +234,30 @@ pub(super) fn command(summary: &Summary) -> String {
     )
 }
 
-/// Measures groups of logs, each together, with a progress bar and a line on how long it
+/// Measures logs, together or each by itself, with a progress bar and a line on how long it
 /// took.
 fn summarise(
-    groups: &[&[Log]],
+    logs: &[Log],
+    together: bool,
     settings: &Settings,
     part: Part,
-    mut table: Option<&mut Table>,
+    table: Option<&mut Table>,
     common: &Common,
-) -> Result<Vec<Summary>, CliError> {
-    let logs = groups.iter().flat_map(|logs| logs.iter());
-    let total = logs.map(|log| part.of(log.positions()).len()).sum();
+) -> Result<(Vec<Summary>, Vec<Pairing>), CliError> {
+    let total = logs.iter().map(|log| part.of(log.positions()).len()).sum();
     let people = common.format == Format::Text && !common.quiet;
     let bar = progress(total, people, "positions");
     let start = Instant::now();
-    let summaries = groups
-        .iter()
-        .map(|logs| {
-            let table = table
-                .as_deref_mut()
-                .map(|table| table as &mut dyn PositionSink);
-            gap::summarise(logs, settings, part, table, &|done| bar.inc(done as u64))
-        })
-        .collect::<Result<Vec<_>, _>>()?;
+    let done = |done: usize| bar.inc(done as u64);
+    let table = table.map(|table| table as &mut dyn PositionSink);
+    let measured = if together {
+        (
+            vec![gap::summarise(logs, settings, part, table, &done)?],
+            Vec::new(),
+        )
+    } else {
+        gap::summarise_each(logs, settings, part, table, &done)?
+    };
     bar.finish_and_clear();
     if people {
         let seconds = start.elapsed().as_secs_f64();
@@ -271,7 +268,7 @@ fn summarise(
             report::counted(rayon::current_num_threads(), "thread")
         );
     }
-    Ok(summaries)
+    Ok(measured)
 }
 
 /// The report of one log; `command` goes into it, with the options.
@@ -282,7 +279,7 @@ pub(super) fn measure(
     common: &Common,
 ) -> Result<GapReport, CliError> {
     let settings = args.settings(common)?;
-    let summaries = summarise(&[&[log]], &settings, Part::WHOLE, None, common)?;
+    let (summaries, _) = summarise(&[log], true, &settings, Part::WHOLE, None, common)?;
     let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
     (summaries.first().map(report)).ok_or_else(|| CliError::Internal {
         message: "no summary of a log".to_owned(),
@@ -291,7 +288,8 @@ pub(super) fn measure(
 
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
-    reports: Vec<GapReport>,
+    summaries: &[Summary],
+    pairings: &[Pairing],
     settings: &Settings,
     args: &GapArgs,
     common: &Common,
@@ -300,40 +298,22 @@ fn compare_logs(
         .kept
         .vocab
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
-    let comparison = LogComparison::new(&reports, &format!("{}{vocab}", settings.options()));
+    let options = format!("{}{vocab}", settings.options());
+    let comparison = LogComparison::new(summaries, pairings, &options);
+    let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
-        for (log, report) in comparison.logs.iter().zip(&reports) {
-            write_together(&folder.join(&log.folder), &report_files(report)?)?;
+        for (log, summary) in comparison.logs.iter().zip(summaries) {
+            let report = summary.report(&command(summary));
+            write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
-        let mut json = serde_json::to_vec_pretty(&comparison)?;
-        json.push(b'\n');
-        let markdown = report::compare::markdown(&comparison);
-        let html = report::compare::html(&comparison);
-        write_together(
-            folder,
-            &[
-                ("report.json".to_owned(), json),
-                ("report.md".to_owned(), markdown.into_bytes()),
-                ("report.html".to_owned(), html.into_bytes()),
-            ],
-        )?;
+        write_together(folder, &page_files(&page, &comparison)?)?;
     }
-    let mut stdout = std::io::stdout().lock();
-    match common.format {
-        Format::Json => {
-            serde_json::to_writer(&mut stdout, &comparison)?;
-            writeln!(stdout)?;
-        }
-        Format::Text => {
-            if !common.quiet {
-                let text = report::compare::text(&comparison, width());
-                write!(stdout, "{text}")?;
-            }
-            if let Some(folder) = &args.results.folder.out {
-                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
-            }
-        }
-    }
+    print_report(
+        &comparison,
+        &page,
+        args.results.folder.out.as_deref(),
+        common,
+    )?;
     Ok(Verdict::Agrees)
 }
 
@@ -346,19 +326,25 @@ pub(super) fn finish(
     if let Some(folder) = out {
         write_files(report, folder)?;
     }
+    print_report(report, &report::gap::page(report), out, common)
+}
+
+/// Prints what a report says, as data or as its page, and where its files are.
+fn print_report(
+    data: &impl serde::Serialize,
+    page: &Page,
+    out: Option<&Path>,
+    common: &Common,
+) -> Result<(), CliError> {
     let mut stdout = std::io::stdout().lock();
     match common.format {
         Format::Json => {
-            serde_json::to_writer(&mut stdout, report)?;
+            serde_json::to_writer(&mut stdout, data)?;
             writeln!(stdout)?;
         }
         Format::Text => {
             if !common.quiet {
-                write!(
-                    stdout,
-                    "{}",
-                    report::gap::page(report).text(width(), common.verbose > 0)
-                )?;
+                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
             }
             if let Some(folder) = out {
                 writeln!(stdout, "report: {}", folder.join("report.html").display())?;

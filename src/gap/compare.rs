@@ -1,21 +1,34 @@
 //! Several logs side by side.
 
-use super::data::{Estimate, GapReport, SCHEMA};
+use super::data::{Estimate, SCHEMA};
+use super::metric::{Metric, Place, Temperature};
+use super::pairing::{self, Pairing};
+use super::settings::Settings;
+use super::summary::Summary;
+use super::tally::Tally;
 use crate::known::Kind;
 use serde::{Deserialize, Serialize};
 
-/// The headline rates of several logs, each measured by itself.
+/// The rates of several logs, each measured by itself, and how far those of each later log
+/// are from the first one's.
 ///
-/// Nothing is pooled and nothing is paired: every interval is that of its own log, so that
-/// two of them say less than a paired comparison of the same positions would.
+/// Where a log holds the same text as the first, differences are of the same positions, with
+/// the interval of a mean of differences by prompt: what all prompts have in common cancels.
+/// Where it does not, they are differences of two means, with the interval of independent
+/// samples.
 ///
 /// # Example
-/// ```
-/// use specgap::gap::{GapReport, LogComparison};
-/// # fn compare(first: GapReport, second: GapReport) {
-/// let both = LogComparison::new(&[first, second], " --drafts 2 --temperature 1.0");
-/// assert_eq!(both.rates[0].estimates.len(), 2);
-/// # }
+/// ```no_run
+/// use specgap::gap::{LogComparison, Part, Settings, summarise_each};
+/// use specgap::log::Log;
+/// let logs = [Log::open("shallow".as_ref())?, Log::open("deep".as_ref())?];
+/// let settings = Settings::new(&[1.0], &[2], 0)?;
+/// let (each, pairings) = summarise_each(&logs, &settings, Part::WHOLE, None, &|_| ())?;
+/// let both = LogComparison::new(&each, &pairings, &settings.options());
+/// for rate in &both.rates {
+///     println!("{}: {:?}", rate.what, rate.differences[1]);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogComparison {
@@ -29,7 +42,7 @@ pub struct LogComparison {
     pub command: String,
     /// The logs, in the order in which they were named.
     pub logs: Vec<ComparedLog>,
-    /// Whether intervals are of paired differences: they are not.
+    /// Whether all differences are of the same positions.
     pub paired: bool,
     /// The rates.
     pub rates: Vec<ComparedRate>,
@@ -54,6 +67,24 @@ pub struct ComparedLog {
     pub clusters: usize,
     /// `prompt` or `position`.
     pub cluster_unit: String,
+    /// What it has in common with the first log; of that itself, nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against_first: Option<AgainstFirst>,
+}
+
+/// What a log has in common with the first one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgainstFirst {
+    /// Whether the two are compared position by position.
+    pub paired: bool,
+    /// If so, the positions that both have: of the same prompt, index and token, after
+    /// the same beginning.
+    pub positions: usize,
+    /// Prompts with such positions.
+    pub prompts: usize,
+    /// If not, why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// One number of every log.
@@ -74,134 +105,202 @@ pub struct ComparedRate {
     pub verifier: Option<String>,
     /// For each log, the mean with its interval, and how it came about.
     pub estimates: Vec<Option<ComparedEstimate>>,
+    /// For each log, its number minus the first log's; of the first, nothing.
+    pub differences: Vec<Option<LogDifference>>,
 }
 
 /// A number of one log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedEstimate {
-    /// The mean, with the log's own interval.
+    /// The mean over all of the log's positions, with the log's own interval.
     #[serde(flatten)]
     pub estimate: Estimate,
     /// As in the log's own report.
     pub kind: Kind,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
 }
 
-type Rates = Vec<(ComparedRate, ComparedEstimate)>;
+/// A log's number minus that of the first log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogDifference {
+    /// The mean and its interval: of the positions that both have if it is paired, else of
+    /// each log's own.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// The one of the two kinds that promises less.
+    pub kind: Kind,
+    /// The widest enclosures of the two numbers, added up.
+    pub width_max: f64,
+    /// Whether it is a mean of differences at the same positions.
+    pub paired: bool,
+}
 
 impl LogComparison {
-    /// Of reports of one log each; `options` are those of the command, each after a space.
-    pub fn new(reports: &[GapReport], options: &str) -> Self {
-        let mut logs: Vec<ComparedLog> = Vec::with_capacity(reports.len());
-        for report in reports {
-            let Some(log) = report.logs.first() else {
-                continue;
-            };
-            let mut folder = log.name.clone();
-            let mut number = 2;
-            // Names on file systems that know no capitals, too.
-            while logs
-                .iter()
-                .any(|one| one.folder.eq_ignore_ascii_case(&folder))
-            {
-                folder = format!("{}-{number}", log.name);
-                number += 1;
-            }
-            let name = |file: &Option<crate::log::FileIdentity>| {
-                file.as_ref().map(|file| file.name.clone())
-            };
-            logs.push(ComparedLog {
-                name: log.name.clone(),
-                folder,
-                target: name(&log.metadata.target),
-                draft: name(&log.metadata.draft),
-                vocabulary: log.vocabulary,
-                positions: report.positions,
-                clusters: report.clusters,
-                cluster_unit: report.cluster_unit.clone(),
-            });
+    /// Of summaries of one log each, and what each but the first has in common with the
+    /// first. `options` are those of the command, each after a space.
+    pub fn new(summaries: &[Summary], pairings: &[Pairing], options: &str) -> Self {
+        let mut logs: Vec<ComparedLog> = Vec::with_capacity(summaries.len());
+        for (number, summary) in summaries.iter().enumerate() {
+            let pairing = number.checked_sub(1).and_then(|at| pairings.get(at));
+            logs.extend(compared_log(summary, pairing, &logs));
         }
-        let mut rates: Vec<ComparedRate> = Vec::new();
-        for (number, report) in reports.iter().enumerate() {
-            for (rate, estimate) in rates_of(report) {
-                let known = rates.iter_mut().find(|one| {
-                    let key = |one: &ComparedRate| ComparedRate {
-                        estimates: Vec::new(),
-                        ..one.clone()
-                    };
-                    key(one) == rate
-                });
-                let row = match known {
-                    Some(row) => row,
-                    None => {
-                        rates.push(ComparedRate {
-                            estimates: vec![None; reports.len()],
-                            ..rate
-                        });
-                        let last = rates.len() - 1;
-                        &mut rates[last]
-                    }
-                };
-                row.estimates[number] = Some(estimate);
-            }
-        }
+        let sizes: Vec<Vec<(usize, u64)>> = summaries.iter().map(Summary::sizes).collect();
+        let metrics = summaries.first().map_or_else(Vec::new, |summary| {
+            metrics(summary.settings()).collect::<Vec<_>>()
+        });
+        let rate = |metric: Metric| {
+            let found = summaries.iter().zip(&sizes);
+            let tallies: Vec<Option<(&Tally, &[(usize, u64)])>> = found
+                .map(|(summary, sizes)| Some((summary.tallies.get(&metric)?, sizes.as_slice())))
+                .collect();
+            let rate = ComparedRate {
+                estimates: tallies.iter().map(|&one| Some(estimate(one?))).collect(),
+                differences: (0..tallies.len())
+                    .map(|log| {
+                        let pairing = pairings.get(log.checked_sub(1)?)?;
+                        let (first, own) = ((*tallies.first()?)?, (*tallies.get(log)?)?);
+                        difference(metric, pairing, first, own)
+                    })
+                    .collect(),
+                ..named(metric)?
+            };
+            rate.estimates.iter().any(Option::is_some).then_some(rate)
+        };
         let names: Vec<&str> = logs.iter().map(|log| log.name.as_str()).collect();
+        let against = || logs.iter().filter_map(|log| log.against_first.as_ref());
         Self {
             schema: SCHEMA,
             kind: "comparison".to_owned(),
             tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
             command: format!("specgap gap {}{options}", names.join(" ")),
+            paired: against().count() > 0 && against().all(|one| one.paired),
+            rates: metrics.into_iter().filter_map(rate).collect(),
             logs,
-            paired: false,
-            rates,
         }
     }
 }
 
-/// The headline rates of one report, in its order.
-fn rates_of(report: &GapReport) -> Rates {
-    let mut rates = Vec::new();
-    for row in &report.overlap {
-        rates.push((
-            ComparedRate {
-                what: "overlap".to_owned(),
-                temperature: row.temperature,
-                drafts: None,
-                scheme: None,
-                verifier: None,
-                estimates: Vec::new(),
-            },
-            ComparedEstimate {
-                estimate: row.estimate,
-                kind: row.kind,
-            },
-        ));
+fn compared_log(
+    summary: &Summary,
+    pairing: Option<&Pairing>,
+    before: &[ComparedLog],
+) -> Option<ComparedLog> {
+    let part = summary.logs.values().next()?;
+    let log = &part.summary;
+    let mut folder = log.name.clone();
+    let mut number = 2;
+    // Names on file systems that know no capitals, too.
+    while before
+        .iter()
+        .any(|one| one.folder.eq_ignore_ascii_case(&folder))
+    {
+        folder = format!("{}-{number}", log.name);
+        number += 1;
     }
-    for cell in &report.cells {
-        let rate = |what: &str, verifier: Option<&str>| ComparedRate {
-            what: what.to_owned(),
-            temperature: cell.temperature,
-            drafts: Some(cell.drafts),
-            scheme: Some(cell.scheme.clone()),
-            verifier: verifier.map(str::to_owned),
-            estimates: Vec::new(),
-        };
-        let best = &cell.optimal_acceptance_rate;
-        rates.push((
-            rate("optimum", None),
-            ComparedEstimate {
-                estimate: best.estimate,
-                kind: best.kind,
-            },
-        ));
-        for row in &cell.verifiers {
-            rates.push((
-                rate("acceptance", Some(&row.name)),
-                ComparedEstimate {
-                    estimate: row.acceptance,
-                    kind: row.kind,
-                },
-            ));
+    let name =
+        |file: &Option<crate::log::FileIdentity>| file.as_ref().map(|file| file.name.clone());
+    Some(ComparedLog {
+        name: log.name.clone(),
+        folder,
+        target: name(&log.metadata.target),
+        draft: name(&log.metadata.draft),
+        vocabulary: log.vocabulary,
+        positions: summary.positions(),
+        clusters: summary.sizes().len(),
+        cluster_unit: part.unit().to_owned(),
+        against_first: pairing.map(|pairing| AgainstFirst {
+            paired: pairing.unpaired().is_none(),
+            positions: pairing.positions(),
+            prompts: pairing.prompts(),
+            why: pairing.unpaired().map(str::to_owned),
+        }),
+    })
+}
+
+/// Every rate that is measured, in the order of reports.
+fn metrics(settings: &Settings) -> impl Iterator<Item = Metric> + '_ {
+    settings.temperatures.iter().flat_map(move |&temperature| {
+        let temperature = Temperature(temperature);
+        let of_drafts = settings.drafts.iter().flat_map(move |&drafts| {
+            let place = Place {
+                temperature,
+                drafts,
+            };
+            settings.optima(drafts).flat_map(move |scheme| {
+                let rules = settings.rules(drafts).map(|(rule, _)| rule);
+                let own = rules.filter(move |rule| rule.0 == scheme);
+                std::iter::once(Metric::Optimum { place, scheme })
+                    .chain(own.map(move |rule| Metric::Acceptance { place, rule }))
+            })
+        });
+        std::iter::once(Metric::Overlap { temperature }).chain(of_drafts)
+    })
+}
+
+/// What a rate is about; nothing if it is none.
+fn named(metric: Metric) -> Option<ComparedRate> {
+    let (what, temperature, drafts, scheme, verifier) = match metric {
+        Metric::Overlap { temperature } => ("overlap", temperature, None, None, None),
+        Metric::Optimum { place, scheme } => {
+            let drafts = Some(place.drafts);
+            ("optimum", place.temperature, drafts, Some(scheme), None)
         }
+        Metric::Acceptance { place, rule } => (
+            "acceptance",
+            place.temperature,
+            Some(place.drafts),
+            Some(rule.0),
+            Some(rule.1),
+        ),
+        _ => return None,
+    };
+    Some(ComparedRate {
+        what: what.to_owned(),
+        temperature: temperature.0,
+        drafts,
+        scheme: scheme.map(|scheme| scheme.to_string()),
+        verifier: verifier.map(|verifier| verifier.to_string()),
+        estimates: Vec::new(),
+        differences: Vec::new(),
+    })
+}
+
+fn estimate((tally, sizes): (&Tally, &[(usize, u64)])) -> ComparedEstimate {
+    ComparedEstimate {
+        estimate: tally.estimate(sizes),
+        kind: tally.kind(),
+        width_max: tally.widest,
     }
-    rates
+}
+
+/// A log's number minus the first one's, at the same positions if there are such.
+fn difference(
+    metric: Metric,
+    pairing: &Pairing,
+    (first, first_sizes): (&Tally, &[(usize, u64)]),
+    (own, own_sizes): (&Tally, &[(usize, u64)]),
+) -> Option<LogDifference> {
+    if pairing.unpaired().is_none() {
+        let paired = pairing.difference(metric)?;
+        return Some(LogDifference {
+            estimate: paired.estimate,
+            kind: paired.kind,
+            width_max: paired.width_max,
+            paired: true,
+        });
+    }
+    let kind = pairing::kind(first, own);
+    let ([first_low, first_high], [own_low, own_high]) = (first.bounds(), own.bounds());
+    let (first_mean, own_mean) = (first.clustered(first_sizes), own.clustered(own_sizes));
+    Some(LogDifference {
+        estimate: Estimate {
+            truncation: (kind == Kind::Truncated)
+                .then_some([own_low - first_high, own_high - first_low]),
+            ..own_mean.minus(&first_mean)
+        },
+        kind,
+        width_max: first.widest + own.widest,
+        paired: false,
+    })
 }

@@ -1,6 +1,7 @@
 //! Reading logs a span at a time, and adding up what their positions answer.
 
 use super::coverage;
+use super::pairing::Pairing;
 use super::position::{Task, Workspace, evaluate};
 use super::positions::{Columns, PositionSink};
 use super::settings::{Part, Settings};
@@ -41,7 +42,68 @@ pub fn summarise(
     logs: &[Log],
     settings: &Settings,
     part: Part,
+    table: Option<&mut dyn PositionSink>,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Summary, GapError> {
+    let sinks = Sinks {
+        table,
+        each: &mut |_| (),
+    };
+    summarise_into(logs, settings, part, sinks, progress)
+}
+
+/// Measures logs each by itself, of one pair of models or of several; and at the positions
+/// that a later log has in common with the first, what they differ by.
+///
+/// # Errors
+/// As [`summarise`], of each log.
+pub fn summarise_each(
+    logs: &[Log],
+    settings: &Settings,
+    part: Part,
     mut table: Option<&mut dyn PositionSink>,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<(Vec<Summary>, Vec<Pairing>), GapError> {
+    let Some((first, others)) = logs.split_first() else {
+        return Ok(Default::default());
+    };
+    let mut pairings = others
+        .iter()
+        .map(|other| Pairing::new(first, other, part))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut summaries = Vec::with_capacity(logs.len());
+    for (index, log) in logs.iter().enumerate() {
+        let sinks = Sinks {
+            table: match &mut table {
+                Some(table) => Some(&mut **table),
+                None => None,
+            },
+            each: &mut |measured| match index.checked_sub(1) {
+                None => pairings.iter_mut().for_each(|one| one.add_first(measured)),
+                Some(other) => {
+                    if let Some(one) = pairings.get_mut(other) {
+                        one.add_other(measured);
+                    }
+                }
+            },
+        };
+        let log = std::slice::from_ref(log);
+        summaries.push(summarise_into(log, settings, part, sinks, progress)?);
+    }
+    Ok((summaries, pairings))
+}
+
+/// Where positions go, in order, besides the summary.
+struct Sinks<'a, 'b> {
+    table: Option<&'a mut (dyn PositionSink + 'b)>,
+    each: &'a mut dyn FnMut(&Measured),
+}
+
+fn summarise_into(
+    logs: &[Log],
+    settings: &Settings,
+    part: Part,
+    mut sinks: Sinks<'_, '_>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Summary, GapError> {
     // Everything that can be refused is, before the long part.
@@ -77,7 +139,8 @@ pub fn summarise(
             for result in results {
                 for measured in result? {
                     summary.add(key, task.log.metadata(), &measured);
-                    if let Some(table) = &mut table {
+                    (sinks.each)(&measured);
+                    if let Some(table) = &mut sinks.table {
                         columns
                             .rows(&key.name, task.log.metadata(), &measured, *table)
                             .map_err(GapError::Table)?;

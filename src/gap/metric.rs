@@ -105,6 +105,16 @@ pub(super) enum Metric {
     PlanSeconds { place: Place, rule: Rule },
 }
 
+impl Metric {
+    /// Whether it is a rate of its own, and not made of others or about a solve.
+    pub(super) fn is_rate(self) -> bool {
+        matches!(
+            self,
+            Self::Overlap { .. } | Self::Optimum { .. } | Self::Acceptance { .. }
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

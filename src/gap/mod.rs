@@ -32,6 +32,7 @@ mod data;
 mod glossary;
 mod measure;
 mod metric;
+mod pairing;
 mod position;
 mod positions;
 mod report;
@@ -46,7 +47,9 @@ mod truncation;
 mod unit;
 
 pub use baseline::{Regression, regressions};
-pub use compare::{ComparedEstimate, ComparedLog, ComparedRate, LogComparison};
+pub use compare::{
+    AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
+};
 pub use data::{
     BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
     LogSummary, Optimum, OverlapRow, PlanRow, RestMass, SCHEMA, Strip, StripText, StripToken,
@@ -54,7 +57,8 @@ pub use data::{
 };
 pub(crate) use glossary::definitions;
 pub(crate) use measure::refuse_probabilities;
-pub use measure::{measure, summarise};
+pub use measure::{measure, summarise, summarise_each};
+pub use pairing::Pairing;
 pub(crate) use position::probabilities;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;

@@ -65,6 +65,29 @@ impl Clustered {
         }
     }
 
+    /// This mean minus another one that is independent of it, with its 95% interval.
+    ///
+    /// Variances add up; Student's t takes Welch's degrees of freedom,
+    /// `(a + b)^2 / (a^2/(A-1) + b^2/(B-1))` for squared errors a and b of A and B clusters
+    /// (Welch 1947). Without an interval, the mean twice, where either has one cluster.
+    pub(super) fn minus(&self, other: &Self) -> Estimate {
+        let mean = self.mean - other.mean;
+        let [a, b] = [self, other].map(|one| one.error * one.error);
+        let part = |square: f64, clusters: usize| square * square / (clusters as f64 - 1.0);
+        let freedom = (a + b) * (a + b) / (part(a, self.clusters) + part(b, other.clusters));
+        // No number where neither varies.
+        let half = if self.clusters > 1 && other.clusters > 1 && freedom > 0.0 {
+            StudentsT::new(0.0, 1.0, freedom).map_or(0.0, |t| t.inverse_cdf(0.975) * (a + b).sqrt())
+        } else {
+            0.0
+        };
+        Estimate {
+            mean,
+            ci95: [mean - half, mean + half],
+            truncation: None,
+        }
+    }
+
     /// Two-sided p-value of a mean of 0; 1 where all are 0 or there is one
     /// cluster, which shows nothing.
     pub(super) fn p_value(&self) -> f64 {
@@ -111,6 +134,25 @@ mod tests {
         assert!((interval[1] - (3.0 + half)).abs() < 1e-6);
         // t = 3 / 0.7071 = 4.2426 with 4 degrees of freedom: p = 0.013236.
         assert!((result.p_value() - 0.013_236).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_difference_of_independent_means_has_the_textbook_interval() {
+        // Squared errors 1/2 and 1/2 of 5 clusters each: 8 degrees of freedom, whose
+        // t(0.975) is 2.3060041.
+        let one = Clustered::new([1.0, 2.0, 3.0, 4.0, 5.0].iter().map(|&x| (x, 1.0)));
+        let two = Clustered::new([2.0, 3.0, 4.0, 5.0, 6.0].iter().map(|&x| (x, 1.0)));
+        let difference = two.minus(&one);
+        assert_eq!(difference.mean, 1.0);
+        assert!((difference.ci95[1] - 1.0 - 2.306_004_1).abs() < 1e-6);
+        assert!((difference.ci95[0] - 1.0 + 2.306_004_1).abs() < 1e-6);
+        // Against one that does not vary, its own 4 degrees.
+        let fixed = Clustered::new([(0.0, 1.0), (0.0, 1.0)].into_iter());
+        let half = one.minus(&fixed).ci95[1] - 3.0;
+        assert!((half - 2.776_445_1 * 0.5f64.sqrt()).abs() < 1e-6, "{half}");
+        assert_eq!(fixed.minus(&fixed).ci95, [0.0, 0.0]);
+        let single = Clustered::new([(5.0, 10.0)].into_iter());
+        assert_eq!(one.minus(&single).ci95, [2.5, 2.5]);
     }
 
     #[test]

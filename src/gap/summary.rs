@@ -389,6 +389,11 @@ impl LogPart {
         })
     }
 
+    /// What intervals count.
+    pub(super) fn unit(&self) -> &'static str {
+        if self.by_prompt { "prompt" } else { "position" }
+    }
+
     pub(super) fn key(&self) -> LogKey {
         LogKey {
             name: self.summary.name.clone(),

@@ -41,6 +41,10 @@ impl ExactSum {
         self.0 = self.0.saturating_add(other.0);
     }
 
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// The `f64` nearest to the sum.
     pub(super) fn value(self) -> f64 {
         self.0 as f64 / UNITS
@@ -175,12 +179,16 @@ impl Tally {
         )
     }
 
+    /// Bounds on the mean at these positions: on rounding, or on the full rows'.
+    pub(super) fn bounds(&self) -> [f64; 2] {
+        let count = self.count() as f64;
+        [self.lower.value() / count, self.upper.value() / count]
+    }
+
     /// The mean with its interval, and with bounds on the full rows' where some are cut.
     pub(super) fn estimate(&self, clusters: &[(usize, u64)]) -> Estimate {
-        let count = self.count() as f64;
-        let mean = |sum: ExactSum| sum.value() / count;
         Estimate {
-            truncation: (self.truncated > 0).then(|| [mean(self.lower), mean(self.upper)]),
+            truncation: (self.truncated > 0).then(|| self.bounds()),
             ..self.clustered(clusters).estimate()
         }
     }

@@ -40,6 +40,7 @@
 mod contents;
 mod error;
 mod identity;
+mod labels;
 mod metadata;
 mod npy;
 mod npz;
@@ -51,6 +52,7 @@ mod writer;
 
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
+pub use labels::Label;
 pub use metadata::{FileIdentity, Metadata, PromptRecord, Sampling};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use tensor::Dtype;

@@ -1,249 +1,395 @@
-//! Several logs side by side, for a terminal, as Markdown and as a page.
+//! The page of several logs side by side, from a [`LogComparison`].
+//!
+//! [`page`] alone decides what stands on it. Where a later log holds the same text as the
+//! first, differences are of the same positions; where it does not, the page says so before
+//! any number.
+//!
+//! # Example
+//! ```no_run
+//! use specgap::gap::LogComparison;
+//! use specgap::report::compare::page;
+//!
+//! let comparison: LogComparison = serde_json::from_slice(&std::fs::read("report.json")?)?;
+//! std::fs::write("report.html", page(&comparison).html()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use super::text::markup_escaped as escape;
-use super::text::wrap;
-use crate::gap::{ComparedEstimate, ComparedRate, Estimate, LogComparison};
-use comfy_table::{CellAlignment, ContentArrangement, presets};
-use std::fmt::Write as _;
+use super::certainty::{
+    Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
+};
+use super::page::{Block, Link, Page, Section};
+use super::table::{Column, Entry, Group, Row, Table};
+use super::text::{count, counted, listed, temperature};
+use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
+use crate::known::Kind;
 
-const NOTE: &str = "Each log is measured by itself. Intervals are 95%, over the log's own \
-                    prompts (or positions, where it names no prompts), and not paired: two that \
-                    overlap say nothing about positions that both logs have.";
-const TRUNCATED: &str = "In brackets: bounds that hold the mean over full rows, where rows list \
-                         some tokens only.";
-const TITLE: &str = "Acceptance of several logs";
-
-const STYLE: &str = "body{font:16px/1.5 sans-serif;max-width:70rem;margin:2rem auto;padding:0 \
-                     1rem;color-scheme:light dark}div{overflow-x:auto}table{border-collapse:\
-                     collapse}th,td{padding:.2rem .7rem;border-bottom:1px solid #8884;\
-                     text-align:right;white-space:nowrap}th:first-child,td:first-child\
-                     {text-align:left}caption{text-align:left;font-weight:bold;margin-top:1rem}";
-
-/// One table: a caption, names of columns, and rows.
-struct Table {
-    caption: String,
-    names: Vec<String>,
-    rows: Vec<Vec<String>>,
+/// The comparison as a page.
+pub fn page(comparison: &LogComparison) -> Page {
+    let names: Vec<&str> = folders(comparison).collect();
+    Page {
+        title: format!("Acceptance compared: {}", listed(&names)),
+        subtitle: subtitle(comparison),
+        lead: lead(comparison),
+        sections: vec![
+            rates(comparison),
+            logs(comparison),
+            definitions(comparison),
+            made_by(comparison),
+        ],
+    }
 }
 
-/// The comparison in tables for a terminal of some width.
-pub fn text(comparison: &LogComparison, width: u16) -> String {
-    let mut out = format!("{TITLE}\n");
-    for note in notes(comparison) {
-        let _ = wrap(&mut out, note, width);
-    }
-    for table in tables(comparison) {
-        let _ = writeln!(out, "\n{}", table.caption);
-        let mut drawn = comfy_table::Table::new();
-        drawn
-            .load_preset(presets::UTF8_BORDERS_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(width)
-            .set_header(&table.names);
-        for row in &table.rows {
-            drawn.add_row(row);
-        }
-        for column in drawn.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        let _ = writeln!(out, "{drawn}");
-    }
-    out
+/// The names that logs go by here, each another one.
+fn folders(comparison: &LogComparison) -> impl Iterator<Item = &str> {
+    comparison.logs.iter().map(|log| log.folder.as_str())
 }
 
-/// The comparison as Markdown.
-pub fn markdown(comparison: &LogComparison) -> String {
-    let plain = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-    let mut out = format!("# {TITLE}\n\n");
-    for note in notes(comparison) {
-        let _ = writeln!(out, "{note}\n");
-    }
-    for table in tables(comparison) {
-        let _ = writeln!(out, "## {}\n", plain(&table.caption));
-        let names: Vec<String> = table.names.iter().map(|name| plain(name)).collect();
-        let _ = writeln!(out, "| {} |", names.join(" | "));
-        let rule = vec!["--:"; names.len().saturating_sub(1)];
-        let _ = writeln!(out, "| --- | {} |", rule.join(" | "));
-        for row in &table.rows {
-            let row: Vec<String> = row.iter().map(|entry| plain(entry)).collect();
-            let _ = writeln!(out, "| {} |", row.join(" | "));
-        }
-        out.push('\n');
-    }
-    let _ = writeln!(out, "Each log's own report:\n");
-    for log in &comparison.logs {
-        let _ = writeln!(out, "- [{}](<{}/report.md>)", plain(&log.name), log.folder);
-    }
-    let _ = writeln!(
-        out,
-        "\nMade by `{}`, {}.",
-        comparison.command, comparison.tool
-    );
-    out
+/// The later logs, with their number and what they have in common with the first.
+fn later(comparison: &LogComparison) -> impl Iterator<Item = (usize, &ComparedLog, &AgainstFirst)> {
+    let logs = (0..).zip(&comparison.logs);
+    logs.filter_map(|(number, log)| Some((number, log, log.against_first.as_ref()?)))
 }
 
-/// The comparison as one HTML page that needs nothing else.
-pub fn html(comparison: &LogComparison) -> String {
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
-         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{TITLE}\
-         </title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n"
-    );
-    for note in notes(comparison) {
-        let _ = writeln!(out, "<p>{}</p>", escape(note));
-    }
-    let cells = |out: &mut String, tag: &str, row: &[String]| {
-        out.push_str("<tr>");
-        for entry in row {
-            let _ = write!(out, "<{tag}>{}</{tag}>", escape(entry));
-        }
-        out.push_str("</tr>\n");
-    };
-    for table in tables(comparison) {
-        let _ = writeln!(
-            out,
-            "<div><table>\n<caption>{}</caption>\n<thead>",
-            escape(&table.caption)
-        );
-        cells(&mut out, "th", &table.names);
-        out.push_str("</thead>\n<tbody>\n");
-        for row in &table.rows {
-            cells(&mut out, "td", row);
-        }
-        out.push_str("</tbody>\n</table></div>\n");
-    }
-    out.push_str("<p>Each log's own report:</p>\n<ul>\n");
-    for log in &comparison.logs {
-        let _ = writeln!(
-            out,
-            "<li><a href=\"{}/report.html\">{}</a></li>",
-            address(&log.folder),
-            escape(&log.name)
-        );
-    }
-    let _ = writeln!(
-        out,
-        "</ul>\n<pre><code>{}</code></pre>\n<p>{}</p>\n</body>\n</html>",
-        escape(&comparison.command),
-        escape(&comparison.tool)
-    );
-    out
+fn first(comparison: &LogComparison) -> &str {
+    folders(comparison).next().unwrap_or_default()
 }
 
-fn notes(comparison: &LogComparison) -> Vec<&'static str> {
-    let truncated = (comparison.rates.iter())
-        .flat_map(|rate| rate.estimates.iter().flatten())
-        .any(|one| one.estimate.truncation.is_some());
-    let mut notes = vec![NOTE];
-    if truncated {
-        notes.push(TRUNCATED);
-    }
-    notes
+/// The models of each log, where it names them.
+fn subtitle(comparison: &LogComparison) -> String {
+    let models = comparison.logs.iter().filter_map(|log| {
+        let (target, draft) = (log.target.as_ref()?, log.draft.as_ref()?);
+        Some(format!("{}: target {target}, draft {draft}", log.folder))
+    });
+    models.collect::<Vec<_>>().join(" · ")
 }
 
-fn tables(comparison: &LogComparison) -> Vec<Table> {
-    let logs = comparison.logs.iter();
-    let mut names = vec![String::new()];
-    names.extend(logs.clone().map(|log| log.folder.clone()));
-    let mut about = Table {
-        caption: "Logs".to_owned(),
-        names: names.clone(),
-        rows: Vec::new(),
-    };
-    let dash = || "–".to_owned();
-    for (name, entries) in [
-        (
-            "target",
-            logs.clone()
-                .map(|log| log.target.clone().unwrap_or_else(dash))
-                .collect::<Vec<_>>(),
-        ),
-        (
-            "draft",
-            logs.clone()
-                .map(|log| log.draft.clone().unwrap_or_else(dash))
-                .collect(),
-        ),
-        (
-            "V",
-            logs.clone().map(|log| log.vocabulary.to_string()).collect(),
-        ),
-        (
-            "positions",
-            logs.clone().map(|log| log.positions.to_string()).collect(),
-        ),
-        (
-            "units of the intervals",
-            logs.clone()
-                .map(|log| format!("{} {}s", log.clusters, log.cluster_unit))
-                .collect(),
-        ),
-    ] {
-        let mut row = vec![name.to_owned()];
-        row.extend(entries);
-        about.rows.push(row);
-    }
-    let mut tables = vec![about];
-    let mut temperatures: Vec<f64> = Vec::new();
-    for rate in &comparison.rates {
-        if !temperatures.contains(&rate.temperature) {
-            temperatures.push(rate.temperature);
-        }
-    }
-    for temperature in temperatures {
-        let rates = comparison.rates.iter();
-        tables.push(Table {
-            caption: format!("T = {temperature}"),
-            names: names.clone(),
-            rows: rates
-                .filter(|rate| rate.temperature == temperature)
-                .map(|rate| {
-                    let entries = rate.estimates.iter().map(|one| match one {
-                        None => dash(),
-                        Some(one) => entry(one),
-                    });
-                    std::iter::once(name(rate)).chain(entries).collect()
-                })
-                .collect(),
+fn lead(comparison: &LogComparison) -> Vec<Block> {
+    let first = first(comparison);
+    let mut blocks = vec![Block::Paragraph(format!(
+        "Each log is measured by itself, and every later one is compared with the first, {first}. \
+         ±: 95%."
+    ))];
+    for (_, log, against) in later(comparison) {
+        let folder = &log.folder;
+        blocks.push(match &against.why {
+            None => Block::Paragraph(format!(
+                "{folder} and {first} are paired: differences are over {} of {} that are of the \
+                 same text in both.",
+                counted(against.positions, "position"),
+                counted(against.prompts, "prompt"),
+            )),
+            Some(why) => Block::Caution(format!(
+                "{folder} and {first} are not paired: {why}. Their differences are of the two \
+                 means, with intervals that take the logs for independent samples."
+            )),
         });
     }
-    tables
-}
-
-fn name(rate: &ComparedRate) -> String {
-    let scheme = rate.scheme.as_deref().unwrap_or_default();
-    let drafts = rate.drafts.unwrap_or_default();
-    match (rate.what.as_str(), &rate.verifier) {
-        ("overlap", _) => "overlap".to_owned(),
-        (_, None) => format!("n = {drafts}, {scheme}: alpha*"),
-        (_, Some(verifier)) => format!("n = {drafts}, {scheme}: {verifier}"),
+    let points: Vec<String> = later(comparison)
+        .filter_map(|(number, log, _)| headline_sentence(comparison, number, &log.folder))
+        .collect();
+    if !points.is_empty() {
+        blocks.push(Block::List(points));
     }
+    blocks
 }
 
-fn entry(one: &ComparedEstimate) -> String {
-    let Estimate { mean, ci95, .. } = &one.estimate;
-    let half = 0.5 * (ci95[1] - ci95[0]);
-    let mut text = if half > 0.0 {
-        format!("{mean:.4} ± {half:.4}")
-    } else {
-        format!("{mean:.4}")
+/// How far a log's overlap and optima are from the first one's: at the temperature nearest
+/// to 1, with the number of drafts that summaries speak of.
+fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) -> Option<String> {
+    let at = temperatures(comparison)
+        .into_iter()
+        .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))?;
+    let drafts = headline_drafts(comparison);
+    let differences = |n: Option<usize>| {
+        let rates = comparison.rates.iter().filter(move |rate| {
+            rate.temperature == at && rate.drafts == n && rate.verifier.is_none()
+        });
+        rates.filter_map(move |rate| Some((rate, rate.differences.get(number)?.as_ref()?)))
     };
-    if let Some([lower, upper]) = one.estimate.truncation {
-        let (down, up) = ((lower * 1e4).floor() / 1e4, (upper * 1e4).ceil() / 1e4);
-        let _ = write!(text, " [{down:.4}, {up:.4}]");
+    let said = |difference: &LogDifference| {
+        let doubt = if holds_0(difference) {
+            " (not told apart)"
+        } else {
+            ""
+        };
+        format!("{}{doubt}", signed_plus_minus(&difference.estimate))
+    };
+    let mut parts: Vec<String> = differences(None)
+        .map(|(_, difference)| format!("overlap {}", said(difference)))
+        .collect();
+    let optima: Vec<String> = differences(drafts)
+        .filter_map(|(rate, difference)| {
+            Some(format!("{} {}", rate.scheme.as_ref()?, said(difference)))
+        })
+        .collect();
+    if let Some(n) = drafts.filter(|_| !optima.is_empty()) {
+        parts.push(format!(
+            "α* of {}: {}",
+            counted(n, "draft"),
+            optima.join(", ")
+        ));
     }
-    text
+    (!parts.is_empty()).then(|| {
+        format!(
+            "{folder} minus {} at T = {}: {}.",
+            first(comparison),
+            temperature(at),
+            parts.join("; ")
+        )
+    })
 }
 
-/// A folder's name as a relative address.
-fn address(folder: &str) -> String {
-    let mut out = String::from("./");
-    for byte in folder.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
+fn temperatures(comparison: &LogComparison) -> Vec<f64> {
+    let mut all: Vec<f64> = Vec::new();
+    for rate in &comparison.rates {
+        if !all.contains(&rate.temperature) {
+            all.push(rate.temperature);
         }
     }
-    out
+    all
+}
+
+/// The most drafts up to 3, or else the fewest.
+fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
+    let all = || comparison.rates.iter().filter_map(|rate| rate.drafts);
+    all().filter(|&n| n <= 3).max().or(all().min())
+}
+
+/// Whether the interval holds 0, or there is none.
+fn holds_0(difference: &LogDifference) -> bool {
+    let [low, high] = difference.estimate.ci95;
+    low >= high || (low <= 0.0 && 0.0 <= high)
+}
+
+/// `T = 1.0, n = 3, greedy`.
+fn place(rate: &ComparedRate) -> String {
+    let mut words = vec![format!("T = {}", temperature(rate.temperature))];
+    words.extend(rate.drafts.map(|n| format!("n = {n}")));
+    words.extend(rate.scheme.clone());
+    words.join(", ")
+}
+
+fn what(rate: &ComparedRate) -> &str {
+    match (rate.what.as_str(), &rate.verifier) {
+        (_, Some(verifier)) => verifier,
+        ("overlap", None) => "the overlap",
+        (_, None) => "α*",
+    }
+}
+
+fn rates(comparison: &LogComparison) -> Section {
+    let tables = temperatures(comparison)
+        .into_iter()
+        .map(|at| Block::Table(table(comparison, at)));
+    Section {
+        main: true,
+        ..Section::new(
+            "rates",
+            "Rates",
+            "What each log gives, and how far the later ones are from the first.",
+            tables,
+        )
+    }
+}
+
+/// All rates at a temperature.
+fn table(comparison: &LogComparison, at: f64) -> Table {
+    let mut columns = vec![Column::words("drafts and verifier")];
+    columns.extend(folders(comparison).map(|name| Column::number(name).over("mean")));
+    let minus = format!("minus {}", first(comparison));
+    columns.extend(
+        later(comparison).map(|(_, log, _)| Column::number(&log.folder).over(minus.clone())),
+    );
+    let caption = format!("Acceptance rates at T = {}", temperature(at));
+    let mut table = Table::new(format!("rates-t{}", temperature(at)), caption, columns);
+    let mut tally = Tally::default();
+    let (mut bounded, mut strong) = (false, false);
+    for rate in comparison.rates.iter().filter(|one| one.temperature == at) {
+        let (row, is_bounded, is_strong) = row(comparison, rate, &mut tally);
+        bounded |= is_bounded;
+        strong |= is_strong;
+        let title = rate.drafts.map_or_else(
+            || "one draft".to_owned(),
+            |n| format!("n = {n}, {}", rate.scheme.as_deref().unwrap_or_default()),
+        );
+        match table.groups.last_mut() {
+            Some(group) if group.title.as_ref() == Some(&title) => group.rows.push(row),
+            _ => table.groups.push(Group {
+                title: Some(title),
+                rows: vec![row],
+                main: rate.drafts.is_none() || rate.drafts == headline_drafts(comparison),
+            }),
+        }
+    }
+    table.notes = vec![
+        "α*: the most that any lossless verifier of these drafts can accept. Means are over all \
+         positions of each log, differences over those that are the same where logs are paired."
+            .to_owned(),
+    ];
+    if strong {
+        table.notes.push(
+            "Bold: the 95% interval of the difference does not hold 0. Nothing is corrected for \
+             the number of differences."
+                .to_owned(),
+        );
+    }
+    if bounded {
+        table.notes.push(
+            "In [a, b]: bounds of what full rows would give at the same positions, whatever the \
+             tokens are that truncated rows do not list."
+                .to_owned(),
+        );
+    }
+    table.notes.push(tally.line());
+    table
+}
+
+/// A rate in all logs; whether it has bounds of truncated rows, and a difference in bold.
+fn row(comparison: &LogComparison, rate: &ComparedRate, tally: &mut Tally) -> (Row, bool, bool) {
+    let (mut bounded, mut strong) = (false, false);
+    let mut entries = vec![Entry::plain(match &rate.verifier {
+        None if rate.what == "optimum" => "α*, the optimum",
+        None => "overlap",
+        Some(verifier) => verifier,
+    })];
+    for one in &rate.estimates {
+        entries.push(one.as_ref().map_or_else(Entry::none, |one| {
+            tally.add(
+                one.kind,
+                one.width_max,
+                format!("{} of {}", what(rate), place(rate)),
+            );
+            bounded |= one.estimate.truncation.is_some();
+            entry(&one.estimate, &exactness(one.kind, one.width_max))
+        }));
+    }
+    for (number, _, _) in later(comparison) {
+        let difference = rate.differences.get(number).and_then(Option::as_ref);
+        entries.push(difference.map_or_else(Entry::none, |one| {
+            strong |= !holds_0(one);
+            let how = exactness(one.kind, one.width_max);
+            Entry {
+                strong: !holds_0(one),
+                ..signed_entry(&one.estimate, &how)
+            }
+        }));
+    }
+    let row = Row {
+        reference: rate.verifier.is_none(),
+        ..Row::new(entries)
+    };
+    (row, bounded, strong)
+}
+
+fn logs(comparison: &LogComparison) -> Section {
+    let mut columns = vec![Column::words("")];
+    columns.extend(folders(comparison).map(Column::words));
+    type Say<'a> = &'a dyn Fn(&ComparedLog) -> Option<String>;
+    let row = |name: &str, say: Say<'_>| {
+        let entries = comparison.logs.iter().map(|log| match say(log) {
+            Some(text) => Entry::plain(text),
+            None => Entry::none(),
+        });
+        Row::new(std::iter::once(Entry::plain(name)).chain(entries))
+    };
+    let rows = [
+        row("target", &|log| log.target.clone()),
+        row("draft", &|log| log.draft.clone()),
+        row("V", &|log| Some(count(log.vocabulary))),
+        row("positions", &|log| Some(count(log.positions))),
+        row("intervals count", &|log| {
+            Some(counted(log.clusters, &log.cluster_unit))
+        }),
+        row("paired with the first", &|log| {
+            let against = log.against_first.as_ref()?;
+            Some(if against.paired {
+                counted(against.positions, "position")
+            } else {
+                "no".to_owned()
+            })
+        }),
+    ];
+    let links = comparison.logs.iter().map(|log| Link {
+        text: format!("{}: its own report", log.folder),
+        file: format!("{}/report", log.folder),
+    });
+    Section {
+        main: true,
+        ..Section::new(
+            "logs",
+            "Logs",
+            "What is compared, and where each log's own report is.",
+            [
+                Block::Table(Table::new("logs", "What is compared", columns).rows(rows)),
+                Block::Links(links.collect()),
+            ],
+        )
+    }
+}
+
+const WORDS: [(&str, &str); 3] = [
+    (
+        "same position",
+        "the same prompt, index and token in both logs, and so at every position of this prompt \
+         before it that either log holds: both models read the same prefix there. Prompts are one \
+         if they have one number and, where both logs name them, one name",
+    ),
+    (
+        "paired difference",
+        "mean over the same positions of the later log's number minus the first log's. Its \
+         interval is Student's t over prompts of the prompts' differences, by the linearised \
+         variance of a ratio of sums: what both logs share at a prompt cancels",
+    ),
+    (
+        "difference that is not paired",
+        "the later log's mean minus the first log's, each over all of its positions. The squared \
+         errors of the two add up, and Student's t takes Welch's degrees of freedom: the logs are \
+         taken for independent samples. So are logs compared of which less than half of the smaller \
+         one's positions are the same in the other",
+    ),
+];
+
+/// What stands on this page, in words.
+fn definitions(comparison: &LogComparison) -> Section {
+    let mut words: Vec<(String, String)> = WORDS
+        .map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
+        .into();
+    let is_shown = |word: &str| match word.split_once(' ') {
+        Some(("scheme", name)) => {
+            (comparison.rates.iter()).any(|rate| rate.scheme.as_deref() == Some(name))
+        }
+        Some(("verifier", name)) => {
+            (comparison.rates.iter()).any(|rate| rate.verifier.as_deref() == Some(name))
+        }
+        _ => {
+            let of_rates = ["acceptance", "optimal acceptance rate", "overlap"];
+            of_rates.contains(&word) || word == "position" || word == "temperature"
+        }
+    };
+    let all = crate::gap::definitions(1).into_iter();
+    words.extend(all.filter(|(word, _)| !is_kind(word) && is_shown(word)));
+    let kinds: Vec<Kind> = (comparison.rates.iter())
+        .flat_map(|rate| rate.estimates.iter().flatten())
+        .map(|one| one.kind)
+        .collect();
+    words.extend(meanings(&kinds));
+    Section::new(
+        "definitions",
+        "Definitions",
+        "What the words and numbers on this page mean.",
+        [Block::Definitions(words)],
+    )
+}
+
+fn made_by(comparison: &LogComparison) -> Section {
+    let tool = format!("{}, report schema {}.", comparison.tool, comparison.schema);
+    Section::new(
+        "made-by",
+        "Made by",
+        "",
+        [
+            Block::Command(comparison.command.clone()),
+            Block::Paragraph(tool),
+        ],
+    )
 }

@@ -125,6 +125,14 @@ fn one(out: &mut String, block: &Block) -> Result<(), DrawError> {
         Block::Command(text) => {
             let _ = writeln!(out, "<pre><code>{}</code></pre>", escape(text));
         }
+        Block::Links(links) => {
+            out.push_str("<ul>\n");
+            for link in links {
+                let (place, text) = (link.address(".html"), escape(&link.text));
+                let _ = writeln!(out, "<li><a href=\"{place}\">{text}</a></li>");
+            }
+            out.push_str("</ul>\n");
+        }
     }
     Ok(())
 }

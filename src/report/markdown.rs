@@ -85,6 +85,12 @@ fn one(out: &mut String, block: &Block) {
             }
             out.push('\n');
         }
+        Block::Links(links) => {
+            for link in links {
+                let _ = writeln!(out, "- [{}]({})", escape(&link.text), link.address(".md"));
+            }
+            out.push('\n');
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub mod block;
 mod canvas;
+mod certainty;
 pub mod check;
 pub mod compare;
 pub mod gap;

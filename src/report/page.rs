@@ -84,6 +84,33 @@ pub enum Block {
     },
     /// Something typed at a prompt.
     Command(String),
+    /// Pages beside this one, in its own format.
+    Links(Vec<Link>),
+}
+
+/// A page beside this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// What is said of it.
+    pub text: String,
+    /// Its place, seen from this page and without an ending: `log-2/report`.
+    pub file: String,
+}
+
+impl Link {
+    /// The file with an ending, as a relative address.
+    pub(super) fn address(&self, ending: &str) -> String {
+        let mut out = String::from("./");
+        for byte in self.file.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        out.push_str(ending);
+        out
+    }
 }
 
 /// A value with its name.

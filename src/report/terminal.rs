@@ -62,6 +62,11 @@ fn one(out: &mut String, block: &Block, width: u16, verbose: bool) {
         Block::Command(text) => {
             let _ = writeln!(out, "  {text}");
         }
+        Block::Links(links) => {
+            for link in links {
+                let _ = wrap(out, &format!("{}: {}.html", link.text, link.file), width);
+            }
+        }
         Block::Figure(_) | Block::Tokens(_) | Block::Details { .. } => {}
     }
 }

@@ -5,6 +5,7 @@ mod certificates;
 mod claims;
 mod formulations;
 mod gap;
+mod gap_compare;
 mod gap_merge;
 mod gap_report;
 mod imports;

@@ -103,6 +103,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "problem",
             "scheme",
             "text",
+            "tree",
             "verifier",
         ],
     ),

@@ -192,7 +192,7 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
             ],
         ),
         (
-            "--schemes greedy --verifiers naive",
+            "--schemes distinct-conditioned --verifiers naive",
             ["nothing to measure", "naive", "--schemes with-replacement"],
         ),
         (
@@ -697,7 +697,7 @@ fn the_parquet_table_says_what_the_other_one_says() {
 fn several_logs_are_compared_and_pooled_only_if_asked() {
     let folder = folder_with_log();
     let path = folder.path();
-    // Another log of the same name elsewhere, of other rows.
+    // Another log of the same name elsewhere, of other rows under the same text.
     std::fs::create_dir(path.join("sub")).unwrap();
     write(&path.join("sub/log"), &rows(40)[20..], KeptTokens::All);
     let each = |log: &str| -> GapReport {
@@ -707,11 +707,9 @@ fn several_logs_are_compared_and_pooled_only_if_asked() {
     let (first, second) = (each("log"), each("sub/log"));
     let run = gap(path, &format!("log sub/log {QUICK} --out both"));
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(
-        run.out.contains("not paired") && run.out.contains("log-2"),
-        "{}",
-        run.out
-    );
+    for words in ["log-2 and log are paired", "12 positions of 3 prompts"] {
+        assert!(run.out.contains(words), "{}", run.out);
+    }
     assert_eq!(run.out.lines().last(), Some("report: both/report.html"));
     let read = |name: &str| std::fs::read_to_string(path.join("both").join(name)).unwrap();
     // Each log's own report is that of a run on it alone.
@@ -724,7 +722,8 @@ fn several_logs_are_compared_and_pooled_only_if_asked() {
     }
     let comparison: Value = serde_json::from_str(&read("report.json")).unwrap();
     assert_eq!(comparison["kind"], "comparison");
-    assert_eq!(comparison["paired"], false);
+    assert_eq!(comparison["paired"], true);
+    assert_eq!(comparison["logs"][1]["against_first"]["positions"], 12);
     assert_eq!(comparison["logs"][1]["folder"], "log-2");
     let rate = comparison["rates"]
         .as_array()
@@ -743,6 +742,15 @@ fn several_logs_are_compared_and_pooled_only_if_asked() {
         );
         assert_eq!(estimate["mean"], row.acceptance.mean);
         assert_eq!(estimate["ci95"][0], row.acceptance.ci95[0]);
+    }
+    assert!(rate["differences"][0].is_null());
+    assert_eq!(rate["differences"][1]["paired"], true);
+    let read_all = |name: &str| read(name).split_whitespace().collect::<Vec<_>>().join(" ");
+    for name in ["report.html", "report.md"] {
+        assert!(
+            read_all(name).contains("log-2 and log are paired"),
+            "{name}"
+        );
     }
     let run = gap(path, &format!("log sub/log {QUICK} --format json"));
     assert_eq!(serde_json::from_str::<Value>(&run.out).unwrap(), comparison);

@@ -1,68 +1,9 @@
-//! How well a number is known, in words.
-//!
-//! Two uncertainties are kept apart. `± x` is about prompts that were not logged. How a
-//! number came about is about the rows that were: it is exact, enclosed, Monte Carlo, or
-//! that of truncated rows.
+//! How well the numbers of a gap report are known.
 
 use super::select::{cell, laws, places};
-use crate::gap::{Estimate, GapReport, Optimum, VerifierRow};
+use crate::gap::{GapReport, Optimum, VerifierRow};
 use crate::known::Kind;
-use crate::report::table::Entry;
-use crate::report::text::{at_most, difference, listed, rate};
-
-/// Half the width of the interval; `None` where there is one cluster only, so
-/// that no interval can be given.
-fn half_width(estimate: &Estimate) -> Option<f64> {
-    let [low, high] = estimate.ci95;
-    (high > low).then(|| (high - low) / 2.0)
-}
-
-/// `mean ± half the width of the 95% interval`.
-pub(super) fn plus_minus(estimate: &Estimate) -> String {
-    with_half_width(rate(estimate.mean), estimate)
-}
-
-fn with_half_width(mean: String, estimate: &Estimate) -> String {
-    match half_width(estimate) {
-        Some(half) => format!("{mean} ± {}", rate(half)),
-        None => mean,
-    }
-}
-
-/// Bounds of the full rows' mean: `in [a, b]`.
-pub(super) fn bounds(estimate: &Estimate) -> Option<String> {
-    let [low, high] = estimate.truncation?;
-    Some(format!("in [{}, {}]", rate(low), rate(high)))
-}
-
-/// All digits of an estimate, to stand behind a rounded one.
-pub(super) fn all_digits(estimate: &Estimate) -> String {
-    let [low, high] = estimate.ci95;
-    let mut out = format!("mean {}, 95% interval [{low}, {high}]", estimate.mean);
-    if let Some([low, high]) = estimate.truncation {
-        out.push_str(&format!(", full rows within [{low}, {high}]"));
-    }
-    out
-}
-
-/// A mean with its interval, over its bounds where rows are truncated.
-pub(super) fn entry(estimate: &Estimate, how: &str) -> Entry {
-    Entry {
-        under: bounds(estimate),
-        ..Entry::titled(
-            plus_minus(estimate),
-            format!("{}; {how}", all_digits(estimate)),
-        )
-    }
-}
-
-/// The same for a difference, with its sign always.
-pub(super) fn signed_entry(estimate: &Estimate, how: &str) -> Entry {
-    Entry {
-        text: with_half_width(difference(estimate.mean), estimate),
-        ..entry(estimate, how)
-    }
-}
+use crate::report::certainty::{Tally, meanings};
 
 /// True if some rows list only their most probable tokens, and the mass of the others
 /// was spread over them: what is computed is then not the full rows' value.
@@ -72,69 +13,10 @@ pub(super) fn is_truncated(report: &GapReport) -> bool {
     report.logs.iter().any(|log| !log.rest.is_empty())
 }
 
-/// How a number of this kind came about, with the widest enclosure.
-pub(super) fn exactness(kind: Kind, width: f64) -> String {
-    match kind {
-        Kind::Exact => "exact".to_owned(),
-        Kind::Enclosed => format!("enclosed, {}", at_most(width)),
-        Kind::MonteCarlo => format!("Monte Carlo, {}", at_most(width)),
-        Kind::Truncated => format!("truncated, {}", at_most(width)),
-        Kind::Estimate => "estimate".to_owned(),
-        Kind::Float => "plain floating point, without bounds".to_owned(),
-    }
-}
-
 /// How a gap came about, with the widest enclosure: that of its two terms.
 pub(super) fn of_gap(optimum: &Optimum, row: &VerifierRow) -> (Kind, f64) {
     let kind = optimum.kind.joined(row.kind);
     (kind, optimum.width_max + row.width_max)
-}
-
-/// Numbers of a table with how they came about, to be told in one line under it.
-#[derive(Default)]
-pub(super) struct Tally {
-    /// A kind, its widest enclosure, and what is known so.
-    kinds: Vec<(Kind, f64, Vec<String>)>,
-}
-
-impl Tally {
-    /// Adds a number; `name` says whose it is.
-    pub fn add(&mut self, kind: Kind, width: f64, name: impl Into<String>) {
-        let name = name.into();
-        match self.kinds.iter_mut().find(|(known, _, _)| *known == kind) {
-            Some((_, widest, names)) => {
-                *widest = widest.max(width);
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            None => self.kinds.push((kind, width, vec![name])),
-        }
-    }
-
-    /// The line: each kind once, with the widest enclosure, and whose numbers they
-    /// are unless they are most.
-    pub fn line(&self) -> String {
-        let most = (0..self.kinds.len())
-            .rev()
-            .max_by_key(|&index| self.kinds[index].2.len());
-        let parts: Vec<String> = self
-            .kinds
-            .iter()
-            .enumerate()
-            .map(|(index, (kind, width, names))| {
-                let how = exactness(*kind, *width);
-                if self.kinds.len() == 1 {
-                    how
-                } else if most == Some(index) {
-                    format!("{how} (all others)")
-                } else {
-                    format!("{how} ({})", listed(names))
-                }
-            })
-            .collect();
-        format!("Computed: {}.", parts.join("; "))
-    }
 }
 
 /// The optima and verifiers of every cell, for the line under a table.
@@ -159,37 +41,6 @@ pub(super) fn of_rates(report: &GapReport) -> Tally {
     tally
 }
 
-/// The kinds, what the page calls them, and what they mean.
-const KINDS: [(Kind, &str, &str); 4] = [
-    (
-        Kind::Exact,
-        "exact",
-        "A rational number, computed without rounding.",
-    ),
-    (
-        Kind::Enclosed,
-        "enclosed, w",
-        "Rounding, and all that the computation left out, moves the value by no more than an \
-             interval of width w, the widest of any position.",
-    ),
-    (
-        Kind::MonteCarlo,
-        "Monte Carlo, w",
-        "A mean over simulated runs, with the width of an interval that holds the value with \
-             probability 0.999 at each position; in a mean over positions most of it cancels, and \
-             what is left is in the mean's interval.",
-    ),
-    (
-        Kind::Truncated,
-        "truncated, w",
-        "Rows list only their most probable tokens. The value is that of the listed tokens \
-             with the rest of the mass spread evenly over 64 entries; rounding moves this value by \
-             no more than an interval of width w. The full rows' value is another one: it lies \
-             within the bounds “in [a, b]” where they are given, over all that the tokens not \
-             listed may be.",
-    ),
-];
-
 /// What each kind means, of those that the report has.
 pub(super) fn definitions(report: &GapReport) -> Vec<(String, String)> {
     let cells = report.cells.iter().flat_map(|cell| {
@@ -198,32 +49,5 @@ pub(super) fn definitions(report: &GapReport) -> Vec<(String, String)> {
     });
     let overlap = report.overlap.iter().map(|row| row.kind);
     let kinds: Vec<Kind> = cells.chain(overlap).collect();
-    KINDS
-        .iter()
-        .filter(|(kind, _, _)| kinds.contains(kind))
-        .map(|(_, word, meaning)| ((*word).to_owned(), (*meaning).to_owned()))
-        .collect()
-}
-
-/// True for the name of a kind.
-pub(super) fn is_kind(word: &str) -> bool {
-    KINDS.iter().any(|(kind, _, _)| kind.as_str() == word)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tally_names_all_but_the_most() {
-        let mut tally = Tally::default();
-        tally.add(Kind::Enclosed, 1e-13, "rrs");
-        assert_eq!(tally.line(), "Computed: enclosed, 1.0e-13.");
-        tally.add(Kind::Enclosed, 2e-13, "greedy");
-        tally.add(Kind::MonteCarlo, 1e-5, "rrs-wo");
-        assert_eq!(
-            tally.line(),
-            "Computed: enclosed, 2.0e-13 (all others); Monte Carlo, 1.0e-5 (rrs-wo)."
-        );
-    }
+    meanings(&kinds)
 }

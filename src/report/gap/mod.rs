@@ -169,7 +169,7 @@ fn definitions(report: &GapReport) -> Option<Section> {
         .definitions
         .iter()
         // What a kind means is told below, of those that the report has.
-        .filter(|(word, _)| !certainty::is_kind(word))
+        .filter(|(word, _)| !super::certainty::is_kind(word))
         .map(|(word, meaning)| (word.clone(), meaning.clone()))
         .collect();
     words.extend(certainty::definitions(report));

@@ -1,8 +1,9 @@
 //! The first lines of a gap report.
 
-use super::certainty::{bounds, is_truncated, plus_minus};
+use super::certainty::is_truncated;
 use super::select::{attains, cells_at, headline, sampled_at, temperatures};
 use crate::gap::{Cell, GapReport, VerifierRow};
+use crate::report::certainty::{bounds, plus_minus};
 use crate::report::page::Block;
 use crate::report::text::{count, counted, listed, percent, rate, temperature};
 

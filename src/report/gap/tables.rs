@@ -1,11 +1,12 @@
 //! The tables of a gap report.
 
-use super::certainty::{Tally, entry, exactness, of_gap, of_rates, signed_entry};
+use super::certainty::{of_gap, of_rates};
 use super::select::{
     LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
 };
 use crate::gap::{BlockEstimate, Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::known::Kind;
+use crate::report::certainty::{Tally, entry, exactness, signed_entry};
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{
     count, counted, difference, listed, p_value, percent, rate, small, temperature,

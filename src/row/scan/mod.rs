@@ -2,8 +2,7 @@
 //!
 //! A [`Workspace`] is for the inner loop over logged rows. It is loaded with a
 //! pair of rows, passes over them once, and then answers for any number of drafts n and for
-//! three laws of the drafts. Nothing is allocated from the second position on, but for rows
-//! of distinct draws whose numbers leave the range of `f64`.
+//! three laws of the drafts. Nothing is allocated from the second position on.
 //!
 //! ```text
 //! alpha* = 1 + min over prefixes H, in order of falling q/p, of [ P(H) - Q(H) ]

@@ -369,20 +369,24 @@ fn balancing_exponent(draft: &[f64], draws: usize) -> i32 {
 
 /// e_0..e_n of some tokens, in numbers of unbounded range.
 pub(super) struct WideProduct {
-    coefficients: Vec<Wide>,
+    coefficients: [Wide; MAX_DRAFTS + 1],
+    draws: usize,
 }
 
 impl WideProduct {
     pub(super) fn new(draws: usize) -> Self {
-        let mut coefficients = vec![Wide::ZERO; draws + 1];
+        let mut coefficients = [Wide::ZERO; MAX_DRAFTS + 1];
         coefficients[0] = Wide::from(1.0);
-        Self { coefficients }
+        Self {
+            coefficients,
+            draws,
+        }
     }
 
     pub(super) fn absorb(&mut self, q: f64) {
         if q > 0.0 {
             let q = Wide::from(q);
-            for k in (1..self.coefficients.len()).rev() {
+            for k in (1..=self.draws).rev() {
                 let more = self.coefficients[k - 1].times(q);
                 self.coefficients[k] = self.coefficients[k].plus(more);
             }
@@ -391,7 +395,7 @@ impl WideProduct {
 
     /// e_n.
     pub(super) fn last(&self) -> Wide {
-        self.coefficients[self.coefficients.len() - 1]
+        self.coefficients[self.draws]
     }
 }
 
