@@ -5,10 +5,13 @@ mod block;
 mod capture;
 mod certify;
 mod check;
+mod decode;
 mod demo;
 mod gap;
 mod length;
 mod merge;
+#[cfg(feature = "onnx")]
+mod models;
 mod options;
 mod output;
 mod solve;
@@ -46,6 +49,8 @@ enum Command {
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
     Capture(capture::CaptureArgs),
+    /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
+    Decode(decode::DecodeArgs),
     /// The claims ledger and every problem file of a folder, against a baseline.
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
@@ -74,6 +79,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
         Command::Capture(args) => capture::run(args, &cli.common),
+        Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
