@@ -529,7 +529,7 @@ fn items_that_documents_name_exist() {
         }
     }
     assert!(named > 5, "{named}");
-    for gone in ["row::Rowing", "rowing::Row", "solve::TokenPlan"] {
+    for gone in ["row::Rowing", "rowing::Row", "scheme::TokenPlan"] {
         assert!(!is_in_the_crate(gone), "{gone}");
     }
 }

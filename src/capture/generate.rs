@@ -1,9 +1,10 @@
 //! The loop: the target writes, the draft is asked about the same prefixes.
 
-use super::CaptureError;
-use super::model::{Logits, Model};
+use super::model::{Logits, Model, common_vocabulary};
+use super::rollouts::{DrawnRollout, Rolling, RolloutPlan, Text, cut};
 use super::sampling::{Sampler, Sampling};
 use super::tokens::{EncodedPrompt, TextCodec};
+use super::{BROKEN, CaptureError};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +29,18 @@ pub struct Settings {
     /// Keep only the first N logits of a row: needed where V differs between the
     /// models by padding.
     pub vocabulary: Option<usize>,
+    /// What the draft writes on its own from some positions, if anything.
+    pub rollouts: Option<RolloutPlan>,
+}
+
+impl Settings {
+    /// The most tokens that so many prompts write, those of rollouts included.
+    pub fn most_tokens(&self, prompts: usize) -> usize {
+        let of_rollouts = self.rollouts.map_or(0, |plan| {
+            plan.most(self.max_tokens).saturating_mul(plan.tokens)
+        });
+        prompts.saturating_mul(self.max_tokens.saturating_add(of_rollouts))
+    }
 }
 
 /// One position: the prefix is the prompt and the tokens generated before it.
@@ -116,6 +129,16 @@ pub trait RowSink {
     /// Whatever keeps it from being stored; the capture stops.
     fn append(&mut self, row: &Row<'_>) -> Result<(), SinkError>;
 
+    /// Takes a rollout. They come behind the rows of a batch, before it is committed, and
+    /// only where [`Settings::rollouts`] asks for them.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being stored; the capture stops.
+    fn append_rollout(&mut self, _rollout: &DrawnRollout) -> Result<(), SinkError> {
+        Ok(())
+    }
+
     /// The rows since the last commit are all rows of these prompts.
     ///
     /// # Errors
@@ -129,11 +152,13 @@ pub trait RowSink {
 pub enum Event {
     /// One more token of each of so many prompts.
     Tokens(usize),
+    /// A rollout of so many tokens.
+    Rollout(usize),
     /// So many prompts were committed, and wrote so many tokens less than they might.
     Batch {
         /// Prompts.
         prompts: usize,
-        /// Tokens that stop tokens saved.
+        /// Tokens that stop tokens saved, those of rollouts included.
         saved: usize,
     },
 }
@@ -145,6 +170,8 @@ pub struct Tally {
     pub prompts: usize,
     /// Positions committed.
     pub positions: usize,
+    /// Rollouts committed.
+    pub rollouts: usize,
     /// Prompt tokens run, padding left out.
     pub prompt_tokens: usize,
     /// Where the time went.
@@ -193,9 +220,12 @@ impl Capture {
         codec: TextCodec,
         settings: Settings,
     ) -> Result<Self, CaptureError> {
+        let plan = settings.rollouts;
         for (name, value) in [
             ("batch", settings.batch),
             ("max-tokens", settings.max_tokens),
+            ("rollouts", plan.map_or(1, |plan| plan.tokens)),
+            ("every", plan.map_or(1, |plan| plan.every)),
         ] {
             if value == 0 {
                 return Err(CaptureError::Setting {
@@ -203,18 +233,7 @@ impl Capture {
                 });
             }
         }
-        let (p, q) = (target.vocabulary(), draft.vocabulary());
-        let vocabulary = match settings.vocabulary {
-            None if p == q => p,
-            Some(kept) if kept >= 1 && kept <= p.min(q) => kept,
-            asked => {
-                return Err(CaptureError::Vocabulary {
-                    target: p,
-                    draft: q,
-                    asked,
-                });
-            }
-        };
+        let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
         Ok(Self {
             target,
             draft,
@@ -264,7 +283,8 @@ impl Capture {
     /// `interrupt` is set.
     ///
     /// Memory: both caches, and one row of logits a prompt of the batch and model;
-    /// over prompts, 256 MiB of logits at most, or one token of each.
+    /// over prompts, 256 MiB of logits at most, or one token of each. Rollouts: both caches
+    /// again, and 256 MiB of logits of each model at most, or those of one rollout.
     ///
     /// # Errors
     ///
@@ -291,23 +311,33 @@ impl Capture {
             )
             .map_err(CaptureError::Sink)?;
             let before = tally.seconds;
-            let finished = self.run_batch(batch, sink, interrupt, watch, &mut tally.seconds)?;
+            let mut rollouts = 0;
+            let finished = self.run_batch(
+                batch,
+                sink,
+                interrupt,
+                &mut |event| {
+                    rollouts += usize::from(matches!(event, Event::Rollout(_)));
+                    watch(event);
+                },
+                &mut tally.seconds,
+            )?;
             sink.commit(&finished).map_err(CaptureError::Sink)?;
             let positions: usize = finished.iter().map(|done| done.tokens.len()).sum();
             tally.prompts += finished.len();
             tally.positions += positions;
+            tally.rollouts += rollouts;
             tally.prompt_tokens += finished
                 .iter()
                 .map(|done| done.prompt_tokens)
                 .sum::<usize>();
             let in_graphs = tally.seconds.total() - before.total();
             tally.seconds.other += started.elapsed().as_secs_f64() - in_graphs;
+            let most = self.settings.most_tokens(finished.len());
+            let tokens = self.settings.rollouts.map_or(0, |plan| plan.tokens);
             watch(Event::Batch {
                 prompts: finished.len(),
-                saved: finished
-                    .len()
-                    .saturating_mul(self.settings.max_tokens)
-                    .saturating_sub(positions),
+                saved: most.saturating_sub(positions + rollouts * tokens),
             });
         }
         Ok(tally)
@@ -384,9 +414,9 @@ impl Capture {
                     message,
                 };
                 let [of_target, of_draft] = &mut scratch;
-                let target = row(&target, sequence, of_target, self.vocabulary)
+                let target = cut(target.last(sequence, of_target), self.vocabulary)
                     .map_err(|message| broken(&self.target, message))?;
-                let draft = row(&draft, sequence, of_draft, self.vocabulary)
+                let draft = cut(draft.last(sequence, of_draft), self.vocabulary)
                     .map_err(|message| broken(&self.draft, message))?;
                 let token = samplers[sequence]
                     .draw(target, &sampling)
@@ -413,23 +443,45 @@ impl Capture {
                 break;
             }
         }
+        if let Some(plan) = self.settings.rollouts {
+            let texts: Vec<_> = prompts
+                .iter()
+                .zip(&generations)
+                .map(|(prompt, generation)| Text {
+                    prompt,
+                    tokens: &generation.tokens,
+                })
+                .collect();
+            // The logits of a group are held until the target has answered.
+            let logits = if plan.target {
+                plan.tokens.saturating_mul(self.target.vocabulary())
+            } else {
+                1
+            };
+            let rolling = Rolling {
+                plan,
+                sampling,
+                seed,
+                vocabulary: self.vocabulary,
+                texts: &texts,
+                padded: context.padded,
+                together: (self.prefill_logits / logits).clamp(1, self.settings.batch),
+                check: &check,
+            };
+            rolling.run(
+                [&mut self.target, &mut self.draft],
+                [&mut seconds.target, &mut seconds.draft],
+                &mut |rollout| {
+                    sink.append_rollout(rollout).map_err(CaptureError::Sink)?;
+                    watch(Event::Rollout(rollout.tokens.len()));
+                    Ok(())
+                },
+            )?;
+        }
         self.target.clear();
         self.draft.clear();
         Ok(generations)
     }
-}
-
-const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity";
-
-fn row<'a>(
-    logits: &'a Logits,
-    sequence: usize,
-    scratch: &'a mut Vec<f32>,
-    vocabulary: usize,
-) -> Result<&'a [f32], String> {
-    let row = logits.last(sequence, scratch)?;
-    row.get(..vocabulary)
-        .ok_or_else(|| format!("has {} logits, expected {vocabulary}", row.len()))
 }
 
 /// Whether softmax of the row is a distribution.

@@ -4,13 +4,15 @@ use super::CaptureError;
 use super::generate::{Capture, Generation, Row, RowSink, SinkError};
 use super::graph_file::{files_of_graph, identity};
 use super::model::Model;
+use super::rollouts::{DrawnRollout, RolloutPlan};
 use super::runtime::Runtime;
 use super::tokens::TextCodec;
 use crate::log::{
-    FileIdentity, KeptTokens, Layout, LogWriter, Metadata, Position, PromptRecord, Sampling,
+    FileIdentity, KeptTokens, Layout, LogWriter, Metadata, Position, PromptRecord, Rollout,
+    RolloutRecord, Sampling,
 };
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,6 +90,14 @@ impl Provenance {
                 max_tokens: Some(settings.max_tokens),
                 chat: Some(capture.codec().chat().name().to_owned()),
             }),
+            rollouts: settings.rollouts.map(|plan| RolloutRecord {
+                version: 1,
+                tokens: plan.tokens,
+                every: plan.every,
+                inclusion_probability: 1.0 / plan.every as f64,
+                temperature: sampling.temperature(),
+                target: plan.target,
+            }),
             ..Metadata::default()
         };
         let stop: Vec<u32> = capture.codec().stop_tokens().collect();
@@ -137,6 +147,7 @@ fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
         json!(files.iter().map(|file| &file.sha256).collect::<Vec<_>>())
     };
     let sampling = metadata.sampling.clone().unwrap_or_default();
+    let rollouts = metadata.rollouts.as_ref();
     let prompts: Option<FileIdentity> = serde_json::from_value(extra("prompts_file")).ok();
     vec![
         ("the file of --target", hash(&metadata.target)),
@@ -157,6 +168,12 @@ fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
         ("--dtype", extra("dtype")),
         ("--top", extra("top")),
         ("--rest-temperatures", json!(metadata.rest_temperatures)),
+        ("--rollouts", json!(rollouts.map(|record| record.tokens))),
+        ("--every", json!(rollouts.map(|record| record.every))),
+        (
+            "--rollout-target",
+            json!(rollouts.is_some_and(|record| record.target)),
+        ),
         ("the runtime or --device", json!(metadata.runtime)),
     ]
 }
@@ -178,6 +195,10 @@ pub struct LogSink {
     path: PathBuf,
     codec: Arc<TextCodec>,
     done: HashSet<usize>,
+    plan: Option<RolloutPlan>,
+    /// The numbers in the log of positions that are not committed, by prompt and
+    /// position; kept where there are rollouts.
+    numbers: HashMap<(usize, usize), usize>,
 }
 
 impl LogSink {
@@ -229,6 +250,8 @@ impl LogSink {
             path: path.to_owned(),
             codec: Arc::clone(capture.codec()),
             done,
+            plan: capture.settings().rollouts,
+            numbers: HashMap::new(),
         })
     }
 
@@ -241,7 +264,14 @@ impl LogSink {
     pub fn bytes_of(&self, positions: usize) -> u64 {
         // Prompt, position and token, 8 bytes each.
         let each = self.writer.position_bytes() as u64 + 24;
+        // A rollout's position, and 6 numbers a token, or 8 with the target.
+        let of_rollouts = self.plan.map_or(0, |plan| {
+            let numbers = if plan.target { 8 } else { 6 };
+            let each = (plan.tokens as u64).saturating_mul(8 * numbers) + 8;
+            each.saturating_mul(plan.most(positions) as u64)
+        });
         each.saturating_mul(positions as u64)
+            .saturating_add(of_rollouts)
     }
 
     /// Bytes left on the log's disk, if the system says.
@@ -265,6 +295,10 @@ impl RowSink for LogSink {
     }
 
     fn append(&mut self, row: &Row<'_>) -> Result<(), SinkError> {
+        if self.plan.is_some() {
+            let place = (row.prompt, row.position);
+            self.numbers.insert(place, self.writer.positions());
+        }
         // Indices and counts are far below 2^63.
         self.writer.append(&Position {
             prompt_id: row.prompt as i64,
@@ -276,7 +310,27 @@ impl RowSink for LogSink {
         Ok(())
     }
 
+    fn append_rollout(&mut self, rollout: &DrawnRollout) -> Result<(), SinkError> {
+        let place = (rollout.prompt, rollout.position);
+        let number = self.numbers.get(&place).copied();
+        self.writer.append_rollout(&Rollout {
+            // The writer refuses a position that was not appended.
+            position: number.unwrap_or(usize::MAX),
+            tokens: &rollout.tokens,
+            q: &rollout.q,
+            argmax: &rollout.argmax,
+            top1: &rollout.top1,
+            entropy: &rollout.entropy,
+            margin: &rollout.margin,
+            target_p: &rollout.target_p,
+            overlap: &rollout.overlap,
+            acceptance: &[],
+        })?;
+        Ok(())
+    }
+
     fn commit(&mut self, finished: &[Generation]) -> Result<(), SinkError> {
+        self.numbers.clear();
         let metadata = self.writer.metadata_mut();
         for generation in finished {
             metadata.prompts.push(PromptRecord {

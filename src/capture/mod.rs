@@ -17,25 +17,36 @@
 //! numbers by seed and prompt, so that an interrupted capture continues with the
 //! rows that it would have had.
 
+mod decode;
 mod generate;
 mod graph_file;
 mod log_sink;
 mod model;
 mod prompts;
+mod rollouts;
+mod rounds;
 mod runtime;
 mod sampling;
+mod timing;
 mod tokens;
 
+pub use decode::{DecodeSettings, Decoded, Decoder, Round, Shape, StepTimes};
 pub use generate::{Capture, Event, Generation, Row, RowSink, Seconds, Settings, SinkError, Tally};
 pub use log_sink::{LogSink, Provenance};
-pub use model::{Logits, Model};
+pub use model::{Cache, Logits, Model, Stretch};
 pub use prompts::{ChatTemplate, Prompt, parse_prompts, read_prompts};
+pub use rollouts::{DrawnRollout, RolloutPlan};
+pub use rounds::Rule;
 pub use runtime::{Device, LIBRARY_VARIABLES, Placed, Placement, Runtime};
-pub use sampling::{Sampler, Sampling, SamplingError};
+pub use sampling::{Features, Law, Sampler, Sampling, SamplingError};
+pub use timing::Timing;
 pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
 
 use std::io;
 use std::path::PathBuf;
+
+/// What is said of a row that is no law.
+const BROKEN: &str = "holds NaN or plus infinity, or nothing but minus infinity";
 
 /// Why a capture cannot start or go on.
 #[derive(Debug, thiserror::Error)]

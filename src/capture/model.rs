@@ -5,7 +5,11 @@ use super::runtime::{self, Device, Placed, Placement, Runtime};
 use half::f16;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{IoBinding, Session};
-use ort::value::{DynTensor, DynValue, Outlet, Tensor, TensorElementType};
+use ort::value::{
+    DynTensor, DynTensorValueType, DynValue, Outlet, PrimitiveTensorElementType, Tensor,
+    TensorElementType,
+};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 const IDS: &str = "input_ids";
@@ -64,6 +68,25 @@ pub struct Model {
     past: Vec<DynValue>,
     batch: usize,
     length: usize,
+}
+
+/// Keys and values of some sequences, away from their model: in the host's memory.
+///
+/// [`Model::take`] and [`Cache::gather`] make branches of it: what was read behind one
+/// prefix is gone on with in several ways, or forgotten.
+pub struct Cache {
+    past: Vec<DynValue>,
+    batch: usize,
+    length: usize,
+}
+
+/// Columns of one sequence of a [`Cache`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Which sequence, from 0.
+    pub sequence: usize,
+    /// Its first column, and the one behind its last.
+    pub columns: Range<usize>,
 }
 
 impl Model {
@@ -192,6 +215,67 @@ impl Model {
         self.length = 0;
     }
 
+    /// Columns of the cache: tokens that were run, padding included.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Takes the cache out of the model, which is as after [`Self::clear`].
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says, if it cannot bring the cache to the host.
+    pub fn take(&mut self) -> Result<Cache, String> {
+        let mut past = std::mem::take(&mut self.past);
+        if self.placement.device == Placed::Cuda {
+            let to_host = |value: DynValue| {
+                let tensor = value.downcast::<DynTensorValueType>().map_err(said)?;
+                let on_host = tensor.to(AllocationDevice::CPU, 0).map_err(said)?;
+                Ok(on_host.into_dyn())
+            };
+            past = past
+                .into_iter()
+                .map(to_host)
+                .collect::<Result<_, String>>()?;
+        }
+        let cache = Cache {
+            past,
+            batch: self.batch,
+            length: self.length,
+        };
+        self.clear();
+        Ok(cache)
+    }
+
+    /// Goes on behind a cache of this model.
+    pub fn put(&mut self, cache: Cache) {
+        self.clear();
+        self.past = cache.past;
+        self.batch = cache.batch;
+        self.length = cache.length;
+    }
+
+    /// Forgets all columns of the cache but the first `length`.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says.
+    pub fn roll_back(&mut self, length: usize) -> Result<(), String> {
+        if length >= self.length {
+            return Ok(());
+        }
+        let cache = self.take()?;
+        let kept: Vec<_> = (0..cache.batch)
+            .map(|sequence| Stretch {
+                sequence,
+                columns: 0..length,
+            })
+            .collect();
+        let cache = cache.gather(&kept)?;
+        self.put(cache);
+        Ok(())
+    }
+
     /// Runs tokens behind those in the cache and keeps their keys and values.
     ///
     /// All three are row by row, `batch` rows: `ids` and `positions` of as many
@@ -256,6 +340,101 @@ impl Model {
         self.length = length;
         Logits::new(value, batch, sequence, self.vocabulary)
     }
+}
+
+/// V of the rows of both models: their own, or the first `asked` of both.
+pub(super) fn common_vocabulary(
+    target: &Model,
+    draft: &Model,
+    asked: Option<usize>,
+) -> Result<usize, CaptureError> {
+    let (p, q) = (target.vocabulary(), draft.vocabulary());
+    match asked {
+        None if p == q => Ok(p),
+        Some(kept) if kept >= 1 && kept <= p.min(q) => Ok(kept),
+        asked => Err(CaptureError::Vocabulary {
+            target: p,
+            draft: q,
+            asked,
+        }),
+    }
+}
+
+impl Cache {
+    /// Columns, padding included.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// A cache of some stretches, each a sequence of its own, padded on the left to the
+    /// longest of them. Padding is 0 and has to be masked.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says, or that a stretch is not of this cache.
+    pub fn gather(&self, stretches: &[Stretch]) -> Result<Self, String> {
+        for Stretch { sequence, columns } in stretches {
+            if *sequence >= self.batch || columns.start > columns.end || columns.end > self.length {
+                return Err(format!(
+                    "columns {columns:?} of sequence {sequence} are not in a cache of {} by {}",
+                    self.batch, self.length
+                ));
+            }
+        }
+        let length = stretches.iter().map(|stretch| stretch.columns.len()).max();
+        let length = length.unwrap_or(0);
+        let past = self.past.iter().map(|value| {
+            let half = value.dtype().tensor_type() == Some(TensorElementType::Float16);
+            if half {
+                gathered::<f16>(value, stretches, length)
+            } else {
+                gathered::<f32>(value, stretches, length)
+            }
+        });
+        Ok(Self {
+            past: past.collect::<Result<_, _>>()?,
+            batch: stretches.len(),
+            length,
+        })
+    }
+}
+
+/// One tensor of [`Cache::gather`]: \[sequences, heads, length, width\].
+fn gathered<T: PrimitiveTensorElementType + Copy + Default + std::fmt::Debug + 'static>(
+    value: &DynValue,
+    stretches: &[Stretch],
+    length: usize,
+) -> Result<DynValue, String> {
+    let (shape, data) = value.try_extract_tensor::<T>().map_err(said)?;
+    let &[_, heads, old, width] = &**shape else {
+        return Err(format!("a cache has shape {shape:?}, expected 4 axes"));
+    };
+    let (heads, old, width) = (heads as usize, old as usize, width as usize);
+    let shape = [stretches.len(), heads, length, width];
+    if shape.contains(&0) {
+        let shape = shape.map(|size| size as i64);
+        let element = value
+            .dtype()
+            .tensor_type()
+            .unwrap_or(TensorElementType::Float32);
+        let empty = DynTensor::new(&Allocator::default(), element, shape).map_err(said)?;
+        return Ok(empty.into_dyn());
+    }
+    let mut kept = vec![T::default(); shape.iter().product()];
+    let heads_of = kept.chunks_exact_mut(length * width);
+    let sources = stretches
+        .iter()
+        .flat_map(|stretch| (0..heads).map(move |head| (stretch, head)));
+    for (to, (Stretch { sequence, columns }, head)) in heads_of.zip(sources) {
+        let first = (sequence * heads + head) * old;
+        let from = (first + columns.start) * width..(first + columns.end) * width;
+        let padding = (length - columns.len()) * width;
+        if let (Some(from), Some(to)) = (data.get(from), to.get_mut(padding..)) {
+            to.copy_from_slice(from);
+        }
+    }
+    let tensor = Tensor::from_array((shape, kept)).map_err(said)?;
+    Ok(tensor.into_dyn())
 }
 
 fn said(error: ort::Error) -> String {
@@ -422,10 +601,27 @@ impl Logits {
         sequence: usize,
         scratch: &'a mut Vec<f32>,
     ) -> Result<&'a [f32], String> {
+        self.row(sequence, self.sequence.saturating_sub(1), scratch)
+    }
+
+    /// As [`Self::last`], after the token at a place among those that were run.
+    ///
+    /// # Errors
+    ///
+    /// What the runtime says, or that there is no such row.
+    pub fn row<'a>(
+        &'a self,
+        sequence: usize,
+        place: usize,
+        scratch: &'a mut Vec<f32>,
+    ) -> Result<&'a [f32], String> {
         let v = self.vocabulary;
-        let end = (sequence + 1) * self.sequence * v;
-        let range = end.saturating_sub(v)..end;
+        let begin = (sequence * self.sequence + place) * v;
+        let range = begin..begin + v;
         let missing = || format!("output {LOGITS} has no row for sequence {sequence}");
+        if place >= self.sequence {
+            return Err(missing());
+        }
         if self.half {
             let (_, data) = self.value.try_extract_tensor::<f16>().map_err(said)?;
             let row = data.get(range).ok_or_else(missing)?;

@@ -74,6 +74,16 @@ impl Sampling {
         }
     }
 
+    /// The same temperature, with every token kept: the law of drafts.
+    #[must_use]
+    pub fn uncut(self) -> Self {
+        Self {
+            temperature: self.temperature,
+            top_k: None,
+            top_p: None,
+        }
+    }
+
     /// T.
     pub fn temperature(&self) -> f64 {
         self.temperature
@@ -90,64 +100,177 @@ impl Sampling {
     }
 }
 
-/// The random numbers of one prompt. They depend on the seed and the prompt's id
+/// The law of one token: the row of logits that [`Sampling`] makes a distribution of.
+/// A workspace, to be used for one row after the other.
+///
+/// # Example
+///
+/// ```
+/// use specgap::capture::{Law, Sampling};
+///
+/// let mut law = Law::default();
+/// let sampling = Sampling::new(1.0, Some(2), None)?;
+/// law.set(&[0.0, 3f32.ln(), f32::NEG_INFINITY, -9.0], &sampling);
+/// assert!((law.probability(1) - 0.75).abs() < 1e-7);
+/// assert_eq!(law.probability(3), 0.0);
+/// assert_eq!((law.draw(0.2), law.draw(0.3)), (0, 1));
+/// # Ok::<(), specgap::capture::SamplingError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Law {
+    weights: Vec<f64>,
+    total: f64,
+    largest: usize,
+    order: Vec<usize>,
+}
+
+impl Law {
+    /// Takes a row of logits. Minus infinity is a masked token. `None`, and no law, if
+    /// there is nothing to draw from: no logits, only minus infinity, or any NaN or plus
+    /// infinity.
+    ///
+    /// Time O(V), or O(V log V) in the worst case with `top_p`.
+    pub fn set(&mut self, logits: &[f32], sampling: &Sampling) -> Option<()> {
+        self.weights.clear();
+        self.total = 0.0;
+        self.largest = largest(logits)?;
+        if sampling.temperature == 0.0 {
+            self.weights.resize(logits.len(), 0.0);
+            self.weights[self.largest] = 1.0;
+            self.total = 1.0;
+            return Some(());
+        }
+        let top = f64::from(logits[self.largest]);
+        self.weights.extend(
+            logits
+                .iter()
+                .map(|&logit| ((f64::from(logit) - top) / sampling.temperature).exp()),
+        );
+        keep(&mut self.weights, &mut self.order, sampling);
+        self.total = self.weights.iter().sum();
+        Some(())
+    }
+
+    /// The token at which the cumulated mass first exceeds u, a number in [0, 1).
+    pub fn draw(&self, u: f64) -> usize {
+        at(&self.weights, u * self.total).unwrap_or(self.largest)
+    }
+
+    /// The token with the largest logit, the lowest id among equals.
+    pub fn likeliest(&self) -> usize {
+        self.largest
+    }
+
+    /// The probability of a token; 0 of one that is not in the vocabulary.
+    pub fn probability(&self, token: usize) -> f64 {
+        self.weights
+            .get(token)
+            .map_or(0.0, |weight| weight / self.total)
+    }
+
+    /// What a stopping rule sees of the law.
+    ///
+    /// Time O(V).
+    pub fn features(&self) -> Features {
+        let (mut first, mut second, mut heat) = (0.0f64, 0.0f64, 0.0);
+        for &weight in &self.weights {
+            if weight > 0.0 {
+                heat -= weight * weight.ln();
+            }
+            second = second.max(weight.min(first));
+            first = first.max(weight);
+        }
+        Features {
+            top1: first / self.total,
+            margin: (first - second) / self.total,
+            // Rounding may leave -1e-17 of a law with one token.
+            entropy: (self.total.ln() + heat / self.total).max(0.0),
+        }
+    }
+
+    /// All V probabilities. They sum to 1 but for rounding.
+    pub fn probabilities(&self) -> impl Iterator<Item = f64> + '_ {
+        self.weights.iter().map(|weight| weight / self.total)
+    }
+}
+
+/// What a stopping rule sees of a law.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Features {
+    /// The largest probability.
+    pub top1: f64,
+    /// The largest probability less the second largest.
+    pub margin: f64,
+    /// -sum of p ln p, in nats.
+    pub entropy: f64,
+}
+
+/// The first entry at which the cumulated weights exceed `mass`, or the last one that is
+/// not 0 where rounding leaves something of it; none if all are 0.
+pub(super) fn at(weights: &[f64], mass: f64) -> Option<usize> {
+    let mut left = mass;
+    let mut last = None;
+    for (token, &weight) in weights.iter().enumerate() {
+        if weight > 0.0 {
+            if left < weight {
+                return Some(token);
+            }
+            left -= weight;
+            last = Some(token);
+        }
+    }
+    last
+}
+
+/// Random numbers for one purpose at one place of one prompt: the text, the places of
+/// rollouts, a rollout, a decoder's rounds. They depend on seed, prompt id, purpose and
+/// number alone, so that neither the batch that a prompt runs in nor an interruption
+/// changes them.
+pub(super) fn random_numbers(
+    seed: u64,
+    prompt_id: &str,
+    purpose: Option<(&str, u64)>,
+) -> ChaCha8Rng {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    hash.update(prompt_id.as_bytes());
+    if let Some((purpose, number)) = purpose {
+        // No text holds this byte, so that no other id begins like this one.
+        hash.update([0xff]);
+        hash.update(number.to_le_bytes());
+        hash.update(purpose);
+    }
+    ChaCha8Rng::from_seed(hash.finalize().into())
+}
+
+/// The random numbers of one prompt's text. They depend on the seed and the prompt's id
 /// alone, one number a token, so that neither the batch that a prompt runs in nor
 /// an interruption changes them.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     random: ChaCha8Rng,
-    weights: Vec<f64>,
-    order: Vec<usize>,
+    law: Law,
 }
 
 impl Sampler {
     /// A generator seeded with SHA-256 of the seed and the id.
     pub fn new(seed: u64, prompt_id: &str) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(seed.to_le_bytes());
-        hash.update(prompt_id.as_bytes());
         Self {
-            random: ChaCha8Rng::from_seed(hash.finalize().into()),
-            weights: Vec::new(),
-            order: Vec::new(),
+            random: random_numbers(seed, prompt_id, None),
+            law: Law::default(),
         }
     }
 
     /// Draws a token id from logits, by inversion: one uniform number u, and the
-    /// first token at which the cumulated mass exceeds u. Minus infinity is a
-    /// masked token. `None` if there is nothing to draw from: no logits, only
-    /// minus infinity, or any NaN or plus infinity.
+    /// first token at which the cumulated mass exceeds u. `None` where [`Law::set`] has
+    /// no law.
     ///
     /// Time O(V), or O(V log V) in the worst case with `top_p`.
     pub fn draw(&mut self, logits: &[f32], sampling: &Sampling) -> Option<usize> {
         // Drawn first: a token costs one number, whatever the settings are.
         let u: f64 = self.random.random();
-        let largest = largest(logits)?;
-        if sampling.temperature == 0.0 {
-            return Some(largest);
-        }
-        let top = f64::from(logits[largest]);
-        let Self { weights, order, .. } = self;
-        weights.clear();
-        weights.extend(
-            logits
-                .iter()
-                .map(|&logit| ((f64::from(logit) - top) / sampling.temperature).exp()),
-        );
-        keep(weights, order, sampling);
-        let total: f64 = weights.iter().sum();
-        let mut left = u * total;
-        let mut last = largest;
-        for (token, &weight) in weights.iter().enumerate() {
-            if weight > 0.0 {
-                if left < weight {
-                    return Some(token);
-                }
-                left -= weight;
-                last = token;
-            }
-        }
-        Some(last)
+        self.law.set(logits, sampling)?;
+        Some(self.law.draw(u))
     }
 }
 

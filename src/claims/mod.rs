@@ -17,6 +17,7 @@ mod optimum;
 mod paths;
 mod table;
 mod text;
+mod trees;
 mod verifiers;
 
 pub use baseline::{Baseline, BaselineClaim, Changes, VALUE_TOLERANCE, compare};
@@ -42,6 +43,7 @@ pub fn ledger() -> Vec<Claim> {
         paths::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
+        trees::CLAIMS,
     ]
     .concat()
 }

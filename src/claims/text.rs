@@ -221,7 +221,7 @@ fn random_ratios(family: &mut Family, most: usize) -> Vec<Rational> {
 }
 
 /// Two models whose rows depend on the whole prefix, for texts of some tokens.
-struct Pair {
+pub(super) struct Pair {
     tokens: usize,
     /// p and q behind each prefix.
     rows: BTreeMap<Vec<usize>, [Vec<Rational>; 2]>,
@@ -246,32 +246,51 @@ impl Pair {
         Self { tokens, rows }
     }
 
-    fn random(family: &mut Family, vocab: usize, tokens: usize) -> Self {
+    pub(super) fn random(family: &mut Family, vocab: usize, tokens: usize) -> Self {
         Self::new(vocab, tokens, || {
             [family.weights(vocab), family.weights(vocab)].map(|row| fractions(&row))
         })
     }
 
-    fn rows(&self, prefix: &[usize]) -> Option<&[Vec<Rational>; 2]> {
+    pub(super) fn rows(&self, prefix: &[usize]) -> Option<&[Vec<Rational>; 2]> {
         self.rows.get(prefix)
     }
 
+    /// Tokens of a text.
+    pub(super) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// Every prefix with its rows.
+    pub(super) fn all_rows(&self) -> impl Iterator<Item = (&Vec<usize>, &[Vec<Rational>; 2])> {
+        self.rows.iter()
+    }
+
     /// All texts that the target can write, with their probabilities.
-    fn texts(&self) -> BTreeMap<Vec<usize>, Rational> {
-        let mut texts: BTreeMap<Vec<usize>, Rational> = [(Vec::new(), Rational::one())].into();
-        for _ in 0..self.tokens {
-            let mut longer = BTreeMap::new();
-            for (prefix, weight) in texts {
+    pub(super) fn texts(&self) -> BTreeMap<Vec<usize>, Rational> {
+        let prefixes = self.prefixes(self.tokens).into_iter();
+        let whole = prefixes.filter(|(prefix, _)| prefix.len() == self.tokens);
+        whole.collect()
+    }
+
+    /// All that the target can write of at most so many tokens, with their probabilities.
+    pub(super) fn prefixes(&self, most: usize) -> Vec<(Vec<usize>, Rational)> {
+        let mut layer: Vec<(Vec<usize>, Rational)> = vec![(Vec::new(), Rational::one())];
+        let mut all = layer.clone();
+        for _ in 0..most {
+            let mut longer = Vec::new();
+            for (prefix, weight) in layer {
                 let Some([target, _]) = self.rows(&prefix) else {
                     continue;
                 };
                 for (token, p) in target.iter().enumerate().filter(|(_, p)| p.is_positive()) {
-                    longer.insert(extended(&prefix, token), &weight * p);
+                    longer.push((extended(&prefix, token), &weight * p));
                 }
             }
-            texts = longer;
+            layer = longer;
+            all.extend(layer.iter().cloned());
         }
-        texts
+        all
     }
 
     /// q/p at a text's tokens.
@@ -285,7 +304,7 @@ impl Pair {
     }
 }
 
-fn extended(prefix: &[usize], token: usize) -> Vec<usize> {
+pub(super) fn extended(prefix: &[usize], token: usize) -> Vec<usize> {
     let mut longer = prefix.to_vec();
     longer.push(token);
     longer

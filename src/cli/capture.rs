@@ -36,18 +36,16 @@ mod without_models {
 #[cfg(feature = "onnx")]
 mod with_models {
     use crate::capture::{
-        Capture, CaptureError, ChatTemplate, Device, Event, LogSink, Model, Placed, Placement,
-        Provenance, Runtime, Sampling, Settings, Stop, Tally, TextCodec, read_prompts,
+        Capture, CaptureError, Event, LogSink, Model, Provenance, RolloutPlan, Runtime, Settings,
+        Tally,
     };
-    use crate::cli::options::{Common, Format, Kept};
+    use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
+    use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
     use clap::Args;
-    use indicatif::{ProgressBar, ProgressStyle};
-    use std::io::{self, IsTerminal, Write};
+    use std::io::{self, Write};
     use std::path::PathBuf;
-    use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
 
     /// Arguments of `specgap capture`.
     #[derive(Args, Debug)]
@@ -57,49 +55,14 @@ mod with_models {
         The same command again continues a capture that was stopped."
     )]
     pub(crate) struct CaptureArgs {
-        /// The target model, an ONNX graph with a key-value cache.
-        #[arg(long, value_name = "FILE")]
-        target: PathBuf,
-        /// The draft model, of the same vocabulary.
-        #[arg(long, value_name = "FILE")]
-        draft: PathBuf,
-        /// The tokenizer of both, a tokenizer.json.
-        #[arg(long, value_name = "FILE")]
-        tokenizer: PathBuf,
-        /// Prompts, one JSON object a line: {"id": "a", "prompt": "text"}.
-        #[arg(long, value_name = "FILE")]
-        prompts: PathBuf,
+        #[command(flatten)]
+        models: ModelArgs,
         /// The log, a folder. One that an interrupted capture left is continued.
         #[arg(long, value_name = "LOG")]
         out: PathBuf,
-        /// Temperature the target's tokens are drawn at; 0 takes the likeliest.
-        /// Logged rows are raw logits whatever it is.
-        #[arg(long, default_value_t = 1.0, value_name = "T")]
-        temperature: f64,
-        /// Draw from the K likeliest tokens only.
-        #[arg(long, value_name = "K")]
-        top_k: Option<usize>,
-        /// Draw from the fewest likeliest tokens that hold this mass.
-        #[arg(long, value_name = "P")]
-        top_p: Option<f64>,
-        /// Most tokens to generate a prompt.
-        #[arg(long, default_value_t = 128, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
-        max_tokens: u32,
         /// Prompts that run together.
         #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
         batch: u16,
-        /// Template around a prompt.
-        #[arg(long, value_enum, default_value_t = ChatTemplate::None)]
-        chat: ChatTemplate,
-        /// Token that ends a text, by its text or id; may be given more than once.
-        /// By default the end-of-text tokens that the tokenizer has.
-        #[arg(long, value_name = "TOKEN")]
-        stop: Vec<String>,
-        /// Generate --max-tokens tokens whatever they are.
-        #[arg(long, conflicts_with = "stop")]
-        no_stop: bool,
-        #[command(flatten)]
-        kept: Kept,
         /// Type of the logged rows.
         #[arg(long, value_enum, default_value_t = RowType::F16)]
         dtype: RowType,
@@ -109,14 +72,17 @@ mod with_models {
         /// Temperatures at which the mass of the rest is logged, with --top.
         #[arg(long, value_name = "T", value_delimiter = ',', default_values_t = [0.7, 1.0], requires = "top")]
         rest_temperatures: Vec<f64>,
-        /// Where the models run. auto takes CUDA if it can be had, and says which
-        /// it was.
-        #[arg(long, value_enum, default_value_t = Device::Auto)]
-        device: Device,
-        /// The ONNX Runtime library, or its folder. By default what the variables
-        /// SPECGAP_ONNXRUNTIME and ORT_DYLIB_PATH name.
-        #[arg(long, value_name = "PATH")]
-        onnxruntime: Option<PathBuf>,
+        /// From some positions, let the draft write K tokens on its own, and log them.
+        #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        rollouts: Option<u16>,
+        /// A rollout starts at every M-th position of a text, the first of them drawn
+        /// evenly from 0..M.
+        #[arg(long, default_value_t = 4, value_name = "M", requires = "rollouts", value_parser = clap::value_parser!(u32).range(1..))]
+        every: u32,
+        /// Run the target over the rollouts too, and log p of their tokens and the
+        /// overlap with q.
+        #[arg(long, requires = "rollouts")]
+        rollout_target: bool,
     }
 
     /// Types of logged rows.
@@ -156,52 +122,43 @@ mod with_models {
     }
 
     pub(crate) fn run(args: &CaptureArgs, common: &Common) -> Result<Verdict, CliError> {
-        // What is quick to refuse comes before what is slow to load.
-        let sampling =
-            Sampling::new(args.temperature, args.top_k, args.top_p).map_err(|error| {
-                CaptureError::Setting {
-                    message: format!("--{error}"),
-                }
-            })?;
-        let stop = match (args.no_stop, args.stop.as_slice()) {
-            (true, _) => Stop::Never,
-            (false, []) => Stop::EndOfText,
-            (false, tokens) => Stop::Tokens(tokens.to_vec()),
-        };
+        let models = &args.models;
+        let sampling = models.sampling()?;
         let settings = Settings {
             sampling,
             seed: common.seed,
-            max_tokens: args.max_tokens as usize,
+            max_tokens: models.max_tokens as usize,
             batch: usize::from(args.batch),
-            vocabulary: args.kept.vocab,
+            vocabulary: models.kept.vocab,
+            rollouts: args.rollouts.map(|tokens| RolloutPlan {
+                tokens: usize::from(tokens),
+                every: args.every as usize,
+                target: args.rollout_target,
+            }),
         };
-        let prompts = read_prompts(&args.prompts)?;
-        let codec = TextCodec::read(&args.tokenizer, args.chat, &stop)?;
-        let shown = common.format == Format::Text && !common.quiet;
-        let loading = spinner("loading the models", shown);
-        let runtime = Runtime::load(args.onnxruntime.as_deref(), usize::from(common.threads))?;
-        let target = Model::open(&runtime, &args.target, args.device)?;
-        // One device for both: what the target got is asked for.
-        let device = match target.placement().device {
-            Placed::Cpu => Device::Cpu,
-            Placed::Cuda => Device::Cuda,
-        };
-        let draft = Model::open(&runtime, &args.draft, device)?;
-        let provenance =
-            Provenance::read(&args.target, &args.draft, &args.tokenizer, &args.prompts)?
-                .with_command(command_line());
-        loading.finish_and_clear();
-        if !common.quiet {
-            say_device(&target, &draft, &runtime, common.verbose > 0);
-        }
+        let (prompts, codec) = models.read()?;
+        let (opened, provenance) = models.open(common, || {
+            let read = Provenance::read(
+                &models.target,
+                &models.draft,
+                &models.tokenizer,
+                &models.prompts,
+            )?;
+            Ok(read.with_command(command_line()))
+        })?;
+        let Opened {
+            runtime,
+            target,
+            draft,
+        } = opened;
         let mut capture = Capture::new(target, draft, codec, settings)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
         let layout = layout(args, capture.vocabulary());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         let done = sink.done().clone();
         let before = done.len();
-        let positions =
-            (encoded.len() - before.min(encoded.len())).saturating_mul(args.max_tokens as usize);
+        let left = encoded.len() - before.min(encoded.len());
+        let positions = left.saturating_mul(models.max_tokens as usize);
         if !common.quiet {
             if before > 0 {
                 eprintln!(
@@ -219,22 +176,16 @@ mod with_models {
                 );
             }
         }
-        let interrupt = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // A second signal ends the program at once. Without handlers, the
-            // first does; the log is whole either way.
-            let _ =
-                signal_hook::flag::register_conditional_shutdown(signal, 130, interrupt.clone());
-            let _ = signal_hook::flag::register(signal, interrupt.clone());
-        }
-        let bar = progress(positions, common.format == Format::Text && !common.quiet);
+        let interrupt = interrupt_flag();
+        let tokens = capture.settings().most_tokens(left);
+        let bar = progress("capturing", tokens, shown(common));
         let outcome = capture.run(
             &encoded,
             &|batch| batch.iter().all(|prompt| done.contains(&prompt.index)),
             &mut sink,
             &interrupt,
             &mut |event| match event {
-                Event::Tokens(tokens) => bar.inc(tokens as u64),
+                Event::Tokens(tokens) | Event::Rollout(tokens) => bar.inc(tokens as u64),
                 Event::Batch { saved, .. } => bar.dec_length(saved as u64),
             },
         );
@@ -262,85 +213,6 @@ mod with_models {
             &tally,
         )?;
         Ok(Verdict::Agrees)
-    }
-
-    fn command_line() -> String {
-        let quote = |word: String| {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-            if !word.is_empty() && word.chars().all(plain) {
-                word
-            } else {
-                format!("'{}'", word.replace('\'', "'\\''"))
-            }
-        };
-        let words: Vec<_> = std::iter::once("specgap".to_owned())
-            .chain(
-                std::env::args_os()
-                    .skip(1)
-                    .map(|word| quote(word.to_string_lossy().into_owned())),
-            )
-            .collect();
-        words.join(" ")
-    }
-
-    fn nodes(placement: &Placement) -> String {
-        let counts: Vec<_> = placement
-            .nodes
-            .iter()
-            .map(|(provider, count)| format!("{count} nodes on {provider}"))
-            .collect();
-        if counts.is_empty() {
-            format!("{} (not profiled)", placement.device.provider())
-        } else {
-            counts.join(", ")
-        }
-    }
-
-    fn say_device(target: &Model, draft: &Model, runtime: &Runtime, verbose: bool) {
-        let (of_target, of_draft) = (target.placement(), draft.placement());
-        eprintln!(
-            "device: {} (target: {}; draft: {})",
-            of_target.device.provider(),
-            nodes(of_target),
-            nodes(of_draft)
-        );
-        if let Some(why) = &of_target.refused {
-            eprintln!("CUDA is not used: {why}");
-        }
-        if verbose {
-            eprintln!(
-                "ONNX Runtime {} from {}",
-                runtime.version(),
-                runtime.library().display()
-            );
-        }
-    }
-
-    fn spinner(what: &'static str, shown: bool) -> ProgressBar {
-        if !shown || !io::stderr().is_terminal() {
-            return ProgressBar::hidden();
-        }
-        let spinner = ProgressBar::new_spinner().with_message(what);
-        spinner.enable_steady_tick(std::time::Duration::from_millis(100));
-        spinner
-    }
-
-    fn progress(tokens: usize, shown: bool) -> ProgressBar {
-        if !shown || !io::stderr().is_terminal() {
-            return ProgressBar::hidden();
-        }
-        let bar = ProgressBar::new(tokens as u64);
-        if let Ok(style) = ProgressStyle::with_template(
-            "capturing [{bar:32}] {pos}/{len} tokens, {per_sec}, {elapsed} (left {eta})",
-        ) {
-            bar.set_style(style.progress_chars("=> ").with_key(
-                "per_sec",
-                |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
-                    let _ = write!(out, "{:.1} tokens/s", state.per_sec());
-                },
-            ));
-        }
-        bar
     }
 
     /// Bytes for people.
@@ -381,6 +253,7 @@ mod with_models {
                     "prompts": prompts,
                     "prompts_before": before,
                     "positions": tally.positions,
+                    "rollouts": tally.rollouts,
                     "prompt_tokens": tally.prompt_tokens,
                     "tokens_per_second": rate,
                     "seconds": {
@@ -395,9 +268,13 @@ mod with_models {
                 writeln!(out, "{object}")
             }
             Format::Text => {
+                let rolled = match tally.rollouts {
+                    0 => String::new(),
+                    rollouts => format!(" and {rollouts} rollouts"),
+                };
                 writeln!(
                     out,
-                    "{}: {prompts} prompts, {} of them before; {} positions of V = {} in {seconds:.1} s, \
+                    "{}: {prompts} prompts, {} of them before; {} positions of V = {}{rolled} in {seconds:.1} s, \
                      {rate:.1} tokens/s (target {:.1} s, draft {:.1} s, drawing and writing {:.1} s), on {}",
                     args.out.display(),
                     before,

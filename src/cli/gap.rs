@@ -88,7 +88,7 @@ pub struct MeasureArgs {
 }
 
 /// The schemes of a log's drafts, with their words.
-fn schemes() -> impl TypedValueParser<Value = SchemeName> {
+pub(super) fn schemes() -> impl TypedValueParser<Value = SchemeName> {
     PossibleValuesParser::new(
         Settings::schemes()
             .into_iter()
@@ -98,7 +98,7 @@ fn schemes() -> impl TypedValueParser<Value = SchemeName> {
 }
 
 /// All verifiers, with their words.
-fn verifiers() -> impl TypedValueParser<Value = VerifierName> {
+pub(super) fn verifiers() -> impl TypedValueParser<Value = VerifierName> {
     PossibleValuesParser::new(VerifierName::ALL.map(|name| {
         let words = format!("{}; for {}", name.rule(), name.draft_schemes());
         PossibleValue::new(name.as_str()).help(words)

@@ -79,12 +79,12 @@ fn policies_help() -> String {
 
 /// A cost ratio as it was given, and the times that it stands for.
 #[derive(Clone, Debug)]
-struct Cost {
-    text: String,
-    timings: Timings,
+pub(super) struct Cost {
+    pub(super) text: String,
+    pub(super) timings: Timings,
 }
 
-fn cost_ratio(text: &str) -> Result<Cost, String> {
+pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
     let ratio: f64 = text
         .parse()
         .map_err(|_| "is a draft step's time over a target step's, such as 0.1".to_owned())?;
@@ -200,7 +200,7 @@ impl LengthArgs {
     }
 }
 
-fn read_timings(path: &Path) -> Result<Timings, CliError> {
+pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
     let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
         path: path.to_owned(),
         action: "cannot be read",

@@ -5,14 +5,18 @@ mod block;
 mod capture;
 mod certify;
 mod check;
+mod decode;
 mod demo;
 mod gap;
 mod length;
 mod merge;
+#[cfg(feature = "onnx")]
+mod models;
 mod options;
 mod output;
 mod solve;
 mod table;
+mod tree;
 mod verify;
 
 use clap::{Parser, Subcommand};
@@ -45,12 +49,16 @@ enum Command {
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
     Capture(capture::CaptureArgs),
+    /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
+    Decode(decode::DecodeArgs),
     /// The claims ledger and every problem file of a folder, against a baseline.
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
     Gap(gap::GapArgs),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
+    /// Logged text to a report: which tree of drafts to verify, and what it buys.
+    Tree(tree::TreeArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
@@ -71,10 +79,12 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
         Command::Capture(args) => capture::run(args, &cli.common),
+        Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
+        Command::Tree(args) => tree::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

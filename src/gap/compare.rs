@@ -136,6 +136,9 @@ pub struct LogDifference {
     pub paired: bool,
 }
 
+/// A number of a log, with the places and the sizes of the log's clusters.
+type SizedTally<'a> = (&'a Tally, &'a [(usize, u64)]);
+
 impl LogComparison {
     /// Of summaries of one log each, and what each but the first has in common with the
     /// first. `options` are those of the command, each after a space.
@@ -151,7 +154,7 @@ impl LogComparison {
         });
         let rate = |metric: Metric| {
             let found = summaries.iter().zip(&sizes);
-            let tallies: Vec<Option<(&Tally, &[(usize, u64)])>> = found
+            let tallies: Vec<Option<SizedTally<'_>>> = found
                 .map(|(summary, sizes)| Some((summary.tallies.get(&metric)?, sizes.as_slice())))
                 .collect();
             let rate = ComparedRate {
@@ -266,7 +269,7 @@ fn named(metric: Metric) -> Option<ComparedRate> {
     })
 }
 
-fn estimate((tally, sizes): (&Tally, &[(usize, u64)])) -> ComparedEstimate {
+fn estimate((tally, sizes): SizedTally<'_>) -> ComparedEstimate {
     ComparedEstimate {
         estimate: tally.estimate(sizes),
         kind: tally.kind(),
@@ -278,8 +281,8 @@ fn estimate((tally, sizes): (&Tally, &[(usize, u64)])) -> ComparedEstimate {
 fn difference(
     metric: Metric,
     pairing: &Pairing,
-    (first, first_sizes): (&Tally, &[(usize, u64)]),
-    (own, own_sizes): (&Tally, &[(usize, u64)]),
+    (first, first_sizes): SizedTally<'_>,
+    (own, own_sizes): SizedTally<'_>,
 ) -> Option<LogDifference> {
     if pairing.unpaired().is_none() {
         let paired = pairing.difference(metric)?;

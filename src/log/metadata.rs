@@ -101,6 +101,27 @@ pub struct PromptRecord {
     pub positions: usize,
 }
 
+/// How the log's rollouts were drawn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RolloutRecord {
+    /// The version of the tensors and of this: 1.
+    pub version: u32,
+    /// K: tokens of each.
+    pub tokens: usize,
+    /// M: a rollout starts at every M-th position of a prompt, the first of them drawn
+    /// evenly from the prompt's first M positions.
+    pub every: usize,
+    /// The probability that one starts at a position, the same for all: 1/M. What is
+    /// summed over rollouts and divided by it is, in expectation, the sum over positions.
+    pub inclusion_probability: f64,
+    /// The temperature of q, which is softmax of the draft's logits over it; nothing is
+    /// cut by top-k or top-p. 0 is the draft's likeliest token.
+    pub temperature: f64,
+    /// Whether the target was run over them.
+    #[serde(default)]
+    pub target: bool,
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -147,6 +168,9 @@ pub struct Metadata {
     /// The temperatures of the columns of `target_rest` and `draft_rest`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rest_temperatures: Vec<f64>,
+    /// How the rollouts were drawn, where the log has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollouts: Option<RolloutRecord>,
     /// The prompts that are in the log as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<PromptRecord>,
@@ -171,6 +195,7 @@ impl Default for Metadata {
             sampling: None,
             vocabulary: None,
             rest_temperatures: Vec::new(),
+            rollouts: None,
             prompts: Vec::new(),
             token_text: BTreeMap::new(),
             extra: BTreeMap::new(),

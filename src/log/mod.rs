@@ -30,6 +30,12 @@
 //! is known to within it. Without rest masses, a row is one of a sampler that
 //! draws from the listed tokens alone, which commutes with its temperature.
 //!
+//! # Rollouts
+//!
+//! A file may also have rollouts, [`Rollouts`]: what the draft model writes on its own
+//! behind some of the prefixes, as `rollout_position` \[M\], the numbers of the positions
+//! that they start at, `rollout_token` \[M, K\], `rollout_q` \[M, K\], and more.
+//!
 //! # What is checked
 //!
 //! Headers against files when a log is opened, every entry when its row is
@@ -45,6 +51,8 @@ mod metadata;
 mod npy;
 mod npz;
 mod reader;
+mod rollout_tensors;
+mod rollouts;
 mod safetensors;
 mod source;
 mod tensor;
@@ -53,7 +61,8 @@ mod writer;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
-pub use metadata::{FileIdentity, Metadata, PromptRecord, Sampling};
+pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
+pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
 pub use writer::{Container, KeptTokens, Layout, LogWriter, Position};

@@ -3,6 +3,7 @@
 use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
+use super::rollout_tensors::{HeldRollouts, NAMES};
 use super::source::Source;
 use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors};
@@ -83,6 +84,7 @@ pub(super) struct Shard {
     pub token: Option<Tensor>,
     pub drafts: Option<Tensor>,
     pub output: Option<Tensor>,
+    pub rollouts: HeldRollouts,
 }
 
 /// Consecutive positions within one shard.
@@ -655,6 +657,13 @@ impl Shard {
                 "is missing although the mass of unlisted tokens is given",
             ));
         }
+        let mut rollouts = HeldRollouts::default();
+        for name in NAMES {
+            rollouts.tensors.extend(contents.tensors.remove_entry(name));
+            rollouts
+                .unreadable
+                .extend(contents.unreadable.remove_entry(name));
+        }
         let ignored = contents
             .tensors
             .into_keys()
@@ -676,6 +685,7 @@ impl Shard {
                 token,
                 drafts,
                 output,
+                rollouts,
             },
             ignored,
         ))

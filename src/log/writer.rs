@@ -4,6 +4,7 @@ use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry};
 use super::npy::NpyHeader;
 use super::reader::{Log, read_index};
+use super::rollouts::{Columns, Rollout, check_shape};
 use super::tensor::Dtype;
 use crate::files::Unfinished;
 use half::{bf16, f16};
@@ -154,6 +155,7 @@ struct Buffer {
     prompt_id: Vec<i64>,
     position: Vec<i64>,
     token: Vec<i64>,
+    rollouts: Columns,
 }
 
 impl LogWriter {
@@ -272,6 +274,12 @@ impl LogWriter {
         self.index.shards.iter().map(|shard| shard.positions).sum()
     }
 
+    /// Positions that were appended, committed or not: the number of the next one.
+    pub fn positions(&self) -> usize {
+        let pending: usize = self.pending.iter().map(|shard| shard.positions).sum();
+        self.committed() + pending + self.buffer.positions
+    }
+
     /// Bytes of one position's rows, about.
     pub fn position_bytes(&self) -> usize {
         let entry = self.layout.dtype.size();
@@ -291,18 +299,16 @@ impl LogWriter {
     /// Rows of another length than V, NaN, +inf, rows of only -inf; also if a full
     /// shard cannot be written.
     pub fn append(&mut self, position: &Position<'_>) -> Result<(), LogError> {
-        let number = self.committed()
-            + self
-                .pending
-                .iter()
-                .map(|shard| shard.positions)
-                .sum::<usize>()
-            + self.buffer.positions;
+        let number = self.positions();
         for (name, row) in [
             ("target_logits", position.target),
             ("draft_logits", position.draft),
         ] {
             self.check_row(name, row, number)?;
+        }
+        // Not as soon as a shard is full: what is appended last keeps room for rollouts.
+        if self.buffer.target.len() + self.buffer.draft.len() >= self.layout.shard_bytes {
+            self.write_shard()?;
         }
         let layout = &self.layout;
         let buffer = &mut self.buffer;
@@ -351,9 +357,35 @@ impl LogWriter {
         buffer.position.push(position.position);
         buffer.token.push(position.token);
         buffer.positions += 1;
-        if buffer.target.len() + buffer.draft.len() >= layout.shard_bytes {
-            self.write_shard()?;
+        Ok(())
+    }
+
+    /// Adds a rollout from a position that was appended since the last commit. Rollouts
+    /// go into the last shard of the commit, with the numbers that their positions have
+    /// in the log. All of a log have as many tokens, and the same lists.
+    ///
+    /// # Errors
+    ///
+    /// A position that was not appended since the last commit; lists that do not go
+    /// together, or not with the rollouts before it.
+    pub fn append_rollout(&mut self, rollout: &Rollout<'_>) -> Result<(), LogError> {
+        let (first, end) = (self.committed(), self.positions());
+        if !(first..end).contains(&rollout.position) || self.buffer.positions == 0 {
+            return Err(LogError::format(
+                &self.directory,
+                format!(
+                    "a rollout starts at position {}, but positions {first}..{end} were appended                      since the last commit",
+                    rollout.position
+                ),
+            ));
         }
+        let columns = &mut self.buffer.rollouts;
+        check_shape(
+            &self.directory,
+            rollout,
+            &columns.get(0).unwrap_or(*rollout),
+        )?;
+        columns.push(rollout);
         Ok(())
     }
 
@@ -533,6 +565,16 @@ impl LogWriter {
                     dtype: Dtype::I64,
                     shape: vec![n],
                     data: Cow::Owned(values.iter().flat_map(|x| x.to_le_bytes()).collect()),
+                },
+            ));
+        }
+        for (name, dtype, shape, bytes) in buffer.rollouts.encoded() {
+            tensors.push((
+                name,
+                Encoded {
+                    dtype,
+                    shape,
+                    data: Cow::Owned(bytes),
                 },
             ));
         }

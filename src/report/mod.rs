@@ -22,6 +22,7 @@ pub mod solve;
 pub mod table;
 mod terminal;
 mod text;
+pub mod tree;
 pub mod verify;
 
 pub use canvas::{Canvas, DrawError};

@@ -83,6 +83,12 @@ impl Row<'_> {
         Known::rate_within((star.held + drawn) / p_sum, 8.0 * f64::EPSILON)
     }
 
+    /// What the `fixed` heaviest tokens leave of q: 1 - q(top), summed over the others. O(V).
+    pub(crate) fn rest_of_draft(&mut self, fixed: usize) -> f64 {
+        let (_, q_sum) = self.totals();
+        self.star(fixed).rest / q_sum
+    }
+
     fn star(&mut self, fixed: usize) -> Star<'_> {
         let mut top = self.heaviest(fixed).to_vec();
         let rows = self.rows();

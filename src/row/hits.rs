@@ -38,6 +38,34 @@ impl Row<'_> {
     }
 }
 
+impl Row<'_> {
+    /// The probability that a token is the k-th of n sequential draws without replacement,
+    /// for each k < n. The cost is that of [`Self::hits_sequential`].
+    pub(crate) fn drawn_at(&mut self, token: usize, drafts: usize) -> Vec<f64> {
+        let (rows, (_, q_sum)) = (self.rows(), self.totals());
+        let mut ranks = vec![0.0; drafts];
+        if rows.draft.get(token).is_none_or(|&q| q <= 0.0) {
+            return ranks;
+        }
+        let mut only = vec![0.0; rows.draft.len()];
+        only[token] = 1.0;
+        let support = self.draft_support();
+        // The last token of the support is drawn when all others were.
+        let open = drafts.min(support - 1);
+        if open > 0 {
+            let found = Ranks::new(&only, rows.draft, [1.0, q_sum], open);
+            for (rank, rate) in ranks.iter_mut().zip(&found.rates) {
+                *rank = rate.clamp(0.0, 1.0);
+            }
+        }
+        if drafts >= support {
+            let before: f64 = ranks[..open].iter().sum();
+            ranks[open] = (1.0 - before).max(0.0);
+        }
+        ranks
+    }
+}
+
 /// sum of p_i (1 - (1-q_i)^n), as p_i q_i (1 + (1-q_i) + .. + (1-q_i)^(n-1)): no
 /// subtraction that could cancel. The q_i sum to `whole`, about 1, and are divided by it.
 #[multiversion(targets = "simd")]

@@ -173,7 +173,7 @@ impl<'a> Measurement<'a> {
             unlisted: self.unlisted,
             max_length: self.settings.max_length,
             timings: self.settings.timings.clone(),
-            surprise: self.surprise(),
+            surprise: surprise(self.texts),
             acceptance: self.truncated(|text, unlisted| {
                 let ratios = ratios(text, unlisted);
                 ratios.len() as f64 - oracle_calls(&ratios)
@@ -512,25 +512,6 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    /// -ln p(y) less its mean is a martingale difference for text drawn from the rows.
-    fn surprise(&self) -> Surprise {
-        let places = || self.texts.texts.iter().flat_map(|text| &text.places);
-        let count = places().count().max(1) as f64;
-        let observed: f64 = places().map(|place| place.surprise).sum();
-        let expected: f64 = places().map(|place| place.expected_surprise[0]).sum();
-        let variance: f64 = places().map(|place| place.expected_surprise[1]).sum();
-        let z = if variance > 0.0 {
-            (observed - expected) / variance.sqrt()
-        } else {
-            0.0
-        };
-        Surprise {
-            observed: observed / count,
-            expected: expected / count,
-            z,
-        }
-    }
-
     fn left_out(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let off_path: BTreeSet<&str> = self
@@ -599,6 +580,25 @@ impl<'a> Measurement<'a> {
     }
 }
 
+/// -ln p(y) less its mean is a martingale difference for text drawn from the rows.
+pub(super) fn surprise(texts: &Texts) -> Surprise {
+    let places = || texts.texts.iter().flat_map(|text| &text.places);
+    let count = places().count().max(1) as f64;
+    let observed: f64 = places().map(|place| place.surprise).sum();
+    let expected: f64 = places().map(|place| place.expected_surprise[0]).sum();
+    let variance: f64 = places().map(|place| place.expected_surprise[1]).sum();
+    let z = if variance > 0.0 {
+        (observed - expected) / variance.sqrt()
+    } else {
+        0.0
+    };
+    Surprise {
+        observed: observed / count,
+        expected: expected / count,
+        z,
+    }
+}
+
 /// q/p along a text.
 fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
     let places = text.places.iter();
@@ -611,7 +611,7 @@ fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
     places.map(ratio).collect()
 }
 
-fn text_log(log: &Log) -> TextLog {
+pub(super) fn text_log(log: &Log) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {

@@ -27,6 +27,7 @@ mod policy;
 mod replay;
 mod survival;
 mod texts;
+mod trees;
 
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
@@ -40,6 +41,12 @@ pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use survival::{ChainVerifier, Survival, accepted_lengths};
 pub use texts::{Place, Text, Texts};
+pub(crate) use trees::tree_definitions;
+pub use trees::{
+    ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,
+    SequoiaTree, TREE_SCHEMA, TreeReplay, TreeReport, TreeResult, TreeSettings, measure_trees,
+    replay_tree,
+};
 
 use crate::gap::GapError;
 use crate::log::LogError;

@@ -1,9 +1,10 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::TextError;
-use crate::distribution::Softmax;
+use crate::distribution::{Rows, Softmax};
 use crate::gap::{probabilities, refuse_probabilities};
 use crate::log::{Log, Row, RowKind, Span};
+use crate::row::Workspace as Scan;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -30,6 +31,8 @@ pub struct Place {
     pub(super) surprise: f64,
     /// What -ln p(y) is on average over y ~ p, and its variance.
     pub(super) expected_surprise: [f64; 2],
+    /// What the two rows do not list of p and q.
+    pub(super) unlisted: [f64; 2],
 }
 
 /// A text from its first token on.
@@ -41,7 +44,15 @@ pub struct Text {
     pub places: Vec<Place>,
     /// q/p at its tokens.
     pub ratios: Vec<f64>,
+    /// What else was asked of its rows, position by position.
+    pub(super) asked: Vec<f64>,
 }
+
+/// What else is asked of a position's rows, beside what a [`Place`] holds: of both rows, the
+/// column of the text's token, and a number that no other position has. Tokens that a row
+/// does not list are one token, the last column. As many numbers at every position.
+pub(super) type Question<'a> =
+    dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
 
 /// All texts of some logs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +82,16 @@ impl Texts {
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, TextError> {
+        Self::read_asking(logs, temperature, progress, None)
+    }
+
+    /// The same, with a question to the rows.
+    pub(super) fn read_asking(
+        logs: &[Log],
+        temperature: Option<f64>,
+        progress: &(dyn Fn(usize) + Sync),
+        question: Option<&Question<'_>>,
+    ) -> Result<Self, TextError> {
         let mut all = Self::default();
         // Everything that can be refused is, before the long part.
         for (index, log) in logs.iter().enumerate() {
@@ -91,9 +112,18 @@ impl Texts {
             refuse_probabilities(log)?;
         }
         for log in logs {
-            all.add(log, progress)?;
+            all.add(log, progress, question)?;
         }
         Ok(all)
+    }
+
+    /// Tokens of each prompt.
+    pub(super) fn tokens(&self) -> Vec<f64> {
+        let mut tokens = vec![0.0; self.clusters];
+        for text in &self.texts {
+            tokens[text.cluster] += text.places.len() as f64;
+        }
+        tokens
     }
 
     /// N, over all texts.
@@ -102,9 +132,16 @@ impl Texts {
     }
 
     /// Adds the texts of a log.
-    fn add(&mut self, log: &Log, progress: &(dyn Fn(usize) + Sync)) -> Result<(), TextError> {
+    fn add(
+        &mut self,
+        log: &Log,
+        progress: &(dyn Fn(usize) + Sync),
+        question: Option<&Question<'_>>,
+    ) -> Result<(), TextError> {
         let task = Task {
             log,
+            question,
+            before: self.positions() as u64,
             temperature: self.temperature,
             rest: rest_column(log, self.temperature)?,
         };
@@ -149,6 +186,7 @@ impl Texts {
             {
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
+                text.asked.extend(read.asked);
                 *next += 1;
             }
         }
@@ -293,6 +331,7 @@ struct Read {
     prompt: i64,
     position: i64,
     place: Place,
+    asked: Vec<f64>,
 }
 
 /// Room for one position at a time.
@@ -302,6 +341,7 @@ struct Workspace {
     logits: Vec<f64>,
     target: Vec<f64>,
     draft: Vec<f64>,
+    scan: Scan,
 }
 
 /// What is the same for all positions of a log.
@@ -309,6 +349,9 @@ struct Task<'a> {
     log: &'a Log,
     temperature: f64,
     rest: Option<usize>,
+    question: Option<&'a Question<'a>>,
+    /// Positions of the logs before this one.
+    before: u64,
 }
 
 impl Task<'_> {
@@ -318,14 +361,15 @@ impl Task<'_> {
             .positions()
             .map(|number| {
                 chunk.read(number, &mut workspace.row)?;
-                self.position(workspace)
+                self.position(number, workspace)
                     .map_err(|message| position_refused(self.log, number, message))
             })
             .collect()
     }
 
-    fn position(&self, workspace: &mut Workspace) -> Result<Read, String> {
+    fn position(&self, number: usize, workspace: &mut Workspace) -> Result<Read, String> {
         let Workspace {
+            scan,
             row,
             logits,
             target,
@@ -381,7 +425,22 @@ impl Task<'_> {
             .zip(draft.iter())
             .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
             .sum();
+        let asked = match self.question {
+            Some(question) => {
+                let column = place.unwrap_or(target.len());
+                if self.rest.is_some() {
+                    for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                        row.iter_mut().for_each(|mass| *mass *= 1.0 - rest);
+                        row.push(rest);
+                    }
+                }
+                let rows = Rows { target, draft };
+                question(scan, rows, column, self.before + number as u64)?
+            }
+            None => Vec::new(),
+        };
         Ok(Read {
+            asked,
             prompt,
             position,
             place: Place {
@@ -393,6 +452,7 @@ impl Task<'_> {
                 listed: place.is_some(),
                 surprise: -p.ln(),
                 expected_surprise: of_target.surprise(target_rest),
+                unlisted: [target_rest, draft_rest],
             },
         })
     }

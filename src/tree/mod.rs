@@ -1,11 +1,13 @@
 //! Token trees: joint probabilities of all prefixes of a block problem, and
 //! draft tree topologies.
 
+mod named;
 mod sequoia;
 mod topology;
 
+pub use named::NAMES;
 pub use sequoia::{MAX_WORK, SequoiaError, TopologyLimits, best_topology};
-pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, TopologyError};
+pub use topology::{AcceptanceRates, DraftTree, MAX_NODES, SequoiaGrowMap, Shape, TopologyError};
 
 use crate::distribution::Distribution;
 use crate::number::Number;

@@ -1,6 +1,6 @@
 //! Shapes of draft trees, in the two forms that engines take.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Most nodes that a topology may have.
@@ -38,6 +38,25 @@ pub enum TopologyError {
         /// How many.
         nodes: usize,
     },
+    /// A name that stands for no tree.
+    #[error("\"{name}\" is no tree; name a file with a list of paths, or one of {known}", known = super::NAMES)]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// No list of paths.
+    #[error(
+        "{entry}: {message}; a tree is a list of paths of child ranks, such as [[0],[1],[0,0]]"
+    )]
+    Json {
+        /// Where in the document.
+        entry: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A list without paths.
+    #[error("there is no path; list at least [0], or decode without drafts")]
+    NoPaths,
     /// No acceptance rates.
     #[error("no acceptance rates; give at least one depth")]
     NoRates,
@@ -88,7 +107,7 @@ pub struct DraftTree {
 /// A topology as Sequoia's engine reads it (its "growmap"); field names in JSON
 /// are those of its files. Node 0 is the root; nodes are numbered by depth, then
 /// by parent, then by rank.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequoiaGrowMap {
     /// Nodes by depth, the root first.
     pub roots: Vec<Vec<usize>>,
@@ -103,6 +122,27 @@ pub struct SequoiaGrowMap {
     pub depth: Vec<usize>,
     /// Number of nodes, root included.
     pub size: usize,
+}
+
+/// A topology as a list of nodes, for those who walk it. Node 0 is the root, and a node stands
+/// behind its parent; the children of a node stand together, by rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The parent of each node; the root's is itself.
+    pub parent: Vec<usize>,
+    /// Its rank among its siblings.
+    pub rank: Vec<usize>,
+    /// How many children it has.
+    pub children: Vec<usize>,
+    /// How deep it is; the root's depth is 0.
+    pub depth: Vec<usize>,
+}
+
+impl Shape {
+    /// Draft tokens down to a depth, the root not counted.
+    pub fn nodes_to(&self, depth: usize) -> usize {
+        self.depth.partition_point(|&own| own <= depth) - 1
+    }
 }
 
 /// Positional acceptance rates: entry j of a depth's vector is the probability
@@ -241,6 +281,39 @@ impl DraftTree {
         &self.paths
     }
 
+    /// The nodes with their parents. O(nodes log nodes).
+    pub fn shape(&self) -> Shape {
+        let size = self.paths.len() + 1;
+        let mut shape = Shape {
+            parent: vec![0; size],
+            rank: vec![0; size],
+            children: vec![0; size],
+            depth: vec![0; size],
+        };
+        for (index, path) in self.paths.iter().enumerate() {
+            let (rank, parent) = path.split_last().unwrap_or((&0, &[]));
+            let parent = self.number_of(parent);
+            shape.parent[index + 1] = parent;
+            shape.rank[index + 1] = *rank;
+            shape.depth[index + 1] = path.len();
+            shape.children[parent] += 1;
+        }
+        shape
+    }
+
+    /// A path's number among the nodes by depth, the root being 0.
+    fn number_of(&self, path: &[usize]) -> usize {
+        if path.is_empty() {
+            return 0;
+        }
+        let found = self.paths.binary_search_by(|a| {
+            a.len()
+                .cmp(&path.len())
+                .then_with(|| a.as_slice().cmp(path))
+        });
+        found.map_or(0, |index| index + 1)
+    }
+
     /// Number of draft tokens, the root not counted.
     pub fn len(&self) -> usize {
         self.paths.len()
@@ -288,17 +361,7 @@ impl DraftTree {
     /// Sequoia's form. O(nodes^2) for the mask.
     pub fn sequoia(&self) -> SequoiaGrowMap {
         let size = self.paths.len() + 1;
-        let number_of = |path: &[usize]| {
-            if path.is_empty() {
-                return 0;
-            }
-            let found = self.paths.binary_search_by(|a| {
-                a.len()
-                    .cmp(&path.len())
-                    .then_with(|| a.as_slice().cmp(path))
-            });
-            found.map_or(0, |index| index + 1)
-        };
+        let number_of = |path: &[usize]| self.number_of(path);
         let mut map = SequoiaGrowMap {
             roots: vec![vec![0]],
             branches: Vec::new(),
@@ -351,6 +414,14 @@ mod tests {
         .unwrap();
         assert_eq!(tree.paths()[0..3], [vec![0], vec![1], vec![0, 0]]);
         assert_eq!((tree.len(), tree.depth()), (6, 3));
+        let shape = tree.shape();
+        assert_eq!(shape.parent, [0, 0, 0, 1, 1, 2, 3]);
+        assert_eq!(shape.rank, [0, 0, 1, 0, 1, 0, 0]);
+        assert_eq!(shape.children, [2, 2, 1, 1, 0, 0, 0]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|depth| shape.nodes_to(depth)),
+            [0, 2, 5, 6]
+        );
         let map = tree.sequoia();
         assert_eq!(map.roots, [vec![0], vec![1, 2], vec![3, 4, 5], vec![6]]);
         assert_eq!(map.branches, [vec![2], vec![2, 1], vec![1, 0, 0], vec![0]]);

@@ -2,9 +2,10 @@
 
 use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
+use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict,
+    Verifier, VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -203,6 +204,47 @@ impl Verifier for GreedyVerifier {
     }
 }
 
+/// What each draft accepts of a token: all of p through its own draft if it is one of the top
+/// tokens, at `rank` among them, and else min(p, q_last) through the last.
+fn masses<M: Number>(p: &M, last: &M, rank: Option<usize>, drafts: usize) -> Vec<M> {
+    let mut masses = vec![M::zero(); drafts];
+    match rank.and_then(|rank| masses.get_mut(rank)) {
+        Some(mass) => *mass = p.clone(),
+        None => {
+            if let Some(mass) = masses.last_mut() {
+                *mass = p.smaller(last);
+            }
+        }
+    }
+    masses
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        let fixed = drafts.max(1) - 1;
+        let rank = row.heaviest(fixed).iter().position(|&top| top == token);
+        let rest = row.rest_of_draft(fixed);
+        let last = if rest > 0.0 { q / rest } else { 0.0 };
+        Ok(masses(&p, &last, rank, drafts))
+    },
+    exact: |problem, token| {
+        let Ok(rule) = GreedyVerifier::new(problem) else {
+            return vec![Rational::zero(); problem.drafts()];
+        };
+        let rank = rule.scheme.top().iter().position(|&top| top == token);
+        let exact = rule.exact();
+        masses(
+            &exact.wanted[token],
+            &exact.offered[token],
+            rank,
+            problem.drafts(),
+        )
+    },
+    nested: false,
+    sampled_from: None,
+};
+
 impl VerifierName {
     /// [`GreedyVerifier`]
     pub const GREEDY: Self = Self(&ENTRY);
@@ -220,6 +262,7 @@ pub const ENTRY: Entry = Entry {
             Ok(row.accepted_with_fixed(drafts.max(1) - 1))
         })))
     },
+    at_token: |_| Ok(AT_TOKEN),
     attains: |scheme| scheme == SchemeName::GREEDY,
     compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],
     by_default: true,

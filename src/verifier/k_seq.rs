@@ -2,9 +2,10 @@
 
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
+use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw, happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, Rational, exact_value, round_nearest};
 use crate::known::Known;
@@ -387,6 +388,52 @@ fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     ))
 }
 
+/// rho and b of a row.
+fn root_of(row: &mut Row<'_>, drafts: usize) -> (f64, f64) {
+    let one_draft = |factor: f64, mass: f64| ((1.0 - mass).clamp(0.0, 1.0) / factor).min(1.0);
+    let (root, mass) = row.turning_factor(1.0, drafts as f64, |factor, mass| {
+        let miss = -(drafts as f64 * (-one_draft(factor, mass)).ln_1p()).exp_m1();
+        1.0 - mass < miss
+    });
+    (root, one_draft(root, mass))
+}
+
+/// What each draft accepts of a token: (1-b)^k min(p, rho q)/rho.
+fn masses<M: Number>(p: &M, q: &M, factor: &M, one_draft: &M, drafts: usize) -> Vec<M> {
+    let miss = one_draft.complement();
+    let mut mass = p.smaller(&factor.times(q)).over(factor);
+    let mut masses = Vec::with_capacity(drafts);
+    for _ in 0..drafts {
+        masses.push(mass.clone());
+        mass = mass.times(&miss);
+    }
+    masses
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        let (factor, one_draft) = root_of(row, drafts);
+        Ok(masses(&p, &q, &factor, &one_draft, drafts))
+    },
+    exact: |problem, token| {
+        let Ok(rule) = KSeq::new(problem) else {
+            return vec![Rational::zero(); problem.drafts()];
+        };
+        let (p, q) = of_problem(problem);
+        let one_draft = &rule.exact().one_draft;
+        masses(
+            &p[token],
+            &q[token],
+            &rule.factor,
+            one_draft,
+            problem.drafts(),
+        )
+    },
+    nested: false,
+    sampled_from: None,
+};
+
 const ON_ROW: Question = Question {
     full: on_row,
     // The root moves by no more than the curve that it lies on.
@@ -410,6 +457,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),
     on_row: |_| Some(RowRule::of(ON_ROW)),
+    at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,

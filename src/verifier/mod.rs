@@ -32,6 +32,7 @@ mod rrs_wo;
 mod single;
 mod spechub;
 mod table;
+mod token_rule;
 
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;
@@ -49,6 +50,7 @@ pub use single::Single;
 pub use spechub::SpecHub;
 pub(crate) use table::any_of;
 pub use table::{Build, Entry, Lossless, UnknownVerifier, VerifierName};
+pub use token_rule::TokenRule;
 
 pub use crate::plan::Verdict;
 pub use crate::row::RejectionBudget as RrsWoSettings;

@@ -1,15 +1,17 @@
 //! Drawing from p without looking at the drafts.
 
 use super::single::EXACT_FORMULA_BITS;
+use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierName, draw,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierName, draw,
 };
 use crate::distribution::{Rational, Wide, compensated_sum, ratio};
 use crate::known::Known;
 use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
-use crate::row::{Ranks, independent_hits};
+use crate::row::{Ranks, Row, RowError, independent_hits};
 use crate::scheme::{Greedy, SchemeName};
 use num_bigint::BigUint;
 use rand::RngCore;
@@ -251,6 +253,120 @@ impl Verifier for Naive {
     }
 }
 
+/// p times the probability that y is draft k and no draft before it, from the definition.
+fn masses_by_tuples(problem: &Problem, token: usize) -> Vec<Rational> {
+    let p = problem.target().exact().probability(token);
+    let mut masses = vec![Rational::zero(); problem.drafts()];
+    problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
+        let first = tuple.iter().position(|&draft| draft as usize == token);
+        if let Some(rank) = first.and_then(|rank| masses.get_mut(rank)) {
+            rank.gain(&mass.times(&p));
+        }
+    });
+    masses
+}
+
+const fn first_seen(
+    on_row: fn(&mut Row<'_>, usize, usize, u64) -> Result<Vec<f64>, RowError>,
+    nested: bool,
+) -> TokenRule {
+    TokenRule {
+        on_row,
+        exact: masses_by_tuples,
+        nested,
+        sampled_from: None,
+    }
+}
+
+/// q (1-q)^k.
+const INDEPENDENT: TokenRule = first_seen(
+    |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        let unseen = (0..drafts).scan(p, |unseen, _| {
+            let now = *unseen * q;
+            *unseen *= 1.0 - q;
+            Some(now)
+        });
+        Ok(unseen.collect())
+    },
+    true,
+);
+
+/// In the order of sequential draws.
+const SEQUENTIAL: TokenRule = first_seen(
+    |row, token, drafts, _| {
+        let (p, _) = of_row(row, token);
+        let ranks = row.drawn_at(token, drafts);
+        Ok(ranks.into_iter().map(|rank| p * rank).collect())
+    },
+    true,
+);
+
+/// The heaviest tokens for sure.
+const HEAVIEST: TokenRule = first_seen(
+    |row, token, drafts, _| {
+        let (p, _) = of_row(row, token);
+        let mut masses = vec![0.0; drafts];
+        if let Some(rank) = row.heaviest(drafts).iter().position(|&top| top == token) {
+            masses[rank] = p;
+        }
+        Ok(masses)
+    },
+    true,
+);
+
+/// The heaviest tokens for sure, and one draw from the others.
+const FIXED_AND_DRAWN: TokenRule = first_seen(
+    |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        let mut masses = vec![0.0; drafts];
+        let fixed = drafts.max(1) - 1;
+        match row.heaviest(fixed).iter().position(|&top| top == token) {
+            Some(rank) => masses[rank] = p,
+            None => {
+                let rest = row.rest_of_draft(fixed);
+                if let Some(mass) = masses.last_mut().filter(|_| rest > 0.0) {
+                    *mass = p * (q / rest);
+                }
+            }
+        }
+        Ok(masses)
+    },
+    false,
+);
+
+/// (x, a) with q(x), or (a, x).
+const HUB_AND_DRAWN: TokenRule = first_seen(
+    |row, token, _, _| {
+        let (p, q) = of_row(row, token);
+        let hub = row.heaviest(1).first().copied().unwrap_or(0);
+        let (top, rest) = (of_row(row, hub).1, row.rest_of_draft(1));
+        Ok(if rest <= 0.0 {
+            // The only tuple is (a).
+            vec![if token == hub { p } else { 0.0 }, 0.0]
+        } else if token == hub {
+            vec![p * top, p * rest]
+        } else {
+            vec![p * q, p * top * (q / rest)]
+        })
+    },
+    false,
+);
+
+fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
+    let known = [
+        (SchemeName::WITH_REPLACEMENT, INDEPENDENT),
+        (SchemeName::WITHOUT_REPLACEMENT, SEQUENTIAL),
+        (SchemeName::TOP, HEAVIEST),
+        (SchemeName::GREEDY, FIXED_AND_DRAWN),
+        (SchemeName::HUB, HUB_AND_DRAWN),
+    ];
+    let found = known.into_iter().find(|(law, _)| *law == scheme);
+    found
+        .map(|(_, rule)| rule)
+        .ok_or("the law is one of sets, and says nothing of the order of its drafts")
+}
+
 impl VerifierName {
     /// [`Naive`]
     pub const NAIVE: Self = Self(&ENTRY);
@@ -264,6 +380,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Naive::new(problem))),
     on_row: |scheme| scheme.entry().on_row.as_ref()?.hits.map(RowRule::of),
+    at_token,
     attains: |scheme| scheme == SchemeName::TOP,
     compared_with: &[],
     by_default: true,

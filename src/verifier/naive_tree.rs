@@ -2,9 +2,10 @@
 
 use super::residual::{Recursion, shortfall};
 use super::single::EXACT_FORMULA_BITS;
+use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw, happens,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw, happens,
 };
 use crate::distribution::{Draft, Rational, split_sum};
 use crate::known::Known;
@@ -189,6 +190,31 @@ impl Verifier for NaiveTree {
     }
 }
 
+/// What each draft accepts of a token: min(p, q) the first, and of what that lacks the share
+/// q (1-q)^(k-1) of having y as draft k and not before.
+fn masses<M: Number>(p: &M, q: &M, drafts: usize) -> Vec<M> {
+    let mut masses = vec![p.smaller(q)];
+    let mut unseen = p.excess_over(q);
+    for _ in 1..drafts {
+        masses.push(unseen.times(q));
+        unseen = unseen.times(&q.complement());
+    }
+    masses
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        Ok(masses(&p, &q, drafts))
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        masses(&p[token], &q[token], problem.drafts())
+    },
+    nested: true,
+    sampled_from: None,
+};
+
 const ON_ROW: Question = Question {
     full: on_row,
     // The first draft alone is accepted with the overlap.
@@ -209,6 +235,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),
     on_row: |_| Some(RowRule::of(ON_ROW)),
+    at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,
     compared_with: &[VerifierName::RRS],
     by_default: true,

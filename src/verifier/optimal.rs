@@ -456,6 +456,12 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Optimal::new(problem)?)),
     on_row,
+    at_token: |_| {
+        Err(
+            "its plan says which token is put out for a set of drafts, and not through which \
+             draft; sets with a draft twice have no answer",
+        )
+    },
     attains: |_| true,
     compared_with: &[],
     by_default: true,

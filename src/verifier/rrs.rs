@@ -1,10 +1,11 @@
 //! Recursive rejection sampling of independent drafts.
 
-use super::residual::Recursion;
+use super::residual::{Recursion, shortfall};
 use super::single::{EXACT_FORMULA_BITS, sample_in_turn};
+use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, sequential,
 };
 use crate::distribution::{Draft, Rational, TwoFloat};
 use crate::known::Known;
@@ -184,6 +185,41 @@ fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     Ok(Known::rate_within(1.0 - left, residual_error(drafts)))
 }
 
+/// What each draft accepts of a token of masses p and q: min((p - L q)+, M q), with M(L)
+/// given.
+fn masses<M: Number>(
+    p: &M,
+    q: &M,
+    drafts: usize,
+    mut residual_mass: impl FnMut(&M) -> M,
+) -> Vec<M> {
+    let (mut factor, mut left) = (M::zero(), M::one());
+    let mut masses = Vec::with_capacity(drafts);
+    for _ in 0..drafts {
+        let wanted = p.excess_over(&factor.times(q));
+        masses.push(wanted.smaller(&left.times(q)));
+        factor = factor.plus(&left);
+        left = residual_mass(&factor);
+    }
+    masses
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, _| {
+        let (p, q) = of_row(row, token);
+        Ok(masses(&p, &q, drafts, |factor| row.residual_mass(*factor)))
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        masses(&p[token], &q[token], problem.drafts(), |factor| {
+            let offered: Vec<Rational> = q.iter().map(|q| factor * q).collect();
+            Rational::total(&shortfall(&p, &offered))
+        })
+    },
+    nested: true,
+    sampled_from: None,
+};
+
 /// M(L) is smallest on one merged token and largest where the rest is disjoint, at every L,
 /// and L grows with it.
 fn on_cut_row(row: &mut CutRow<'_>, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
@@ -218,6 +254,7 @@ pub const ENTRY: Entry = Entry {
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
     build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),
     on_row: |_| Some(RowRule::of(ON_ROW)),
+    at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,
     compared_with: &[],
     by_default: true,

@@ -4,9 +4,10 @@
 mod tests;
 
 use super::residual::{keep, shortfall};
+use super::token_rule::of_problem;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, RrsWoSettings, Verdict,
-    Verifier, VerifierError, VerifierName, draw, happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, RrsWoSettings, TokenRule,
+    Verdict, Verifier, VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational};
 use crate::known::Known;
@@ -255,6 +256,75 @@ impl Verifier for RrsWo {
     }
 }
 
+/// Rejected paths that stand for all at a position of a text, from the third draft on.
+const PATHS_OF_A_TOKEN: usize = 64;
+
+/// What each draft accepts of a token y, by the recursion in (L, s) over all rejected paths.
+struct Paths<'a> {
+    p: &'a [Rational],
+    q: &'a [Rational],
+    token: usize,
+    /// Tokens rejected so far.
+    gone: Vec<bool>,
+    masses: Vec<Rational>,
+}
+
+impl Paths<'_> {
+    /// Adds a path of probability `reached` and all that go on from it; `rest` is what is
+    /// left of q.
+    fn add(&mut self, draft: usize, factor: &Rational, rest: &Rational, reached: &Rational) {
+        let Some(sum) = self.masses.get(draft).filter(|_| !rest.is_nil()) else {
+            return;
+        };
+        let offered: Vec<Rational> = self.q.iter().map(|q| factor * q).collect();
+        let wanted = shortfall(self.p, &offered);
+        let mass = Rational::total(&wanted);
+        if mass.is_nil() {
+            return;
+        }
+        let offer = mass.over(rest);
+        let share = reached.over(&mass);
+        let accepted = if self.gone[self.token] {
+            Rational::zero()
+        } else {
+            wanted[self.token].smaller(&(&offer * &self.q[self.token]))
+        };
+        let sum = sum + &share * accepted;
+        self.masses[draft] = sum;
+        let next = factor + &offer;
+        for token in 0..self.q.len() {
+            let rejected = (&offer * &self.q[token]).excess_over(&wanted[token]);
+            if !self.gone[token] && !rejected.is_nil() {
+                self.gone[token] = true;
+                let left = rest - &self.q[token];
+                self.add(draft + 1, &next, &left, &(&share * rejected));
+                self.gone[token] = false;
+            }
+        }
+    }
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, drafts, seed| {
+        Ok(row.accepted_of_token_in_turn(token, drafts, PATHS_OF_A_TOKEN, seed))
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        let mut paths = Paths {
+            gone: vec![false; p.len()],
+            masses: vec![Rational::zero(); problem.drafts()],
+            token,
+            p: &p,
+            q: &q,
+        };
+        paths.add(0, &Rational::zero(), &Rational::one(), &Rational::one());
+        paths.masses
+    },
+    nested: true,
+    // One draft and two are sums in closed form.
+    sampled_from: Some(2),
+};
+
 impl VerifierName {
     /// [`RrsWo`]
     pub const RRS_WO: Self = Self(&ENTRY);
@@ -274,6 +344,7 @@ pub const ENTRY: Entry = Entry {
             ..RowRule::always(RowRate::Seeded(on_row))
         })
     },
+    at_token: |_| Ok(AT_TOKEN),
     attains: |_| false,
     compared_with: &[VerifierName::RRS, VerifierName::K_SEQ],
     by_default: true,

@@ -1,14 +1,16 @@
 //! Speculative sampling with one draft.
 
 use super::residual::Recursion;
+use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, Verdict, Verifier, VerifierError,
-    VerifierName, draw, happens, sequential,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw, happens, sequential,
 };
 use crate::distribution::{Rational, compensated_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
+use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
 
@@ -166,6 +168,47 @@ pub(super) fn sample_in_turn(
     }
 }
 
+/// min(p, q) for a draft that is drawn from q.
+const DRAWN: TokenRule = TokenRule {
+    on_row: |row, token, _, _| {
+        let (p, q) = of_row(row, token);
+        Ok(vec![p.smaller(&q)])
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        vec![p[token].smaller(&q[token])]
+    },
+    nested: true,
+    sampled_from: None,
+};
+
+/// p where the draft is the heaviest token of q.
+const HEAVIEST: TokenRule = TokenRule {
+    on_row: |row, token, _, _| {
+        let (p, _) = of_row(row, token);
+        let hit = row.heaviest(1) == [token];
+        Ok(vec![if hit { p } else { 0.0 }])
+    },
+    exact: |problem, token| {
+        let p = Rational::row(problem.target());
+        let law = draft_row_exact(problem);
+        vec![p[token].smaller(&law[token])]
+    },
+    nested: true,
+    sampled_from: None,
+};
+
+fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
+    if scheme == SchemeName::HUB {
+        return Err("there are always two of these drafts");
+    }
+    Ok(if scheme == SchemeName::TOP {
+        HEAVIEST
+    } else {
+        DRAWN
+    })
+}
+
 impl VerifierName {
     /// [`Single`]
     pub const SINGLE: Self = Self(&ENTRY);
@@ -180,6 +223,7 @@ pub const ENTRY: Entry = Entry {
     build: |problem, _| Ok(Box::new(Single::new(problem)?)),
     // alpha* of one draft is the overlap of p with its law, and so is this rule's rate.
     on_row: |scheme| Some(RowRule::of(scheme.entry().on_row.as_ref()?.optimum)),
+    at_token,
     attains: |_| true,
     compared_with: &[],
     by_default: false,

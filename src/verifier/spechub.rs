@@ -2,9 +2,10 @@
 
 use super::residual::keep;
 use super::single::EXACT_FORMULA_BITS;
+use super::token_rule::{of_problem, of_row};
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, Verdict, Verifier,
-    VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict,
+    Verifier, VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
@@ -227,6 +228,77 @@ impl Verifier for SpecHub {
     }
 }
 
+/// What each draft accepts of a token that is not the hub: min(p, q) from (x, a), then
+/// min of the rest and d from (a, x).
+fn masses_of_other<M: Number>(p: &M, q: &M, second: &M) -> Vec<M> {
+    vec![p.smaller(q), p.excess_over(q).smaller(second)]
+}
+
+/// What each draft accepts of the hub: its share of what is left in the pairs (a, x), where
+/// it is first, and (x, a), where it is second. `others` has p, q and d of all other tokens.
+fn masses_of_hub<M: Number>(p: &M, others: impl Iterator<Item = (M, M, M)>) -> Vec<M> {
+    let (mut first, mut second) = (M::Sum::default(), M::Sum::default());
+    let mut pairs = false;
+    for (p, q, pair) in others {
+        second.add(&q.excess_over(&p));
+        first.add(&pair.excess_over(&p.excess_over(&q)));
+        pairs |= !q.is_nil();
+    }
+    // Without pairs the only tuple is (a).
+    let [first, second] = if pairs {
+        [first.value(), second.value()]
+    } else {
+        [M::one(), M::zero()]
+    };
+    let share = keep(p, &first.plus(&second));
+    vec![share.times(&first), share.times(&second)]
+}
+
+/// d of a token: the probability of the pair (a, x).
+fn second_mass<M: Number>(q: &M, hub: &M, rest: &M) -> M {
+    if rest.is_nil() {
+        M::zero()
+    } else {
+        hub.times(&q.over(rest))
+    }
+}
+
+const AT_TOKEN: TokenRule = TokenRule {
+    on_row: |row, token, _, _| {
+        let (p, q) = of_row(row, token);
+        let hub = row.heaviest(1).first().copied().unwrap_or(0);
+        let (top, rest) = (of_row(row, hub).1, row.rest_of_draft(1));
+        if token != hub {
+            return Ok(masses_of_other(&p, &q, &second_mass(&q, &top, &rest)));
+        }
+        let others = (0..row.rows().draft.len()).filter(|&x| x != hub);
+        let others = others.map(|x| {
+            let (p, q) = of_row(row, x);
+            (p, q, second_mass(&q, &top, &rest))
+        });
+        Ok(masses_of_hub(&p, others))
+    },
+    exact: |problem, token| {
+        let (p, q) = of_problem(problem);
+        let Ok(rule) = SpecHub::new(problem) else {
+            return vec![Rational::zero(); 2];
+        };
+        let hub = rule.hub as usize;
+        let rest = q[hub].complement();
+        let second = |x: usize| second_mass(&q[x], &q[hub], &rest);
+        if token != hub {
+            return masses_of_other(&p[token], &q[token], &second(token));
+        }
+        let others = (0..p.len()).filter(|&x| x != hub);
+        masses_of_hub(
+            &p[hub],
+            others.map(|x| (p[x].clone(), q[x].clone(), second(x))),
+        )
+    },
+    nested: false,
+    sampled_from: None,
+};
+
 impl VerifierName {
     /// [`SpecHub`]
     pub const SPECHUB: Self = Self(&ENTRY);
@@ -244,6 +316,7 @@ pub const ENTRY: Entry = Entry {
             Ok(row.accepted_with_fixed(1))
         })))
     },
+    at_token: |_| Ok(AT_TOKEN),
     attains: |scheme| scheme == SchemeName::HUB,
     compared_with: &[VerifierName::RRS_WO],
     by_default: true,

@@ -1,6 +1,6 @@
 //! What the rest of the crate asks of a verifier by its name.
 
-use super::{RowRule, RrsWoSettings, VERIFIERS, Verifier, VerifierError};
+use super::{RowRule, RrsWoSettings, TokenRule, VERIFIERS, Verifier, VerifierError};
 use crate::entry_name::entry_name;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
@@ -27,6 +27,9 @@ pub struct Entry {
     /// Its rate on a row of a log whose drafts have this law; `None` if none is
     /// computed. Asked only for laws under which it is lossless.
     pub on_row: fn(SchemeName) -> Option<RowRule>,
+    /// Which draft a known output comes through, for drafts of this law; or why that is not
+    /// computed. Asked only for laws under which it is lossless.
+    pub at_token: fn(SchemeName) -> Result<TokenRule, &'static str>,
     /// Whether it accepts as much as any lossless rule could, alpha*, whatever the rows, from
     /// drafts of this law.
     pub attains: fn(SchemeName) -> bool,
@@ -113,6 +116,26 @@ impl VerifierName {
         // One draft is some number of drafts of any law.
         self.is_lossless(scheme, 1).then_some(())?;
         (self.0.on_row)(scheme)
+    }
+
+    /// Which of the drafts of a law a known output comes through, if that is computed.
+    pub fn at_token(self, scheme: SchemeName) -> Option<TokenRule> {
+        self.token_rule(scheme).ok()
+    }
+
+    /// The same, or why it is not computed.
+    ///
+    /// # Errors
+    /// The rule is not lossless for these drafts, a log cannot hold them, or nobody knows
+    /// which draft an output came through.
+    pub fn token_rule(self, scheme: SchemeName) -> Result<TokenRule, &'static str> {
+        if scheme.entry().on_row.is_none() {
+            return Err("a log cannot hold such drafts");
+        }
+        if !self.is_lossless(scheme, 1) {
+            return Err("the rule is not lossless for these drafts");
+        }
+        (self.0.at_token)(scheme)
     }
 
     /// Verifiers that were made for the drafts of a law, or else those that take all.

@@ -2,7 +2,9 @@
 //!
 //! Needs ONNX Runtime; see `runtime_library`.
 
+mod decode;
 mod onnx;
+mod rollouts;
 #[path = "../run/mod.rs"]
 mod run;
 
@@ -10,8 +12,8 @@ use onnx::{FLOAT, FLOAT16, INT32};
 use run::{ROOT, Run, command, specgap};
 use serde_json::Value;
 use specgap::capture::{
-    Capture, ChatTemplate, Device, Event, Generation, Model, Row as CapturedRow, RowSink, Runtime,
-    Sampler, Sampling, Settings, SinkError, Stop, TextCodec, read_prompts,
+    Capture, ChatTemplate, Device, DrawnRollout, Event, Generation, Model, Row as CapturedRow,
+    RowSink, Runtime, Sampler, Sampling, Settings, SinkError, Stop, TextCodec, read_prompts,
 };
 use specgap::log::{Log, Row};
 use std::path::{Path, PathBuf};
@@ -226,6 +228,7 @@ fn logged_rows_are_those_of_a_full_forward_pass() {
 struct Memory {
     begun: Vec<(usize, usize)>,
     rows: Vec<Position>,
+    rollouts: Vec<DrawnRollout>,
     finished: Vec<Generation>,
 }
 
@@ -243,6 +246,10 @@ impl RowSink for Memory {
             target: wide(row.target),
             draft: wide(row.draft),
         });
+        Ok(())
+    }
+    fn append_rollout(&mut self, rollout: &DrawnRollout) -> Result<(), SinkError> {
+        self.rollouts.push(rollout.clone());
         Ok(())
     }
     fn commit(&mut self, finished: &[Generation]) -> Result<(), SinkError> {
@@ -264,6 +271,7 @@ fn prompts_that_go_through_in_pieces_give_the_same_rows() {
             max_tokens: 5,
             batch: 3,
             vocabulary: None,
+            rollouts: None,
         };
         let mut capture = Capture::new(open(TARGET), open(DRAFT), codec.unwrap(), settings)
             .unwrap()
@@ -280,6 +288,7 @@ fn prompts_that_go_through_in_pieces_give_the_same_rows() {
                 &AtomicBool::new(false),
                 &mut |event| match event {
                     Event::Tokens(count) => tokens += count,
+                    Event::Rollout(_) => panic!("none was asked for"),
                     Event::Batch { saved, .. } => assert_eq!(saved, 0),
                 },
             )

@@ -361,7 +361,7 @@ fn rows_that_cannot_be_written_are_named() {
 }
 
 /// A safetensors file from (name, type, shape, bytes).
-fn safetensors(tensors: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn safetensors(tensors: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
     let mut header = serde_json::Map::new();
     let mut data = Vec::<u8>::new();
     for (name, dtype, shape, bytes) in tensors {

@@ -12,6 +12,7 @@ mod imports;
 mod log;
 mod optimal_plan;
 mod peaked;
+mod rollouts;
 mod rooms;
 mod row_scan;
 mod rows;

@@ -15,7 +15,7 @@
 
 mod figures;
 mod lead;
-mod numbers;
+pub(super) mod numbers;
 mod tables;
 
 use super::page::{Block, Fact, Page, Section};
@@ -155,7 +155,7 @@ fn provenance(report: &LengthReport) -> Section {
     )
 }
 
-fn facts(log: &TextLog) -> Vec<Fact> {
+pub(super) fn facts(log: &TextLog) -> Vec<Fact> {
     let metadata = &log.metadata;
     let mut facts = Vec::new();
     for (name, identity) in [

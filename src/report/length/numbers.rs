@@ -4,7 +4,7 @@ use crate::gap::Estimate;
 use crate::report::table::Entry;
 
 /// A number with so many decimals and a minus sign.
-pub(super) fn decimals(value: f64, places: usize) -> String {
+pub(in crate::report) fn decimals(value: f64, places: usize) -> String {
     let text = format!("{value:.places$}");
     match text.strip_prefix('-') {
         Some(digits) if digits.chars().any(|c| c.is_ascii_digit() && c != '0') => {
@@ -16,7 +16,7 @@ pub(super) fn decimals(value: f64, places: usize) -> String {
 }
 
 /// `mean ± half the width of its interval`; the mean alone where there is no interval.
-pub(super) fn plus_minus(estimate: &Estimate, places: usize) -> String {
+pub(in crate::report) fn plus_minus(estimate: &Estimate, places: usize) -> String {
     let mean = decimals(estimate.mean, places);
     let [low, high] = estimate.ci95;
     if high > low {
@@ -27,7 +27,7 @@ pub(super) fn plus_minus(estimate: &Estimate, places: usize) -> String {
 }
 
 /// A mean with its interval, over its bounds where tokens are not listed.
-pub(super) fn entry(estimate: &Estimate, places: usize) -> Entry {
+pub(in crate::report) fn entry(estimate: &Estimate, places: usize) -> Entry {
     let [low, high] = estimate.ci95;
     let mut digits = format!("{}, 95% interval [{low}, {high}]", estimate.mean);
     let under = estimate.truncation.map(|[low, high]| {
@@ -41,12 +41,12 @@ pub(super) fn entry(estimate: &Estimate, places: usize) -> Entry {
 }
 
 /// The same, or a dash.
-pub(super) fn maybe(estimate: Option<&Estimate>, places: usize) -> Entry {
+pub(in crate::report) fn maybe(estimate: Option<&Estimate>, places: usize) -> Entry {
     estimate.map_or_else(Entry::none, |estimate| entry(estimate, places))
 }
 
 /// A bound: `≥ 0.12`.
-pub(super) fn bounded(sign: &str, estimate: Option<&Estimate>, places: usize) -> Entry {
+pub(in crate::report) fn bounded(sign: &str, estimate: Option<&Estimate>, places: usize) -> Entry {
     estimate.map_or_else(Entry::none, |estimate| {
         let entry = entry(estimate, places);
         Entry {
@@ -57,7 +57,7 @@ pub(super) fn bounded(sign: &str, estimate: Option<&Estimate>, places: usize) ->
 }
 
 /// A cost ratio, as short as it is.
-pub(super) fn cost(ratio: f64) -> String {
+pub(in crate::report) fn cost(ratio: f64) -> String {
     let short = format!("{ratio:.3}");
     let short = short.trim_end_matches('0').trim_end_matches('.');
     if short.is_empty() || short == "0" {

@@ -113,6 +113,34 @@ impl Row<'_> {
         self.memo.keep(rejections);
         rate
     }
+
+    /// What each of n sequential drafts accepts of a token by recursive rejection sampling:
+    /// P(the output is the token, and draft k was accepted) for each k < n. The tokens are
+    /// sorted by p/q the first time.
+    ///
+    /// # Formula
+    /// Over paths of k rejections, the mean of `min((p - L_k q)+, M(L_k) q/(1 - s_k))`: a path
+    /// that is drawn by the weights g has the weight M(L_k), and accepts the token with
+    /// `min((p - L_k q)+/M(L_k), q/(1 - s_k))`.
+    ///
+    /// # Exactness
+    /// Sums for the first two drafts; from the third on unbiased means over `samples` paths,
+    /// the same for the same seed.
+    pub(crate) fn accepted_of_token_in_turn(
+        &mut self,
+        token: usize,
+        drafts: usize,
+        samples: usize,
+        seed: u64,
+    ) -> Vec<f64> {
+        let rejections = match self.memo.take::<Rejections>() {
+            Some(rejections) => rejections,
+            None => Box::new(Rejections::of(self)),
+        };
+        let masses = rejections.accepted_of_token(token, drafts, samples, seed);
+        self.memo.keep(rejections);
+        masses
+    }
 }
 
 /// Tuples times tokens up to which tuples are summed where the recursion is not reliable,
@@ -272,6 +300,59 @@ impl Rejections {
             return plain(rate);
         }
         plain(self.monte_carlo(drafts, budget))
+    }
+
+    fn accepted_of_token(
+        &self,
+        token: usize,
+        drafts: usize,
+        samples: usize,
+        seed: u64,
+    ) -> Vec<f64> {
+        let mut masses = vec![0.0; drafts];
+        let (Some(&p), Some(&q)) = (self.target.get(token), self.draft.get(token)) else {
+            return masses;
+        };
+        if let Some(first) = masses.first_mut() {
+            *first = p.min(q);
+        }
+        let draws = self.draws(drafts);
+        // A token of p <= q has no residual once a draft was rejected.
+        if draws < 2 || p <= q || q <= 0.0 {
+            return masses;
+        }
+        masses[1] = self.second_accepts(p, q);
+        if draws > 2 && samples > 0 {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut sampler = PathSampler::new(&self.curve);
+            for _ in 0..samples {
+                sampler.accepts_of_token([p, q], &mut masses[..draws], &mut rng);
+            }
+            for mass in &mut masses[2..] {
+                *mass /= samples as f64;
+            }
+        }
+        masses
+    }
+
+    /// sum over rejected i of (q_i - p_i)+ min((p - q)/M(1), q/(1 - q_i)).
+    fn second_accepts(&self, p: f64, q: f64) -> f64 {
+        let left = self.curve.at(1.0);
+        if left <= 0.0 {
+            return 0.0;
+        }
+        let wanted = (p - q) / left;
+        let mut sum = TwoFloat::ZERO;
+        for &token in &self.curve.tokens {
+            let (p_i, q_i) = (self.target[token as usize], self.draft[token as usize]);
+            let rejected = q_i - p_i;
+            if rejected > 0.0 {
+                let rest = (self.curve.total - TwoFloat::from(q_i)).value();
+                let drawn = if rest > 0.0 { q / rest } else { 1.0 };
+                sum += rejected * wanted.min(drawn);
+            }
+        }
+        sum.value()
     }
 
     /// Tuples times tokens.

@@ -93,6 +93,39 @@ impl<'a> PathSampler<'a> {
         mass
     }
 
+    /// Draws a path, and adds what draft k accepts of a token of masses p and q to entry k,
+    /// for each k >= 2.
+    pub(super) fn accepts_of_token(
+        &mut self,
+        [p, q]: [f64; 2],
+        sums: &mut [f64],
+        rng: &mut dyn RngCore,
+    ) {
+        self.holes.clear();
+        let curve = self.curve;
+        let mut rest = curve.total;
+        let mut factor = 0.0;
+        let mut mass = curve.at(factor);
+        for (draft, sum) in sums.iter_mut().enumerate() {
+            let left = rest.value();
+            if mass <= 0.0 || left <= 0.0 {
+                return;
+            }
+            let offer = mass / left;
+            if draft >= 2 {
+                *sum += (p - factor * q).max(0.0).min(offer * q);
+            }
+            let Some(place) = self.rejected(factor, offer, rest, rng.random()) else {
+                return;
+            };
+            let at = self.holes.partition_point(|&hole| hole < place);
+            self.holes.insert(at, place);
+            rest = rest - TwoFloat::from(curve.masses[place]);
+            factor += offer;
+            mass = curve.at(factor);
+        }
+    }
+
     /// The token at `share` of the weights g of those that are left.
     ///
     /// In the order of falling p/q these are L' q - p between L' and L, and B q from L

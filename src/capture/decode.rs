@@ -1,0 +1,754 @@
+//! A live speculative decoder: one prompt at a time, a chain or a tree of drafts a round.
+//!
+//! Both models keep their caches over the rounds. After a round that kept tau of K drafts,
+//! columns of the others are rolled back. Wall-clock times of every part are kept, so that
+//! what is predicted of a round can be held against one.
+
+use super::model::{Cache, Logits, Model, Stretch, common_vocabulary};
+use super::rollouts::cut;
+use super::rounds::{Rule, children, settle, settle_node};
+use super::sampling::{Law, Sampler, Sampling, random_numbers};
+use super::tokens::{EncodedPrompt, TextCodec};
+use super::{BROKEN, CaptureError};
+use rand::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// 256 MiB in f32.
+const PREFILL_LOGITS: usize = 1 << 26;
+
+/// What is drafted a round. A round with `left` tokens to go drafts at most `left` - 1 deep:
+/// its own token is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// So many tokens, one behind the other.
+    Chain(usize),
+    /// A tree, verified from the top down. The target runs over its paths side by side, as
+    /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
+    Tree {
+        /// Children of each node.
+        children: usize,
+        /// Levels below the root.
+        levels: usize,
+    },
+}
+
+/// The most paths of a tree.
+const PATHS: usize = 256;
+
+/// How to decode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecodeSettings {
+    /// The law of the text, p. The draft's law q has its temperature and is not cut.
+    pub sampling: Sampling,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// Most tokens a prompt, at least 1.
+    pub max_tokens: usize,
+    /// What is drafted a round.
+    pub drafts: Shape,
+    /// Which drafts are kept: one of chains or one of trees.
+    pub rule: Rule,
+    /// Keep only the first N logits of a row.
+    pub vocabulary: Option<usize>,
+}
+
+/// One round: one run of the target.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Round {
+    /// Tokens of the text before it.
+    pub start: usize,
+    /// Tokens that the draft drew, by their depth.
+    pub by_depth: Vec<usize>,
+    /// Of these, those that are in the text.
+    pub accepted: usize,
+    /// Tokens that it added to the text: `accepted` and one more, or less where a draft
+    /// that ends the text was kept.
+    pub tokens: usize,
+    /// Wall-clock seconds in the draft's steps, drawing included.
+    pub draft_seconds: f64,
+    /// In the target's run, its laws included.
+    pub verify_seconds: f64,
+    /// Everything else: the rule, and rolling back.
+    pub other_seconds: f64,
+}
+
+impl Round {
+    /// Tokens that the draft drew.
+    pub fn drafted(&self) -> usize {
+        self.by_depth.iter().sum()
+    }
+}
+
+/// A text, and the rounds that it took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    /// The prompt's number in its file, from 0.
+    pub prompt: usize,
+    /// The prompt's name.
+    pub id: String,
+    /// Tokens of the prompt, template included.
+    pub prompt_tokens: usize,
+    /// The text, a stop token included.
+    pub tokens: Vec<u32>,
+    /// Whether a stop token ended it, not the limit.
+    pub stopped: bool,
+    /// Its rounds. Empty of a text that the target wrote alone.
+    pub rounds: Vec<Round>,
+    /// Wall-clock seconds from the prompt's last token on: those of the rounds, or of the
+    /// target alone.
+    pub seconds: f64,
+    /// Seconds of the prompt before its last token, in both models.
+    pub prompt_seconds: f64,
+}
+
+impl Decoded {
+    /// Drafts that lie within the text: what a decoder that knew the text's length would
+    /// draw, which goes no deeper in a round than the tokens to go less 1.
+    pub fn drafts_in_text(&self) -> usize {
+        let drafts = self.rounds.iter().map(|round| {
+            let left = self.tokens.len().saturating_sub(round.start);
+            round
+                .by_depth
+                .iter()
+                .take(left.saturating_sub(1))
+                .sum::<usize>()
+        });
+        drafts.sum()
+    }
+}
+
+/// Times of single steps, in seconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepTimes {
+    /// Steps of the target that decodes alone.
+    pub target_alone: Vec<f64>,
+    /// Steps of the draft in rounds.
+    pub draft: Vec<f64>,
+    /// Runs of the target over so many tokens.
+    pub verify: BTreeMap<usize, Vec<f64>>,
+    /// What rounds take beside these.
+    pub other: Vec<f64>,
+}
+
+/// A target and a draft that decode together.
+pub struct Decoder {
+    target: Model,
+    draft: Model,
+    codec: Arc<TextCodec>,
+    settings: DecodeSettings,
+    vocabulary: usize,
+    times: StepTimes,
+    p: Vec<Law>,
+    q: Vec<Law>,
+    scratch: Vec<f64>,
+    row: Vec<f32>,
+}
+
+impl Decoder {
+    /// Checks that the parts fit.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Vocabulary`] if the models' V differ, or are below
+    /// [`DecodeSettings::vocabulary`]; [`CaptureError::Setting`] for a length of 0, a
+    /// rule that does not go with the shape, a tree of more than 256 paths.
+    pub fn new(
+        target: Model,
+        draft: Model,
+        codec: TextCodec,
+        settings: DecodeSettings,
+    ) -> Result<Self, CaptureError> {
+        if settings.max_tokens == 0 {
+            return Err(CaptureError::Setting {
+                message: "max-tokens 0: must be >= 1".to_owned(),
+            });
+        }
+        let rule = settings.rule.name();
+        let refused = match settings.drafts {
+            Shape::Chain(_) if settings.rule.is_of_trees() => Some(format!(
+                "verifier {rule} settles trees, not chains; give --tree, or verifier token or block"
+            )),
+            Shape::Tree { .. } if !settings.rule.is_of_trees() => Some(format!(
+                "verifier {rule} settles chains, not trees; give --length, or verifier rrs or rrs-wo"
+            )),
+            Shape::Tree { children, levels } => {
+                let paths = u32::try_from(levels)
+                    .ok()
+                    .and_then(|l| children.checked_pow(l));
+                let fits = children > 0 && levels > 0 && paths.is_some_and(|paths| paths <= PATHS);
+                (!fits).then(|| {
+                    format!("a tree of {children}x{levels} has none or more than {PATHS} paths")
+                })
+            }
+            Shape::Chain(_) => None,
+        };
+        if let Some(message) = refused {
+            return Err(CaptureError::Setting { message });
+        }
+        let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
+        Ok(Self {
+            target,
+            draft,
+            codec: Arc::new(codec),
+            settings,
+            vocabulary,
+            times: StepTimes::default(),
+            p: Vec::new(),
+            q: Vec::new(),
+            scratch: Vec::new(),
+            row: Vec::new(),
+        })
+    }
+
+    /// V of the laws.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The target model.
+    pub fn target(&self) -> &Model {
+        &self.target
+    }
+
+    /// The draft model.
+    pub fn draft(&self) -> &Model {
+        &self.draft
+    }
+
+    /// The tokenizer.
+    pub fn codec(&self) -> &Arc<TextCodec> {
+        &self.codec
+    }
+
+    /// How it decodes.
+    pub fn settings(&self) -> &DecodeSettings {
+        &self.settings
+    }
+
+    /// The times of all steps so far.
+    pub fn times(&self) -> &StepTimes {
+        &self.times
+    }
+
+    /// Writes a text in rounds. Its law is the target's, whatever the draft is.
+    ///
+    /// `watch` is told of tokens. Stops early, between two rounds, once `interrupt` is set.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Run`] if a graph fails, [`CaptureError::Logits`] if a row holds NaN
+    /// or nothing finite, [`CaptureError::Interrupted`].
+    pub fn decode(
+        &mut self,
+        prompt: &EncodedPrompt,
+        interrupt: &AtomicBool,
+        watch: &mut dyn FnMut(usize),
+    ) -> Result<Decoded, CaptureError> {
+        let mut decoded = self.begin(prompt)?;
+        let mut random = random_numbers(self.settings.seed, &prompt.id, Some(("rounds", 0)));
+        let mut uniform = || random.random();
+        let mut all: Vec<i64> = prompt.tokens.iter().map(|&token| token.into()).collect();
+        let begun = Instant::now();
+        prefill(&mut self.target, &all).map_err(|say| failed(&self.target, prompt, 0, say))?;
+        prefill(&mut self.draft, &all).map_err(|say| failed(&self.draft, prompt, 0, say))?;
+        decoded.prompt_seconds = begun.elapsed().as_secs_f64();
+        while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(CaptureError::Interrupted);
+            }
+            let round = match self.settings.drafts {
+                Shape::Chain(drafts) => {
+                    self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
+                }
+                Shape::Tree { children, levels } => {
+                    let shape = [children, levels];
+                    self.tree(shape, prompt, &mut decoded, &mut all, &mut uniform)?
+                }
+            };
+            decoded.seconds += round.draft_seconds + round.verify_seconds + round.other_seconds;
+            watch(round.tokens);
+            decoded.rounds.push(round);
+        }
+        self.target.clear();
+        self.draft.clear();
+        Ok(decoded)
+    }
+
+    /// One round behind `all`, of which both models have all but the last token, the draft
+    /// perhaps one less.
+    fn chain(
+        &mut self,
+        most: usize,
+        prompt: &EncodedPrompt,
+        decoded: &mut Decoded,
+        all: &mut Vec<i64>,
+        uniform: &mut dyn FnMut() -> f64,
+    ) -> Result<Round, CaptureError> {
+        let begun = Instant::now();
+        let start = decoded.tokens.len();
+        let left = self.settings.max_tokens - start;
+        let drafted = most.min(left.saturating_sub(1));
+        let uncut = self.settings.sampling.uncut();
+        let mut drafts: Vec<u32> = Vec::with_capacity(drafted);
+        let mut round = Round {
+            start,
+            by_depth: vec![1; drafted],
+            ..Round::default()
+        };
+        self.q.resize_with(drafted, Law::default);
+        for law in &mut self.q {
+            let stepping = Instant::now();
+            let new = match drafts.last() {
+                None => all.get(self.draft.length()..).unwrap_or(&[]).to_vec(),
+                Some(&last) => vec![i64::from(last)],
+            };
+            let logits = feed(&mut self.draft, &new)
+                .map_err(|say| failed(&self.draft, prompt, start, say))?;
+            let broken = |say| broken(&self.draft, prompt, start + drafts.len(), say);
+            let row = cut(logits.last(0, &mut self.row), self.vocabulary).map_err(broken)?;
+            law.set(row, &uncut)
+                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            drafts.push(law.draw(uniform()) as u32);
+            let seconds = stepping.elapsed().as_secs_f64();
+            self.times.draft.push(seconds);
+            round.draft_seconds += seconds;
+        }
+        let verifying = Instant::now();
+        let mut new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
+        new.extend(drafts.iter().map(|&token| i64::from(token)));
+        self.verify(prompt, start, &new, drafted + 1)?;
+        round.verify_seconds = verifying.elapsed().as_secs_f64();
+        let of_length = self.times.verify.entry(drafted + 1).or_default();
+        of_length.push(round.verify_seconds);
+
+        let laws = [&self.p[..], &self.q];
+        let settled = settle(
+            self.settings.rule,
+            laws,
+            &drafts,
+            uniform,
+            &mut self.scratch,
+        )
+        .ok_or_else(|| broken(&self.target, prompt, start, BROKEN.to_owned()))?;
+        let before = all.len();
+        let kept = drafts.iter().copied().take(settled.accepted);
+        self.write(kept.chain([settled.token as u32]), decoded, all, &mut round);
+        // What was kept of the drafts stays in the caches; the round's own token is run by
+        // the next one.
+        let kept = before + settled.accepted;
+        (self.target.roll_back(kept)).map_err(|say| failed(&self.target, prompt, start, say))?;
+        (self.draft.roll_back(kept)).map_err(|say| failed(&self.draft, prompt, start, say))?;
+        round.other_seconds =
+            begun.elapsed().as_secs_f64() - round.draft_seconds - round.verify_seconds;
+        self.times.other.push(round.other_seconds);
+        Ok(round)
+    }
+
+    /// Writes a round's tokens, the last of which is its own, up to one that ends the text.
+    fn write(
+        &self,
+        tokens: impl Iterator<Item = u32>,
+        decoded: &mut Decoded,
+        all: &mut Vec<i64>,
+        round: &mut Round,
+    ) {
+        let mut tokens = tokens.peekable();
+        while let Some(token) = tokens.next() {
+            decoded.tokens.push(token);
+            all.push(i64::from(token));
+            round.tokens += 1;
+            round.accepted += usize::from(tokens.peek().is_some());
+            decoded.stopped = self.codec.is_stop(token);
+            if decoded.stopped {
+                break;
+            }
+        }
+    }
+
+    /// One round of a tree, verified from the top down, behind `all`, of which the draft has
+    /// all but the last token or less, and the target all but the last.
+    fn tree(
+        &mut self,
+        [count, levels]: [usize; 2],
+        prompt: &EncodedPrompt,
+        decoded: &mut Decoded,
+        all: &mut Vec<i64>,
+        uniform: &mut dyn FnMut() -> f64,
+    ) -> Result<Round, CaptureError> {
+        let begun = Instant::now();
+        let start = decoded.tokens.len();
+        let left = self.settings.max_tokens - start;
+        let levels = levels.min(left.saturating_sub(1));
+        let rule = self.settings.rule;
+        let mut round = Round {
+            start,
+            ..Round::default()
+        };
+        let stepping = Instant::now();
+        let nodes = self.drafted_tree([count, levels], prompt, start, all, uniform)?;
+        for node in nodes.iter().skip(1) {
+            round
+                .by_depth
+                .resize(round.by_depth.len().max(node.depth), 0);
+            if let Some(drafted) = round.by_depth.get_mut(node.depth - 1) {
+                *drafted += 1;
+            }
+        }
+        round.draft_seconds = stepping.elapsed().as_secs_f64();
+
+        let verifying = Instant::now();
+        // Every node of the last level ends a path; all paths have the same length.
+        let paths: Vec<usize> = nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.depth == levels)
+            .map(|(index, _)| index)
+            .collect();
+        let failed = |model: &Model, say| failed(model, prompt, start, say);
+        let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
+        let mut ids = Vec::new();
+        for &path in &paths {
+            ids.extend(&new);
+            ids.extend(
+                ancestry(&nodes, path)
+                    .into_iter()
+                    .map(|node| nodes[node].token),
+            );
+        }
+        let cache = self
+            .target
+            .take()
+            .map_err(|say| failed(&self.target, say))?;
+        let length = cache.length();
+        let copies = vec![whole(0, length); paths.len()];
+        let copied = cache
+            .gather(&copies)
+            .map_err(|say| failed(&self.target, say))?;
+        self.target.put(copied);
+        let logits = run_together(&mut self.target, &ids, paths.len())
+            .map_err(|say| failed(&self.target, say))?;
+        round.verify_seconds = verifying.elapsed().as_secs_f64();
+
+        let mut law = Law::default();
+        let (mut here, mut kept) = (0, Vec::new());
+        let own = loop {
+            let node = &nodes[here];
+            let through = |&path: &usize| path == here || ancestry(&nodes, path).contains(&here);
+            let path = paths.iter().position(through).unwrap_or(0);
+            let place = new.len() - 1 + node.depth;
+            let broken = |say| broken(&self.target, prompt, start + node.depth, say);
+            let row = cut(logits.row(path, place, &mut self.row), self.vocabulary);
+            law.set(row.map_err(broken)?, &self.settings.sampling)
+                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            let Some(q) = &node.law else {
+                break (path, law.draw(uniform()));
+            };
+            let drafts: Vec<u32> = node
+                .children
+                .iter()
+                .map(|&child| nodes[child].token as u32)
+                .collect();
+            let (child, token) = settle_node(rule, [&law, q], &drafts, uniform, &mut self.scratch);
+            match child.and_then(|child| node.children.get(child)) {
+                Some(&child) => {
+                    kept.push(token as u32);
+                    here = child;
+                }
+                None => break (path, token),
+            }
+        };
+        let (path, token) = own;
+        // The target goes on behind the path that was kept, as far as it was.
+        let cache = self
+            .target
+            .take()
+            .map_err(|say| failed(&self.target, say))?;
+        let behind = length + new.len() + kept.len();
+        let cache = cache
+            .gather(&[whole(path, behind)])
+            .map_err(|say| failed(&self.target, say))?;
+        self.target.put(cache);
+        kept.push(token as u32);
+        self.write(kept.into_iter(), decoded, all, &mut round);
+        round.other_seconds =
+            begun.elapsed().as_secs_f64() - round.draft_seconds - round.verify_seconds;
+        Ok(round)
+    }
+
+    /// Draws a tree, level by level; the root is its first node. The draft's cache is then
+    /// that of all tokens of the text.
+    fn drafted_tree(
+        &mut self,
+        [count, levels]: [usize; 2],
+        prompt: &EncodedPrompt,
+        start: usize,
+        all: &[i64],
+        uniform: &mut dyn FnMut() -> f64,
+    ) -> Result<Vec<Node>, CaptureError> {
+        let mut nodes = vec![Node::default()];
+        if levels == 0 {
+            return Ok(nodes);
+        }
+        let uncut = self.settings.sampling.uncut();
+        let failed = |model: &Model, say| failed(model, prompt, start, say);
+        let new = all.get(self.draft.length()..).unwrap_or(&[]).to_vec();
+        let mut logits = feed(&mut self.draft, &new).map_err(|say| failed(&self.draft, say))?;
+        let text = self.draft.take().map_err(|say| failed(&self.draft, say))?;
+        // The caches of a level's nodes, one sequence each, with the nodes.
+        let (mut caches, mut level): (Option<Cache>, Vec<usize>) = (None, vec![0]);
+        for depth in 1..=levels {
+            let mut below = Vec::new();
+            for (sequence, &parent) in level.iter().enumerate() {
+                let broken = |say| broken(&self.draft, prompt, start + depth - 1, say);
+                let row = cut(logits.last(sequence, &mut self.row), self.vocabulary);
+                let mut law = Law::default();
+                law.set(row.map_err(broken)?, &uncut)
+                    .ok_or_else(|| broken(BROKEN.to_owned()))?;
+                let drawn = children(self.settings.rule, &law, count, uniform, &mut self.scratch);
+                nodes[parent].law = Some(law);
+                for token in drawn {
+                    let index = nodes.len();
+                    nodes[parent].children.push(index);
+                    below.push((sequence, index));
+                    nodes.push(Node {
+                        token: i64::from(token),
+                        depth,
+                        parent,
+                        ..Node::default()
+                    });
+                }
+            }
+            if depth < levels {
+                let from = caches.as_ref().unwrap_or(&text);
+                let copies: Vec<_> = below
+                    .iter()
+                    .map(|&(sequence, _)| whole(sequence, from.length()))
+                    .collect();
+                let copied = from
+                    .gather(&copies)
+                    .map_err(|say| failed(&self.draft, say))?;
+                self.draft.put(copied);
+                let ids: Vec<i64> = below.iter().map(|&(_, node)| nodes[node].token).collect();
+                logits = run_together(&mut self.draft, &ids, below.len())
+                    .map_err(|say| failed(&self.draft, say))?;
+                let taken = self.draft.take().map_err(|say| failed(&self.draft, say))?;
+                caches = Some(taken);
+            }
+            level = below.into_iter().map(|(_, node)| node).collect();
+        }
+        self.draft.put(text);
+        Ok(nodes)
+    }
+
+    /// Runs the target and takes the laws behind its last `laws` tokens.
+    fn verify(
+        &mut self,
+        prompt: &EncodedPrompt,
+        start: usize,
+        new: &[i64],
+        laws: usize,
+    ) -> Result<(), CaptureError> {
+        let logits =
+            feed(&mut self.target, new).map_err(|say| failed(&self.target, prompt, start, say))?;
+        self.p.resize_with(laws, Law::default);
+        let first = new.len().saturating_sub(laws);
+        for (place, law) in self.p.iter_mut().enumerate() {
+            let broken = |say| broken(&self.target, prompt, start + place, say);
+            let row = cut(logits.row(0, first + place, &mut self.row), self.vocabulary)
+                .map_err(broken)?;
+            law.set(row, &self.settings.sampling)
+                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Lets the target write alone, a token a step: the text that a capture with the same
+    /// seed logs. Times of its steps are kept.
+    ///
+    /// With `passes`, the target is then run over 1, 2, ... tokens of the text, from its
+    /// middle, which is rolled back each time; `passes` rounds of all lengths up to K + 1.
+    /// The first of them is not counted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decode`].
+    pub fn alone(
+        &mut self,
+        prompt: &EncodedPrompt,
+        passes: usize,
+        interrupt: &AtomicBool,
+        watch: &mut dyn FnMut(usize),
+    ) -> Result<Decoded, CaptureError> {
+        let mut decoded = self.begin(prompt)?;
+        let mut sampler = Sampler::new(self.settings.seed, &prompt.id);
+        let mut all: Vec<i64> = prompt.tokens.iter().map(|&token| token.into()).collect();
+        let begun = Instant::now();
+        prefill(&mut self.target, &all).map_err(|say| failed(&self.target, prompt, 0, say))?;
+        decoded.prompt_seconds = begun.elapsed().as_secs_f64();
+        while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(CaptureError::Interrupted);
+            }
+            let stepping = Instant::now();
+            let position = decoded.tokens.len();
+            let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
+            let logits = feed(&mut self.target, &new)
+                .map_err(|say| failed(&self.target, prompt, position, say))?;
+            let broken = |say| broken(&self.target, prompt, position, say);
+            let row = cut(logits.last(0, &mut self.row), self.vocabulary).map_err(broken)?;
+            let token = sampler
+                .draw(row, &self.settings.sampling)
+                .ok_or_else(|| broken(BROKEN.to_owned()))? as u32;
+            decoded.tokens.push(token);
+            all.push(i64::from(token));
+            decoded.stopped = self.codec.is_stop(token);
+            let seconds = stepping.elapsed().as_secs_f64();
+            self.times.target_alone.push(seconds);
+            decoded.seconds += seconds;
+            watch(1);
+        }
+        if passes > 0 {
+            self.time_passes(prompt, &all, decoded.tokens.len(), passes, interrupt)?;
+        }
+        self.target.clear();
+        Ok(decoded)
+    }
+
+    fn time_passes(
+        &mut self,
+        prompt: &EncodedPrompt,
+        all: &[i64],
+        text: usize,
+        passes: usize,
+        interrupt: &AtomicBool,
+    ) -> Result<(), CaptureError> {
+        let middle = all.len() - text + text / 2;
+        // The caches hold all but the last token.
+        let middle = middle.min(all.len().saturating_sub(1));
+        for pass in 0..=passes {
+            let longest = match self.settings.drafts {
+                Shape::Chain(drafts) => drafts + 1,
+                // Its paths side by side are no pass over so many tokens.
+                Shape::Tree { .. } => 1,
+            };
+            for tokens in lengths(longest) {
+                if interrupt.load(Ordering::Relaxed) {
+                    return Err(CaptureError::Interrupted);
+                }
+                let Some(new) = all.get(middle..middle + tokens) else {
+                    continue;
+                };
+                (self.target.roll_back(middle))
+                    .map_err(|say| failed(&self.target, prompt, 0, say))?;
+                let verifying = Instant::now();
+                self.verify(prompt, 0, new, tokens)?;
+                let seconds = verifying.elapsed().as_secs_f64();
+                if pass > 0 {
+                    self.times.verify.entry(tokens).or_default().push(seconds);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, prompt: &EncodedPrompt) -> Result<Decoded, CaptureError> {
+        for model in [&mut self.target, &mut self.draft] {
+            model
+                .start(1)
+                .map_err(|say| failed(model, prompt, 0, say))?;
+        }
+        Ok(Decoded {
+            prompt: prompt.index,
+            id: prompt.id.clone(),
+            prompt_tokens: prompt.tokens.len(),
+            ..Decoded::default()
+        })
+    }
+}
+
+/// A node of a tree of drafts; the root has no token.
+#[derive(Default)]
+struct Node {
+    token: i64,
+    depth: usize,
+    parent: usize,
+    /// q of its children; none of the last level.
+    law: Option<Law>,
+    children: Vec<usize>,
+}
+
+/// The nodes from the root's child down to a node.
+fn ancestry(nodes: &[Node], last: usize) -> Vec<usize> {
+    let mut path = Vec::new();
+    let mut here = last;
+    while here != 0 {
+        path.push(here);
+        here = nodes[here].parent;
+    }
+    path.reverse();
+    path
+}
+
+/// All of a sequence's columns up to `length`.
+fn whole(sequence: usize, length: usize) -> Stretch {
+    Stretch {
+        sequence,
+        columns: 0..length,
+    }
+}
+
+/// Lengths that are timed: all up to 16, then doubling, and the longest.
+fn lengths(longest: usize) -> impl Iterator<Item = usize> {
+    let doubling = std::iter::successors(Some(32usize), |length| length.checked_mul(2));
+    (1..=longest.min(16))
+        .chain(doubling.take_while(move |&length| length < longest))
+        .chain((longest > 16).then_some(longest))
+}
+
+/// Runs a prompt but for its last token, which the first round runs.
+fn prefill(model: &mut Model, prompt: &[i64]) -> Result<(), String> {
+    let piece = (PREFILL_LOGITS / model.vocabulary().max(1)).max(1);
+    let before = prompt.len().saturating_sub(1);
+    for tokens in prompt.get(..before).unwrap_or(&[]).chunks(piece) {
+        feed(model, tokens)?;
+    }
+    Ok(())
+}
+
+/// Runs tokens of the one sequence behind those in the cache.
+fn feed(model: &mut Model, tokens: &[i64]) -> Result<Logits, String> {
+    run_together(model, tokens, 1)
+}
+
+/// Runs as many tokens of each sequence behind those in the cache, none of them padded.
+fn run_together(model: &mut Model, ids: &[i64], sequences: usize) -> Result<Logits, String> {
+    let begin = model.length();
+    let end = begin + ids.len() / sequences.max(1);
+    let positions = (begin..end).map(|position| position as i64);
+    let positions: Vec<i64> = std::iter::repeat_n(positions, sequences)
+        .flatten()
+        .collect();
+    model.run(ids, &vec![1; end * sequences], &positions)
+}
+
+fn failed(model: &Model, prompt: &EncodedPrompt, position: usize, message: String) -> CaptureError {
+    CaptureError::Run {
+        path: model.path().to_owned(),
+        first: prompt.id.clone(),
+        last: prompt.id.clone(),
+        position,
+        message,
+    }
+}
+
+fn broken(model: &Model, prompt: &EncodedPrompt, position: usize, message: String) -> CaptureError {
+    CaptureError::Logits {
+        path: model.path().to_owned(),
+        id: prompt.id.clone(),
+        position,
+        message,
+    }
+}

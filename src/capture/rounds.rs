@@ -1,0 +1,411 @@
+//! What becomes of a round's drafts: lossless rules for a chain of them and for the
+//! children of a tree's node.
+//!
+//! A round of a chain has drafts x_1..x_K, drawn one after the other from the draft's laws q_1..q_K,
+//! and the target's laws p_1..p_{K+1} on the same prefixes. A rule keeps the first tau
+//! drafts and adds one token, so that the text has the target's law.
+
+use super::sampling::{Law, at};
+
+/// Which of a round's drafts are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rule {
+    /// One coin a draft: x_j is kept with probability min(1, p_j(x_j)/q_j(x_j)), until one is
+    /// not (Leviathan et al. 2023, Algorithm 1).
+    Token,
+    /// The drafts as a block: the longest prefix whose coin says so (Sun et al. 2024, "Block
+    /// verification accelerates speculative decoding", Algorithm 2). It keeps at least as
+    /// many as `token` in expectation.
+    Block,
+    /// Of a tree: children that are independent draws from q are tried in order, each
+    /// against what the ones before left of p.
+    Rrs,
+    /// Of a tree: as `rrs`, for children drawn one after the other without replacement.
+    RrsWo,
+}
+
+impl Rule {
+    /// Whether it settles trees and not chains.
+    pub fn is_of_trees(self) -> bool {
+        matches!(self, Self::Rrs | Self::RrsWo)
+    }
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Block => "block",
+            Self::Rrs => "rrs",
+            Self::RrsWo => "rrs-wo",
+        }
+    }
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// tau: drafts that are kept, the first ones.
+    pub accepted: usize,
+    /// The token behind them: a correction, or the target's own where all were kept.
+    pub token: usize,
+}
+
+/// Settles a round. `target` has one law more than there are drafts, `draft` has as many;
+/// `uniform` gives numbers in \[0, 1).
+///
+/// Token: the coins of drafts in order, then the token. Block: with
+///
+/// ```text
+/// w_0 = 1,   w_j = min(1, w_{j-1} p_j(x_j)/q_j(x_j))
+/// S_j = sum over x of max(w_j p_{j+1}(x) - q_{j+1}(x), 0)
+/// h_j = S_j / (S_j + 1 - w_j)  for j < K,   h_K = w_K
+/// ```
+///
+/// tau is the largest j whose coin falls below h_j; the coins are thrown from the last
+/// draft to the first. Behind tau < K drafts comes a token from max(w p - q, 0), normalised,
+/// with w = 1 for `token` and w = w_tau for `block`; behind all of them one from p.
+///
+/// Nothing where the lists do not fit, or the rule is one of trees.
+///
+/// Time O(K V); memory O(V) in `scratch`.
+pub(super) fn settle(
+    rule: Rule,
+    [target, draft]: [&[Law]; 2],
+    drafts: &[u32],
+    uniform: &mut dyn FnMut() -> f64,
+    scratch: &mut Vec<f64>,
+) -> Option<Settled> {
+    let ratio = |place: usize| -> Option<f64> {
+        let token = *drafts.get(place)? as usize;
+        // Drawn from q, so that q of it is above 0.
+        Some(target.get(place)?.probability(token) / draft.get(place)?.probability(token))
+    };
+    let (accepted, scale) = match rule {
+        Rule::Rrs | Rule::RrsWo => return None,
+        Rule::Token => {
+            let mut accepted = 0;
+            while accepted < drafts.len() && uniform() < ratio(accepted)? {
+                accepted += 1;
+            }
+            (accepted, 1.0)
+        }
+        Rule::Block => {
+            let mut scales = vec![1.0f64];
+            for place in 0..drafts.len() {
+                let before = scales.last().copied().unwrap_or(1.0);
+                scales.push((before * ratio(place)?).min(1.0));
+            }
+            let mut accepted = 0;
+            for tau in (1..=drafts.len()).rev() {
+                let scale = *scales.get(tau)?;
+                let chance = if tau == drafts.len() {
+                    scale
+                } else {
+                    let left: f64 = residual(target.get(tau)?, draft.get(tau)?, scale).sum();
+                    // Equal laws leave nothing: what follows is accepted then.
+                    if left == 0.0 && scale == 1.0 {
+                        1.0
+                    } else {
+                        left / (left + 1.0 - scale)
+                    }
+                };
+                if uniform() < chance {
+                    accepted = tau;
+                    break;
+                }
+            }
+            (accepted, *scales.get(accepted)?)
+        }
+    };
+    let p = target.get(accepted)?;
+    let u = uniform();
+    let token = match draft.get(accepted).filter(|_| accepted < drafts.len()) {
+        None => p.draw(u),
+        Some(q) => {
+            scratch.clear();
+            scratch.extend(residual(p, q, scale));
+            let left: f64 = scratch.iter().sum();
+            // Nothing is left only where p = q up to rounding, and p is then as good.
+            at(scratch, u * left).unwrap_or_else(|| p.draw(u))
+        }
+    };
+    Some(Settled { accepted, token })
+}
+
+/// Draws the children of a node from q: `count` independent ones, or as many different
+/// ones, one after the other, as long as q has mass on others.
+pub(super) fn children(
+    rule: Rule,
+    q: &Law,
+    count: usize,
+    uniform: &mut dyn FnMut() -> f64,
+    scratch: &mut Vec<f64>,
+) -> Vec<u32> {
+    if rule != Rule::RrsWo {
+        return (0..count).map(|_| q.draw(uniform()) as u32).collect();
+    }
+    let mut drawn = Vec::with_capacity(count);
+    scratch.clear();
+    scratch.extend(q.probabilities());
+    for _ in 0..count {
+        let left: f64 = scratch.iter().sum();
+        let Some(token) = at(scratch, uniform() * left) else {
+            break;
+        };
+        drawn.push(token as u32);
+        if let Some(mass) = scratch.get_mut(token) {
+            *mass = 0.0;
+        }
+    }
+    drawn
+}
+
+/// Settles a node of a tree, whose children [`children`] drew. With r_1 = p and q_k the law
+/// of child k given the ones before it, child k is kept with probability
+///
+/// ```text
+/// min(1, r_k(x_k)/q_k(x_k)),   else   r_{k+1} proportional to max(r_k - q_k, 0)
+/// ```
+///
+/// Which child is kept, if any, and the token: the child's, or one from what is left of p.
+///
+/// Time O(n V); memory O(V) in `scratch`.
+pub(super) fn settle_node(
+    rule: Rule,
+    [p, q]: [&Law; 2],
+    children: &[u32],
+    uniform: &mut dyn FnMut() -> f64,
+    scratch: &mut Vec<f64>,
+) -> (Option<usize>, usize) {
+    scratch.clear();
+    scratch.extend(p.probabilities());
+    let mut total: f64 = scratch.iter().sum();
+    for (place, &child) in children.iter().enumerate() {
+        let token = child as usize;
+        let before = match rule {
+            Rule::RrsWo => children.get(..place).unwrap_or(&[]),
+            _ => &[],
+        };
+        let open = |token: usize| !before.iter().any(|&gone| gone as usize == token);
+        // What the children before left of q: a sum, as a difference would cancel.
+        let masses = q.probabilities().enumerate();
+        let left: f64 = masses
+            .filter(|&(token, _)| open(token))
+            .map(|(_, mass)| mass)
+            .sum();
+        let chance = scratch.get(token).map_or(0.0, |mass| mass / total);
+        if uniform() * (q.probability(token) / left) < chance {
+            return (Some(place), token);
+        }
+        let mut rest = 0.0;
+        for ((token, mass), q) in scratch.iter_mut().enumerate().zip(q.probabilities()) {
+            let q = if open(token) { q / left } else { 0.0 };
+            *mass = (*mass / total - q).max(0.0);
+            rest += *mass;
+        }
+        total = rest;
+    }
+    let u = uniform();
+    // Nothing is left only where p = q up to rounding, and p is then as good.
+    let token = at(scratch, u * total).unwrap_or_else(|| p.draw(u));
+    (None, token)
+}
+
+fn residual(p: &Law, q: &Law, scale: f64) -> impl Iterator<Item = f64> {
+    p.probabilities()
+        .zip(q.probabilities())
+        .map(move |(p, q)| (scale * p - q).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Sampling;
+    use std::collections::BTreeMap;
+
+    /// p = (1/2, 1/2) and q = (3/4, 1/4) at every prefix.
+    fn laws() -> (Law, Law) {
+        let sampling = Sampling::new(1.0, None, None).unwrap();
+        let (mut p, mut q) = (Law::default(), Law::default());
+        p.set(&[0.0, 0.0], &sampling).unwrap();
+        q.set(&[3f32.ln(), 0.0], &sampling).unwrap();
+        (p, q)
+    }
+
+    /// Every way that a round can end, with its probability: the token sequence that it
+    /// writes. Drafts go through all sequences. The k-th random number of the rule goes
+    /// through the midpoints of `parts[k]` equal parts, as many as make all chances that
+    /// it may be held against whole numbers of parts, so that the sum over them is the
+    /// rule's law itself and no sample of it.
+    fn every_round(rule: Rule, parts: &[usize]) -> BTreeMap<Vec<usize>, f64> {
+        let (p, q) = laws();
+        let length = parts.len() - 1;
+        let (target, draft) = (vec![p; length + 1], vec![q; length]);
+        let ways: usize = parts.iter().product();
+        let mut law = BTreeMap::new();
+        for code in 0..1u32 << length {
+            let drafts: Vec<u32> = (0..length).map(|place| code >> place & 1).collect();
+            let chance: f64 = drafts.iter().map(|&x| [0.75, 0.25][x as usize]).product();
+            for way in 0..ways {
+                let (mut rest, mut left) = (way, parts.iter());
+                let mut uniform = || {
+                    let parts = left.next().unwrap();
+                    let part = rest % parts;
+                    rest /= parts;
+                    (part as f64 + 0.5) / *parts as f64
+                };
+                let laws = [&target[..], &draft];
+                let settled = settle(rule, laws, &drafts, &mut uniform, &mut Vec::new()).unwrap();
+                let kept = drafts[..settled.accepted].iter();
+                let mut text: Vec<usize> = kept.map(|&x| x as usize).collect();
+                text.push(settled.token);
+                *law.entry(text).or_insert(0.0) += chance / ways as f64;
+            }
+        }
+        law
+    }
+
+    fn expected_length(law: &BTreeMap<Vec<usize>, f64>) -> f64 {
+        law.iter()
+            .map(|(text, mass)| (text.len() - 1) as f64 * mass)
+            .sum()
+    }
+
+    /// The law of the first `length` + 1 tokens when what a round does not write is drawn
+    /// from p, which for these laws is a fair coin.
+    fn output(law: &BTreeMap<Vec<usize>, f64>, length: usize) -> Vec<f64> {
+        let mut output = vec![0.0; 1 << (length + 1)];
+        for (text, mass) in law {
+            let missing = length + 1 - text.len();
+            let begin = text.iter().fold(0, |code, token| 2 * code + token) << missing;
+            for entry in &mut output[begin..begin + (1 << missing)] {
+                *entry += mass / f64::from(1 << missing);
+            }
+        }
+        output
+    }
+    /// Chances are 2/3 and 1 with `token`; with `block`, 8/27, 4/9, 2/3, 8/9 and 1 of the
+    /// last coin, 1/5, 0 and 1 of the others; 1/2 of the token behind all drafts.
+    const ROUNDS: [(Rule, &[usize], f64); 6] = [
+        (Rule::Token, &[6, 6], 0.75),
+        (Rule::Token, &[6, 6, 6], 21.0 / 16.0),
+        (Rule::Token, &[6, 6, 6, 6], 111.0 / 64.0),
+        (Rule::Block, &[6, 2], 0.75),
+        (Rule::Block, &[18, 10, 2], 11.0 / 8.0),
+        (Rule::Block, &[54, 10, 10, 2], 123.0 / 64.0),
+    ];
+
+    #[test]
+    fn what_a_round_writes_has_the_targets_law() {
+        for (rule, parts, _) in ROUNDS {
+            let length = parts.len() - 1;
+            let law = every_round(rule, parts);
+            for (code, mass) in output(&law, length).iter().enumerate() {
+                let p = 0.5f64.powi(length as i32 + 1);
+                assert!(
+                    (mass - p).abs() < 1e-12,
+                    "{rule:?} {length}: {code}: {mass}"
+                );
+            }
+        }
+    }
+
+    /// 111/64 and 123/64 are the values of three drafts that block verification's own
+    /// enumeration has; of one draft both are the overlap.
+    #[test]
+    fn as_many_drafts_are_kept_as_the_formulas_say() {
+        for (rule, parts, expected) in ROUNDS {
+            let found = expected_length(&every_round(rule, parts));
+            assert!(
+                (found - expected).abs() < 1e-12,
+                "{rule:?}: {found}, {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn equal_and_disjoint_laws_keep_all_and_none() {
+        let sampling = Sampling::new(1.0, None, None).unwrap();
+        let law = |logits: &[f32]| {
+            let mut law = Law::default();
+            law.set(logits, &sampling).unwrap();
+            law
+        };
+        let masked = f32::NEG_INFINITY;
+        let (p, q) = (law(&[0.3, 0.1, masked]), law(&[masked, masked, 0.0]));
+        for rule in [Rule::Token, Rule::Block] {
+            let settled = |target: &Law, draft: &Law, drafts: &[u32], u: f64| {
+                let (target, draft) = (vec![target.clone(); 3], vec![draft.clone(); 2]);
+                let mut uniform = || u;
+                settle(
+                    rule,
+                    [&target, &draft],
+                    drafts,
+                    &mut uniform,
+                    &mut Vec::new(),
+                )
+                .unwrap()
+            };
+            for u in [0.0, 0.25, 0.999_999] {
+                let all = settled(&p, &p, &[1, 0], u);
+                assert_eq!(all.accepted, 2, "{rule:?}");
+                assert_eq!(all.token, p.draw(u));
+                let none = settled(&p, &q, &[2, 2], u);
+                assert_eq!((none.accepted, none.token), (0, p.draw(u)), "{rule:?}");
+            }
+        }
+    }
+
+    /// A node of two children over three tokens, p = (1/2, 1/3, 1/6), q = (1/2, 1/4, 1/4), by
+    /// all numbers that its draws and coins may take.
+    ///
+    /// With replacement, coins of the first child are held against 1 and 2/3, and leave
+    /// r = (0, 1, 0), so that the second is kept if it is token 1: 11/12 + 1/12 1/4 = 45/48.
+    /// Without, the second is drawn from q without token 2, (2/3, 1/3): 11/12 + 1/12 1/3.
+    #[test]
+    fn a_node_writes_its_law_and_keeps_what_the_formulas_say() {
+        let sampling = Sampling::new(1.0, None, None).unwrap();
+        let (mut p, mut q) = (Law::default(), Law::default());
+        p.set(&[3f32.ln(), 2f32.ln(), 0.0], &sampling).unwrap();
+        q.set(&[2f32.ln(), 0.0, 0.0], &sampling).unwrap();
+        for (rule, kept) in [(Rule::Rrs, 45.0 / 48.0), (Rule::RrsWo, 17.0 / 18.0)] {
+            // Children: 4 parts, and 12 for what is left of q. Coins: 1 and 2/3, and 0, 1. The
+            // token behind two rejections is 1 always.
+            let parts = [4usize, 12, 3, 2, 2];
+            let ways: usize = parts.iter().product();
+            let (mut law, mut accepted) = ([0.0; 3], 0.0);
+            for way in 0..ways {
+                let (mut rest, mut left) = (way, parts.iter());
+                let mut uniform = || {
+                    let parts = left.next().unwrap();
+                    let part = rest % parts;
+                    rest /= parts;
+                    (part as f64 + 0.5) / *parts as f64
+                };
+                let mut scratch = Vec::new();
+                let drafts = children(rule, &q, 2, &mut uniform, &mut scratch);
+                assert_eq!(drafts.len(), 2);
+                let (child, token) =
+                    settle_node(rule, [&p, &q], &drafts, &mut uniform, &mut scratch);
+                assert!(child.is_none_or(|child| drafts[child] as usize == token));
+                law[token] += 1.0 / ways as f64;
+                accepted += f64::from(u8::from(child.is_some())) / ways as f64;
+            }
+            for (found, p) in law.iter().zip([1.0 / 2.0, 1.0 / 3.0, 1.0 / 6.0]) {
+                assert!((found - p).abs() < 1e-12, "{rule:?}: {law:?}");
+            }
+            assert!((accepted - kept).abs() < 1e-12, "{rule:?}: {accepted}");
+        }
+    }
+
+    #[test]
+    fn children_without_replacement_are_different_while_q_lasts() {
+        let sampling = Sampling::new(1.0, Some(2), None).unwrap();
+        let mut q = Law::default();
+        q.set(&[0.0, 5.0, 1.0], &sampling).unwrap();
+        let mut numbers = [0.1, 0.9, 0.5].into_iter();
+        let mut uniform = || numbers.next().unwrap();
+        let drawn = children(Rule::RrsWo, &q, 3, &mut uniform, &mut Vec::new());
+        assert_eq!(drawn, [1, 2]);
+    }
+}

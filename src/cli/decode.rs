@@ -1,0 +1,399 @@
+//! `specgap decode`, and what it says where the program cannot run models.
+
+#[cfg(feature = "onnx")]
+pub(super) use with_models::{DecodeArgs, run};
+#[cfg(not(feature = "onnx"))]
+pub(super) use without_models::{DecodeArgs, run};
+
+#[cfg(not(feature = "onnx"))]
+mod without_models {
+    use crate::cli::options::Common;
+    use crate::cli::output::{CliError, Verdict};
+    use clap::Args;
+    use std::ffi::OsString;
+
+    /// This build cannot run models.
+    #[derive(Args, Debug)]
+    pub(crate) struct DecodeArgs {
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            hide = true,
+            value_name = "ARGUMENT"
+        )]
+        _ignored: Vec<OsString>,
+    }
+
+    pub(crate) fn run(_: &DecodeArgs, _: &Common) -> Result<Verdict, CliError> {
+        Err(CliError::Missing {
+            message: "decode runs ONNX models, which this build cannot; \
+                      build it with: cargo build --release --features onnx"
+                .to_owned(),
+        })
+    }
+}
+
+#[cfg(feature = "onnx")]
+mod with_models {
+    use crate::capture::{
+        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Rule, Runtime, Shape,
+        StepTimes, Timing,
+    };
+    use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
+    use crate::cli::options::{Common, Format};
+    use crate::cli::output::{CliError, Verdict, check_folder, write_together};
+    use crate::text::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
+    use clap::Args;
+    use serde_json::{Value, json};
+    use std::io::{self, Write};
+    use std::path::PathBuf;
+
+    /// Arguments of `specgap decode`.
+    #[derive(Args, Debug)]
+    #[command(
+        after_help = "The text has the target's law whatever the draft is. Models are as for \
+        specgap capture."
+    )]
+    pub(crate) struct DecodeArgs {
+        #[command(flatten)]
+        models: ModelArgs,
+        /// Tokens drafted a round; a round with n tokens to go drafts at most n - 1.
+        #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u16).range(0..=1024))]
+        length: u16,
+        /// Draft a tree instead: A children a node, B levels, as in 2x3.
+        #[arg(long, value_name = "AxB", value_parser = tree, conflicts_with = "length")]
+        tree: Option<Shape>,
+        /// Which drafts are kept: token (the default) or block of a chain, rrs (the default)
+        /// or rrs-wo of a tree.
+        #[arg(long, value_enum)]
+        verifier: Option<Rule>,
+        /// Time the target alone too, on the same prompts, and its passes by their
+        /// tokens; with --out, write timings.json.
+        #[arg(long, conflicts_with = "tree")]
+        timing: bool,
+        /// Write decode.json, the rounds of every prompt, here.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    }
+
+    fn tree(text: &str) -> Result<Shape, String> {
+        let parts = text
+            .split_once('x')
+            .and_then(|(children, levels)| Some((children.parse().ok()?, levels.parse().ok()?)));
+        let (children, levels) = parts.ok_or("is children x levels, such as 2x3")?;
+        Ok(Shape::Tree { children, levels })
+    }
+
+    /// Passes of each length that are timed a prompt.
+    const PASSES: usize = 3;
+
+    pub(crate) fn run(args: &DecodeArgs, common: &Common) -> Result<Verdict, CliError> {
+        let models = &args.models;
+        let settings = DecodeSettings {
+            sampling: models.sampling()?,
+            seed: common.seed,
+            max_tokens: models.max_tokens as usize,
+            drafts: args.tree.unwrap_or(Shape::Chain(usize::from(args.length))),
+            rule: args.verifier.unwrap_or(match args.tree {
+                Some(_) => Rule::Rrs,
+                None => Rule::Token,
+            }),
+            vocabulary: models.kept.vocab,
+        };
+        if args.timing && (args.length == 0 || models.max_tokens < 2) {
+            return Err(CaptureError::Setting {
+                message: "--timing times drafts: it needs --length and --max-tokens of 1 and 2 \
+                          at least"
+                    .to_owned(),
+            }
+            .into());
+        }
+        if let Some(out) = &args.out {
+            check_folder(out)?;
+        }
+        let (prompts, codec) = models.read()?;
+        let (opened, ()) = models.open(common, || Ok(()))?;
+        let Opened {
+            runtime,
+            target,
+            draft,
+        } = opened;
+        let mut decoder = Decoder::new(target, draft, codec, settings)?;
+        let encoded = decoder.codec().encode(&prompts, decoder.vocabulary())?;
+        let ways = if args.timing { 2 } else { 1 };
+        let tokens = encoded.len().saturating_mul(models.max_tokens as usize);
+        let bar = progress("decoding", tokens.saturating_mul(ways), shown(common));
+        let texts = decode_all(args, &mut decoder, &encoded, &mut |tokens, saved| {
+            bar.inc(tokens as u64);
+            bar.dec_length(saved as u64);
+        });
+        bar.finish_and_clear();
+        let texts = match texts {
+            Err(CaptureError::Interrupted) => {
+                return Err(CaptureError::Setting {
+                    message: "interrupted; nothing was written, as times of a part are not those \
+                              of the whole; the same command again begins anew"
+                        .to_owned(),
+                }
+                .into());
+            }
+            texts => texts?,
+        };
+        let timings = if args.timing {
+            timings(decoder.times())
+        } else {
+            None
+        };
+        let object = object(args, common, &decoder, &runtime, &texts, timings.as_ref());
+        if let Some(out) = &args.out {
+            let mut files = vec![("decode.json".to_owned(), pretty(&object)?)];
+            if let Some(timings) = &timings {
+                files.push(("timings.json".to_owned(), pretty(timings)?));
+            }
+            write_together(out, &files)?;
+        }
+        let mut out = io::stdout().lock();
+        match common.format {
+            Format::Json => writeln!(out, "{object}")?,
+            Format::Text => print(&mut out, common, &decoder, &texts, &object)?,
+        }
+        Ok(Verdict::Agrees)
+    }
+
+    /// What `length --timings` reads: medians of all steps. Nothing if some kind of step was
+    /// never run, as where every text is one token.
+    fn timings(times: &StepTimes) -> Option<Timings> {
+        let measured = |seconds: &[f64]| {
+            Timing::of(seconds).map(|timing| Measured {
+                seconds: timing.median,
+                standard_error: timing.standard_error,
+            })
+        };
+        let passes = times.verify.iter().map(|(&tokens, seconds)| {
+            measured(seconds).map(|time| VerifyingPass {
+                tokens,
+                seconds: time.seconds,
+                standard_error: time.standard_error,
+            })
+        });
+        Some(Timings {
+            schema: TIMINGS_SCHEMA,
+            target_step: measured(&times.target_alone)?,
+            draft_step: measured(&times.draft)?,
+            verify: passes.collect::<Option<_>>()?,
+            overhead: measured(&times.other)?,
+        })
+    }
+
+    /// A prompt's text in rounds, and the target's own where that was asked for.
+    struct Texts {
+        rounds: Decoded,
+        alone: Option<Decoded>,
+    }
+
+    fn decode_all(
+        args: &DecodeArgs,
+        decoder: &mut Decoder,
+        prompts: &[EncodedPrompt],
+        watch: &mut dyn FnMut(usize, usize),
+    ) -> Result<Vec<Texts>, CaptureError> {
+        let interrupt = interrupt_flag();
+        let most = args.models.max_tokens as usize;
+        let mut texts = Vec::with_capacity(prompts.len());
+        for prompt in prompts {
+            // One after the other, so that what slows the machine slows both.
+            let rounds = decoder.decode(prompt, &interrupt, &mut |tokens| watch(tokens, 0))?;
+            watch(0, most - rounds.tokens.len());
+            let alone = if args.timing {
+                let alone =
+                    decoder.alone(prompt, PASSES, &interrupt, &mut |tokens| watch(tokens, 0))?;
+                watch(0, most - alone.tokens.len());
+                Some(alone)
+            } else {
+                None
+            };
+            texts.push(Texts { rounds, alone });
+        }
+        Ok(texts)
+    }
+
+    fn pretty(value: &impl serde::Serialize) -> Result<Vec<u8>, CliError> {
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    fn name(path: &std::path::Path) -> String {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    fn object(
+        args: &DecodeArgs,
+        common: &Common,
+        decoder: &Decoder,
+        runtime: &Runtime,
+        texts: &[Texts],
+        timings: Option<&Timings>,
+    ) -> Value {
+        let of_prompt = |texts: &Texts| {
+            let Texts {
+                rounds: text,
+                alone,
+            } = texts;
+            let sum = |part: fn(&Round) -> f64| -> f64 { text.rounds.iter().map(part).sum() };
+            let rounds: Vec<_> = text
+                .rounds
+                .iter()
+                .map(|round| {
+                    json!({
+                        "start": round.start,
+                        "drafted": round.drafted(),
+                        "accepted": round.accepted,
+                        "tokens": round.tokens,
+                    })
+                })
+                .collect();
+            json!({
+                "prompt": text.prompt,
+                "id": text.id,
+                "prompt_tokens": text.prompt_tokens,
+                "tokens": text.tokens.len(),
+                "stopped": text.stopped,
+                "calls": text.rounds.len(),
+                "draft_tokens": drafted(text),
+                "draft_tokens_in_text": text.drafts_in_text(),
+                "accepted": accepted(text),
+                "seconds": {
+                    "all": text.seconds,
+                    "draft": sum(|round| round.draft_seconds),
+                    "verify": sum(|round| round.verify_seconds),
+                    "other": sum(|round| round.other_seconds),
+                    "prompt": text.prompt_seconds,
+                },
+                "alone": alone.as_ref().map(|alone| json!({
+                    "tokens": alone.tokens.len(),
+                    "seconds": alone.seconds,
+                })),
+                "text": decoder.codec().decode(&text.tokens),
+                "token_ids": text.tokens,
+                "rounds": rounds,
+            })
+        };
+        let sampling = decoder.settings().sampling;
+        let drafts_of = decoder.settings().drafts;
+        let count = |part: fn(&Decoded) -> usize| -> usize {
+            texts.iter().map(|texts| part(&texts.rounds)).sum()
+        };
+        let tokens = count(|text| text.tokens.len());
+        let calls = count(|text| text.rounds.len());
+        let seconds: f64 = texts.iter().map(|texts| texts.rounds.seconds).sum();
+        let alone: Vec<_> = texts
+            .iter()
+            .filter_map(|texts| texts.alone.as_ref())
+            .collect();
+        let tokens_alone: usize = alone.iter().map(|alone| alone.tokens.len()).sum();
+        let seconds_alone: f64 = alone.iter().map(|alone| alone.seconds).sum();
+        let speed = ratio(tokens as f64, seconds);
+        let speed_alone = ratio(tokens_alone as f64, seconds_alone);
+        let drafts = count(drafted);
+        json!({
+            "schema": 1,
+            "tool": format!("specgap {}", env!("CARGO_PKG_VERSION")),
+            "command": command_line(),
+            "target": name(&args.models.target),
+            "draft": name(&args.models.draft),
+            "runtime": format!("ONNX Runtime {}", runtime.version()),
+            "provider": decoder.target().placement().device.provider(),
+            "temperature": sampling.temperature(),
+            "top_k": sampling.top_k(),
+            "top_p": sampling.top_p(),
+            "seed": common.seed,
+            "max_tokens": args.models.max_tokens,
+            "length": match drafts_of {
+                Shape::Chain(length) => Some(length),
+                Shape::Tree { .. } => None,
+            },
+            "tree": match drafts_of {
+                Shape::Chain(_) => None,
+                Shape::Tree { children, levels } => Some(format!("{children}x{levels}")),
+            },
+            "verifier": decoder.settings().rule.name(),
+            "totals": {
+                "prompts": texts.len(),
+                "tokens": tokens,
+                "calls": calls,
+                "draft_tokens": drafts,
+                "draft_tokens_in_text": count(Decoded::drafts_in_text),
+                "accepted": count(accepted),
+                "tokens_per_call": ratio(tokens as f64, calls as f64),
+                "verification_rate": ratio(calls as f64, tokens as f64),
+                "discard_rate": ratio((drafts + calls) as f64 - tokens as f64, tokens as f64),
+                "seconds": seconds,
+                "tokens_per_second": speed,
+            },
+            "alone": args.timing.then(|| json!({
+                "tokens": tokens_alone,
+                "seconds": seconds_alone,
+                "tokens_per_second": speed_alone,
+            })),
+            "speedup": speed.zip(speed_alone).map(|(speed, alone)| speed / alone),
+            "timings": timings,
+            "prompts": texts.iter().map(of_prompt).collect::<Vec<_>>(),
+        })
+    }
+
+    fn drafted(text: &Decoded) -> usize {
+        text.rounds.iter().map(Round::drafted).sum()
+    }
+
+    fn accepted(text: &Decoded) -> usize {
+        text.rounds.iter().map(|round| round.accepted).sum()
+    }
+
+    fn ratio(above: f64, below: f64) -> Option<f64> {
+        (below > 0.0).then(|| above / below)
+    }
+
+    fn print(
+        out: &mut impl Write,
+        common: &Common,
+        decoder: &Decoder,
+        texts: &[Texts],
+        object: &Value,
+    ) -> io::Result<()> {
+        if !common.quiet {
+            for Texts { rounds: text, .. } in texts {
+                writeln!(out, "[{}]", text.id)?;
+                writeln!(out, "{}", decoder.codec().decode(&text.tokens))?;
+            }
+        }
+        let totals = &object["totals"];
+        let number = |value: &Value| value.as_f64().unwrap_or(0.0);
+        writeln!(
+            out,
+            "{} prompts, {} tokens in {} target calls ({:.3} a call), {} drafts of which {} kept \
+             (verifier {}, {}); {:.1} tokens/s on {}{}",
+            totals["prompts"],
+            totals["tokens"],
+            totals["calls"],
+            number(&totals["tokens_per_call"]),
+            totals["draft_tokens"],
+            totals["accepted"],
+            decoder.settings().rule.name(),
+            match decoder.settings().drafts {
+                Shape::Chain(length) => format!("length {length}"),
+                Shape::Tree { children, levels } => format!("tree {children}x{levels}"),
+            },
+            number(&totals["tokens_per_second"]),
+            decoder.target().placement().device.provider(),
+            match object["speedup"].as_f64() {
+                Some(speedup) => format!(
+                    ", {speedup:.3} times the target alone ({:.1} tokens/s)",
+                    number(&object["alone"]["tokens_per_second"])
+                ),
+                None => String::new(),
+            }
+        )
+    }
+}

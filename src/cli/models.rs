@@ -1,0 +1,219 @@
+//! What `capture` and `decode` share: the models, the prompts, and the law of the text.
+
+use crate::capture::{
+    CaptureError, ChatTemplate, Device, Model, Placed, Placement, Prompt, Runtime, Sampling, Stop,
+    TextCodec, read_prompts,
+};
+use crate::cli::options::{Common, Format, Kept};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Two models, a tokenizer, prompts, and how text is drawn.
+#[derive(Args, Debug)]
+pub(super) struct ModelArgs {
+    /// The target model, an ONNX graph with a key-value cache.
+    #[arg(long, value_name = "FILE")]
+    pub target: PathBuf,
+    /// The draft model, of the same vocabulary.
+    #[arg(long, value_name = "FILE")]
+    pub draft: PathBuf,
+    /// The tokenizer of both, a tokenizer.json.
+    #[arg(long, value_name = "FILE")]
+    pub tokenizer: PathBuf,
+    /// Prompts, one JSON object a line: {"id": "a", "prompt": "text"}.
+    #[arg(long, value_name = "FILE")]
+    pub prompts: PathBuf,
+    /// Temperature the text is drawn at; 0 takes the likeliest token. Logged rows are raw
+    /// logits whatever it is.
+    #[arg(long, default_value_t = 1.0, value_name = "T")]
+    pub temperature: f64,
+    /// Draw from the K likeliest tokens only.
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<usize>,
+    /// Draw from the fewest likeliest tokens that hold this mass.
+    #[arg(long, value_name = "P")]
+    pub top_p: Option<f64>,
+    /// Most tokens to generate a prompt.
+    #[arg(long, default_value_t = 128, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    pub max_tokens: u32,
+    /// Template around a prompt.
+    #[arg(long, value_enum, default_value_t = ChatTemplate::None)]
+    pub chat: ChatTemplate,
+    /// Token that ends a text, by its text or id; may be given more than once.
+    /// By default the end-of-text tokens that the tokenizer has.
+    #[arg(long, value_name = "TOKEN")]
+    pub stop: Vec<String>,
+    /// Generate --max-tokens tokens whatever they are.
+    #[arg(long, conflicts_with = "stop")]
+    pub no_stop: bool,
+    #[command(flatten)]
+    pub kept: Kept,
+    /// Where the models run. auto takes CUDA if it can be had, and says which
+    /// it was.
+    #[arg(long, value_enum, default_value_t = Device::Auto)]
+    pub device: Device,
+    /// The ONNX Runtime library, or its folder. By default what the variables
+    /// SPECGAP_ONNXRUNTIME and ORT_DYLIB_PATH name.
+    #[arg(long, value_name = "PATH")]
+    pub onnxruntime: Option<PathBuf>,
+}
+
+/// What [`ModelArgs::open`] opened.
+pub(super) struct Opened {
+    pub runtime: Runtime,
+    pub target: Model,
+    pub draft: Model,
+}
+
+impl ModelArgs {
+    /// The law of the text.
+    pub fn sampling(&self) -> Result<Sampling, CaptureError> {
+        Sampling::new(self.temperature, self.top_k, self.top_p).map_err(|error| {
+            CaptureError::Setting {
+                message: format!("--{error}"),
+            }
+        })
+    }
+
+    /// What is quick to refuse, before what is slow to load.
+    pub fn read(&self) -> Result<(Vec<Prompt>, TextCodec), CaptureError> {
+        let stop = match (self.no_stop, self.stop.as_slice()) {
+            (true, _) => Stop::Never,
+            (false, []) => Stop::EndOfText,
+            (false, tokens) => Stop::Tokens(tokens.to_vec()),
+        };
+        let prompts = read_prompts(&self.prompts)?;
+        let codec = TextCodec::read(&self.tokenizer, self.chat, &stop)?;
+        Ok((prompts, codec))
+    }
+
+    /// Loads the runtime and both models, and runs `more` while that is shown.
+    pub fn open<T>(
+        &self,
+        common: &Common,
+        more: impl FnOnce() -> Result<T, CaptureError>,
+    ) -> Result<(Opened, T), CaptureError> {
+        let loading = spinner("loading the models", shown(common));
+        let runtime = Runtime::load(self.onnxruntime.as_deref(), usize::from(common.threads))?;
+        let target = Model::open(&runtime, &self.target, self.device)?;
+        // One device for both: what the target got is asked for.
+        let device = match target.placement().device {
+            Placed::Cpu => Device::Cpu,
+            Placed::Cuda => Device::Cuda,
+        };
+        let draft = Model::open(&runtime, &self.draft, device)?;
+        let more = more()?;
+        loading.finish_and_clear();
+        if !common.quiet {
+            say_device(&target, &draft, &runtime, common.verbose > 0);
+        }
+        let opened = Opened {
+            runtime,
+            target,
+            draft,
+        };
+        Ok((opened, more))
+    }
+}
+
+/// Whether progress is for somebody to see.
+pub(super) fn shown(common: &Common) -> bool {
+    common.format == Format::Text && !common.quiet
+}
+
+/// A flag that Ctrl-C and SIGTERM set; a second one ends the program at once.
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // Without handlers, the first signal does; what is on the disk is whole either way.
+        let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, interrupt.clone());
+        let _ = signal_hook::flag::register(signal, interrupt.clone());
+    }
+    interrupt
+}
+
+/// The command that is running, as a shell would take it.
+pub(super) fn command_line() -> String {
+    let quote = |word: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words: Vec<_> = std::iter::once("specgap".to_owned())
+        .chain(
+            std::env::args_os()
+                .skip(1)
+                .map(|word| quote(word.to_string_lossy().into_owned())),
+        )
+        .collect();
+    words.join(" ")
+}
+
+fn nodes(placement: &Placement) -> String {
+    let counts: Vec<_> = placement
+        .nodes
+        .iter()
+        .map(|(provider, count)| format!("{count} nodes on {provider}"))
+        .collect();
+    if counts.is_empty() {
+        format!("{} (not profiled)", placement.device.provider())
+    } else {
+        counts.join(", ")
+    }
+}
+
+fn say_device(target: &Model, draft: &Model, runtime: &Runtime, verbose: bool) {
+    let (of_target, of_draft) = (target.placement(), draft.placement());
+    eprintln!(
+        "device: {} (target: {}; draft: {})",
+        of_target.device.provider(),
+        nodes(of_target),
+        nodes(of_draft)
+    );
+    if let Some(why) = &of_target.refused {
+        eprintln!("CUDA is not used: {why}");
+    }
+    if verbose {
+        eprintln!(
+            "ONNX Runtime {} from {}",
+            runtime.version(),
+            runtime.library().display()
+        );
+    }
+}
+
+fn spinner(what: &'static str, shown: bool) -> ProgressBar {
+    if !shown || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner().with_message(what);
+    spinner.enable_steady_tick(std::time::Duration::from_millis(100));
+    spinner
+}
+
+/// A bar over tokens.
+pub(super) fn progress(verb: &str, tokens: usize, shown: bool) -> ProgressBar {
+    if !shown || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(tokens as u64);
+    let template = format!(
+        "{verb} [{{bar:32}}] {{pos}}/{{len}} tokens, {{per_sec}}, {{elapsed}} (left {{eta}})"
+    );
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style.progress_chars("=> ").with_key(
+            "per_sec",
+            |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+                let _ = write!(out, "{:.1} tokens/s", state.per_sec());
+            },
+        ));
+    }
+    bar
+}

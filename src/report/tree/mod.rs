@@ -1,0 +1,164 @@
+//! The page of `specgap tree`, from a [`TreeReport`].
+//!
+//! [`page`] alone decides what stands on it and in which order: which tree to set and what it
+//! buys, every tree that was asked for, and how far levels are from independent.
+//!
+//! # Example
+//! ```no_run
+//! use specgap::report::tree::page;
+//! use specgap::text::TreeReport;
+//!
+//! let report: TreeReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
+//! std::fs::write("report.html", page(&report).html()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod drawing;
+mod lead;
+mod tables;
+
+use super::length::facts;
+use super::page::{Block, Page, Section};
+use crate::text::{GrownTree, TreeReport};
+
+/// The report as a page.
+pub fn page(report: &TreeReport) -> Page {
+    let sections = [
+        what_to_set(report),
+        Some(trees(report)),
+        independence(report),
+        Some(definitions(report)),
+        Some(provenance(report)),
+        Some(left_out(report)),
+        Some(made_by(report)),
+    ];
+    Page {
+        title: lead::title(report),
+        subtitle: lead::subtitle(report),
+        lead: lead::lead(report),
+        sections: sections.into_iter().flatten().collect(),
+    }
+}
+
+fn what_to_set(report: &TreeReport) -> Option<Section> {
+    let best = report.best.first()?;
+    let mut blocks = vec![
+        Block::Figure(drawing::figure(best)),
+        Block::Table(tables::by_budget(best)),
+        Block::Table(tables::best(report)),
+    ];
+    blocks.push(Block::Details {
+        summary: "The tree as engines read it".to_owned(),
+        blocks: exports(best),
+    });
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "what-to-set",
+            "What to set",
+            "The best tree within the limits, grown node by node on half of the prompts.",
+            blocks,
+        )
+    })
+}
+
+fn exports(best: &GrownTree) -> Vec<Block> {
+    let json = |value: serde_json::Result<String>| Block::Command(value.unwrap_or_default());
+    vec![
+        Block::Paragraph("EAGLE's and Medusa's list of paths:".to_owned()),
+        json(serde_json::to_string(&best.paths)),
+        Block::Paragraph("Sequoia's growmap:".to_owned()),
+        json(serde_json::to_string(&best.growmap)),
+    ]
+}
+
+fn trees(report: &TreeReport) -> Section {
+    let how = Block::Paragraph(
+        "E[τ] is an average over all positions. Rounds of a decoder start where rounds ended, so \
+         that tokens per call is what it sees: replayed from each text's first token. “If \
+         independent” is what mean rates alone would predict for the same tree."
+            .to_owned(),
+    );
+    let tables = tables::results(report).into_iter().map(Block::Table);
+    Section {
+        main: true,
+        ..Section::new(
+            "trees",
+            "Trees",
+            "Every tree with every draft law and verifier that it fits, over all prompts.",
+            std::iter::once(how).chain(tables),
+        )
+    }
+}
+
+fn independence(report: &TreeReport) -> Option<Section> {
+    if report.independence.is_empty() {
+        return None;
+    }
+    let how = Block::Paragraph(
+        "Sequoia's program takes levels for independent: one vector of rates for all of them. Text \
+         is easy or hard for stretches, so that what is accepted at one position tells of the \
+         next. A deep tree is then worth more, and a wide one less, than such a vector says."
+            .to_owned(),
+    );
+    let mut blocks = vec![how, Block::Table(tables::independence(report))];
+    blocks.extend(tables::sequoia(report).map(Block::Table));
+    Some(Section::new(
+        "independence",
+        "Are levels independent?",
+        "Neighbouring positions, and what a prediction that takes them for independent is worth.",
+        blocks,
+    ))
+}
+
+fn definitions(report: &TreeReport) -> Section {
+    let words = report.definitions.iter();
+    let words = words.map(|(word, meaning)| (word.clone(), meaning.clone()));
+    Section::new(
+        "definitions",
+        "Definitions",
+        "What every word and number on this page means.",
+        [Block::Definitions(words.collect())],
+    )
+}
+
+fn provenance(report: &TreeReport) -> Section {
+    let mut blocks = Vec::new();
+    for log in &report.logs {
+        blocks.push(Block::Heading(log.name.clone()));
+        blocks.push(Block::Facts(facts(log)));
+    }
+    let surprise = &report.surprise;
+    blocks.push(Block::Paragraph(format!(
+        "The text's tokens surprise by {:.4} nats on average, where their rows expect {:.4}: z = \
+         {:.2}. For text drawn from these rows z is a standard normal.",
+        surprise.observed, surprise.expected, surprise.z
+    )));
+    Section::new(
+        "provenance",
+        "Where the text comes from",
+        "Models, text and rows of every log, as the log says.",
+        blocks,
+    )
+}
+
+fn left_out(report: &TreeReport) -> Section {
+    Section::new(
+        "left-out",
+        "Left out",
+        "What is not here, and why.",
+        [Block::List(report.left_out.clone())],
+    )
+}
+
+fn made_by(report: &TreeReport) -> Section {
+    Section::new(
+        "made-by",
+        "Made by",
+        "",
+        [
+            Block::Command(report.command.clone()),
+            Block::Paragraph(format!("{}, report schema {}.", report.tool, report.schema)),
+        ],
+    )
+}

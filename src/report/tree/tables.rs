@@ -1,0 +1,230 @@
+//! The tables of a report on trees.
+
+use crate::report::length::numbers::{decimals, entry, maybe};
+use crate::report::table::{Column, Entry, Group, Row, Table};
+use crate::text::{GrownTree, TreeReport};
+
+/// A tree for each draft law and verifier.
+pub(super) fn best(report: &TreeReport) -> Table {
+    let timed = report.timings.is_some();
+    let mut columns = vec![
+        Column::words("drafts"),
+        Column::words("verifier"),
+        Column::number("tokens"),
+        Column::number("levels"),
+        Column::number("E[τ]"),
+        Column::number("tokens per call"),
+    ];
+    if timed {
+        columns.push(Column::number("speed-up"));
+    }
+    let rows = report.best.iter().enumerate().map(|(index, tree)| {
+        let depth = tree.paths.iter().map(Vec::len).max().unwrap_or(0);
+        let mut entries = vec![
+            Entry::plain(tree.scheme.clone()),
+            Entry::plain(tree.verifier.clone()),
+            Entry::plain(tree.paths.len().to_string()),
+            Entry::plain(depth.to_string()),
+            entry(&tree.expected_accepted_length, 3),
+            entry(&tree.tokens_per_call, 3),
+        ];
+        if timed {
+            entries.push(maybe(tree.speedup.as_ref(), 2));
+        }
+        if index == 0 {
+            entries.iter_mut().for_each(|entry| entry.strong = true);
+        }
+        Row::new(entries)
+    });
+    let first = report.best.first();
+    let note = first.map_or_else(String::new, |tree| {
+        format!(
+            "Each is grown on {} prompts, within {} tokens, {} levels and as many children as its \
+             law takes, and reported on the {} others. Ordered by what the choosing prompts say.",
+            tree.chosen_on, tree.limits[0], tree.limits[1], tree.reported_on
+        )
+    });
+    Table::new("best", "The best tree by draft law and verifier", columns)
+        .rows(rows.collect::<Vec<_>>())
+        .note(note)
+}
+
+/// The trees that the best one grew through.
+pub(super) fn by_budget(tree: &GrownTree) -> Table {
+    let timed = tree.by_budget.iter().any(|row| row.speedup.is_some());
+    let mut columns = vec![
+        Column::number("tokens"),
+        Column::number("levels"),
+        Column::number("last gain"),
+        Column::number("E[τ]"),
+        Column::number("tokens per call"),
+    ];
+    if timed {
+        columns.push(Column::number("speed-up"));
+    }
+    let rows = tree.by_budget.iter().map(|row| {
+        let mut entries = vec![
+            Entry::plain(row.nodes.to_string()),
+            Entry::plain(row.depth.to_string()),
+            Entry::titled(decimals(row.last_gain, 3), row.last_gain.to_string()),
+            entry(&row.expected_accepted_length, 3),
+            entry(&row.tokens_per_call, 3),
+        ];
+        if timed {
+            entries.push(maybe(row.speedup.as_ref(), 2));
+        }
+        if row.nodes == tree.paths.len() {
+            entries.iter_mut().for_each(|entry| entry.strong = true);
+        }
+        Row::new(entries)
+    });
+    Table::new(
+        "by-budget",
+        format!(
+            "What a larger tree buys: {} on {} drafts",
+            tree.verifier, tree.scheme
+        ),
+        columns,
+    )
+    .rows(rows.collect::<Vec<_>>())
+    .note(
+        "Each tree holds the one above. The last gain is what its last token added to E[τ] on the \
+         prompts that choose; all other numbers are from the prompts that had no say. E[τ] is over \
+         the positions at which the tree's depth is left, fewer for deeper trees.",
+    )
+}
+
+/// Every tree that was asked for.
+pub(super) fn results(report: &TreeReport) -> Vec<Table> {
+    if report.results.is_empty() {
+        return Vec::new();
+    }
+    let timed = report.timings.is_some();
+    let mut columns = vec![
+        Column::words("drafts"),
+        Column::words("verifier"),
+        Column::number("E[τ]"),
+        Column::number("if independent"),
+        Column::number("tokens per call"),
+    ];
+    if timed {
+        columns.push(Column::number("speed-up"));
+    }
+    let mut table = Table::new("trees", "Trees, by draft law and verifier", columns);
+    for result in &report.results {
+        let title = format!(
+            "{}: {} tokens, {} levels",
+            result.tree, result.nodes, result.depth
+        );
+        let mut entries = vec![
+            Entry::plain(result.scheme.clone()),
+            Entry::titled(result.verifier.clone(), result.kind.clone()),
+            maybe(result.expected_accepted_length.as_ref(), 3),
+            Entry::titled(
+                decimals(result.sequoia_prediction, 3),
+                result.sequoia_prediction.to_string(),
+            ),
+            entry(&result.tokens_per_call, 3),
+        ];
+        if timed {
+            entries.push(maybe(result.speedup.as_ref(), 2));
+        }
+        let row = Row::new(entries);
+        match table.groups.last_mut() {
+            Some(group) if group.title.as_ref() == Some(&title) => group.rows.push(row),
+            _ => table.groups.push(Group {
+                title: Some(title),
+                rows: vec![row],
+                main: true,
+            }),
+        }
+    }
+    vec![table]
+}
+
+/// Neighbouring positions.
+pub(super) fn independence(report: &TreeReport) -> Table {
+    let columns = vec![
+        Column::words("drafts"),
+        Column::words("verifier"),
+        Column::number("children"),
+        Column::words("positional vector"),
+        Column::words("accepted by level"),
+        Column::number("correlation"),
+        Column::number("within prompts"),
+    ];
+    let numbers = |all: &[f64]| {
+        let words: Vec<String> = all.iter().map(|value| decimals(*value, 3)).collect();
+        Entry::titled(words.join(" "), format!("{all:?}"))
+    };
+    let correlation = |value: Option<f64>| {
+        value.map_or_else(Entry::none, |value| {
+            Entry::titled(decimals(value, 3), value.to_string())
+        })
+    };
+    let rows = report.independence.iter().map(|row| {
+        Row::new([
+            Entry::plain(row.scheme.clone()),
+            Entry::plain(row.verifier.clone()),
+            Entry::plain(row.drafts.to_string()),
+            numbers(&row.vector),
+            numbers(&row.by_level),
+            correlation(row.correlation),
+            correlation(row.correlation_within_prompts),
+        ])
+    });
+    Table::new(
+        "independence",
+        "What one position tells of the next",
+        columns,
+    )
+    .rows(rows.collect::<Vec<_>>())
+    .note(
+        "Accepted by level: of rounds that got to a level, the share that accept a child there. \
+         Correlations are of the accepted shares of neighbouring positions.",
+    )
+}
+
+/// Sequoia's trees.
+pub(super) fn sequoia(report: &TreeReport) -> Option<Table> {
+    let columns = vec![
+        Column::words("drafts"),
+        Column::words("verifier"),
+        Column::number("tokens"),
+        Column::number("promised"),
+        Column::number("predicted"),
+        Column::number("exact"),
+        Column::number("exact/predicted"),
+        Column::number("grown tree"),
+    ];
+    let rows: Vec<Row> = report
+        .best
+        .iter()
+        .filter_map(|tree| {
+            let sequoia = tree.sequoia.as_ref()?;
+            let plain = |value: f64| Entry::titled(decimals(value, 3), value.to_string());
+            Some(Row::new([
+                Entry::plain(tree.scheme.clone()),
+                Entry::plain(tree.verifier.clone()),
+                Entry::plain(sequoia.paths.len().to_string()),
+                plain(sequoia.promised),
+                plain(sequoia.predicted),
+                entry(&sequoia.expected_accepted_length, 3),
+                plain(sequoia.ratio),
+                entry(&tree.expected_accepted_length, 3),
+            ]))
+        })
+        .collect();
+    (!rows.is_empty()).then(|| {
+        Table::new(
+            "sequoia",
+            "Sequoia's dynamic program: what it predicts, and what its tree accepts",
+            columns,
+        )
+        .rows(rows)
+        .note(
+            "Promised: by the program, from the prompts that choose. Predicted: the same tree at \
+             the mean rates of the prompts that report. Exact and grown tree: E[τ] on these.",
+        )
+    })
+}

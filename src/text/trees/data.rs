@@ -1,0 +1,193 @@
+//! What a report on trees says, as data: `report.json` is this, serialised.
+
+use super::super::cost::Timings;
+use super::super::data::{Surprise, TextLog};
+use crate::gap::Estimate;
+use crate::tree::SequoiaGrowMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the report's `report.json`.
+pub const TREE_SCHEMA: u32 = 1;
+
+/// Trees of drafts, replayed along logged text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TreeReport {
+    /// [`TREE_SCHEMA`].
+    pub schema: u32,
+    /// `specgap`, with its version.
+    pub tool: String,
+    /// The command that made it, without paths of the machine.
+    pub command: String,
+    /// Where the texts come from.
+    pub logs: Vec<TextLog>,
+    /// N, over all texts.
+    pub positions: usize,
+    /// How many texts there are.
+    pub texts: usize,
+    /// Prompts: the independent units of all intervals.
+    pub clusters: usize,
+    /// The temperature at which the text was drawn, and of all numbers.
+    pub temperature: f64,
+    /// Tokens of the text that their rows do not list.
+    pub unlisted: usize,
+    /// Mean mass that the target's and the draft's rows do not list.
+    pub unlisted_mass: [f64; 2],
+    /// Seed of what is random.
+    pub seed: u64,
+    /// The times that speeds follow from, if any were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
+    /// Whether the text looks like drawn from the target's rows.
+    pub surprise: Surprise,
+    /// The paths of every tree that is replayed, by name.
+    pub trees: BTreeMap<String, Vec<Vec<usize>>>,
+    /// Every tree with every draft law and verifier that it fits.
+    pub results: Vec<TreeResult>,
+    /// The best tree within the limits, for each draft law and verifier; the best first.
+    pub best: Vec<GrownTree>,
+    /// Whether one position tells of the next.
+    pub independence: Vec<Independence>,
+    /// What every metric means, by its name.
+    pub definitions: BTreeMap<String, String>,
+    /// What is not here, and why.
+    pub left_out: Vec<String>,
+}
+
+/// A tree with a draft law and a verifier.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TreeResult {
+    /// The tree's name.
+    pub tree: String,
+    /// Its draft tokens.
+    pub nodes: usize,
+    /// Its levels.
+    pub depth: usize,
+    /// The law of each node's children.
+    pub scheme: String,
+    /// What verifies them.
+    pub verifier: String,
+    /// `estimate`: exact given the text, which is a sample; `estimate, sampled`: with unbiased
+    /// means over random draws for some ranks.
+    pub kind: String,
+    /// E\[tau\] of a round, averaged over every position at which the tree's depth is left.
+    pub expected_accepted_length: Option<Estimate>,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// Against the target alone, at the given times.
+    pub speedup: Option<Estimate>,
+    /// E\[tau\] as it would be if every level were accepted independently at the mean rates.
+    pub sequoia_prediction: f64,
+}
+
+/// The best tree within some limits, grown on one half of the prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GrownTree {
+    /// The law of each node's children.
+    pub scheme: String,
+    /// What verifies them.
+    pub verifier: String,
+    /// Most draft tokens, levels and children.
+    pub limits: [usize; 3],
+    /// Prompts that it was chosen on.
+    pub chosen_on: usize,
+    /// Prompts that its numbers are from: the others.
+    pub reported_on: usize,
+    /// EAGLE's list.
+    pub paths: Vec<Vec<usize>>,
+    /// The same as Sequoia's engine reads it.
+    pub growmap: SequoiaGrowMap,
+    /// E\[tau\] on the prompts that it was chosen on, which flatters it.
+    pub expected_accepted_length_where_chosen: f64,
+    /// E\[tau\] on the others.
+    pub expected_accepted_length: Estimate,
+    /// N / E\[target calls\] on the others.
+    pub tokens_per_call: Estimate,
+    /// Speed on the prompts that it was chosen on.
+    pub speedup_where_chosen: Option<f64>,
+    /// Speed on the others.
+    pub speedup: Option<Estimate>,
+    /// The trees that it grew through, each within the next; with times, the quickest of them
+    /// is the one that is chosen.
+    pub by_budget: Vec<ByBudget>,
+    /// What each node of the chosen tree is worth, on the prompts that report.
+    pub drawn: Drawn,
+    /// The tree of Sequoia's dynamic program within the same limits.
+    pub sequoia: Option<SequoiaTree>,
+}
+
+/// A tree on the way to the largest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ByBudget {
+    /// Its draft tokens.
+    pub nodes: usize,
+    /// Its levels.
+    pub depth: usize,
+    /// What the last of them added to E\[tau\], on the prompts that choose.
+    pub last_gain: f64,
+    /// E\[tau\] on the prompts that choose.
+    pub expected_accepted_length_where_chosen: f64,
+    /// E\[tau\] on the others.
+    pub expected_accepted_length: Estimate,
+    /// N / E\[target calls\] on the others.
+    pub tokens_per_call: Estimate,
+    /// Speed on the others.
+    pub speedup: Option<Estimate>,
+}
+
+/// The nodes of a tree with their rates.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drawn {
+    /// In the order of the paths.
+    pub nodes: Vec<NodeRate>,
+}
+
+/// How often a round gets to a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeRate {
+    /// The node.
+    pub path: Vec<usize>,
+    /// Mean probability that a round gets there.
+    pub reached: f64,
+    /// The same of rounds that got to its parent.
+    pub accepted: f64,
+}
+
+/// What Sequoia's dynamic program chooses, and what becomes of its prediction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SequoiaTree {
+    /// EAGLE's list.
+    pub paths: Vec<Vec<usize>>,
+    /// The positional vector that it was chosen by.
+    pub vector: Vec<f64>,
+    /// E\[tau\] that the program promises, from the prompts that choose.
+    pub promised: f64,
+    /// E\[tau\] of its tree if levels were independent, at the mean rates of the prompts that
+    /// report.
+    pub predicted: f64,
+    /// E\[tau\] of its tree on these prompts.
+    pub expected_accepted_length: Estimate,
+    /// That over `predicted`: 1 if levels were independent.
+    pub ratio: f64,
+}
+
+/// Whether what is accepted at one position tells of the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Independence {
+    /// The law of a node's children.
+    pub scheme: String,
+    /// What verifies them.
+    pub verifier: String,
+    /// Children of every node.
+    pub drafts: usize,
+    /// The positional vector: mean share of each child over all positions.
+    pub vector: Vec<f64>,
+    /// By level: the share of rounds that accept a child there, of those that got to it, in a
+    /// tree with as many children everywhere; the same number at all levels if levels were
+    /// independent.
+    pub by_level: Vec<f64>,
+    /// Correlation of the accepted shares of neighbouring positions.
+    pub correlation: Option<f64>,
+    /// The same within prompts: after each prompt's own mean is taken out.
+    pub correlation_within_prompts: Option<f64>,
+}

@@ -1,0 +1,28 @@
+//! Trees of drafts, replayed along logged text.
+//!
+//! A node of a tree has n children, drawn by a draft law from q at its prefix, and a lossless
+//! verifier of n drafts goes down to one of them or ends the round. Given the text y, it goes
+//! down to child k at position t with probability A_t(k | y_t; n)
+//! ([`TokenRule`](crate::verifier::TokenRule)), and what it does at one position does not
+//! depend on another. So position and node are a Markov chain along the text, and E\[tau\] and
+//! the target calls of any tree follow from one log, for every draft law and verifier
+//! ([`replay_tree`]). Proofs are in `docs/trees.md`.
+//!
+//! [`measure_trees`] makes the report of `specgap tree`.
+
+mod data;
+mod glossary;
+mod grow;
+mod measure;
+mod replay;
+mod shares;
+
+pub use data::{
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
+    TreeResult,
+};
+pub(crate) use glossary::tree_definitions;
+pub use grow::{Growth, Limits};
+pub use measure::{NamedTree, TreeSettings, measure_trees};
+pub use replay::{TreeReplay, replay_tree};
+pub use shares::ChildShares;

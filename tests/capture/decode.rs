@@ -1,0 +1,591 @@
+//! Does the live decoder write what the target would, in the rounds that it says?
+
+use crate::rollouts::chain;
+use crate::{Bench, DRAFT, ROOT, TARGET, TOKENIZER, command, runtime_library, sorted, specgap};
+use serde_json::Value;
+use specgap::capture::{
+    ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Rule,
+    Runtime, Sampling, Shape, Stop, TextCodec,
+};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Arguments of a decode where a capture has the same models and prompts.
+fn arguments(bench: &Bench, out: &str, more: &[&str]) -> Vec<String> {
+    let mut arguments = bench.arguments(out, more);
+    arguments[0] = "decode".to_owned();
+    arguments
+}
+
+/// Decodes and returns decode.json.
+fn decoded(bench: &Bench, out: &str, more: &[&str]) -> Value {
+    let run = specgap(Path::new(ROOT), arguments(bench, out, more));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let text = std::fs::read(bench.path(out).join("decode.json")).unwrap();
+    serde_json::from_slice(&text).unwrap()
+}
+
+fn count(value: &Value) -> usize {
+    value.as_u64().unwrap() as usize
+}
+
+/// The tokens of all prompts.
+fn texts(decoded: &Value) -> Vec<Vec<i64>> {
+    let prompts = decoded["prompts"].as_array().unwrap();
+    let ids = |prompt: &Value| {
+        let ids = prompt["token_ids"].as_array().unwrap();
+        ids.iter().map(|id| id.as_i64().unwrap()).collect()
+    };
+    prompts.iter().map(ids).collect()
+}
+
+/// The tokens of all prompts of a capture.
+fn captured(bench: &Bench, out: &str, more: &[&str]) -> Vec<Vec<i64>> {
+    let mut texts = Vec::new();
+    for row in sorted(bench.capture(out, more)) {
+        texts.resize(row.prompt as usize + 1, Vec::new());
+        texts[row.prompt as usize].push(row.token);
+    }
+    texts
+}
+
+/// Rounds begin where rounds ended, draft what they may, and add up.
+fn check_rounds(decoded: &Value, length: usize) {
+    let most = count(&decoded["max_tokens"]);
+    let mut totals = [0; 5];
+    for prompt in decoded["prompts"].as_array().unwrap() {
+        let tokens = count(&prompt["tokens"]);
+        let (mut at, mut drafted, mut accepted, mut within) = (0, 0, 0, 0);
+        let rounds = prompt["rounds"].as_array().unwrap();
+        for round in rounds {
+            assert_eq!(count(&round["start"]), at);
+            let (k, kept) = (count(&round["drafted"]), count(&round["accepted"]));
+            assert_eq!(k, length.min(most - at - 1));
+            assert!(kept <= k);
+            within += k.min(tokens - at - 1);
+            at += count(&round["tokens"]);
+            // A draft that ends the text leaves no room for the round's own token.
+            let ended = at == tokens && prompt["stopped"] == true;
+            let own = count(&round["tokens"]) - kept;
+            assert!(own == 1 || ended && own == 0, "{round}");
+            drafted += k;
+            accepted += kept;
+        }
+        assert_eq!(at, tokens);
+        let found = ["calls", "draft_tokens", "accepted", "draft_tokens_in_text"];
+        let expected = [rounds.len(), drafted, accepted, within];
+        for (name, expected) in found.into_iter().zip(expected) {
+            assert_eq!(count(&prompt[name]), expected, "{name}");
+        }
+        for (total, part) in totals.iter_mut().zip([tokens].into_iter().chain(expected)) {
+            *total += part;
+        }
+    }
+    let names = [
+        "tokens",
+        "calls",
+        "draft_tokens",
+        "accepted",
+        "draft_tokens_in_text",
+    ];
+    for (name, total) in names.into_iter().zip(totals) {
+        assert_eq!(count(&decoded["totals"][name]), total, "{name}");
+    }
+}
+
+#[test]
+fn greedy_text_is_the_targets_whatever_is_drafted() {
+    let bench = Bench::new(4);
+    let greedy = ["--temperature", "0", "--max-tokens", "24"];
+    let expected = captured(&bench, "log", &greedy);
+    let mut calls = Vec::new();
+    for rule in ["token", "block"] {
+        for length in ["0", "1", "3", "6"] {
+            let more = ["--verifier", rule, "--length", length];
+            let name = format!("{rule}{length}");
+            let decoded = decoded(&bench, &name, &[&greedy[..], &more].concat());
+            assert_eq!(texts(&decoded), expected, "{name}");
+            check_rounds(&decoded, length.parse().unwrap());
+            calls.push(count(&decoded["totals"]["calls"]));
+        }
+    }
+    // Some drafts are kept, so that caches were rolled back to every place; both rules
+    // keep the drafts that agree.
+    assert_eq!(calls[..4], calls[4..]);
+    assert!(
+        calls.windows(2).take(3).all(|pair| pair[1] < pair[0]),
+        "{calls:?}"
+    );
+    assert_eq!(calls[0], expected.iter().map(Vec::len).sum::<usize>());
+}
+
+#[test]
+fn greedy_text_of_trees_is_the_targets_too() {
+    let bench = Bench::new(4);
+    let greedy = ["--temperature", "0", "--max-tokens", "24"];
+    let expected = captured(&bench, "log", &greedy);
+    let chain = decoded(&bench, "chain", &[&greedy[..], &["--length", "3"]].concat());
+    for rule in ["rrs", "rrs-wo"] {
+        let more = ["--verifier", rule, "--tree", "2x3"];
+        let decoded = decoded(&bench, rule, &[&greedy[..], &more].concat());
+        assert_eq!(texts(&decoded), expected, "{rule}");
+        assert_eq!(
+            (&decoded["tree"], &decoded["length"]),
+            (&"2x3".into(), &Value::Null)
+        );
+        // The likeliest token is the only one of both models: children are all the same, or
+        // there is one, so that the rounds are those of a chain.
+        let calls = |decoded: &Value| decoded["totals"]["calls"].clone();
+        assert_eq!(calls(&decoded), calls(&chain));
+    }
+}
+
+#[test]
+fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
+    let bench = Bench::new(3);
+    for (rule, nodes) in [("rrs", 6), ("rrs-wo", 6)] {
+        let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
+        let decoded = decoded(&bench, rule, &[&more[..], &["--tree", "2x2"]].concat());
+        // 12 tokens: 3, 3, 3 and 3; the last round has two tokens to go after its first.
+        assert_eq!(count(&decoded["totals"]["calls"]), 12, "{rule}");
+        assert_eq!(count(&decoded["totals"]["accepted"]), 24);
+        assert_eq!(count(&decoded["totals"]["draft_tokens"]), 12 * nodes);
+    }
+}
+
+/// A tree of one level: a child is kept with the chance that the law of both children gives,
+/// by enumeration; so target calls are known.
+#[test]
+fn a_tree_keeps_as_many_children_as_its_rule_says() {
+    const PROMPTS: usize = 4000;
+    for rule in [Rule::Rrs, Rule::RrsWo] {
+        let tree = Shape::Tree {
+            children: 2,
+            levels: 1,
+        };
+        let (decoded, [p, q]) = sampled(rule, tree, 2, PROMPTS);
+        // Two tokens: one round where a child is kept, else two. Behind token 1.
+        let (p, q) = (p[1], q[1]);
+        let first: f64 = (0..3).map(|x| p[x].min(q[x])).sum();
+        let left: Vec<f64> = (0..3)
+            .map(|x| (p[x] - q[x]).max(0.0) / (1.0 - first))
+            .collect();
+        let mut second = 0.0;
+        for x in 0..3 {
+            let rejected = (q[x] - p[x]).max(0.0);
+            for y in 0..3 {
+                let law = match rule {
+                    Rule::RrsWo if y == x => 0.0,
+                    Rule::RrsWo => q[y] / (1.0 - q[x]),
+                    _ => q[y],
+                };
+                second += rejected * law.min(left[y]);
+            }
+        }
+        let kept = first + second;
+        let found = decoded.iter().filter(|text| text.rounds.len() == 1).count();
+        let deviation = (kept * (1.0 - kept) / PROMPTS as f64).sqrt();
+        let z = (found as f64 / PROMPTS as f64 - kept) / deviation;
+        // A false alarm in about 10^6 seeds; the seed is fixed.
+        assert!(z.abs() < 5.0, "{rule:?}: {z}, {kept}");
+        for text in &decoded {
+            assert_eq!(text.rounds[0].by_depth, [2]);
+            assert!(
+                text.rounds
+                    .get(1)
+                    .is_none_or(|round| round.by_depth.is_empty())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_target_that_drafts_for_itself_has_every_draft_kept() {
+    let bench = Bench::new(3);
+    for rule in ["token", "block"] {
+        let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
+        let decoded = decoded(&bench, rule, &[&more[..], &["--length", "4"]].concat());
+        check_rounds(&decoded, 4);
+        // 12 tokens: 5, 5 and 2.
+        assert_eq!(count(&decoded["totals"]["calls"]), 9, "{rule}");
+        assert_eq!(count(&decoded["totals"]["accepted"]), 27);
+        assert_eq!(decoded["totals"]["discard_rate"], 0.0);
+    }
+}
+
+#[test]
+fn a_stop_token_ends_a_text_within_a_round() {
+    let bench = Bench::new(4);
+    let free = decoded(&bench, "free", &["--no-stop", "--max-tokens", "30"]);
+    let token = texts(&free)[0][8].to_string();
+    let more = ["--stop", &token, "--max-tokens", "30"];
+    let stopped = decoded(&bench, "stopped", &more);
+    check_rounds(&stopped, 4);
+    for (text, free) in texts(&stopped).iter().zip(texts(&free)) {
+        let end = free.iter().position(|t| t.to_string() == token);
+        assert_eq!(*text, free[..end.map_or(30, |end| end + 1)]);
+    }
+    let text = &stopped["prompts"][0];
+    assert_eq!(text["stopped"], true);
+    let totals = &stopped["totals"];
+    assert!(count(&totals["draft_tokens_in_text"]) <= count(&totals["draft_tokens"]));
+}
+
+#[test]
+fn a_text_depends_on_its_seed_and_prompt_alone() {
+    let bench = Bench::new(4);
+    let all = texts(&decoded(&bench, "all", &["--seed", "3"]));
+    let lines = std::fs::read_to_string(bench.path("prompts.jsonl")).unwrap();
+    let last = lines.lines().next_back().unwrap();
+    let one = bench
+        .write("one.jsonl", last.as_bytes())
+        .display()
+        .to_string();
+    let alone = texts(&decoded(&bench, "one", &["--seed", "3", "--prompts", &one]));
+    assert_eq!(alone, all[3..]);
+    assert_ne!(texts(&decoded(&bench, "other", &["--seed", "4"])), all);
+}
+
+#[test]
+fn times_are_written_for_every_part_of_a_round() {
+    let bench = Bench::new(3);
+    let more = [
+        "--timing",
+        "--length",
+        "3",
+        "--max-tokens",
+        "16",
+        "--no-stop",
+    ];
+    let decoded = decoded(&bench, "out", &more);
+    let text = std::fs::read(bench.path("out").join("timings.json")).unwrap();
+    let timings: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(timings, decoded["timings"]);
+    assert_eq!(timings["schema"], 1);
+    let time = |timing: &Value| {
+        let (seconds, error) = (&timing["seconds"], &timing["standard_error"]);
+        assert!(seconds.as_f64().unwrap() > 0.0 && error.as_f64().unwrap() >= 0.0);
+        assert!(seconds.as_f64().unwrap() < 1.0);
+    };
+    for name in ["target_step", "draft_step", "overhead"] {
+        time(&timings[name]);
+    }
+    let passes = timings["verify"].as_array().unwrap();
+    let lengths: Vec<usize> = passes.iter().map(|pass| count(&pass["tokens"])).collect();
+    assert_eq!(lengths, [1, 2, 3, 4]);
+    passes.iter().for_each(time);
+
+    // The target alone writes what a capture of the same seed logs.
+    let alone = captured(&bench, "log", &["--max-tokens", "16", "--no-stop"]);
+    let predicted = [
+        "length",
+        "log",
+        "--lengths",
+        "1,3",
+        "--timings",
+        "out/timings.json",
+    ];
+    let run = specgap(
+        bench.folder.path(),
+        [&predicted[..], &["--format", "json"]].concat(),
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for result in run.json()["results"].as_array().unwrap() {
+        // Greedy-block has no replay, and no speed.
+        if result["policy"] == "fixed" && result["verifier"] != "greedy-block" {
+            assert!(
+                result["speedup"]["mean"].as_f64().unwrap() > 0.0,
+                "{result}"
+            );
+        }
+    }
+    let total: usize = alone.iter().map(Vec::len).sum();
+    assert_eq!(count(&decoded["alone"]["tokens"]), total);
+    let parts = ["draft", "verify", "other"];
+    for prompt in decoded["prompts"].as_array().unwrap() {
+        let seconds = |name: &str| prompt["seconds"][name].as_f64().unwrap();
+        let sum: f64 = parts.into_iter().map(seconds).sum();
+        assert!((sum - seconds("all")).abs() < 1e-9);
+        assert!(parts.into_iter().all(|part| seconds(part) > 0.0));
+    }
+    let speed = |of: &Value| of["tokens_per_second"].as_f64().unwrap();
+    let speedup = speed(&decoded["totals"]) / speed(&decoded["alone"]);
+    assert!((decoded["speedup"].as_f64().unwrap() / speedup - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn output_is_the_text_or_one_object() {
+    let bench = Bench::new(2);
+    let run = specgap(Path::new(ROOT), arguments(&bench, "out", &[]));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let object: Value =
+        serde_json::from_slice(&std::fs::read(bench.path("out").join("decode.json")).unwrap())
+            .unwrap();
+    for prompt in object["prompts"].as_array().unwrap() {
+        let (id, text) = (
+            prompt["id"].as_str().unwrap(),
+            prompt["text"].as_str().unwrap(),
+        );
+        assert!(
+            run.out.contains(&format!("[{id}]\n{text}\n")),
+            "{}",
+            run.out
+        );
+    }
+    assert!(run.out.contains("2 prompts, "), "{}", run.out);
+    assert!(!bench.path("out").join("timings.json").exists());
+    let json = specgap(
+        Path::new(ROOT),
+        arguments(&bench, "out", &["--format", "json"]),
+    );
+    assert_eq!(texts(&json.json()), texts(&object));
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused() {
+    let bench = Bench::new(1);
+    let file = bench.write("file", b"").display().to_string();
+    for (more, says) in [
+        (&["--timing", "--length", "0"][..], "--timing"),
+        (&["--timing", "--max-tokens", "1"], "--timing"),
+        (&["--length", "2000"], "--length"),
+        (&["--temperature=-1"], "--temperature -1"),
+        (&["--verifier", "rumour"], "--verifier"),
+        (&["--verifier", "rrs"], "give --tree"),
+        (&["--tree", "2x2", "--verifier", "block"], "give --length"),
+        (&["--tree", "2"], "2x3"),
+        (&["--tree", "0x2"], "0x2"),
+        (&["--tree", "4x9"], "more than 256 paths"),
+        (&["--tree", "2x2", "--timing"], "--tree"),
+        (&["--tree", "2x2", "--length", "2"], "--tree"),
+        (&["--out", &file], "is not a folder"),
+        (&["--stop", "<nothing>"], "has no token \"<nothing>\""),
+        (
+            &["--target", "nowhere.onnx"],
+            "nowhere.onnx: cannot be read",
+        ),
+    ] {
+        let run = specgap(Path::new(ROOT), arguments(&bench, "refused", more));
+        run.refused(&["error: ", says]);
+        assert!(!bench.path("refused").exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_writes_nothing() {
+    let bench = Bench::new(1024);
+    let more = ["--max-tokens", "200", "--no-stop", "--length", "0"];
+    let mut child = command(Path::new(ROOT), arguments(&bench, "out", &more))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Signals are handled once the models are open, which is said.
+    let mut said = String::new();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap());
+    while !said.contains("device: ") {
+        assert_ne!(
+            std::io::BufRead::read_line(&mut lines, &mut said).unwrap(),
+            0
+        );
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pid = child.id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(sent.unwrap().success());
+    std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
+    assert!(said.contains("interrupted; nothing was written"), "{said}");
+    assert!(!bench.path("out").exists());
+}
+
+/// Every prompt decoded by a pair over V = 3 whose laws are known; its laws p and q.
+fn sampled(
+    rule: Rule,
+    drafts: Shape,
+    length: usize,
+    prompts: usize,
+) -> (Vec<Decoded>, [[[f64; 3]; 3]; 2]) {
+    let bench = Bench::new(1);
+    let (target, p) = chain([0.4, 0.0, 0.2]);
+    let (draft, q) = chain([0.0, 0.5, 0.1]);
+    let target = bench.write("t.onnx", &target.model());
+    let draft = bench.write("d.onnx", &draft.model());
+    let runtime = Runtime::load(Some(&runtime_library()), 1).unwrap();
+    let open = |path: &Path| Model::open(&runtime, path, Device::Cpu).unwrap();
+    let codec = TextCodec::read(Path::new(TOKENIZER), ChatTemplate::None, &Stop::Never).unwrap();
+    let settings = DecodeSettings {
+        sampling: Sampling::new(1.0, None, None).unwrap(),
+        seed: 5,
+        max_tokens: length,
+        drafts,
+        rule,
+        vocabulary: None,
+    };
+    let mut decoder = Decoder::new(open(&target), open(&draft), codec, settings).unwrap();
+    let decode = |index: usize| {
+        let prompt = EncodedPrompt {
+            index,
+            id: index.to_string(),
+            tokens: vec![1; 1 + index % 3],
+        };
+        let quiet = AtomicBool::new(false);
+        decoder.decode(&prompt, &quiet, &mut |_| ()).unwrap()
+    };
+    ((0..prompts).map(decode).collect(), [p, q])
+}
+
+/// All texts of a length over 3 tokens.
+fn all_texts(length: u32) -> impl Iterator<Item = Vec<usize>> {
+    (0..3usize.pow(length)).map(move |code| {
+        (0..length)
+            .map(|place| code / 3usize.pow(place) % 3)
+            .collect()
+    })
+}
+
+/// The law of a token after each place of a text, which begins behind token 1.
+fn laws<'a>(law: &'a [[f64; 3]; 3], text: &'a [usize]) -> impl Iterator<Item = [f64; 3]> + 'a {
+    std::iter::once(&1).chain(text).map(|&last| law[last])
+}
+
+/// Expected target calls and drafts of a text's rounds, given the text: the chance that
+/// a round starts at each place, from those before it.
+fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
+    let length = ratios.len();
+    let mut starts = vec![0.0; length + 1];
+    starts[0] = 1.0;
+    let (mut calls, mut drafted) = (0.0, 0.0);
+    for start in 0..length {
+        let here = starts[start];
+        let most = drafts.min(length - start - 1);
+        calls += here;
+        drafted += here * most as f64;
+        // P(the first j drafts that the text agrees with are kept).
+        let (mut kept, mut product) = (1.0f64, 1.0f64);
+        for accepted in 0..most {
+            product *= ratios[start + accepted];
+            let next = match rule {
+                Rule::Token => kept * ratios[start + accepted].min(1.0),
+                _ => kept.min(product),
+            };
+            starts[start + accepted + 1] += here * (kept - next);
+            kept = next;
+        }
+        starts[start + most + 1] += here * kept;
+    }
+    (calls, drafted)
+}
+
+#[test]
+fn sampled_text_has_the_targets_law() {
+    const PROMPTS: usize = 5000;
+    let tree = Shape::Tree {
+        children: 2,
+        levels: 2,
+    };
+    for (rule, drafts) in [
+        (Rule::Token, Shape::Chain(2)),
+        (Rule::Block, Shape::Chain(2)),
+        (Rule::Rrs, tree),
+        (Rule::RrsWo, tree),
+    ] {
+        let (decoded, [p, _]) = sampled(rule, drafts, 3, PROMPTS);
+        let square: f64 = all_texts(3)
+            .map(|text| {
+                let mean: f64 = laws(&p, &text).zip(&text).map(|(p, &x)| p[x]).product();
+                let mean = mean * PROMPTS as f64;
+                let same = |decoded: &&Decoded| {
+                    decoded
+                        .tokens
+                        .iter()
+                        .map(|&x| x as usize)
+                        .eq(text.iter().copied())
+                };
+                let found = decoded.iter().filter(same).count() as f64;
+                assert!(mean > 20.0, "the sample is too small for {text:?}");
+                (found - mean).powi(2) / mean
+            })
+            .sum();
+        // Chi-square of 26 degrees of freedom: its upper quantile at 10^-6 is 76. The
+        // draft's own law is far beyond.
+        assert!(square < 76.0, "{rule:?}: {square}");
+    }
+}
+
+/// Target calls and drafts against the replay of all texts: the means of what the log of
+/// these models would predict, with no other randomness left in them.
+#[test]
+fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
+    const PROMPTS: usize = 4000;
+    let mut means = Vec::new();
+    for rule in [Rule::Token, Rule::Block] {
+        let (decoded, [p, q]) = sampled(rule, Shape::Chain(3), 6, PROMPTS);
+        let (mut calls, mut drafts) = (0.0, 0.0);
+        for text in all_texts(6) {
+            let chance: f64 = laws(&p, &text).zip(&text).map(|(p, &x)| p[x]).product();
+            let both = laws(&p, &text).zip(laws(&q, &text)).zip(&text);
+            let ratios: Vec<f64> = both.map(|((p, q), &x)| q[x] / p[x]).collect();
+            let (of_text, drafted) = replay(rule, 3, &ratios);
+            calls += chance * of_text;
+            drafts += chance * drafted;
+        }
+        means.push(calls);
+        let z = |expected: f64, part: &dyn Fn(&Decoded) -> usize| {
+            let values: Vec<f64> = decoded.iter().map(|text| part(text) as f64).collect();
+            let mean = values.iter().sum::<f64>() / PROMPTS as f64;
+            let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+            (mean - expected) / (squares / (PROMPTS * (PROMPTS - 1)) as f64).sqrt()
+        };
+        // A false alarm in about 10^6 seeds each; the seed is fixed.
+        let of_calls = z(calls, &|text| text.rounds.len());
+        let of_drafts = z(drafts, &|text| text.rounds.iter().map(Round::drafted).sum());
+        assert!(
+            of_calls.abs() < 5.0 && of_drafts.abs() < 5.0,
+            "{rule:?}: {of_calls} {of_drafts}"
+        );
+    }
+    // Rules whose predictions did not differ would tell nothing apart.
+    assert!(means[1] < means[0] - 0.01, "{means:?}");
+}
+
+#[test]
+fn settings_are_in_the_file() {
+    let bench = Bench::new(1);
+    let more = [
+        "--verifier",
+        "block",
+        "--length",
+        "2",
+        "--temperature",
+        "0.7",
+    ];
+    let decoded = decoded(
+        &bench,
+        "out",
+        &[&more[..], &["--top-k", "20", "--seed", "9"]].concat(),
+    );
+    assert_eq!(decoded["schema"], 1);
+    assert_eq!(decoded["verifier"], "block");
+    assert_eq!(decoded["length"], 2);
+    assert_eq!(decoded["temperature"], 0.7);
+    assert_eq!(
+        (&decoded["top_k"], &decoded["seed"]),
+        (&20.into(), &9.into())
+    );
+    assert_eq!(
+        (&decoded["target"], &decoded["draft"]),
+        (&"target.onnx".into(), &"draft.onnx".into())
+    );
+    assert!(
+        decoded["command"]
+            .as_str()
+            .unwrap()
+            .starts_with("specgap decode ")
+    );
+    assert_eq!(decoded["alone"], Value::Null);
+    assert_eq!(DRAFT.rsplit('/').next(), decoded["draft"].as_str());
+}

@@ -1,0 +1,195 @@
+//! Do trees replayed along text give what an independent implementation of the same
+//! definitions gives, and what the engine of chains gives where a tree is a chain? The values
+//! are from one in another language, over four texts of a Markov pair (see `text.rs`), with
+//! i.i.d. children and rrs at every node.
+
+use crate::made_log::{self, rows};
+use crate::text::{DRAFT, TARGET, TEXTS, near, ratios};
+use specgap::log::{KeptTokens, Log};
+use specgap::row::{Rows, Workspace};
+use specgap::scheme::SchemeName;
+use specgap::text::{
+    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, TreeReport, TreeSettings,
+    accepted_lengths, measure_trees, replay, replay_tree,
+};
+use specgap::tree::DraftTree;
+use specgap::verifier::VerifierName;
+
+/// Trees and E[tau] over starts with the tree's depth left.
+const TREES: [(&str, f64); 3] = [
+    ("[[0],[1],[2]]", 0.91397145298005),
+    ("[[0],[1],[0,0],[0,1],[1,0],[1,1]]", 1.5624062935716283),
+    (
+        "[[0],[1],[0,0],[0,1],[0,0,0],[0,0,0,0]]",
+        1.9328374463715152,
+    ),
+];
+
+/// What rrs gives three i.i.d. children along a text.
+fn shares(text: &[usize]) -> ChildShares<f64> {
+    let rule = VerifierName::RRS
+        .at_token(SchemeName::WITH_REPLACEMENT)
+        .unwrap();
+    let mut workspace = Workspace::new();
+    let mut table = Vec::new();
+    for (before, &token) in std::iter::once(&0).chain(text).zip(text) {
+        let rows = Rows {
+            target: &TARGET[*before],
+            draft: &DRAFT[*before],
+        };
+        let mut row = workspace.load(rows, 3).unwrap();
+        table.extend(rule.shares(&mut row, token, 3, 0).unwrap());
+    }
+    ChildShares::new(text.len(), rule.nested, [(3, table)])
+}
+
+#[test]
+fn the_engine_gives_the_other_implementations_values() {
+    for (paths, expected) in TREES {
+        let shape = DraftTree::from_json(paths).unwrap().shape();
+        let (mut sum, mut starts) = (0.0, 0);
+        for text in &TEXTS {
+            let found = replay_tree(&shape, &shares(text));
+            sum += found.accepted;
+            starts += found.whole;
+        }
+        near(sum / starts as f64, expected, paths);
+    }
+}
+
+#[test]
+fn a_chain_is_a_fixed_length() {
+    for length in [1, 2, 3, 5, 20] {
+        let shape = DraftTree::named(&format!("chain-{length}")).unwrap().shape();
+        for text in &TEXTS {
+            let found = replay_tree(&shape, &shares(text));
+            let ratios = ratios(text);
+            let other = replay(ChainVerifier::Token, &ratios, &FixedLength(length)).unwrap();
+            near(found.calls, other.calls, "calls");
+            for (one, other) in found.starts.iter().zip(&other.starts) {
+                near(*one, *other, "starts");
+            }
+            let (sum, starts) = accepted_lengths(ChainVerifier::Token, &ratios, length)[length - 1];
+            near(found.accepted, sum, "accepted");
+            assert_eq!(found.whole, starts);
+            // A chain's drafts by levels are the drafts of its rounds.
+            let levels = (0..).zip(&found.rounds);
+            let drafts: f64 = levels.map(|(n, count)| f64::from(n) * count).sum();
+            near(drafts, other.drafts_set_at_start(), "drafts");
+        }
+    }
+}
+
+fn settings(trees: &[&str]) -> TreeSettings {
+    TreeSettings {
+        trees: trees
+            .iter()
+            .map(|name| NamedTree {
+                name: (*name).to_owned(),
+                tree: DraftTree::named(name).unwrap(),
+            })
+            .collect(),
+        schemes: SchemeName::ALL.to_vec(),
+        verifiers: VerifierName::ALL.to_vec(),
+        limits: Limits {
+            budget: 6,
+            depth: 3,
+            branch: 3,
+        },
+        timings: None,
+        temperature: None,
+        seed: 0,
+    }
+}
+
+fn report(folder: &std::path::Path, tokens: KeptTokens) -> TreeReport {
+    let log = folder.join(format!("{tokens:?}").replace(|c: char| !c.is_alphanumeric(), ""));
+    made_log::write(&log, &rows(30), tokens);
+    let log = Log::open(&log).unwrap();
+    measure_trees(&[log], &settings(&["chain-2", "2x2", "3x1"]), "test", &|_| {}).unwrap()
+}
+
+#[test]
+fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = report(folder.path(), KeptTokens::All);
+    assert_eq!((report.positions, report.clusters), (30, 6));
+    for (tree, nodes) in [("chain-2", 2), ("2x2", 6), ("3x1", 3)] {
+        for scheme in SchemeName::ALL {
+            for verifier in VerifierName::ALL {
+                let fits = [1, 2, 3].map(|n| {
+                    let children = match tree {
+                        "chain-2" => n == 1,
+                        "2x2" => n == 2,
+                        _ => n == 3,
+                    };
+                    children && scheme.fits(n) && verifier.is_lossless(scheme, n)
+                });
+                let expected = verifier.at_token(scheme).is_some() && fits.contains(&true);
+                let found = report.results.iter().find(|result| {
+                    (result.tree.as_str(), result.scheme.as_str(), result.verifier.as_str())
+                        == (tree, scheme.as_str(), verifier.as_str())
+                });
+                assert_eq!(found.is_some(), expected, "{tree} {scheme} {verifier}");
+                let Some(found) = found else { continue };
+                assert_eq!(found.nodes, nodes);
+                let accepted = found.expected_accepted_length.unwrap().mean;
+                assert!((0.0..=2.0).contains(&accepted), "{accepted}");
+                assert!(found.tokens_per_call.mean >= 1.0);
+            }
+        }
+    }
+    // The same tree: lossless rules of one draft accept alike, and rejection beats a look.
+    let value = |tree: &str, scheme: &str, verifier: &str| {
+        let of = report.results.iter().find(|result| {
+            (result.tree.as_str(), result.scheme.as_str(), result.verifier.as_str())
+                == (tree, scheme, verifier)
+        });
+        of.unwrap().tokens_per_call.mean
+    };
+    for rule in ["rrs", "k-seq", "naive-tree"] {
+        near(
+            value("chain-2", "with-replacement", rule),
+            value("chain-2", "with-replacement", "single"),
+            rule,
+        );
+    }
+    assert!(value("2x2", "with-replacement", "rrs") > value("2x2", "with-replacement", "naive"));
+    let left_out = report.left_out.join("\n");
+    for words in ["optimal on with-replacement", "EAGLE-2", "spechub on hub drafts: chain-2"] {
+        assert!(left_out.contains(words), "{words}: {left_out}");
+    }
+    // The best trees are within their limits, and their exports are the same tree.
+    assert!(!report.best.is_empty());
+    for best in &report.best {
+        let tree = DraftTree::new(best.paths.clone()).unwrap();
+        assert!(tree.len() <= 6 && tree.depth() <= 3);
+        assert_eq!(tree.sequoia(), best.growmap);
+        assert_eq!((best.chosen_on, best.reported_on), (3, 3));
+        let reached: f64 = best.drawn.nodes.iter().map(|node| node.reached).sum();
+        near(reached, best.expected_accepted_length.mean, "sum over nodes");
+    }
+    let hub = report.best.iter().find(|best| best.verifier == "spechub");
+    assert!(hub.is_some_and(|best| best.paths.len() % 2 == 0));
+    for result in &report.results {
+        assert!(report.definitions.contains_key(&result.verifier));
+        assert!(report.definitions.contains_key(&result.scheme));
+    }
+}
+
+#[test]
+fn a_report_is_the_same_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().unwrap();
+        let name = folder.path().join(threads.to_string());
+        std::fs::create_dir(&name).unwrap();
+        pool.install(|| report(&name, KeptTokens::All))
+    };
+    let (one, many) = (on(1), on(5));
+    assert_eq!(one, many);
+    let text = serde_json::to_string(&one).unwrap();
+    let read: TreeReport = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), text);
+}
