@@ -85,7 +85,18 @@ pub enum CliError {
     Output(#[from] io::Error),
     /// A result cannot be written as JSON.
     #[error("internal error: {0}; please report this as a bug")]
-    Json(#[from] serde_json::Error),
+    Json(serde_json::Error),
+}
+
+/// What cannot be written is the output's fault; anything else is a bug.
+impl From<serde_json::Error> for CliError {
+    fn from(error: serde_json::Error) -> Self {
+        if error.is_io() {
+            Self::Output(error.into())
+        } else {
+            Self::Json(error)
+        }
+    }
 }
 
 impl CliError {
@@ -252,4 +263,30 @@ pub(super) fn width() -> u16 {
         .and_then(|columns| columns.parse().ok())
         .filter(|columns| (60..=400).contains(columns))
         .unwrap_or(110)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe that nobody reads any more.
+    struct Gone;
+
+    impl Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn json_to_a_reader_that_left_is_no_bug() {
+        let error = serde_json::to_writer(Gone, &[1, 2]).unwrap_err();
+        let CliError::Output(error) = CliError::from(error) else {
+            panic!("not an error of the output")
+        };
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
 }

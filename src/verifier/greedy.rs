@@ -4,8 +4,8 @@ use super::residual::{keep, shortfall};
 use super::single::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict,
-    Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
+    VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;

@@ -108,7 +108,21 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         ],
     ),
     ("log", &["files"]),
-    ("text", &["distribution", "gap", "log", "number"]),
+    (
+        "text",
+        &[
+            "distribution",
+            // Means over prompts, and rows as probabilities.
+            "gap",
+            "log",
+            "number",
+            // Which child of a tree's node a token comes through.
+            "row",
+            "scheme",
+            "tree",
+            "verifier",
+        ],
+    ),
     ("capture", &["log", "panics"]),
     (
         "gap",
@@ -144,6 +158,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "row",
             "scheme",
             "text",
+            "tree",
             "verifier",
         ],
     ),

@@ -60,7 +60,9 @@ fn the_engine_gives_the_other_implementations_values() {
 #[test]
 fn a_chain_is_a_fixed_length() {
     for length in [1, 2, 3, 5, 20] {
-        let shape = DraftTree::named(&format!("chain-{length}")).unwrap().shape();
+        let shape = DraftTree::named(&format!("chain-{length}"))
+            .unwrap()
+            .shape();
         for text in &TEXTS {
             let found = replay_tree(&shape, &shares(text));
             let ratios = ratios(text);
@@ -106,7 +108,13 @@ fn report(folder: &std::path::Path, tokens: KeptTokens) -> TreeReport {
     let log = folder.join(format!("{tokens:?}").replace(|c: char| !c.is_alphanumeric(), ""));
     made_log::write(&log, &rows(30), tokens);
     let log = Log::open(&log).unwrap();
-    measure_trees(&[log], &settings(&["chain-2", "2x2", "3x1"]), "test", &|_| {}).unwrap()
+    measure_trees(
+        &[log],
+        &settings(&["chain-2", "2x2", "3x1"]),
+        "test",
+        &|_| {},
+    )
+    .unwrap()
 }
 
 #[test]
@@ -127,8 +135,11 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
                 });
                 let expected = verifier.at_token(scheme).is_some() && fits.contains(&true);
                 let found = report.results.iter().find(|result| {
-                    (result.tree.as_str(), result.scheme.as_str(), result.verifier.as_str())
-                        == (tree, scheme.as_str(), verifier.as_str())
+                    (
+                        result.tree.as_str(),
+                        result.scheme.as_str(),
+                        result.verifier.as_str(),
+                    ) == (tree, scheme.as_str(), verifier.as_str())
                 });
                 assert_eq!(found.is_some(), expected, "{tree} {scheme} {verifier}");
                 let Some(found) = found else { continue };
@@ -142,8 +153,11 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
     // The same tree: lossless rules of one draft accept alike, and rejection beats a look.
     let value = |tree: &str, scheme: &str, verifier: &str| {
         let of = report.results.iter().find(|result| {
-            (result.tree.as_str(), result.scheme.as_str(), result.verifier.as_str())
-                == (tree, scheme, verifier)
+            (
+                result.tree.as_str(),
+                result.scheme.as_str(),
+                result.verifier.as_str(),
+            ) == (tree, scheme, verifier)
         });
         of.unwrap().tokens_per_call.mean
     };
@@ -156,7 +170,11 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
     }
     assert!(value("2x2", "with-replacement", "rrs") > value("2x2", "with-replacement", "naive"));
     let left_out = report.left_out.join("\n");
-    for words in ["optimal on with-replacement", "EAGLE-2", "spechub on hub drafts: chain-2"] {
+    for words in [
+        "optimal on with-replacement",
+        "EAGLE-2",
+        "spechub on hub drafts: chain-2",
+    ] {
         assert!(left_out.contains(words), "{words}: {left_out}");
     }
     // The best trees are within their limits, and their exports are the same tree.
@@ -167,7 +185,11 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
         assert_eq!(tree.sequoia(), best.growmap);
         assert_eq!((best.chosen_on, best.reported_on), (3, 3));
         let reached: f64 = best.drawn.nodes.iter().map(|node| node.reached).sum();
-        near(reached, best.expected_accepted_length.mean, "sum over nodes");
+        near(
+            reached,
+            best.expected_accepted_length.mean,
+            "sum over nodes",
+        );
     }
     let hub = report.best.iter().find(|best| best.verifier == "spechub");
     assert!(hub.is_some_and(|best| best.paths.len() % 2 == 0));

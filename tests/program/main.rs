@@ -7,6 +7,7 @@ mod check;
 mod gap;
 mod length;
 mod solve;
+mod tree;
 mod verify;
 
 #[path = "../made_log/mod.rs"]

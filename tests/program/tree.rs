@@ -1,0 +1,145 @@
+//! `specgap tree`: the files, exit codes, and what is refused, which leaves everything as it
+//! was.
+
+use crate::made_log::{rows, write};
+use crate::run::{Run, specgap};
+use serde_json::Value;
+use specgap::log::KeptTokens;
+use specgap::text::TreeReport;
+use std::path::Path;
+
+/// `specgap tree` in a folder, by a line of words.
+fn tree(folder: &Path, line: &str) -> Run {
+    specgap(folder, ["tree"].into_iter().chain(line.split_whitespace()))
+}
+
+/// A folder with a log of four texts of five tokens.
+fn folder_with_log() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("log"), &rows(20), KeptTokens::All);
+    folder
+}
+
+#[test]
+fn a_log_becomes_a_folder_of_files() {
+    let folder = folder_with_log();
+    std::fs::write(folder.path().join("own.json"), "[[0],[1],[0,0]]\n").unwrap();
+    let run = tree(
+        folder.path(),
+        "log --topology own.json,2x2 --schemes with-replacement --verifiers rrs,naive --budget 5 \
+         --max-depth 2 --max-branch 3 --cost-ratio 0.1 --out made",
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.starts_with("Draft trees: log\n"), "{}", run.out);
+    assert_eq!(run.out.lines().last(), Some("report: made/report.html"));
+    let made = folder.path().join("made");
+    let read = |name: &str| std::fs::read_to_string(made.join(name)).unwrap();
+    let report: TreeReport = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!((report.positions, report.clusters), (20, 4));
+    assert_eq!(
+        report.command,
+        "specgap tree log --topology own.json,2x2 --schemes with-replacement --verifiers \
+         rrs,naive --budget 5 --max-depth 2 --max-branch 3 --cost-ratio 0.1"
+    );
+    assert_eq!(report.trees["own.json"], [vec![0], vec![1], vec![0, 0]]);
+    let names: Vec<(&str, &str)> = (report.results.iter())
+        .map(|row| (row.tree.as_str(), row.verifier.as_str()))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ("own.json", "rrs"),
+            ("own.json", "naive"),
+            ("2x2", "rrs"),
+            ("2x2", "naive")
+        ]
+    );
+    let best = &report.best[0];
+    let eagle: Vec<Vec<usize>> = serde_json::from_str(&read("best-tree.eagle.json")).unwrap();
+    assert_eq!(eagle, best.paths);
+    let sequoia: Value = serde_json::from_str(&read("best-tree.sequoia.json")).unwrap();
+    assert_eq!(sequoia["size"], best.paths.len() + 1);
+    assert!(sequoia["Successors"].is_array());
+    // What it wrote, it takes.
+    let again = tree(folder.path(), "log --topology made/best-tree.eagle.json -q");
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    for file in ["best-tree.svg", "best-tree.png", "report.md", "report.html"] {
+        assert!(made.join(file).exists(), "{file}");
+    }
+    assert!(read("best-tree.svg").starts_with("<svg"));
+    assert!(read("report.html").contains("id=\"what-to-set\""));
+}
+
+#[test]
+fn json_has_the_fixed_fields() {
+    let folder = folder_with_log();
+    let run = tree(folder.path(), "log --topology chain-2 --format json");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let value: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (&value["schema"], &value["positions"]),
+        (&1.into(), &20.into())
+    );
+    assert_eq!(value["temperature"], 1.0);
+    let result = &value["results"][0];
+    for field in ["tree", "nodes", "scheme", "verifier", "sequoia_prediction"] {
+        assert!(!result[field].is_null(), "{field}");
+    }
+    for field in ["expected_accepted_length", "tokens_per_call"] {
+        assert!(
+            result[field]["mean"].is_f64() && result[field]["ci95"][1].is_f64(),
+            "{field}"
+        );
+    }
+    assert!(result["speedup"].is_null());
+}
+
+#[test]
+fn what_is_no_tree_is_refused_with_the_cure() {
+    let folder = folder_with_log();
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    file("orphan.json", "[[0],[0,0,0]]");
+    file("gap.json", "[[0],[2]]");
+    file("twice.json", "[[0],[0]]");
+    file("words.json", "[[0],[\"a\"]]");
+    file("none.json", "[]");
+    file("object.json", "{}");
+    for (line, words) in [
+        (
+            "log --topology orphan.json",
+            &["orphan.json", "[0, 0, 0]", "add it"][..],
+        ),
+        (
+            "log --topology gap.json",
+            &["gap.json", "[2] needs [1]", "add it"],
+        ),
+        ("log --topology twice.json", &["twice.json", "listed twice"]),
+        (
+            "log --topology words.json",
+            &["words.json", "[1][0]", "list of paths"],
+        ),
+        ("log --topology none.json", &["none.json", "no path"]),
+        (
+            "log --topology object.json",
+            &["object.json", "list of paths"],
+        ),
+        (
+            "log --topology missing.json",
+            &["missing.json", "cannot be read"],
+        ),
+        ("log --topology bush", &["\"bush\" is no tree", "eagle-25"]),
+        ("log --topology 99x99", &["at most 4096"]),
+        ("log --budget 0", &["--budget"]),
+        ("log --max-branch 99", &["--max-branch"]),
+        ("log --cost-ratio 0", &["is no cost"]),
+        (
+            "log --schemes hub --verifiers rrs",
+            &["no draft law and verifier"],
+        ),
+        ("log --temperature 0.5", &["temperature"]),
+        ("nothing", &["nothing"]),
+    ] {
+        tree(folder.path(), &format!("{line} --out made")).refused(words);
+        assert!(!folder.path().join("made").exists(), "{line}");
+    }
+}
