@@ -142,6 +142,11 @@ const DENSITY: u32 = 2;
 const SMOOTH: u32 = 2;
 
 impl Canvas {
+    /// Pixels from left to right.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
     pub(super) fn new(width: u32, height: u32) -> Self {
         register();
         Self {

@@ -151,13 +151,24 @@ fn facts(out: &mut String, facts: &[Fact]) {
     out.push_str("</dl>\n");
 }
 
+/// Pictures up to so many pixels wide are read on a phone as well; wider ones scroll there.
+const NARROW: u32 = 600;
+
 fn picture(out: &mut String, figure: &Figure) -> Result<(), DrawError> {
-    let _ = writeln!(
-        out,
-        "<figure>\n{}<figcaption>{}</figcaption>\n</figure>",
-        figure.svg()?,
-        escape(&figure.caption)
-    );
+    let (svg, caption) = (figure.svg()?, escape(&figure.caption));
+    let width = figure.canvas.width();
+    let _ = if width <= NARROW {
+        writeln!(
+            out,
+            "<figure>\n{svg}<figcaption>{caption}</figcaption>\n</figure>"
+        )
+    } else {
+        writeln!(
+            out,
+            "<figure class=\"wide\">\n<div class=\"scroll\" tabindex=\"0\"><div \
+             style=\"min-width:{width}px\">\n{svg}</div></div>\n<figcaption>{caption}</figcaption>\n</figure>"
+        )
+    };
     Ok(())
 }
 
@@ -303,4 +314,30 @@ fn shown(entry: &Entry) -> String {
         text.push_str(&format!("<small>{}</small>", escape(under)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::canvas::Canvas;
+
+    fn page_of(width: u32) -> String {
+        let figure = Figure {
+            name: "name".to_owned(),
+            title: "title".to_owned(),
+            alt: "alt".to_owned(),
+            caption: "caption".to_owned(),
+            canvas: Canvas::new(width, 40),
+        };
+        let mut out = String::new();
+        picture(&mut out, &figure).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_wide_picture_scrolls_where_it_does_not_fit() {
+        assert!(!page_of(NARROW).contains("min-width"));
+        let wide = page_of(NARROW + 42);
+        assert!(wide.contains("class=\"scroll\"") && wide.contains("min-width:642px"));
+    }
 }
