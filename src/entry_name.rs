@@ -1,29 +1,19 @@
 //! Names of the entries of a table.
+//!
+//! A table lists entries, and entries name one another. So the name, a handle to an entry,
+//! lies below the entries, and the table above them:
+//!
+//! ```text
+//! entry_name!(SchemeName of Law);                                       // below
+//! entry_table!(SchemeName of LAWS; "draft scheme", UnknownScheme);      // above
+//! ```
 
-/// Makes a struct of one `&'static` entry the name of that entry, a handle by which the rest
-/// of the crate refers to it. The entry has a field `name`, the table is a constant slice of
-/// references, and what an unknown name is called comes last:
-///
-/// ```text
-/// entry_name!(SchemeName of Law in LAWS; "draft scheme", UnknownScheme);
-/// ```
-///
-/// Handles compare, sort, hash and print by name, and are read from it; a text that is no
-/// name is the error, which lists those that are.
+/// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
+/// crate refers to it. The entry has a field `name`; handles compare, sort, hash and print
+/// by it.
 macro_rules! entry_name {
-    ($handle:ident of $entry:ident in $table:ident; $what:literal, $unknown:ident) => {
+    ($handle:ident of $entry:ident) => {
         impl $handle {
-            /// All of them, in the order of the table.
-            pub const ALL: [Self; $table.len()] = {
-                let mut all = [Self($table[0]); $table.len()];
-                let mut index = 0;
-                while index < all.len() {
-                    all[index] = Self($table[index]);
-                    index += 1;
-                }
-                all
-            };
-
             /// The entry.
             pub fn entry(self) -> &'static $entry {
                 self.0
@@ -32,11 +22,6 @@ macro_rules! entry_name {
             /// The name, as it is written in problem files and reports.
             pub fn as_str(self) -> &'static str {
                 self.0.name
-            }
-
-            /// All names, for messages.
-            pub(crate) fn list() -> String {
-                Self::ALL.map(Self::as_str).join(", ")
             }
         }
 
@@ -77,6 +62,30 @@ macro_rules! entry_name {
                 f.pad(self.0.name)
             }
         }
+    };
+}
+
+/// Lets names be listed and read by a table, a constant slice of references to entries. A
+/// text that is no name is the error, which lists those that are.
+macro_rules! entry_table {
+    ($handle:ident of $table:ident; $what:literal, $unknown:ident) => {
+        impl $handle {
+            /// All of them, in the order of the table.
+            pub const ALL: [Self; $table.len()] = {
+                let mut all = [Self($table[0]); $table.len()];
+                let mut index = 0;
+                while index < all.len() {
+                    all[index] = Self($table[index]);
+                    index += 1;
+                }
+                all
+            };
+
+            /// All names, for messages.
+            pub(crate) fn list() -> String {
+                Self::ALL.map(Self::as_str).join(", ")
+            }
+        }
 
         impl std::str::FromStr for $handle {
             type Err = $unknown;
@@ -95,4 +104,4 @@ macro_rules! entry_name {
     };
 }
 
-pub(crate) use entry_name;
+pub(crate) use {entry_name, entry_table};

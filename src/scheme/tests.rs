@@ -2,8 +2,9 @@
 //! derivations of one law.
 
 use super::*;
-use crate::distribution::{TupleProbabilities, exact_value, round_nearest};
+use crate::distribution::{Draft, Rational, TupleProbabilities, exact_value, round_nearest};
 use num_traits::Signed;
+use num_traits::{One, Zero};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The law of a verifier's output, by summing its rule over all tuples.
 
-use super::{ConditionalLaw, Verifier};
+use super::rule::{ConditionalLaw, OutputLaw, Verifier};
 use crate::distribution::{Rational, Target, TwoFloat, round_nearest};
 use crate::number::{Number, RunningSum};
 use crate::scheme::DraftScheme;
@@ -24,17 +24,6 @@ impl Arithmetic for Rational {
     fn conditional(verifier: &dyn Verifier, tuple: &[u32]) -> Option<ConditionalLaw<Self>> {
         verifier.conditional_exact(tuple)
     }
-}
-
-/// What a verifier does on average over X ~ D.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutputLaw<M> {
-    /// Law of the output token, V entries.
-    pub output: Vec<M>,
-    /// Probability that the rule accepts a draft.
-    pub algorithmic: M,
-    /// P(output in A(X)).
-    pub membership: M,
 }
 
 /// How far an output law is from p.

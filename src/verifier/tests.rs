@@ -3,7 +3,9 @@
 //! broken on purpose.
 
 use super::*;
-use crate::distribution::{Draft, Target, parse_rational, round_down, round_nearest, round_up};
+use crate::distribution::{
+    Draft, Rational, Target, parse_rational, round_down, round_nearest, round_up,
+};
 use crate::evaluate::{Evaluated, verify};
 use crate::known::Known;
 use crate::number::Number;
@@ -17,6 +19,7 @@ use proptest::prelude::*;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
+use std::sync::Arc;
 
 fn rational(text: &str) -> Rational {
     parse_rational(text).unwrap()

@@ -1,0 +1,271 @@
+//! What a draft law is, and what the rest of the crate asks of it by its name.
+
+use super::explicit_error::ExplicitError;
+use super::set_law::{ExactSetLaw, SetLaw};
+#[cfg(doc)]
+use super::{LAWS, UNDERFLOW};
+use crate::distribution::{Draft, Rational, TupleProbabilities};
+use crate::entry_name::entry_name;
+use crate::number::Number;
+use crate::row::Question;
+use std::fmt;
+use std::sync::Arc;
+
+/// One draft law in the table [`LAWS`].
+///
+/// Reading of problem files, random problems of the claims, reports, colours, help
+/// texts and error messages take what they need from here: a law is added by its file
+/// and its line in the table.
+#[derive(Debug)]
+pub struct Law {
+    /// The name in problem files, options and reports.
+    pub name: &'static str,
+    /// The law in one line.
+    pub words: &'static str,
+    /// Q(H) = P(all drafts in H), as a formula in words.
+    pub inside: &'static str,
+    /// Engines and methods that draft so; empty if none is known.
+    pub engines: &'static str,
+    /// Whether all drafts of a tuple are different by construction, so that n may not
+    /// exceed V.
+    pub distinct: bool,
+    /// The only number of drafts that there is; `None` if any will do.
+    pub only: Option<usize>,
+    /// What the law is made of.
+    pub made_of: MadeOf,
+    /// Where it is proved that sorting by q/p finds the optimal subset; `None` where it
+    /// does not.
+    pub sort_theorem: Option<&'static str>,
+    /// How rows of a log are answered; `None` if a log cannot hold such drafts.
+    pub on_row: Option<OnRow>,
+    /// Its colour in plots, the same in all: a number of the palette.
+    pub hue: usize,
+}
+
+/// Builds a law from its numbers; by this a problem file's `[draft]` becomes one.
+#[derive(Clone, Copy, Debug)]
+pub enum MadeOf {
+    /// From one draft distribution, `draft.q`, and n.
+    OneDraft(fn(Draft, usize) -> Arc<dyn DraftScheme>),
+    /// From a distribution a draft, `draft.qs`; `None` if there are none or they are of
+    /// different lengths.
+    EachDraft(fn(Vec<Draft>) -> Option<Arc<dyn DraftScheme>>),
+    /// From V, n, and `draft.tuples` with their `draft.probabilities`.
+    Tuples(TuplesToLaw),
+}
+
+/// V, n, tuples and their probabilities to a law.
+pub type TuplesToLaw = fn(
+    usize,
+    usize,
+    Vec<Vec<u32>>,
+    TupleProbabilities,
+) -> Result<Arc<dyn DraftScheme>, ExplicitError>;
+
+impl MadeOf {
+    /// The fields of `[draft]` that it reads, `scheme` apart.
+    pub fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::OneDraft(_) => &["draft.q"],
+            Self::EachDraft(_) => &["draft.qs"],
+            Self::Tuples(_) => &["draft.tuples", "draft.probabilities"],
+        }
+    }
+}
+
+/// What a law answers about one row of a log.
+#[derive(Debug)]
+pub struct OnRow {
+    /// alpha* of n drafts.
+    pub optimum: Question,
+    /// Why that is the optimum, for reports.
+    pub status: &'static str,
+    /// How often a draw from p is among the drafts, the sum of p_i P(i in A(X)): what
+    /// `naive` accepts. `None` if it is not computed.
+    pub hits: Option<Question>,
+}
+
+/// A draft law by its name: a handle to its entry in [`LAWS`].
+///
+/// Handles compare, sort and hash by name.
+///
+/// # Example
+/// ```
+/// use specgap::scheme::SchemeName;
+/// let law: SchemeName = "hub".parse()?;
+/// assert_eq!(law, SchemeName::HUB);
+/// assert!(law.fits(2) && !law.fits(3));
+/// # Ok::<(), specgap::scheme::UnknownScheme>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct SchemeName(pub(super) &'static Law);
+
+impl SchemeName {
+    /// The law in one line, for reports.
+    pub fn law(self) -> &'static str {
+        self.0.words
+    }
+
+    /// True if all drafts of a tuple are different by construction, so that
+    /// n may not exceed V.
+    pub fn draws_distinct_tokens(self) -> bool {
+        self.0.distinct
+    }
+
+    /// Whether the law has n drafts.
+    pub fn fits(self, drafts: usize) -> bool {
+        self.0.only.is_none_or(|only| only == drafts)
+    }
+}
+
+entry_name!(SchemeName of Law);
+
+/// Q along a chain of prefixes, with the error that it may carry.
+#[derive(Clone, Debug)]
+pub struct PrefixScan {
+    /// Entry k is Q of the first k+1 tokens of the order.
+    pub inside: Vec<f64>,
+    /// Bound on the absolute error of every entry.
+    pub absolute_error: f64,
+}
+
+/// Sets of more tokens than this are not evaluated one by one: that takes
+/// 2^size steps.
+pub const LARGEST_CHECKED_SET: usize = 20;
+
+/// A law of draft tuples over a vocabulary.
+///
+/// Implementations are validated when they are built; every method is total.
+pub trait DraftScheme: fmt::Debug + Send + Sync {
+    /// Which of [`LAWS`] this is.
+    fn name(&self) -> SchemeName;
+
+    /// Vocabulary size V.
+    fn vocab(&self) -> usize;
+
+    /// Number of drafts n.
+    fn drafts(&self) -> usize;
+
+    /// The draft model's distribution, where there is a single one.
+    fn draft(&self) -> Option<&Draft>;
+
+    /// The law of the draft at `position` (from 0) where every draft is drawn
+    /// independently of the others: q for `with-replacement`, q_k for
+    /// `product`. `None` under every other scheme, and for a position that
+    /// does not exist.
+    fn independent_draft(&self, position: usize) -> Option<&Draft> {
+        let _ = position;
+        None
+    }
+
+    /// Number of tuples of positive probability (an upper bound for `product`;
+    /// may exceed what can be enumerated).
+    fn tuple_count(&self) -> f64;
+
+    /// Visits every tuple of positive probability with its probability.
+    ///
+    /// # Complexity
+    /// O(n) a tuple; see [`Self::tuple_count`] before calling.
+    fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64));
+
+    /// Visits every tuple of positive probability with its exact probability.
+    fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational));
+
+    /// Number of sets A(X) of positive probability (an upper bound for
+    /// `product` and `explicit`).
+    fn set_count(&self) -> f64;
+
+    /// Law of the set A(X) in `f64`, every tuple with the same tokens merged.
+    fn set_law(&self) -> SetLaw;
+
+    /// Arithmetic operations that [`Self::set_law`] takes, about; it may be
+    /// astronomical, and is to be asked before the law is.
+    fn set_law_cost(&self) -> f64 {
+        self.set_count() * (self.drafts() * self.drafts()) as f64
+    }
+
+    /// Arithmetic operations that [`Self::set_probability`] takes for all sets
+    /// together, about.
+    fn set_check_cost(&self) -> f64 {
+        self.set_law_cost()
+    }
+
+    /// Most tokens that a set may have for [`Self::set_probability`] to be
+    /// evaluated.
+    fn largest_checked_set(&self) -> usize {
+        LARGEST_CHECKED_SET
+    }
+
+    /// Bits that an exact set probability's numerator may take, about.
+    fn exact_bits(&self) -> f64;
+
+    /// Law of the set A(X) as integer weights over a common total.
+    fn exact_set_law(&self) -> ExactSetLaw;
+
+    /// Q along the chain of prefixes of `order` (distinct tokens).
+    fn prefix_scan(&self, order: &[usize]) -> PrefixScan;
+
+    /// Q along the chain of prefixes of `order`, exactly.
+    fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational>;
+
+    /// Whether sorting by q/p finds the optimal subset: Q is *q-convex*, that is, its
+    /// growth per unit of q never falls along a chain of subsets, and then some prefix
+    /// of the tokens sorted by q/p minimises P - Q.
+    fn has_sort_theorem(&self) -> bool {
+        self.name().entry().sort_theorem.is_some()
+    }
+
+    /// How many drafts are the same tokens in every draw, where at most one other is
+    /// drawn; `None` for every other kind of law. The optimum then has a closed form.
+    fn fixed_drafts(&self) -> Option<usize> {
+        None
+    }
+
+    /// P(A(X) = `set`), from the definition and not from the merged law.
+    ///
+    /// `set` is strictly ascending. The relative error is at most
+    /// [`Self::set_probability_error`], up to [`UNDERFLOW`].
+    fn set_probability(&self, set: &[u32]) -> f64;
+
+    /// Bound on the relative error of [`Self::set_probability`].
+    fn set_probability_error(&self) -> f64 {
+        let n = self.drafts() as f64;
+        2.0 * n * (n + 8.0) * f64::EPSILON
+    }
+
+    /// P(A(X) = `set`) exactly, from the definition and not from the merged law.
+    fn set_probability_exact(&self, set: &[u32]) -> Rational;
+
+    /// Q(H) for a list of distinct tokens, in `f64`.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::Draft;
+    /// use specgap::scheme::{DraftScheme, WithReplacement};
+    /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);
+    /// assert_eq!(scheme.inside(&[0]), 0.5625);
+    /// assert_eq!(scheme.inside(&[]), 0.0);
+    /// # Ok::<(), specgap::distribution::DistributionError>(())
+    /// ```
+    fn inside(&self, subset: &[usize]) -> f64 {
+        self.prefix_scan(subset)
+            .inside
+            .last()
+            .copied()
+            .unwrap_or(0.0)
+    }
+
+    /// Q(H) for a list of distinct tokens, exactly.
+    fn inside_exact(&self, subset: &[usize]) -> Rational {
+        self.prefix_scan_exact(subset)
+            .pop()
+            .unwrap_or_else(Rational::zero)
+    }
+}
+
+/// The token as the `u32` that tuples and sets hold.
+///
+/// Vocabularies are checked to fit when a problem is built.
+pub(crate) fn token_id(token: usize) -> u32 {
+    u32::try_from(token).unwrap_or(u32::MAX)
+}
