@@ -201,13 +201,7 @@ const DATA_FOR_CERTIFY: [(&str, &[&str]); 2] = [
 
 /// Files that import each other in a circle, all of them to go: what a folder's files
 /// share belongs in a file of its own, below them all.
-const FILE_CIRCLES: [&[&str]; 3] = [
-    &[
-        "plan/iid",
-        "plan/sequential",
-        "plan/thinning",
-        "plan/token_plan",
-    ],
+const FILE_CIRCLES: [&[&str]; 2] = [
     &[
         "scheme",
         "scheme/distinct_conditioned",
