@@ -14,6 +14,7 @@
 //! V: for any number of i.i.d. drafts, and for up to [`MOST_SEQUENTIAL_DRAFTS`] sequential
 //! draws without replacement.
 
+mod families;
 mod iid;
 mod measurement;
 mod sequential;
@@ -23,9 +24,10 @@ mod transport;
 
 pub(crate) use iid::Rising;
 pub use measurement::{PlanMeasurement, measure};
-pub use sequential::MOST_SEQUENTIAL_DRAFTS;
-pub use thinning::PlanLaw;
-pub use token_plan::{Draws, PlanError, PlanSettings, PlanStatus, TokenPlan, Verdict};
+pub use thinning::{PlanLaw, Verdict};
+pub use token_plan::{
+    Draws, MOST_SEQUENTIAL_DRAFTS, PlanError, PlanSettings, PlanStatus, TokenPlan,
+};
 pub(crate) use transport::distinct;
 pub use transport::{Coupling, PlanMasses, Rounding, TransportPlan};
 

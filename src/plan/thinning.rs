@@ -1,12 +1,21 @@
 //! What makes plans by weights lossless, whatever the weights: a token that is emitted
 //! too often is thinned, and the residual is what is left of p.
 
-use super::Verdict;
 use crate::distribution::{LANES, SplitSum, UnitSum};
 use crate::scheme::token_id;
 use multiversion::multiversion;
 use rand::{Rng, RngCore};
 use std::sync::Arc;
+
+/// What a verifier returns for one tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The output token.
+    pub token: u32,
+    /// Which draft was accepted, from 0; `None` if the token was drawn from a
+    /// residual.
+    pub accepted: Option<usize>,
+}
 
 /// Output law of a plan.
 #[derive(Clone, Debug)]

@@ -5,8 +5,10 @@
 //! (g = 1 - e), or arrives now and is the last draft (density q e). The coefficient of
 //! `epsilon z^{n-1}` in a product of such factors is the density of the n-th arrival.
 
+use crate::plan::token_plan::MOST_SEQUENTIAL_DRAFTS;
+
 /// Most drafts.
-pub(super) const MOST: usize = 8;
+pub(super) const MOST: usize = MOST_SEQUENTIAL_DRAFTS;
 
 /// `sum of (plain_m + epsilon dual_m) z^m` for m < n; what is above stays 0.
 #[derive(Clone, Copy, Debug)]

@@ -33,9 +33,6 @@ use crate::distribution::{
 use tier::Tier;
 use times::Times;
 
-/// The most sequential draws that a [`TokenPlan`] handles.
-pub const MOST_SEQUENTIAL_DRAFTS: usize = arrivals::MOST;
-
 /// Heavy tokens, handled one by one, at most.
 const MOST_HEAVY: usize = 2048;
 
