@@ -2,14 +2,15 @@
 
 use super::options::{Common, Format, Kept, Results};
 use super::output::{
-    CliError, Verdict, check_folder, page_files, progress, stage, unwritten, width, write_together,
+    CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
 };
+use super::printed::print_report;
 use super::table::Table;
 use crate::gap::{
     self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, Summary,
 };
 use crate::log::Log;
-use crate::report::{self, page::Page};
+use crate::report;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 use clap::Args;
@@ -327,31 +328,6 @@ pub(super) fn finish(
         write_files(report, folder)?;
     }
     print_report(report, &report::gap::page(report), out, common)
-}
-
-/// Prints what a report says, as data or as its page, and where its files are.
-fn print_report(
-    data: &impl serde::Serialize,
-    page: &Page,
-    out: Option<&Path>,
-    common: &Common,
-) -> Result<(), CliError> {
-    let mut stdout = std::io::stdout().lock();
-    match common.format {
-        Format::Json => {
-            serde_json::to_writer(&mut stdout, data)?;
-            writeln!(stdout)?;
-        }
-        Format::Text => {
-            if !common.quiet {
-                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
-            }
-            if let Some(folder) = out {
-                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {

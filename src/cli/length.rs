@@ -2,12 +2,12 @@
 
 use super::gap::refuse_repetition;
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, check_folder, page_files, progress, width, write_together};
+use super::output::{CliError, Verdict, check_folder, page_files, progress, write_together};
+use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
 use crate::text::{self, ChainVerifier, FAMILIES, Family, Policy, Settings, TextError, Timings};
 use clap::Args;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -237,21 +237,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     if let Some(folder) = &args.folder.out {
         write_together(folder, &page_files(&page, &report)?)?;
     }
-    let mut stdout = std::io::stdout().lock();
-    match common.format {
-        Format::Json => {
-            serde_json::to_writer(&mut stdout, &report)?;
-            writeln!(stdout)?;
-        }
-        Format::Text => {
-            if !common.quiet {
-                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
-            }
-            if let Some(folder) = &args.folder.out {
-                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
-            }
-        }
-    }
+    print_report(&report, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::Agrees)
 }
 

@@ -14,6 +14,7 @@ mod merge;
 mod models;
 mod options;
 mod output;
+mod printed;
 mod solve;
 mod table;
 mod tree;

@@ -2,7 +2,8 @@
 
 use super::gap::{refuse_repetition, schemes, verifiers};
 use super::length::{Cost, cost_ratio, read_timings};
-use super::output::{CliError, check_folder, page_files, progress, width, write_together};
+use super::output::{CliError, check_folder, page_files, progress, write_together};
+use super::printed::print_report;
 use super::{Common, Format, Verdict};
 use crate::log::Log;
 use crate::report;
@@ -11,7 +12,6 @@ use crate::text::{self, Limits, NamedTree, TextError, TreeReport, TreeSettings};
 use crate::tree::{DraftTree, NAMES};
 use crate::verifier::VerifierName;
 use clap::Args;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `specgap tree`.
@@ -277,21 +277,7 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
         files.extend(page_files(&page, &report)?);
         write_together(folder, &files)?;
     }
-    let mut stdout = std::io::stdout().lock();
-    match common.format {
-        Format::Json => {
-            serde_json::to_writer(&mut stdout, &report)?;
-            writeln!(stdout)?;
-        }
-        Format::Text => {
-            if !common.quiet {
-                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
-            }
-            if let Some(folder) = &args.out {
-                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
-            }
-        }
-    }
+    print_report(&report, &page, args.out.as_deref(), common)?;
     Ok(Verdict::Agrees)
 }
 

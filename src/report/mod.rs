@@ -18,6 +18,7 @@ pub mod length;
 mod markdown;
 pub mod page;
 pub mod plot;
+mod replayed;
 pub mod solve;
 pub mod table;
 mod terminal;

@@ -2,13 +2,10 @@
 
 use super::numbers::{cost, decimals, plus_minus};
 use crate::report::page::Block;
-use crate::report::text::{count, counted, listed, percent, temperature};
+use crate::report::replayed;
+use crate::report::text::{count, counted, listed, percent};
 use crate::text::{AtCost, Chosen, LengthReport};
 
-/// Prompts below which an interval is rough.
-const FEW: usize = 10;
-/// A z that text drawn from its rows hardly has.
-const SURPRISING: f64 = 4.0;
 /// Cost ratios of the first lines where none is given.
 const SHOWN: [f64; 3] = [0.02, 0.1, 0.3];
 
@@ -18,27 +15,22 @@ pub(super) fn title(report: &LengthReport) -> String {
 }
 
 pub(super) fn subtitle(report: &LengthReport) -> String {
-    let mut parts = vec![format!(
-        "{} of {}, temperature {}",
-        counted(report.positions, "position"),
-        counted(report.clusters, "prompt"),
-        temperature(report.temperature)
-    )];
-    for log in &report.logs {
-        if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
-            let pair = format!("target {}, draft {}", target.name, draft.name);
-            if !parts.contains(&pair) {
-                parts.push(pair);
-            }
-        }
-    }
-    parts.join(" · ")
+    replayed::subtitle(
+        &report.logs,
+        report.positions,
+        report.clusters,
+        report.temperature,
+    )
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
     let mut blocks = vec![Block::Paragraph(advice(report))];
     blocks.push(Block::List(points(report)));
-    let cautions = [unlisted(report), clusters(report), surprise(report)];
+    let cautions = [
+        unlisted(report),
+        replayed::few_prompts(report.clusters, "length"),
+        replayed::surprise(report.surprise.z),
+    ];
     blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
     blocks
 }
@@ -180,29 +172,6 @@ fn unlisted(report: &LengthReport) -> Option<String> {
              bounds what full rows would give, where such bounds are known.",
             count(report.unlisted),
             count(report.positions)
-        )
-    })
-}
-
-fn clusters(report: &LengthReport) -> Option<String> {
-    match report.clusters {
-        0 | 1 => Some("There is one prompt only, so that no interval can be given.".to_owned()),
-        few if few < 2 * FEW => Some(format!(
-            "There are {few} prompts, half of which choose a length and half report on it. An \
-             interval from fewer than {FEW} is rough: its true level may be far from 95%."
-        )),
-        _ => None,
-    }
-}
-
-fn surprise(report: &LengthReport) -> Option<String> {
-    let z = report.surprise.z;
-    (z.abs() > SURPRISING).then(|| {
-        format!(
-            "The text does not look drawn from these rows: its surprise is {} standard errors off \
-             (z = {z:.1}). Text of another temperature, of another model or of a person makes every \
-             number here wrong.",
-            decimals(z.abs(), 1)
         )
     })
 }

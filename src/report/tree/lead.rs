@@ -1,14 +1,10 @@
 //! The first lines: which tree to set, and what it buys.
 
-use crate::report::length::numbers::{cost, decimals, plus_minus};
+use crate::report::length::numbers::{cost, plus_minus};
 use crate::report::page::Block;
-use crate::report::text::{count, counted, percent, temperature};
+use crate::report::replayed;
+use crate::report::text::{count, counted, percent};
 use crate::text::{TreeReport, TreeResult};
-
-/// Prompts below which an interval is rough.
-const FEW: usize = 10;
-/// A z that text drawn from its rows hardly has.
-const SURPRISING: f64 = 4.0;
 
 pub(super) fn title(report: &TreeReport) -> String {
     let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
@@ -16,21 +12,12 @@ pub(super) fn title(report: &TreeReport) -> String {
 }
 
 pub(super) fn subtitle(report: &TreeReport) -> String {
-    let mut parts = vec![format!(
-        "{} of {}, temperature {}",
-        counted(report.positions, "position"),
-        counted(report.clusters, "prompt"),
-        temperature(report.temperature)
-    )];
-    for log in &report.logs {
-        if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
-            let pair = format!("target {}, draft {}", target.name, draft.name);
-            if !parts.contains(&pair) {
-                parts.push(pair);
-            }
-        }
-    }
-    parts.join(" · ")
+    replayed::subtitle(
+        &report.logs,
+        report.positions,
+        report.clusters,
+        report.temperature,
+    )
 }
 
 pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
@@ -41,8 +28,8 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     }
     let cautions = [
         unlisted(report),
-        clusters(report),
-        surprise(report),
+        replayed::few_prompts(report.clusters, "tree"),
+        replayed::surprise(report.surprise.z),
         flat(report),
     ];
     blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
@@ -160,29 +147,6 @@ fn unlisted(report: &TreeReport) -> Option<String> {
             percent(q),
             count(report.unlisted),
             count(report.positions)
-        )
-    })
-}
-
-fn clusters(report: &TreeReport) -> Option<String> {
-    match report.clusters {
-        0 | 1 => Some("There is one prompt only, so that no interval can be given.".to_owned()),
-        few if few < 2 * FEW => Some(format!(
-            "There are {few} prompts, half of which choose a tree and half report on it. An \
-             interval from fewer than {FEW} is rough: its true level may be far from 95%."
-        )),
-        _ => None,
-    }
-}
-
-fn surprise(report: &TreeReport) -> Option<String> {
-    let z = report.surprise.z;
-    (z.abs() > SURPRISING).then(|| {
-        format!(
-            "The text does not look drawn from these rows: its surprise is {} standard errors off \
-             (z = {z:.1}). Text of another temperature, of another model or of a person makes every \
-             number here wrong.",
-            decimals(z.abs(), 1)
         )
     })
 }

@@ -1,0 +1,32 @@
+//! A report on standard output.
+
+use super::options::{Common, Format};
+use super::output::{CliError, width};
+use crate::report::page::Page;
+use std::io::Write;
+use std::path::Path;
+
+/// Prints what a report says, as data or as its page, and where its files are.
+pub(crate) fn print_report(
+    data: &impl serde::Serialize,
+    page: &Page,
+    out: Option<&Path>,
+    common: &Common,
+) -> Result<(), CliError> {
+    let mut stdout = std::io::stdout().lock();
+    match common.format {
+        Format::Json => {
+            serde_json::to_writer(&mut stdout, data)?;
+            writeln!(stdout)?;
+        }
+        Format::Text => {
+            if !common.quiet {
+                write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
+            }
+            if let Some(folder) = out {
+                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
+            }
+        }
+    }
+    Ok(())
+}
