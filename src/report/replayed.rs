@@ -1,8 +1,10 @@
 //! What reports on replayed text say alike.
 
 use super::length::numbers::decimals;
-use super::text::{counted, temperature};
-use crate::text::TextLog;
+use super::page::{Block, Fact, Section};
+use super::text::{count, counted, temperature};
+use crate::text::{Surprise, TextLog};
+use std::collections::BTreeMap;
 
 /// Prompts below which an interval is rough.
 pub(super) const FEW: usize = 10;
@@ -51,4 +53,100 @@ pub(super) fn surprise(z: f64) -> Option<String> {
             decimals(z.abs(), 1)
         )
     })
+}
+
+/// What the surprise of the text says.
+pub(super) fn drawn(surprise: &Surprise) -> String {
+    format!(
+        "The text's tokens surprise by {:.4} nats on average, where their rows expect {:.4}: z = \
+         {:.2}. For text drawn from these rows z is a standard normal.",
+        surprise.observed, surprise.expected, surprise.z
+    )
+}
+
+pub(super) fn definitions(words: &BTreeMap<String, String>) -> Section {
+    let words = words.iter();
+    let words = words.map(|(word, meaning)| (word.clone(), meaning.clone()));
+    Section::new(
+        "definitions",
+        "Definitions",
+        "What every word and number on this page means.",
+        [Block::Definitions(words.collect())],
+    )
+}
+
+/// Every log's facts, and what the surprise of the text says unless the page says it elsewhere.
+pub(super) fn provenance(logs: &[TextLog], surprise: Option<&Surprise>) -> Section {
+    let mut blocks = Vec::new();
+    for log in logs {
+        blocks.push(Block::Heading(log.name.clone()));
+        blocks.push(Block::Facts(facts(log)));
+    }
+    blocks.extend(surprise.map(|surprise| Block::Paragraph(drawn(surprise))));
+    Section::new(
+        "provenance",
+        "Where the text comes from",
+        "Models, text and rows of every log, as the log says.",
+        blocks,
+    )
+}
+
+fn facts(log: &TextLog) -> Vec<Fact> {
+    let metadata = &log.metadata;
+    let mut facts = Vec::new();
+    for (name, identity) in [
+        ("target model", &metadata.target),
+        ("draft model", &metadata.draft),
+        ("tokenizer", &metadata.tokenizer),
+    ] {
+        if let Some(identity) = identity {
+            facts.push(Fact {
+                full: identity
+                    .sha256
+                    .as_ref()
+                    .map(|hash| format!("{}, SHA-256 {hash}", identity.name)),
+                ..Fact::new(name, &identity.name)
+            });
+        }
+    }
+    facts.push(Fact::new("positions", count(log.positions)));
+    let rows = if log.listed < log.vocabulary {
+        format!(
+            "at most {} of {} tokens listed",
+            count(log.listed),
+            count(log.vocabulary)
+        )
+    } else {
+        format!("full, {} tokens", count(log.vocabulary))
+    };
+    facts.push(Fact::new("rows", rows));
+    if let Some(sampling) = &metadata.sampling {
+        facts.push(Fact::new(
+            "tokens sampled",
+            format!(
+                "temperature {}, seed {}",
+                temperature(sampling.temperature),
+                sampling.seed
+            ),
+        ));
+    }
+    facts.extend(
+        metadata
+            .command
+            .as_ref()
+            .map(|command| Fact::new("made by", command)),
+    );
+    facts
+}
+
+pub(super) fn made_by(command: &str, tool: &str, schema: u32) -> Section {
+    Section::new(
+        "made-by",
+        "Made by",
+        "",
+        [
+            Block::Command(command.to_owned()),
+            Block::Paragraph(format!("{tool}, report schema {schema}.")),
+        ],
+    )
 }

@@ -86,17 +86,19 @@ struct Outcome {
 
 impl Outcome {
     fn add(&mut self, other: &Replay<f64>) {
-        fn merge(one: &mut Vec<f64>, other: &[f64]) {
-            if one.len() < other.len() {
-                one.resize(other.len(), 0.0);
-            }
-            one.iter_mut().zip(other).for_each(|(a, b)| *a += b);
-        }
         self.calls += other.calls;
-        merge(&mut self.rounds, &other.rounds);
-        merge(&mut self.seen, &other.seen);
+        add_each(&mut self.rounds, &other.rounds);
+        add_each(&mut self.seen, &other.seen);
         self.stopped += other.stopped;
     }
+}
+
+/// Adds entry by entry, as if the shorter ended in zeros.
+pub(super) fn add_each(one: &mut Vec<f64>, other: &[f64]) {
+    if one.len() < other.len() {
+        one.resize(other.len(), 0.0);
+    }
+    one.iter_mut().zip(other).for_each(|(a, b)| *a += b);
 }
 
 fn drafts(rounds: &[f64]) -> f64 {
@@ -128,17 +130,11 @@ enum Unlisted {
 
 impl<'a> Measurement<'a> {
     fn new(texts: &'a Texts, settings: &'a Settings) -> Self {
-        let mut tokens = vec![0.0; texts.clusters];
-        let mut unlisted = 0;
-        for text in &texts.texts {
-            tokens[text.cluster] += text.places.len() as f64;
-            unlisted += text.places.iter().filter(|place| !place.listed).count();
-        }
         Self {
             texts,
             settings,
-            tokens,
-            unlisted,
+            tokens: texts.tokens(),
+            unlisted: texts.unlisted(),
         }
     }
 

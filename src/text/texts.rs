@@ -126,6 +126,12 @@ impl Texts {
         tokens
     }
 
+    /// Tokens that their rows do not list.
+    pub(super) fn unlisted(&self) -> usize {
+        let places = self.texts.iter().flat_map(|text| &text.places);
+        places.filter(|place| !place.listed).count()
+    }
+
     /// N, over all texts.
     pub fn positions(&self) -> usize {
         self.texts.iter().map(|text| text.places.len()).sum()

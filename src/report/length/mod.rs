@@ -18,9 +18,10 @@ mod lead;
 pub(super) mod numbers;
 mod tables;
 
-use super::page::{Block, Fact, Page, Section};
-use super::text::{count, temperature};
-use crate::text::{LengthReport, TextLog};
+use super::page::{Block, Page, Section};
+use super::replayed;
+use super::text::count;
+use crate::text::LengthReport;
 
 /// The report as a page.
 pub fn page(report: &LengthReport) -> Page {
@@ -30,10 +31,14 @@ pub fn page(report: &LengthReport) -> Page {
         policies(report),
         Some(bounds(report)),
         Some(checks(report)),
-        Some(definitions(report)),
-        Some(provenance(report)),
+        Some(replayed::definitions(&report.definitions)),
+        Some(replayed::provenance(&report.logs, None)),
         left_out(report),
-        Some(made_by(report)),
+        Some(replayed::made_by(
+            &report.command,
+            &report.tool,
+            report.schema,
+        )),
     ];
     Page {
         title: lead::title(report),
@@ -112,95 +117,16 @@ fn bounds(report: &LengthReport) -> Section {
 }
 
 fn checks(report: &LengthReport) -> Section {
-    let surprise = &report.surprise;
-    let drawn = format!(
-        "The text's tokens surprise by {:.4} nats on average, where their rows expect {:.4}: z = \
-         {:.2}. For text drawn from these rows z is a standard normal.",
-        surprise.observed, surprise.expected, surprise.z
-    );
     Section::new(
         "checks",
         "Checks",
         "Whether the text is what the identities need, and whether a bound that rules rest on \
          holds.",
         [
-            Block::Paragraph(drawn),
+            Block::Paragraph(replayed::drawn(&report.surprise)),
             Block::Table(tables::entropy(report)),
         ],
     )
-}
-
-fn definitions(report: &LengthReport) -> Section {
-    let words = report.definitions.iter();
-    let words = words.map(|(word, meaning)| (word.clone(), meaning.clone()));
-    Section::new(
-        "definitions",
-        "Definitions",
-        "What every word and number on this page means.",
-        [Block::Definitions(words.collect())],
-    )
-}
-
-fn provenance(report: &LengthReport) -> Section {
-    let mut blocks = Vec::new();
-    for log in &report.logs {
-        blocks.push(Block::Heading(log.name.clone()));
-        blocks.push(Block::Facts(facts(log)));
-    }
-    Section::new(
-        "provenance",
-        "Where the text comes from",
-        "Models, text and rows of every log, as the log says.",
-        blocks,
-    )
-}
-
-pub(super) fn facts(log: &TextLog) -> Vec<Fact> {
-    let metadata = &log.metadata;
-    let mut facts = Vec::new();
-    for (name, identity) in [
-        ("target model", &metadata.target),
-        ("draft model", &metadata.draft),
-        ("tokenizer", &metadata.tokenizer),
-    ] {
-        if let Some(identity) = identity {
-            facts.push(Fact {
-                full: identity
-                    .sha256
-                    .as_ref()
-                    .map(|hash| format!("{}, SHA-256 {hash}", identity.name)),
-                ..Fact::new(name, &identity.name)
-            });
-        }
-    }
-    facts.push(Fact::new("positions", count(log.positions)));
-    let rows = if log.listed < log.vocabulary {
-        format!(
-            "at most {} of {} tokens listed",
-            count(log.listed),
-            count(log.vocabulary)
-        )
-    } else {
-        format!("full, {} tokens", count(log.vocabulary))
-    };
-    facts.push(Fact::new("rows", rows));
-    if let Some(sampling) = &metadata.sampling {
-        facts.push(Fact::new(
-            "tokens sampled",
-            format!(
-                "temperature {}, seed {}",
-                temperature(sampling.temperature),
-                sampling.seed
-            ),
-        ));
-    }
-    facts.extend(
-        metadata
-            .command
-            .as_ref()
-            .map(|command| Fact::new("made by", command)),
-    );
-    facts
 }
 
 fn left_out(report: &LengthReport) -> Option<Section> {
@@ -213,16 +139,4 @@ fn left_out(report: &LengthReport) -> Option<Section> {
             [Block::List(report.left_out.clone())],
         )
     })
-}
-
-fn made_by(report: &LengthReport) -> Section {
-    Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [
-            Block::Command(report.command.clone()),
-            Block::Paragraph(format!("{}, report schema {}.", report.tool, report.schema)),
-        ],
-    )
 }

@@ -17,8 +17,8 @@ mod drawing;
 mod lead;
 mod tables;
 
-use super::length::facts;
 use super::page::{Block, Page, Section};
+use super::replayed;
 use crate::text::{GrownTree, TreeReport};
 
 /// The report as a page.
@@ -27,10 +27,14 @@ pub fn page(report: &TreeReport) -> Page {
         what_to_set(report),
         Some(trees(report)),
         independence(report),
-        Some(definitions(report)),
-        Some(provenance(report)),
+        Some(replayed::definitions(&report.definitions)),
+        Some(replayed::provenance(&report.logs, Some(&report.surprise))),
         Some(left_out(report)),
-        Some(made_by(report)),
+        Some(replayed::made_by(
+            &report.command,
+            &report.tool,
+            report.schema,
+        )),
     ];
     Page {
         title: lead::title(report),
@@ -111,54 +115,11 @@ fn independence(report: &TreeReport) -> Option<Section> {
     ))
 }
 
-fn definitions(report: &TreeReport) -> Section {
-    let words = report.definitions.iter();
-    let words = words.map(|(word, meaning)| (word.clone(), meaning.clone()));
-    Section::new(
-        "definitions",
-        "Definitions",
-        "What every word and number on this page means.",
-        [Block::Definitions(words.collect())],
-    )
-}
-
-fn provenance(report: &TreeReport) -> Section {
-    let mut blocks = Vec::new();
-    for log in &report.logs {
-        blocks.push(Block::Heading(log.name.clone()));
-        blocks.push(Block::Facts(facts(log)));
-    }
-    let surprise = &report.surprise;
-    blocks.push(Block::Paragraph(format!(
-        "The text's tokens surprise by {:.4} nats on average, where their rows expect {:.4}: z = \
-         {:.2}. For text drawn from these rows z is a standard normal.",
-        surprise.observed, surprise.expected, surprise.z
-    )));
-    Section::new(
-        "provenance",
-        "Where the text comes from",
-        "Models, text and rows of every log, as the log says.",
-        blocks,
-    )
-}
-
 fn left_out(report: &TreeReport) -> Section {
     Section::new(
         "left-out",
         "Left out",
         "What is not here, and why.",
         [Block::List(report.left_out.clone())],
-    )
-}
-
-fn made_by(report: &TreeReport) -> Section {
-    Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [
-            Block::Command(report.command.clone()),
-            Block::Paragraph(format!("{}, report schema {}.", report.tool, report.schema)),
-        ],
     )
 }

@@ -2,7 +2,7 @@
 
 use super::super::TextError;
 use super::super::cost::Timings;
-use super::super::measure::{surprise, text_log};
+use super::super::measure::{add_each, surprise, text_log};
 use super::super::texts::{Text, Texts};
 use super::data::{
     ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
@@ -269,15 +269,9 @@ struct Rounds {
 
 impl Rounds {
     fn add(&mut self, other: &TreeReplay<f64>) {
-        fn merge(one: &mut Vec<f64>, other: &[f64]) {
-            if one.len() < other.len() {
-                one.resize(other.len(), 0.0);
-            }
-            one.iter_mut().zip(other).for_each(|(a, b)| *a += b);
-        }
         self.calls += other.calls;
-        merge(&mut self.by_levels, &other.rounds);
-        merge(&mut self.reached, &other.reached);
+        add_each(&mut self.by_levels, &other.rounds);
+        add_each(&mut self.reached, &other.reached);
         self.accepted += other.accepted;
         self.whole += other.whole as f64;
     }
@@ -454,7 +448,7 @@ impl Measurement<'_> {
             texts: self.texts.texts.len(),
             clusters: self.texts.clusters,
             temperature: self.texts.temperature,
-            unlisted: places().filter(|place| !place.listed).count(),
+            unlisted: self.texts.unlisted(),
             unlisted_mass,
             seed: self.settings.seed,
             timings: self.settings.timings.clone(),
