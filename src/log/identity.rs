@@ -98,6 +98,9 @@ impl Shard {
             for tensor in [&self.token_ids, &self.target_rest, &self.draft_rest] {
                 update(&mut hash, tensor.as_ref(), row.clone())?;
             }
+            for tensor in self.own_ids.iter().flatten() {
+                update(&mut hash, Some(tensor), row.clone())?;
+            }
         }
         Ok(ShardIdentity {
             digest: hexadecimal(hash),

@@ -61,7 +61,9 @@ mod writer;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
-pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling};
+pub use metadata::{
+    FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
+};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
