@@ -54,7 +54,7 @@ impl Lists {
             return Ok(None);
         }
         let metadata = log.metadata();
-        let has_rests = log.has_rests();
+        let has_rests = (log.has_rests()).map(|has| has && !metadata.rest_temperatures.is_empty());
         let name = log.path().display();
         if metadata.unlisted == Some(UnlistedTokens::NeverDrawn) {
             let Some(model) = model_of(has_rests, true) else {

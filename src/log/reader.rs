@@ -424,6 +424,11 @@ impl Log {
         self.shards.iter().any(Shard::is_top_heavy)
     }
 
+    /// Whether target and draft list tokens of their own, not the same ones.
+    pub fn has_own_lists(&self) -> bool {
+        self.shards.iter().any(|shard| shard.own_ids.is_some())
+    }
+
     /// Whether the mass of unlisted tokens is given: of the target's rows, and of the
     /// draft's.
     pub fn has_rests(&self) -> [bool; 2] {

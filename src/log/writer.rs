@@ -186,6 +186,10 @@ impl LogWriter {
                 rest_temperatures, ..
             } => rest_temperatures.clone(),
         };
+        if let KeptTokens::Top { count, .. } = layout.tokens {
+            let top = metadata.extra.entry("top".to_owned());
+            top.or_insert_with(|| count.into());
+        }
         let index = Index {
             schema: SCHEMA,
             metadata,

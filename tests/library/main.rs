@@ -23,6 +23,7 @@ mod shipped_problems;
 mod solve_report;
 mod text;
 mod trees;
+mod truncated;
 mod verify_large;
 
 #[path = "../made_log/mod.rs"]

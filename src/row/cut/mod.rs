@@ -25,7 +25,7 @@ use crate::distribution::heaviest;
 
 /// Most tokens that stand for what the draft does not list. Where there are more of them,
 /// what more could change is added to the bounds.
-const MOST_PIECES: usize = 2048;
+const MOST_PIECES: usize = 1024;
 
 /// Bounds are widened by this, which is more than any rate is off by rounding.
 pub const CUT_ROUNDING: f64 = 1e-11;

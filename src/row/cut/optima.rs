@@ -3,14 +3,83 @@
 //! Sets that hold all of the rest, or nothing of it, are sets of every completion. The upper
 //! bounds look at these alone; the lower ones let the rest of q into any set for nothing.
 
-use super::{CUT_ROUNDING, CutQuestion, CutRow, RowError};
+use super::{CUT_ROUNDING, CutQuestion, CutRow, RowError, Token};
+
+/// Whose row does not list a token that counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Open {
+    No,
+    Target,
+    Draft,
+}
 
 impl CutRow<'_> {
-    /// Of independent draws: tight.
+    /// Of independent draws: tight where both rows list the same tokens and the masses of
+    /// the rest are known.
     pub fn optimum_iid(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let more = self.more(Self::drafted_iid(drafts));
-        self.rises(drafts, |row, n| Ok(row.with_replacement(n)?.rate), more)
+        let [lower, upper] = self.rises(drafts, |row, n| Ok(row.with_replacement(n)?.rate), more)?;
+        if self.is_merged_attained() {
+            return Ok([lower, upper]);
+        }
+        let with = self.least_of_sets(drafts, true);
+        let without = self.least_of_sets(drafts, false);
+        Ok([lower, upper.min(with).min(without)])
+    }
+
+    /// The least of 1 + P(H) - q(H)^n over some sets H, of each the most over all
+    /// completions: sets that hold what neither row lists, or sets that do not. Sets are
+    /// taken along falling q/p, as each token would count.
+    fn least_of_sets(&self, drafts: usize, with_rest: bool) -> f64 {
+        let [target, draft] = self.unlisted;
+        // p of a token, and bounds on q, that it adds if it is in H.
+        let counts = |token: &Token| match (token.target, token.draft, with_rest) {
+            (Some(p), Some(q), true) => Some((p[0], q, Open::No)),
+            (Some(p), Some(q), false) => Some((p[1], q, Open::No)),
+            // q of the rest may be where H is not.
+            (Some(p), None, true) => Some((p[0], [0.0, draft.most()], Open::Draft)),
+            (Some(_), None, false) => None,
+            // p of the rest is in H anyway, or may be on these tokens.
+            (None, Some(q), true) => Some((0.0, q, Open::No)),
+            (None, Some(q), false) => Some((target.most(), q, Open::Target)),
+            (None, None, _) => None,
+        };
+        let mut tokens: Vec<(f64, [f64; 2], Open)> =
+            self.tokens.iter().filter_map(counts).collect();
+        let ratio = |&(p, q, _): &(f64, [f64; 2], Open)| match p > 0.0 {
+            true => q[1] / p,
+            false => f64::INFINITY,
+        };
+        tokens.sort_by(|one, other| ratio(other).total_cmp(&ratio(one)));
+        let mut outside = tokens.iter().filter(|one| one.2 == Open::Draft).count();
+        let (mut p, mut least_q, mut most_q, mut open) = (0.0, 0.0, 0.0, 0.0);
+        let value = |p: f64, [least_q, most_q]: [f64; 2], open: f64, outside: usize| {
+            let (p, q) = if with_rest {
+                // q of what is listed falls as the rest rises, and with the rest it rises.
+                let hidden = outside as f64 * draft.most();
+                let q = (most_q + draft.mass[0] - hidden).max(least_q);
+                (p + target.mass[1], q)
+            } else {
+                (p + f64::min(open, target.mass[1]), least_q)
+            };
+            1.0 + p - q.min(1.0).powf(drafts as f64)
+        };
+        let mut least = value(p, [least_q, most_q], open, outside);
+        for &(more, [low, high], kind) in &tokens {
+            if kind == Open::Target {
+                open += more;
+            } else {
+                p += more;
+            }
+            if kind == Open::Draft {
+                outside -= 1;
+            } else {
+                (least_q, most_q) = (least_q + low, most_q + high);
+            }
+            least = least.min(value(p, [least_q, most_q], open, outside));
+        }
+        least
     }
 
     /// Of sequential draws: P of drafts inside a set that holds the rest only rises as the
