@@ -13,6 +13,7 @@ mod claim;
 mod family;
 mod laws;
 mod length;
+mod lists;
 mod optimum;
 mod paths;
 mod table;
@@ -44,6 +45,7 @@ pub fn ledger() -> Vec<Claim> {
         length::CLAIMS,
         text::CLAIMS,
         trees::CLAIMS,
+        lists::CLAIMS,
     ]
     .concat()
 }

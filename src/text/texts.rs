@@ -35,6 +35,20 @@ pub struct Place {
     pub(super) expected_surprise: [f64; 2],
     /// What the two rows do not list of p and q.
     pub(super) unlisted: [f64; 2],
+    /// What is known of the tokens that the rows do not list.
+    pub(super) rest: Rest,
+}
+
+/// What is known of the tokens that a position's rows do not list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// There are none.
+    #[default]
+    None,
+    /// Their masses, and that none is heavier than a listed one. Both rows list the same.
+    Known,
+    /// Less than that.
+    Open,
 }
 
 /// A text from its first token on.
@@ -48,11 +62,14 @@ pub struct Text {
     pub ratios: Vec<f64>,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
+    /// The same where no token of the rest has both p and q: as many, or none.
+    pub(super) apart: Vec<f64>,
 }
 
 /// What else is asked of a position's rows, beside what a [`Place`] holds: of both rows, the
 /// column of the text's token, and a number that no other position has. Tokens that a row
-/// does not list are one token, the last column. As many numbers at every position.
+/// does not list are the last columns, as few as they can be. As many numbers at every
+/// position.
 pub(super) type Question<'a> =
     dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
 
@@ -201,6 +218,7 @@ impl Texts {
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.asked.extend(read.asked);
+                text.apart.extend(read.apart);
                 *next += 1;
             }
         }
@@ -332,6 +350,7 @@ struct Read {
     position: i64,
     place: Place,
     asked: Vec<f64>,
+    apart: Vec<f64>,
 }
 
 /// Room for one position at a time.
@@ -434,24 +453,44 @@ impl Task<'_> {
             .filter(|(p, q)| !p.is_nan() && !q.is_nan())
             .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
             .sum();
-        let asked = match self.question {
-            Some(question) => {
-                let column = place.unwrap_or(target.len());
-                if self.lists.is_some() {
-                    for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-                        for mass in row.iter_mut() {
-                            *mass = if mass.is_nan() { 0.0 } else { *mass * (1.0 - rest) };
-                        }
-                        row.push(rest);
+        let rest = match (&self.lists, listed) {
+            (None, _) => Rest::None,
+            _ if unlisted.iter().all(|one| one.is_known() && one.largest.is_finite())
+                && target.iter().chain(draft.iter()).all(|mass| !mass.is_nan()) =>
+            {
+                Rest::Known
+            }
+            _ => Rest::Open,
+        };
+        let (mut asked, mut apart) = (Vec::new(), Vec::new());
+        if let Some(question) = self.question {
+            let column = place.unwrap_or(target.len());
+            let number = self.before + number as u64;
+            let listed = target.len();
+            if self.lists.is_some() {
+                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                    for mass in row.iter_mut() {
+                        *mass = if mass.is_nan() { 0.0 } else { *mass * (1.0 - rest) };
                     }
                 }
-                let rows = Rows { target, draft };
-                question(scan, rows, column, self.before + number as u64)?
+                // In proportion, on tokens that are no heavier than they may be.
+                let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
+                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                    row.resize(listed + count, rest / count as f64);
+                }
+                asked = question(scan, Rows { target, draft }, column, number)?;
+                target.truncate(listed);
+                target.push(target_rest);
+                target.resize(listed + count + 1, 0.0);
+                draft.insert(listed, 0.0);
+                apart = question(scan, Rows { target, draft }, column, number)?;
+            } else {
+                asked = question(scan, Rows { target, draft }, column, number)?;
             }
-            None => Vec::new(),
-        };
+        }
         Ok(Read {
             asked,
+            apart,
             prompt,
             position,
             place: Place {
@@ -469,9 +508,24 @@ impl Task<'_> {
                 surprise: -p.ln(),
                 expected_surprise: of_target.surprise(target_rest),
                 unlisted: [target_rest, draft_rest],
+                rest,
             },
         })
     }
+}
+
+/// Most tokens that stand for those that rows do not list.
+const MOST_PIECES: usize = 1024;
+
+/// The fewest equal tokens that have the masses of the rest, none of them heavier than it may
+/// be.
+fn pieces(unlisted: [Unlisted; 2], others: usize) -> usize {
+    let of = |one: &Unlisted| match one.most() > 0.0 {
+        true => (one.mass[1] / one.most()).ceil(),
+        false => 1.0,
+    };
+    let count = unlisted.iter().map(of).fold(1.0, f64::max) as usize;
+    count.clamp(1, others.clamp(1, MOST_PIECES))
 }
 
 /// At least 1; for blocks, more than any other ratio takes back.

@@ -432,6 +432,7 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: false,
     sampled_from: None,
+    on_lists: false,
 };
 
 const ON_ROW: Question = Question {

@@ -213,6 +213,7 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: true,
     sampled_from: None,
+    on_lists: true,
 };
 
 const ON_ROW: Question = Question {

@@ -323,6 +323,7 @@ const AT_TOKEN: TokenRule = TokenRule {
     nested: true,
     // One draft and two are sums in closed form.
     sampled_from: Some(2),
+    on_lists: false,
 };
 
 impl VerifierName {

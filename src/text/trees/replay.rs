@@ -111,7 +111,7 @@ pub fn replay_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> TreeRep
 }
 
 /// The probability of each node of at most `room` levels, and m_0, .., m_room.
-fn walk<T: Number>(
+pub(super) fn walk<T: Number>(
     shape: &Shape,
     shares: &ChildShares<T>,
     start: usize,
