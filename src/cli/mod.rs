@@ -14,6 +14,8 @@ mod merge;
 mod models;
 mod options;
 mod output;
+#[cfg(feature = "onnx")]
+mod predicted;
 mod printed;
 mod solve;
 mod table;
