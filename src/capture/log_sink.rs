@@ -324,7 +324,7 @@ impl RowSink for LogSink {
             margin: &rollout.margin,
             target_p: &rollout.target_p,
             overlap: &rollout.overlap,
-            acceptance: &[],
+            ..Rollout::default()
         })?;
         Ok(())
     }
