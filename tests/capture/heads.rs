@@ -190,3 +190,50 @@ fn heads_that_are_no_probabilities_are_refused() {
         &["d.onnx", "output overlap", "of 2 axes"],
     );
 }
+
+#[test]
+fn length_replays_rules_on_logged_heads() {
+    let bench = Bench::new(0);
+    let [target, draft] = files(&bench, &with_heads());
+    let models = ["--target", &target, "--draft", &draft, "--no-stop"];
+    let rolled = ["--rollouts", "11", "--every", "1", "--rollout-target"];
+    bench.capture("log", &[&models[..], &rolled].concat());
+    let (log, out) = (bench.path("log"), bench.path("report"));
+    let policies = "fixed=2,specdec=0.6,specdec-late=0.6,overlap-head=0.2";
+    let run = crate::specgap(
+        Path::new(crate::ROOT),
+        [
+            "length",
+            log.to_str().unwrap(),
+            "--policies",
+            policies,
+            "--verifiers",
+            "token",
+            "--cost-ratio",
+            "0.1",
+            "--out",
+            out.to_str().unwrap(),
+        ],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let report = std::fs::read(out.join("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    let results = report["results"].as_array().unwrap();
+    // Draft tokens a round.
+    let drafted = |policy: &str| {
+        let of = |one: &&serde_json::Value| one["policy"] == policy;
+        let one = results.iter().find(of).unwrap();
+        assert_eq!(one["kind"], "estimate, rollouts");
+        let mean = |name: &str| one[name]["mean"].as_f64().unwrap();
+        let calls = mean("verification_rate");
+        (mean("discard_rate") + 1.0 - calls) / calls
+    };
+    // Predicted overlaps are 1/5 to 1/3: one token, but where the text has no room for any.
+    let one = drafted("overlap-head");
+    assert!(one > 0.5 && one < 1.0, "{one}");
+    // Predicted acceptances are 1/2 for token 0 and 1/3 or less for the others: two tokens
+    // behind the former; one token later, one more.
+    let (paper, late) = (drafted("specdec"), drafted("specdec-late"));
+    assert!(paper > one + 0.1 && paper < 2.0, "{paper} and {one}");
+    assert!(late > paper + 0.4 && late < 3.0, "{late} and {paper}");
+}
