@@ -23,9 +23,11 @@ mod cost;
 mod data;
 mod glossary;
 mod measure;
+mod place;
 mod policy;
 mod replay;
 mod spread;
+mod rollouts;
 mod survival;
 mod texts;
 mod trees;
@@ -33,16 +35,18 @@ mod trees;
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
-    AtCost, Bound, Bounds, Chosen, EntropyBound, LengthReport, Parameter, PolicyResult, SCHEMA,
-    Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, Parameter,
+    PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
+pub use place::Place;
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
+pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};
 pub use survival::{ChainVerifier, Survival, accepted_lengths};
-pub use texts::{Place, Text, Texts};
+pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,
