@@ -35,6 +35,9 @@ pub struct LengthReport {
     /// The rollouts that drafts behind rejected tokens are known from, if all logs have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutsRead>,
+    /// The command that logs what some policies' drafts need, where the logs lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
     /// The times that speeds follow from, if any were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,

@@ -253,6 +253,7 @@ impl<'a> Measurement<'a> {
             unlisted: self.unlisted,
             max_length: self.max_length,
             rollouts: self.rollouts_read(),
+            needs: self.needs(logs, &played),
             timings: self.settings.timings.clone(),
             surprise: surprise(self.texts),
             acceptance: self.truncated(|text, unlisted| {
@@ -712,6 +713,16 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
+    /// The command that logs what all policies' drafts need.
+    fn needs(&self, logs: &[Log], played: &[Played]) -> Option<String> {
+        let lacking = || played.iter().filter(|one| !one.known.is_whole());
+        lacking().next()?;
+        let target = lacking().any(|one| on_both(one.policy.family.list));
+        let more = if target { " --rollout-target" } else { "" };
+        let options = format!("--rollouts {} --every 4{more}", self.max_length);
+        Some(capture_with(logs, &options))
+    }
+
     fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
         let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
@@ -723,9 +734,6 @@ impl<'a> Measurement<'a> {
                 }
             }
             (!names.is_empty()).then(|| names.join(", "))
-        };
-        let on_both = |list: Option<RolloutList>| {
-            matches!(list, Some(RolloutList::Overlap | RolloutList::TargetP))
         };
         if self.texts.rollouts.is_empty() {
             let lacking = logs.iter().find(|log| !log.has_rollouts());
@@ -1029,11 +1037,16 @@ fn mark_fronts(results: &mut [PolicyResult]) {
     }
 }
 
+/// Whether a list needs the target on rollouts.
+fn on_both(list: Option<RolloutList>) -> bool {
+    matches!(list, Some(RolloutList::Overlap | RolloutList::TargetP))
+}
+
 /// The command that captures logs with more options, as far as logs say how they were made.
 fn capture_with(logs: &[Log], options: &str) -> String {
     let made = logs.first().and_then(|log| log.metadata().command.clone());
     match made.filter(|command| command.starts_with("specgap capture")) {
-        Some(command) => format!("`{command} {options}`"),
-        None => format!("`specgap capture ... {options}`"),
+        Some(command) => format!("{command} {options}"),
+        None => format!("specgap capture ... {options}"),
     }
 }

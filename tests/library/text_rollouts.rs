@@ -395,7 +395,7 @@ fn what_rollouts_do_not_tell_stays_a_bound() {
             report.left_out
         );
     }
-    let cure = "`specgap capture --prompts p.txt --rollouts 4 --every 4 --rollout-target`";
+    let cure = "specgap capture --prompts p.txt --rollouts 4 --every 4 --rollout-target";
     assert!(
         report.left_out.iter().any(|line| line.contains(cure)),
         "{:?}",
@@ -511,4 +511,40 @@ fn rollouts_and_heads_that_do_not_fit_are_refused() {
         ..WHOLE
     };
     assert!(measured(plain, &settings(&["confidence=0.4"])).is_ok());
+}
+
+/// The page says what was chosen and what is missing.
+#[test]
+fn the_page_has_fronts_and_the_command_that_logs_rollouts() {
+    let names = ["fixed=1", "fixed=3", "svip=0.4", "svip=0.7", "perfect=0.5"];
+    let with = measured(WHOLE, &settings(&names)).unwrap();
+    let page = specgap::report::length::page(&with);
+    let text = page.markdown();
+    for words in [
+        "from 56 rollouts of the draft, of 4 tokens each",
+        "Each policy at its best, token verification",
+        "Each policy at its best, block verification",
+        "The quickest rule that stops by itself, against the best fixed length, in speed-up: at c = \
+         0.125 svip at ",
+        "policies-token.svg",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    // A rule that looks at the target is a bound, not advice.
+    assert!(!text.contains("perfect at 0.5"), "{text}");
+    assert!(with.needs.is_none() && !text.contains("needs rollouts"));
+
+    let without = crate::text::report(&settings(&names));
+    let needs = "specgap capture ... --rollouts 16 --every 4 --rollout-target";
+    assert_eq!(without.needs.as_deref(), Some(needs));
+    let page = specgap::report::length::page(&without);
+    let text = page.markdown();
+    for words in [
+        "svip (draft's row; needs rollouts)",
+        needs,
+        "needs rollouts of the draft",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    assert!(!text.contains("Each policy at its best"));
 }
