@@ -23,6 +23,7 @@ mod cost;
 mod data;
 mod glossary;
 mod measure;
+mod paths;
 mod policy;
 mod replay;
 mod survival;
@@ -37,6 +38,9 @@ pub use data::{
 };
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
+pub use paths::{
+    accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
+};
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use survival::{ChainVerifier, Survival, accepted_lengths};
