@@ -1,5 +1,6 @@
 //! What several draft paths could give, and what verifiers get of it, from one log.
 
+mod agreeing;
 mod bounds;
 mod fitted;
 
