@@ -238,6 +238,7 @@ impl Capture {
             ("max-tokens", settings.max_tokens),
             ("rollouts", plan.map_or(1, |plan| plan.tokens)),
             ("every", plan.map_or(1, |plan| plan.every)),
+            ("paths", plan.map_or(1, |plan| plan.paths)),
         ] {
             if value == 0 {
                 return Err(CaptureError::Setting {

@@ -91,9 +91,10 @@ impl Provenance {
                 chat: Some(capture.codec().chat().name().to_owned()),
             }),
             rollouts: settings.rollouts.map(|plan| RolloutRecord {
-                version: 1,
+                version: if plan.paths > 1 { 2 } else { 1 },
                 tokens: plan.tokens,
                 every: plan.every,
+                paths: plan.paths,
                 inclusion_probability: 1.0 / plan.every as f64,
                 temperature: sampling.temperature(),
                 target: plan.target,
@@ -176,6 +177,7 @@ fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
         ("--rest-temperatures", json!(metadata.rest_temperatures)),
         ("--rollouts", json!(rollouts.map(|record| record.tokens))),
         ("--every", json!(rollouts.map(|record| record.every))),
+        ("--paths", json!(rollouts.map(|record| record.paths))),
         (
             "--rollout-target",
             json!(rollouts.is_some_and(|record| record.target)),

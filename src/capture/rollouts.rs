@@ -13,13 +13,17 @@ use rand::Rng;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Which rollouts a capture draws.
+/// Which rollouts a capture draws: at some positions one, or several that are independent
+/// of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutPlan {
     /// K: tokens of each, at least 1.
     pub tokens: usize,
     /// M: one starts at every M-th position of a prompt, at least 1.
     pub every: usize,
+    /// How many start at such a position, at least 1: draft paths, i.i.d. from q. The first
+    /// of them is the one that there would be alone.
+    pub paths: usize,
     /// Whether the target is run over them.
     pub target: bool,
 }
@@ -33,7 +37,7 @@ impl RolloutPlan {
     /// ```
     /// use specgap::capture::RolloutPlan;
     ///
-    /// let plan = RolloutPlan { tokens: 4, every: 3, target: false };
+    /// let plan = RolloutPlan { tokens: 4, every: 3, paths: 1, target: false };
     /// let starts: Vec<usize> = plan.starts(7, "first prompt", 9).collect();
     /// assert_eq!(starts.len(), 3);
     /// assert!(starts[0] < 3 && starts[1] == starts[0] + 3);
@@ -52,7 +56,9 @@ impl RolloutPlan {
 
     /// The most rollouts that a text of so many tokens has.
     pub(super) fn most(&self, length: usize) -> usize {
-        length.div_ceil(self.every.max(1))
+        length
+            .div_ceil(self.every.max(1))
+            .saturating_mul(self.paths)
     }
 }
 
@@ -113,6 +119,8 @@ struct Start<'a> {
     text: &'a Text<'a>,
     sequence: usize,
     position: usize,
+    /// Which of the paths of its position, from 0.
+    path: usize,
 }
 
 impl Start<'_> {
@@ -157,15 +165,18 @@ impl Rolling<'_> {
             .flat_map(|(sequence, text)| {
                 let (id, length) = (&text.prompt.id, text.tokens.len());
                 let starts = self.plan.starts(self.seed, id, length);
-                starts.map(move |position| Start {
-                    text,
-                    sequence,
-                    position,
+                starts.flat_map(move |position| {
+                    (0..self.plan.paths).map(move |path| Start {
+                        text,
+                        sequence,
+                        position,
+                        path,
+                    })
                 })
             })
             .collect();
         // Prefixes of much the same length need little padding.
-        starts.sort_by_key(|start| (start.position, start.sequence));
+        starts.sort_by_key(|start| (start.position, start.sequence, start.path));
         let cache = draft
             .take()
             .map_err(|message| self.failed(draft, &starts, message))?;
@@ -212,7 +223,11 @@ impl Rolling<'_> {
         let mut random: Vec<_> = group
             .iter()
             .map(|start| {
-                let place = ("rollout", start.position as u64);
+                let purpose = match start.path {
+                    0 => "rollout".to_owned(),
+                    path => format!("rollout, path {path}"),
+                };
+                let place = (purpose.as_str(), start.position as u64);
                 random_numbers(self.seed, &start.text.prompt.id, Some(place))
             })
             .collect();
