@@ -14,9 +14,9 @@ mod merge;
 mod models;
 mod options;
 mod output;
+mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
-mod paths;
 mod printed;
 mod solve;
 mod table;
