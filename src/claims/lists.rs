@@ -110,10 +110,7 @@ fn rejection() -> Finding {
             acceptance.membership.rational().cloned()
         };
         // Rates of rules are exact at this size.
-        let rates = (
-            rate(&iid, VerifierName::RRS),
-            exact_rrs_wo(&sequential),
-        );
+        let rates = (rate(&iid, VerifierName::RRS), exact_rrs_wo(&sequential));
         let (Some(with), Some(without)) = rates else {
             finding.require(false, || format!("{}: no exact rate", describe(&iid)));
             continue;
@@ -150,7 +147,10 @@ mod tests {
             let counts = checked.finding.evidence.iter().map(|(_, value)| value);
             assert!(counts.clone().count() == 2, "{}", claim.id);
             for count in counts {
-                assert!(matches!(count, super::super::Value::Count(n) if *n >= 50), "{count}");
+                assert!(
+                    matches!(count, super::super::Value::Count(n) if *n >= 50),
+                    "{count}"
+                );
             }
         }
     }

@@ -16,6 +16,7 @@ mod length;
 mod lists;
 mod optimum;
 mod paths;
+mod rollouts;
 mod table;
 mod text;
 mod trees;
@@ -44,6 +45,7 @@ pub fn ledger() -> Vec<Claim> {
         paths::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
+        rollouts::CLAIMS,
         trees::CLAIMS,
         lists::CLAIMS,
     ]

@@ -7,7 +7,7 @@
 //! at others it is between bounds (`docs/truncated-rows.md`).
 
 use crate::distribution::{DistributionError, Softmax, compensated_sum};
-use crate::log::{Log, UnlistedTokens, Row, RowKind};
+use crate::log::{Log, Row, RowKind, UnlistedTokens};
 use crate::row::Unlisted;
 
 /// What a log's rows leave out, and where that is told.
@@ -76,7 +76,13 @@ impl Lists {
             ));
         }
         Ok(Some(Self {
-            told: has_rests.map(|has| if has { Told::AtTemperatures } else { Told::BySum }),
+            told: has_rests.map(|has| {
+                if has {
+                    Told::AtTemperatures
+                } else {
+                    Told::BySum
+                }
+            }),
             temperatures: metadata.rest_temperatures.clone(),
             applied: metadata.temperature_applied,
             vocabulary: log.vocabulary(),
@@ -158,9 +164,17 @@ impl Lists {
             // Sum of x^r over tokens that sum to `sum`, none above `each`.
             let power = one.temperature / temperature;
             let even = sum.powf(power) * others.powf(1.0 - power);
-            let heaped = if each > 0.0 { sum * each.powf(power - 1.0) } else { 0.0 };
+            let heaped = if each > 0.0 {
+                sum * each.powf(power - 1.0)
+            } else {
+                0.0
+            };
             let share = |sum: f64| {
-                if sum.is_finite() { sum / (whole + sum) } else { 1.0 }
+                if sum.is_finite() {
+                    sum / (whole + sum)
+                } else {
+                    1.0
+                }
             };
             least = least.max(share(even.min(heaped)) * (1.0 - ROUNDING));
             most = most.min(share(even.max(heaped)) * (1.0 + ROUNDING));
@@ -177,7 +191,10 @@ impl Lists {
 /// `target` or `draft`, the first of which this is said.
 fn model_of(said: [bool; 2], wanted: bool) -> Option<&'static str> {
     let named = ["target", "draft"].into_iter().zip(said);
-    named.filter(|&(_, said)| said == wanted).map(|(name, _)| name).next()
+    named
+        .filter(|&(_, said)| said == wanted)
+        .map(|(name, _)| name)
+        .next()
 }
 
 /// The k-th largest entry; the least of fewer. `None` for k = 0.
@@ -264,7 +281,10 @@ mod tests {
                 let full = rest(temperature);
                 let found = lists.at(list, &[one(1.0)], listed, temperature);
                 let [low, high] = found.mass;
-                assert!(low - 1e-12 <= full && full <= high + 1e-12, "{full} {found:?}");
+                assert!(
+                    low - 1e-12 <= full && full <= high + 1e-12,
+                    "{full} {found:?}"
+                );
                 let weights: f64 = list.iter().map(|x| (x / temperature).exp()).sum();
                 let next = (logits[listed] / temperature).exp() / weights;
                 assert!(next <= found.largest * (1.0 + 1e-12));

@@ -1,9 +1,9 @@
 //! All numbers of one position.
 
 use super::answers::Answers;
+use super::lists::{Lists, probabilities};
 use super::metric::{Metric, Place, Temperature};
 use super::settings::Asked;
-use super::lists::{Lists, probabilities};
 use super::truncation;
 use super::{GapError, Settings};
 use crate::distribution::Softmax;

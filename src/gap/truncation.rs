@@ -350,9 +350,19 @@ mod tests {
                 };
                 let answer = &answers[&Metric::Acceptance { place, rule: *rule }];
                 let (upper, lower) = (on(&one), on(&apart));
-                assert!((answer.upper() - upper).abs() < 1e-9, "{rule:?} {answer:?} {upper}");
-                let room = if rule.0 == SchemeName::WITH_REPLACEMENT { 1e-9 } else { 6e-3 };
-                assert!((answer.lower() - lower).abs() < room, "{rule:?} {answer:?} {lower}");
+                assert!(
+                    (answer.upper() - upper).abs() < 1e-9,
+                    "{rule:?} {answer:?} {upper}"
+                );
+                let room = if rule.0 == SchemeName::WITH_REPLACEMENT {
+                    1e-9
+                } else {
+                    6e-3
+                };
+                assert!(
+                    (answer.lower() - lower).abs() < room,
+                    "{rule:?} {answer:?} {lower}"
+                );
                 checked += 1;
             }
         }
@@ -429,7 +439,10 @@ mod tests {
         }
         unlisted.largest = f64::INFINITY;
         let [lower, upper] = optimum(unlisted, 3);
-        assert!(lower == 0.0 && (upper - 0.94).abs() < 1e-10, "{lower} {upper}");
+        assert!(
+            lower == 0.0 && (upper - 0.94).abs() < 1e-10,
+            "{lower} {upper}"
+        );
         // Equal tokens: it is open which of them is drafted.
         unlisted.largest = 0.15;
         let [lower, upper] = optimum(unlisted, 3);

@@ -22,6 +22,7 @@ mod sequential_weights;
 mod shipped_problems;
 mod solve_report;
 mod text;
+mod text_rollouts;
 mod trees;
 mod truncated;
 mod verify_large;

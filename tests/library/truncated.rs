@@ -74,7 +74,13 @@ fn cut(target: &[f64], draft: &[f64], ids: &[i64], k: usize, union: bool) -> Lis
     let mut lists = [top(target, k), top(draft, k)];
     if union {
         let [of_target, of_draft] = &mut lists;
-        of_target.extend(of_draft.iter().filter(|i| !of_target.contains(i)).copied().collect::<Vec<_>>());
+        of_target.extend(
+            of_draft
+                .iter()
+                .filter(|i| !of_target.contains(i))
+                .copied()
+                .collect::<Vec<_>>(),
+        );
         *of_draft = of_target.clone();
     }
     let [of_target, of_draft] = lists;
@@ -105,7 +111,10 @@ fn refusal(path: &Path) -> String {
 fn rates(report: &GapReport) -> BTreeMap<String, (Estimate, Kind)> {
     let mut rates = BTreeMap::new();
     for row in &report.overlap {
-        rates.insert(format!("overlap {}", row.temperature), (row.estimate, row.kind));
+        rates.insert(
+            format!("overlap {}", row.temperature),
+            (row.estimate, row.kind),
+        );
     }
     for cell in &report.cells {
         let name = format!("{} {} {}", cell.temperature, cell.drafts, cell.scheme);
@@ -113,7 +122,10 @@ fn rates(report: &GapReport) -> BTreeMap<String, (Estimate, Kind)> {
         rates.insert(name.clone(), (best.estimate, best.kind));
         for row in &cell.verifiers {
             rates.insert(format!("{name} {}", row.name), (row.acceptance, row.kind));
-            rates.insert(format!("{name} {} gap", row.name), (row.gap.estimate, row.kind));
+            rates.insert(
+                format!("{name} {} gap", row.name),
+                (row.gap.estimate, row.kind),
+            );
         }
     }
     rates
@@ -191,7 +203,12 @@ fn lists_are_renormalised_only_where_the_log_says_so() {
     let never = serde_json::json!({"vocabulary": 9, "unlisted": "never-drawn"});
     write_lists(&path("logits"), "logits", &lists(1.0), plain.clone());
     let error = refusal(&path("logits"));
-    for part in ["target_logits", "target_logprobs", "target_rest", "never-drawn"] {
+    for part in [
+        "target_logits",
+        "target_logprobs",
+        "target_rest",
+        "never-drawn",
+    ] {
         assert!(error.contains(part), "{error}");
     }
     write_lists(&path("never"), "logits", &lists(1.0), never.clone());
@@ -217,11 +234,24 @@ fn lists_are_renormalised_only_where_the_log_says_so() {
 fn ids_of_lists_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.safetensors");
-    let floats = |row: &[f64]| row.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
-    let ids = |row: &[i64]| row.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let floats = |row: &[f64]| {
+        row.iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let ids = |row: &[i64]| {
+        row.iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
     let rows = [
         ("target_probs", "F64", &[1, 2][..], floats(&[0.5, 0.25])),
-        ("draft_probs", "F64", &[1, 3][..], floats(&[0.5, 0.25, 0.125])),
+        (
+            "draft_probs",
+            "F64",
+            &[1, 3][..],
+            floats(&[0.5, 0.25, 0.125]),
+        ),
     ];
     let refused = |tensors: &[(&str, &str, &[usize], Vec<u8>)], parts: &[&str]| {
         let mut all = rows.to_vec();
@@ -234,12 +264,24 @@ fn ids_of_lists_are_checked() {
     };
     let target = ("target_token_ids", "I64", &[1, 2][..], ids(&[0, 1]));
     let draft = ("draft_token_ids", "I64", &[1, 3][..], ids(&[2, 1, 0]));
-    refused(std::slice::from_ref(&target), &["draft_token_ids", "missing"]);
-    refused(std::slice::from_ref(&draft), &["target_token_ids", "missing"]);
+    refused(
+        std::slice::from_ref(&target),
+        &["draft_token_ids", "missing"],
+    );
+    refused(
+        std::slice::from_ref(&draft),
+        &["target_token_ids", "missing"],
+    );
     let short = ("draft_token_ids", "I64", &[1, 2][..], ids(&[2, 1]));
-    refused(&[target.clone(), short], &["draft_probs", "3 columns", "draft_token_ids has 2"]);
+    refused(
+        &[target.clone(), short],
+        &["draft_probs", "3 columns", "draft_token_ids has 2"],
+    );
     let both = ("token_ids", "I64", &[1, 2][..], ids(&[0, 1]));
-    refused(&[target.clone(), draft.clone(), both], &["target_token_ids", "keep one"]);
+    refused(
+        &[target.clone(), draft.clone(), both],
+        &["target_token_ids", "keep one"],
+    );
     // The metadata does not say V.
     refused(&[target, draft], &["vocabulary"]);
 }
@@ -252,7 +294,12 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shipped = root.join("models/logs/smollm2-demo");
     let log = Log::open(&shipped).unwrap();
-    let column = log.metadata().rest_temperatures.iter().position(|&t| t == 1.0).unwrap();
+    let column = log
+        .metadata()
+        .rest_temperatures
+        .iter()
+        .position(|&t| t == 1.0)
+        .unwrap();
     let mut row = Row::default();
     let mut rows = Vec::new();
     for number in 0..log.positions() {
@@ -279,7 +326,9 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
         SchemeName::GREEDY,
         SchemeName::TOP,
     ];
-    settings.verifiers.retain(|name| ["rrs", "k-seq"].contains(&name.as_str()));
+    settings
+        .verifiers
+        .retain(|name| ["rrs", "k-seq"].contains(&name.as_str()));
     let columns = [
         "overlap 0.7",
         "overlap 1",
@@ -304,12 +353,25 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
         table += &format!("| {name} | {} |\n", cells.join(" | "));
         found.insert(name.to_owned(), bounds);
     };
-    for (k, union) in [(20, false), (20, true), (64, true), (256, false), (256, true)] {
+    for (k, union) in [
+        (20, false),
+        (20, true),
+        (64, true),
+        (256, false),
+        (256, true),
+    ] {
         let positions: Vec<Lists> = rows
             .iter()
             .map(|(target, draft, ids)| cut(target, draft, ids, k, union))
             .collect();
-        let name = format!("{k}, {}", if union { "both score both" } else { "each its own" });
+        let name = format!(
+            "{k}, {}",
+            if union {
+                "both score both"
+            } else {
+                "each its own"
+            }
+        );
         let path = folder.path().join(&name);
         let metadata = serde_json::json!({"vocabulary": log.vocabulary(), "top": k});
         write_lists(&path, "logprobs", &positions, metadata);
@@ -323,7 +385,11 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
         ("256, both score both", "64, both score both"),
         ("1,024, both score both, as shipped", "256, both score both"),
     ] {
-        for (at, name) in columns.iter().enumerate().filter(|(at, _)| ![3, 5].contains(at)) {
+        for (at, name) in columns
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| ![3, 5].contains(at))
+        {
             let ([low, high], [least, most]) = (found[longer][at], found[shorter][at]);
             assert!(
                 least <= low + 1e-3 && high <= most + 1e-3,
@@ -337,13 +403,21 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
         specgap::report::gap::page(&report).markdown()
     };
     let short = lead("20, each its own");
-    for part in ["too short for temperature 1.0", "log the 256 most probable", "tokens of both lists"] {
+    for part in [
+        "too short for temperature 1.0",
+        "log the 256 most probable",
+        "tokens of both lists",
+    ] {
         assert!(short.contains(part), "{part}");
     }
     assert!(!lead("256, both score both").contains("too short"));
     let docs = std::fs::read_to_string(root.join("docs/truncated-rows.md")).unwrap();
     let marked = docs.split("<!-- widths -->\n").nth(1).unwrap_or_default();
-    assert_eq!(marked.split("<!-- end of widths -->").next(), Some(&*table), "\n{table}");
+    assert_eq!(
+        marked.split("<!-- end of widths -->").next(),
+        Some(&*table),
+        "\n{table}"
+    );
 }
 
 /// Texts with their rows in full, and cut to lists: what full rows give along a text is
@@ -367,8 +441,16 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
         };
         let settings = text::TreeSettings {
             trees: vec![tree("chain-2"), tree("2x2")],
-            schemes: vec![SchemeName::WITH_REPLACEMENT, SchemeName::TOP, SchemeName::WITHOUT_REPLACEMENT],
-            verifiers: vec![VerifierName::RRS, VerifierName::NAIVE_TREE, VerifierName::NAIVE],
+            schemes: vec![
+                SchemeName::WITH_REPLACEMENT,
+                SchemeName::TOP,
+                SchemeName::WITHOUT_REPLACEMENT,
+            ],
+            verifiers: vec![
+                VerifierName::RRS,
+                VerifierName::NAIVE_TREE,
+                VerifierName::NAIVE,
+            ],
             limits: text::Limits {
                 budget: 4,
                 depth: 2,
@@ -385,7 +467,10 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
     for (whole, part) in whole.results.iter().zip(&part.results) {
         let name = format!("{} {} {}", part.tree, part.scheme, part.verifier);
         let pairs = [
-            (whole.expected_accepted_length.unwrap(), part.expected_accepted_length.unwrap()),
+            (
+                whole.expected_accepted_length.unwrap(),
+                part.expected_accepted_length.unwrap(),
+            ),
             (whole.tokens_per_call, part.tokens_per_call),
         ];
         for (whole, part) in pairs {
@@ -401,13 +486,27 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
                 "{name}: {} is outside [{low}, {high}]",
                 whole.mean
             );
-            assert!(low - 1e-9 <= part.mean && part.mean <= high + 1e-9, "{name}");
+            assert!(
+                low - 1e-9 <= part.mean && part.mean <= high + 1e-9,
+                "{name}"
+            );
             assert!(high > low);
         }
     }
     assert!(bounded >= 16, "{bounded}");
-    let line = part.left_out.iter().find(|line| line.starts_with("bounds of what full rows"));
-    assert!(line.unwrap().contains("naive on without-replacement drafts"));
-    let missing = |report: &text::TreeReport| report.left_out.iter().any(|line| line.starts_with("bounds"));
+    let line = part
+        .left_out
+        .iter()
+        .find(|line| line.starts_with("bounds of what full rows"));
+    assert!(
+        line.unwrap()
+            .contains("naive on without-replacement drafts")
+    );
+    let missing = |report: &text::TreeReport| {
+        report
+            .left_out
+            .iter()
+            .any(|line| line.starts_with("bounds"))
+    };
     assert!(!missing(&whole));
 }

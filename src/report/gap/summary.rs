@@ -199,7 +199,10 @@ const LENGTHS: [usize; 3] = [256, 1024, 4096];
 /// What to ask the engine for, if the lists say too little.
 fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
     let row = report.overlap.iter().find(|row| row.temperature == at)?;
-    let [low, high] = row.estimate.truncation.filter(|[low, high]| high - low > TOO_WIDE)?;
+    let [low, high] = row
+        .estimate
+        .truncation
+        .filter(|[low, high]| high - low > TOO_WIDE)?;
     let log = cut_logs(report).min_by_key(|log| log.listed)?;
     let has = match log.metadata.tops() {
         Some([target, draft]) if target.min(draft) > 0 => target.min(draft),
@@ -207,7 +210,10 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
     };
     let wanted = LENGTHS.into_iter().find(|&length| length > has);
     let ask = match wanted.filter(|&length| length < log.vocabulary) {
-        Some(length) => format!("log the {} most probable tokens of each model", count(length)),
+        Some(length) => format!(
+            "log the {} most probable tokens of each model",
+            count(length)
+        ),
         None => "log full rows".to_owned(),
     };
     let union = if log.own_lists && wanted.is_some() {

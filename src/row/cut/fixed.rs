@@ -143,10 +143,18 @@ impl CutRow<'_> {
         for (place, token) in self.tokens.iter().enumerate() {
             let [p, q] = token.least();
             let stays = q > draft.mass[1] && self.heaviest.iter().take(fixed).any(|&t| t == place);
-            lower += if stays { p } else { accepted(p, shares([q, q])[0]) };
+            lower += if stays {
+                p
+            } else {
+                accepted(p, shares([q, q])[0])
+            };
             if let Some([_, p]) = token.target {
                 let is_free = token.draft.is_none() || q >= last || others <= 0.0;
-                upper += if is_free { p } else { accepted(p, (q / others).min(1.0)) };
+                upper += if is_free {
+                    p
+                } else {
+                    accepted(p, (q / others).min(1.0))
+                };
             }
         }
         [lower, upper]
@@ -181,7 +189,11 @@ impl CutRow<'_> {
                 None => of_draft += target.most(),
             }
         }
-        let rest = if top.is_listed { target.mass[1].min(of_draft) } else { target.mass[1] };
+        let rest = if top.is_listed {
+            target.mass[1].min(of_draft)
+        } else {
+            target.mass[1]
+        };
         Ok([lower, upper + rest])
     }
 }

@@ -19,8 +19,8 @@ mod bounds;
 mod fixed;
 mod optima;
 
-use super::scan::{Row, RowError, Rows, Workspace};
 use super::Answer;
+use super::scan::{Row, RowError, Rows, Workspace};
 use crate::distribution::heaviest;
 
 /// Most tokens that stand for what the draft does not list. Where there are more of them,
@@ -300,12 +300,7 @@ impl CutRow<'_> {
 
     /// Of a number that rises with p and q of every listed token, and that is largest on the
     /// merged row where all listed masses are known; `more` bounds what tokens outside A add.
-    fn rises(
-        &mut self,
-        drafts: usize,
-        answer: Answer,
-        more: f64,
-    ) -> Result<[f64; 2], RowError> {
+    fn rises(&mut self, drafts: usize, answer: Answer, more: f64) -> Result<[f64; 2], RowError> {
         let lower = answer(&mut self.sure, drafts)?.lower();
         let mut upper = f64::INFINITY;
         if let Some(merged) = &mut self.merged {

@@ -19,7 +19,8 @@ impl CutRow<'_> {
     pub fn optimum_iid(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
         let more = self.more(Self::drafted_iid(drafts));
-        let [lower, upper] = self.rises(drafts, |row, n| Ok(row.with_replacement(n)?.rate), more)?;
+        let [lower, upper] =
+            self.rises(drafts, |row, n| Ok(row.with_replacement(n)?.rate), more)?;
         if self.is_merged_attained() {
             return Ok([lower, upper]);
         }

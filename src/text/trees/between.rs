@@ -83,7 +83,14 @@ mod tests {
     #[test]
     fn rounds_lie_between_those_of_the_bounds() {
         let mut random = ChaCha8Rng::seed_from_u64(17);
-        let paths = vec![vec![0], vec![1], vec![0, 0], vec![0, 1], vec![1, 0], vec![1, 0, 0]];
+        let paths = vec![
+            vec![0],
+            vec![1],
+            vec![0, 0],
+            vec![0, 1],
+            vec![1, 0],
+            vec![1, 0, 0],
+        ];
         let shape = DraftTree::new(paths).unwrap().shape();
         for _ in 0..200 {
             let length = random.random_range(1..9usize);
@@ -98,15 +105,23 @@ mod tests {
                     tables[2].push(share + (1.0 - share) * random.random_range(0.0..0.3));
                 }
             }
-            let [least, exact, most] = tables.map(|table| ChildShares::new(length, true, [(2, table)]));
+            let [least, exact, most] =
+                tables.map(|table| ChildShares::new(length, true, [(2, table)]));
             let replay = replay_tree(&shape, &exact);
             let found = replay_between(&shape, &least, &most);
             assert_eq!(found.whole, replay.whole as f64);
-            for (value, [low, high]) in [(replay.calls, found.calls), (replay.accepted, found.accepted)] {
-                assert!(low - 1e-12 <= value && value <= high + 1e-12, "{value} {found:?}");
+            for (value, [low, high]) in [
+                (replay.calls, found.calls),
+                (replay.accepted, found.accepted),
+            ] {
+                assert!(
+                    low - 1e-12 <= value && value <= high + 1e-12,
+                    "{value} {found:?}"
+                );
             }
             let own = replay_between(&shape, &exact, &exact);
-            for (value, [low, high]) in [(replay.calls, own.calls), (replay.accepted, own.accepted)] {
+            for (value, [low, high]) in [(replay.calls, own.calls), (replay.accepted, own.accepted)]
+            {
                 assert!((low - value).abs() < 1e-12 && (high - value).abs() < 1e-12);
             }
         }

@@ -3,7 +3,8 @@
 use super::super::TextError;
 use super::super::cost::Timings;
 use super::super::measure::{add_each, surprise, text_log};
-use super::super::texts::{Rest, Text, Texts};
+use super::super::place::Rest;
+use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
 use super::data::{
     ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
@@ -533,7 +534,9 @@ impl Measurement<'_> {
              and draft list tokens of their own. Log the tokens of both lists with both rows, and \
              log-probabilities or masses of the rest at that temperature"
         };
-        Some(format!("bounds of what full rows would give, for {names}: {cure}"))
+        Some(format!(
+            "bounds of what full rows would give, for {names}: {cure}"
+        ))
     }
 
     /// Whether what rows do not list is known well enough for bounds.
@@ -787,12 +790,7 @@ impl Measurement<'_> {
         })
     }
 
-    fn sequoia(
-        &self,
-        pair: &Pair,
-        shares: &Shares,
-        limits: Limits,
-    ) -> Option<SequoiaTree> {
+    fn sequoia(&self, pair: &Pair, shares: &Shares, limits: Limits) -> Option<SequoiaTree> {
         let vector = self.vector(shares, limits.branch, Half::Chooses);
         let rates = AcceptanceRates::new(vec![vector.clone()]).ok()?;
         let limits = TopologyLimits {
