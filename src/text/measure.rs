@@ -729,6 +729,14 @@ impl<'a> Measurement<'a> {
 
     fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
+        if self.are_open {
+            lines.push(
+                "bounds of what full rows would give, for target calls with block verification and for \
+                 policies other than fixed lengths: they do not rise or fall with what rows do not \
+                 list. Log full rows"
+                    .to_owned(),
+            );
+        }
         let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
             let those = played.iter().filter(|one| one.known == known);
             let mut names: Vec<&str> = Vec::new();
