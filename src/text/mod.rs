@@ -24,12 +24,12 @@ mod cost;
 mod data;
 mod glossary;
 mod measure;
-mod place;
 mod paths;
+mod place;
 mod policy;
 mod replay;
-mod spread;
 mod rollouts;
+mod spread;
 mod survival;
 mod texts;
 mod trees;
@@ -42,17 +42,17 @@ pub use data::{
 };
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
-pub use place::Place;
 pub(crate) use paths::paths_definitions;
 pub use paths::{
     AtDrafts, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, ToldTwice, UpperBound,
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, measure_paths, sets_bound,
     sets_of_text,
 };
+pub use place::Place;
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
-pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
 pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};
+pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
 pub use survival::{ChainVerifier, Survival, accepted_lengths};
 pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
