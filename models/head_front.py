@@ -35,7 +35,7 @@ from train_heads import Head, predict
 
 # Rules that the others are compared with, prompt by prompt.
 RIVALS = ("fixed", "cumulative")
-COSTS = (0.05, 0.1, 0.2, 0.3)
+COSTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 FIXED = range(1, 17)
 RESAMPLES = 2000
 SEED = 31
@@ -262,11 +262,13 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True, help="folder of the built graphs")
     parser.add_argument("--heads", type=Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--output", type=Path, required=True, help="JSON file")
+    parser.add_argument("--curves", default="acceptance-depth3-inputsdrafted-w1,acceptance-depth3-inputsmixed-w6,overlap-depth2-w1",
+                        help="checkpoints whose whole curves are kept")
     parser.add_argument("--most", type=int, default=16, help="most tokens of a round")
     a = parser.parse_args()
     torch.set_num_threads(1)
     texts, every = read(a.log, a.models, a.most)
-    heads, overlaps = [], []
+    heads, overlaps, drawn = [], [], []
     for path in sorted(a.heads.glob("*-depth*.pt")):
         found = re.fullmatch(r"(acceptance|overlap)-depth(\d)(?:-inputs(\w+))?-w(\d+)", path.stem)
         if not found:
@@ -276,6 +278,8 @@ def main() -> None:
         width = texts[0].states["along after"].shape[1]
         model = Head(width, 3 if kind == "overlap" else 0, int(depth))
         model.load_state_dict(torch.load(path))
+        if path.stem in a.curves.split(","):
+            drawn.append(f"{kind} {name}")
         place = "after" if kind == "acceptance" else "before"
         (heads if kind == "acceptance" else overlaps).append(f"{kind} {name}")
         for text in texts:
@@ -312,11 +316,15 @@ def main() -> None:
     kept_rates: dict[tuple[str, int], np.ndarray] = {}
     times: dict[tuple[str, float], np.ndarray] = {}
     for name, of in sums.items():
-        row: dict = {"rule": name, "curve": [
-            [round(float(x), 4), round(float(s[0] / tokens.sum()), 4),
-             round(float((s[0] + s[1]) / tokens.sum() - 1), 4)]
-            for x, s in zip(parameters[name], of.sum(1))
-        ]}
+        row: dict = {"rule": name}
+        head = name.split(" ", 1)[1:]
+        if not head or head[0] in drawn:
+            # Parameter, verification rate, discard rate.
+            row["curve"] = [
+                [round(float(x), 6), round(float(s[0] / tokens.sum()), 4),
+                 round(float((s[0] + s[1]) / tokens.sum() - 1), 4)]
+                for x, s in zip(parameters[name], of.sum(1))
+            ]
         row["at_fixed"], row["speed"] = {}, {}
         for length in (1, 2, 3, 4):
             fixed = sums["fixed"][length - 1]
@@ -367,7 +375,9 @@ def main() -> None:
         "oracle_verification_rate": round(calls / tokens.sum(), 4), "table": table,
     }
     temporary = a.output.with_name(a.output.name + ".part")
-    temporary.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    rows = ",\n  ".join(json.dumps(row) for row in record.pop("table"))
+    text = json.dumps(record, indent=1)[:-2] + ',\n "table": [\n  ' + rows + "\n ]\n}\n"
+    temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, a.output)
     for row in table:
         print(row["rule"])

@@ -10,7 +10,12 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "heads"
 SIZE, LEFT, TOP = 380, 64, 34
-COLOURS = ["#1f5fa8", "#c2571a", "#2f7d4f", "#8a4a9e", "#7a7a7a", "#b0243a"]
+# Head, depth, weight and inputs of the reliability curves.
+SHOWN = [
+    ("acceptance", 3, 1.0, "drafted"), ("acceptance", 3, 6.0, "mixed"), ("acceptance from q", None, 1.0, None),
+    ("overlap", 2, 1.0, None),
+]
+COLOURS = ["#1f5fa8", "#c2571a", "#2f7d4f", "#8a4a9e", "#7a7a7a", "#b0243a", "#111111", "#0a8a9a"]
 
 
 class Plot:
@@ -87,21 +92,23 @@ def main() -> None:
     plot = Plot("Reliability on held-out prompts", ("predicted", "mean label of these positions"), (0, 0), (1, 1))
     plot.line("", [(0, 0), (1, 1)], dashed=True, dots=False)
     for row in record["table"]:
-        if not row.get("reliability"):
-            continue
         name = row["head"]
-        if name == "acceptance":
-            name += f", D = {row['depth']}, w = {row['weight']:g}, {row['inputs']}"
-        elif name == "overlap":
+        facts = (name, row.get("depth"), row.get("weight"), row.get("inputs"))
+        if facts not in SHOWN:
+            continue
+        if row.get("depth") is not None:
             name += f", D = {row['depth']}"
+        if row.get("inputs"):
+            name += f", w = {row['weight']:g}, {row['inputs']}"
         plot.line(name, [(x, y) for _, x, y in row["reliability"]])
     plot.write(folder / "reliability.svg")
     found = json.loads((folder / "front.json").read_text(encoding="utf-8"))
     plot = Plot("Stopping rules on held-out prompts", ("target calls a token", "discarded drafts a token"),
-                (0.55, 0.0), (0.8, 1.5))
+                (0.59, 0.2), (0.74, 2.2))
     for row in found["table"]:
-        if row["curve"]:
-            plot.line(row["rule"], front(row["curve"]), dashed=row["rule"] in ("perfect", "overlap"))
+        # Those outside the picture, and the head that loses to its like, are left out.
+        if "curve" in row and row["rule"] not in ("p-min", "svip") and "w=6" not in row["rule"]:
+            plot.line(row["rule"].split(" ", 1)[0], front(row["curve"]), dashed=row["rule"] in ("perfect", "overlap"))
     plot.write(folder / "front.svg")
 
 
