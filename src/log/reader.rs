@@ -459,16 +459,18 @@ impl Log {
         self.shards.iter().all(|shard| shard.token.is_some())
     }
 
-    /// Whether every position has the acceptance that a head predicts.
+    /// Whether any file has the acceptance that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_acceptance(&self) -> bool {
         let mut shards = self.shards.iter();
-        shards.all(|shard| shard.head_acceptance.is_some())
+        shards.any(|shard| shard.head_acceptance.is_some())
     }
 
-    /// Whether every position has the overlap that a head predicts.
+    /// Whether any file has the overlap that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_overlap(&self) -> bool {
         let mut shards = self.shards.iter();
-        shards.all(|shard| shard.head_overlap.is_some())
+        shards.any(|shard| shard.head_overlap.is_some())
     }
 
     /// Those of `drafts` and `output`, what an engine did at the positions, that are there.
