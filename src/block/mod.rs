@@ -45,7 +45,7 @@ pub use bounds::{
 };
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
-pub use select::{Select, SelectedRule};
+pub use select::{Select, SelectedRule, SelectingPlan};
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::SpecTr;
 pub use spectr_gbv::SpecTrGbv;
