@@ -89,7 +89,11 @@ fn advice(report: &PathsReport, at: &AtDrafts) -> String {
     };
     let accepted = &best.expected_accepted_length;
     let got = share(at, accepted).map_or_else(String::new, |share| {
-        format!(", at least {} of what is possible", percent(share))
+        let below = best.below_upper_bound.as_ref();
+        let below = below.map_or_else(String::new, |below| {
+            format!(", {} below that", plus_minus(below, 2))
+        });
+        format!("{below}: at least {} of what is possible", percent(share))
     });
     let kept = if best.verifier == "select-greedy-block" || best.verifier == ONE {
         " (it changes the target of the next round: where rounds follow each other, carry the \
@@ -168,15 +172,10 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
 /// What tokens that their rows do not list make unsure.
 fn unlisted(report: &PathsReport) -> Option<String> {
     (report.unlisted > 0).then(|| {
-        let paths = if report.anchors > 0 {
-            " Bounds from draft paths are not touched by it."
-        } else {
-            ""
-        };
         format!(
             "{} of {} tokens of the text are not listed by their rows. Tokens that a row does not \
              list count as one token there: two paths with different ones are taken to agree, so \
-             that what verifiers of several paths accept may be a little less.{paths}",
+             that what verifiers of several paths accept may be a little less.",
             count(report.unlisted),
             count(report.positions)
         )

@@ -102,31 +102,65 @@ impl ByPrompt {
         self.sums.iter().copied().filter(|&(_, count)| count > 0.0)
     }
 
-    pub(super) fn estimate(&self) -> Estimate {
-        Clustered::new(self.there()).estimate()
+    /// The mean over contexts, with what each prompt adds to its error.
+    pub(super) fn mean(&self) -> Mean {
+        let total: f64 = self.there().map(|one| one.1).sum();
+        if total <= 0.0 {
+            return Mean {
+                value: 0.0,
+                parts: vec![None; self.sums.len()],
+            };
+        }
+        let value = self.there().map(|one| one.0).sum::<f64>() / total;
+        let part =
+            |&(sum, count): &(f64, f64)| (count > 0.0).then(|| (sum - value * count) / total);
+        Mean {
+            value,
+            parts: self.sums.iter().map(part).collect(),
+        }
+    }
+}
+
+/// A mean, or a sum of several over the same prompts, of as many contexts or not, linearised
+/// prompt by prompt: how far each prompt moves it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mean {
+    value: f64,
+    parts: Vec<Option<f64>>,
+}
+
+impl Mean {
+    fn with(&self, other: &Self, sign: f64) -> Self {
+        let parts = self.parts.iter().zip(&other.parts);
+        Self {
+            value: self.value + sign * other.value,
+            parts: parts
+                .map(|(one, two)| match (one, two) {
+                    (None, None) => None,
+                    _ => Some(one.unwrap_or(0.0) + sign * two.unwrap_or(0.0)),
+                })
+                .collect(),
+        }
     }
 
-    /// The mean of this minus that of another over the same prompts, of as many contexts or
-    /// not, with its interval.
-    ///
-    /// The error is that of the difference of the two linearised ratios, prompt by prompt.
-    pub(super) fn minus(&self, other: &Self) -> Estimate {
-        let total = |by: &Self| by.sums.iter().map(|one| one.1).sum::<f64>().max(1.0);
-        let mean = |by: &Self| by.sums.iter().map(|one| one.0).sum::<f64>() / total(by);
-        let parts = [self, other].map(|by| (mean(by), total(by)));
-        let [(a, m), (b, n)] = parts;
-        let both = self.sums.iter().zip(&other.sums);
-        let both = both.filter(|(one, two)| one.1 > 0.0 || two.1 > 0.0);
-        // Each prompt's part of the difference, as if all had one context.
-        let parts: Vec<(f64, f64)> = both
-            .map(|(one, two)| ((one.0 - a * one.1) / m - (two.0 - b * two.1) / n, 1.0))
-            .collect();
-        let prompts = parts.len() as f64;
-        let spread = Clustered::new(parts.iter().copied()).estimate();
-        let half = prompts * (spread.ci95[1] - spread.mean);
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        self.with(other, 1.0)
+    }
+
+    pub(super) fn minus(&self, other: &Self) -> Self {
+        self.with(other, -1.0)
+    }
+
+    /// With its 95% interval: the error is sqrt(C/(C-1) sum of squared parts).
+    pub(super) fn estimate(&self) -> Estimate {
+        let parts = self.parts.iter().flatten();
+        let clusters = parts.clone().count() as f64;
+        // As a mean over prompts of C times their parts.
+        let spread = Clustered::new(parts.map(|part| (clusters * part, 1.0))).estimate();
+        let half = spread.ci95[1] - spread.mean;
         Estimate {
-            mean: a - b,
-            ci95: [a - b - half, a - b + half],
+            mean: self.value,
+            ci95: [self.value - half, self.value + half],
             truncation: None,
         }
     }
@@ -321,7 +355,7 @@ pub(super) struct CrossFitted {
 }
 
 /// J, or the pooled bound above it, of `drafts` paths of `length` tokens. Limits are fitted on
-/// the prompts of even numbers for those of odd numbers, and the other way round. `None` where
+/// every other prompt for the rest of them, and the other way round. `None` where
 /// one half has no context, or a context fewer paths than the form needs.
 pub(super) fn cross_fitted(
     contexts: &[Context],
@@ -345,9 +379,19 @@ pub(super) fn cross_fitted(
         by_prompt: ByPrompt::new(clusters),
         limits: Vec::new(),
     };
+    // Every other prompt of those that have contexts.
+    let mut halves = vec![None; clusters];
+    for context in contexts {
+        if let Some(half) = halves.get_mut(context.cluster) {
+            *half = Some(0);
+        }
+    }
+    for (rank, half) in halves.iter_mut().flatten().enumerate() {
+        *half = rank % 2;
+    }
     for half in 0..2 {
-        let (own, other): (Vec<&Context>, Vec<&Context>) =
-            contexts.iter().partition(|one| one.cluster % 2 == half);
+        let is_own = |one: &&Context| halves.get(one.cluster) == Some(&Some(half));
+        let (own, other): (Vec<&Context>, Vec<&Context>) = contexts.iter().partition(is_own);
         if own.is_empty() || other.is_empty() {
             return None;
         }
@@ -377,7 +421,9 @@ pub(super) fn cross_fitted(
 
 #[cfg(test)]
 mod tests {
-    use super::super::bounds::{lower_bound_of_draft, sets_bound, sets_of_text};
+    use super::super::bounds::{
+        lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
+    };
     use super::*;
     use crate::block::lemma_5_1;
     use crate::block::level_sets::path_optimum;
@@ -505,13 +551,14 @@ mod tests {
         let truth = optimum.upper;
         assert!(truth - optimum.lower < 0.02, "{}", truth - optimum.lower);
         let lemma = lemma_5_1(&tree, DRAFTS);
-        let mut above = [0usize; 3];
-        let (mut held, mut bias) = (0, [0.0; 3]);
+        let mut above = [0usize; 4];
+        let (mut held, mut bias) = (0, [0.0; 4]);
         for run in 0..RUNS {
             let mut rng = ChaCha8Rng::seed_from_u64(1000 + run);
             let mut paths = Vec::new();
             let mut texts = Vec::new();
             let mut lower = ByPrompt::new(PROMPTS);
+            let mut along = ByPrompt::new(PROMPTS);
             for cluster in 0..PROMPTS {
                 let drawn: Vec<Vec<f64>> = (0..4)
                     .map(|_| chain.drawn(&mut rng, LENGTH, false))
@@ -526,6 +573,7 @@ mod tests {
                 });
                 for _ in 0..4 {
                     let text = chain.drawn(&mut rng, LENGTH, true);
+                    along.add(cluster, lower_bound_of_text(&text, DRAFTS));
                     texts.push(Context {
                         cluster,
                         group: 0,
@@ -540,11 +588,18 @@ mod tests {
                     _ => &paths,
                 };
                 let bound = cross_fitted(contexts, PROMPTS, form, DRAFTS, LENGTH).unwrap();
-                let bound = bound.by_prompt.estimate();
+                let bound = bound.by_prompt.mean();
+                if form == Form::Several {
+                    // The lower bound by the text in place of that by the paths.
+                    let moved = bound.minus(&lower.mean()).plus(&along.mean()).estimate();
+                    above[3] += usize::from(moved.ci95[1] >= truth);
+                    bias[3] += (moved.mean - truth) / RUNS as f64;
+                }
+                let bound = bound.estimate();
                 above[index] += usize::from(bound.ci95[1] >= truth);
                 bias[index] += (bound.mean - truth) / RUNS as f64;
             }
-            let [low, high] = lower.estimate().ci95;
+            let [low, high] = lower.mean().estimate().ci95;
             held += usize::from((low..=high).contains(&lemma));
             assert!(low <= truth + 0.2);
         }
@@ -558,21 +613,25 @@ mod tests {
 
     #[test]
     fn a_difference_of_means_over_the_same_prompts_is_paired() {
-        let (mut one, mut two) = (ByPrompt::new(4), ByPrompt::new(4));
+        let (mut one, mut two) = (ByPrompt::new(5), ByPrompt::new(5));
+        let mut sums = vec![(0.0, 0.0); 4];
         for (cluster, value) in [(0, 1.0), (0, 2.0), (1, 4.0), (2, 3.0), (3, 7.0)] {
             one.add(cluster, value);
             two.add(cluster, value - 0.5);
+            sums[cluster].0 += value;
+            sums[cluster].1 += 1.0;
         }
-        let apart = one.minus(&two);
+        let apart = one.mean().minus(&two.mean()).estimate();
         assert!((apart.mean - 0.5).abs() < 1e-12 && apart.ci95[1] - apart.ci95[0] < 1e-9);
-        // Against a constant, the error is that of the mean itself.
-        let mut none = ByPrompt::new(4);
-        for cluster in [0, 0, 1, 2, 3] {
-            none.add(cluster, 0.0);
+        // Alone, it is the ratio of sums; prompts without contexts do not count.
+        let alone = one.mean().estimate();
+        let known = Clustered::new(sums.into_iter()).estimate();
+        let twice = one.mean().plus(&one.mean()).estimate();
+        for (a, b) in alone.ci95.iter().zip(&known.ci95) {
+            assert!((a - b).abs() < 1e-12, "{alone:?} {known:?}");
         }
-        let (alone, apart) = (one.estimate(), one.minus(&none));
-        for (a, b) in alone.ci95.iter().zip(&apart.ci95) {
-            assert!((a - b).abs() < 1e-12, "{alone:?} {apart:?}");
+        for (a, b) in alone.ci95.iter().zip(&twice.ci95) {
+            assert!((2.0 * a - b).abs() < 1e-12, "{alone:?} {twice:?}");
         }
     }
 }

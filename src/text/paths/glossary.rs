@@ -36,7 +36,9 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
         (
             "several paths",
             "an upper bound from K of a context's logged draft paths at a time, all choices of K \
-             averaged: without bias",
+             averaged: without bias. The paths tell how far it lies above the lower bound, and the \
+             text tells the lower bound: the sum has the same mean as the paths' own, and moves \
+             with the verifiers' numbers, which come from the text",
         ),
         (
             "pooled paths",

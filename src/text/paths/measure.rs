@@ -7,7 +7,7 @@ use super::super::texts::{Place, Text, Texts};
 use super::agreeing::{Asked, Step, accepted};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft, lower_bound_of_text};
 use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
-use super::fitted::{ByPrompt, Context, CrossFitted, Drawn, Form, cross_fitted};
+use super::fitted::{ByPrompt, Context, CrossFitted, Drawn, Form, Mean, cross_fitted};
 use super::glossary::paths_definitions;
 use crate::gap::Estimate;
 use crate::log::{Log, Rollouts};
@@ -371,10 +371,21 @@ impl Measurement<'_> {
             .filter_map(|(job, fitted)| Some((job, fitted?)))
             .collect();
 
+        let by_paths = |of: &dyn Fn(&ToldByPaths) -> f64| {
+            let mut sums = ByPrompt::new(clusters);
+            for one in &told {
+                sums.add(one.cluster, of(one));
+            }
+            sums.mean()
+        };
         let by_drafts: Vec<AtDrafts> = drafts
             .iter()
             .zip(by_prompt.chunks(columns))
-            .map(|(&drafts, sums)| at_drafts(drafts, sums, &fitted))
+            .enumerate()
+            .map(|(at, (&drafts, sums))| {
+                let lower = by_paths(&|one| one.lower.get(at).copied().unwrap_or(0.0));
+                at_drafts(drafts, sums, &lower, &fitted)
+            })
             .collect();
         let checks = self.checks(&told, &drafts, &by_prompt);
         PathsReport {
@@ -535,9 +546,9 @@ impl Measurement<'_> {
             Some(ToldTwice {
                 what: what.to_owned(),
                 drafts: if column < SINGLE { 1 } else { *drafts.get(at)? },
-                from_text: from_text.estimate(),
-                from_paths: from_paths.estimate(),
-                difference: from_paths.minus(from_text),
+                from_text: from_text.mean().estimate(),
+                from_paths: from_paths.mean().estimate(),
+                difference: from_paths.mean().minus(&from_text.mean()).estimate(),
             })
         };
         let single = (0..SINGLE).filter_map(|column| {
@@ -617,33 +628,44 @@ fn form_name(form: Form) -> &'static str {
     }
 }
 
+/// Upper and lower bound and verifiers of K paths. `lower` is the lower bound by draft paths.
+///
+/// Draft paths and text are two samples. What the paths tell of is how far the upper bound lies
+/// above the lower one, which varies little; the lower bound itself follows from the text, from
+/// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
 fn at_drafts(
     drafts: usize,
     sums: &[ByPrompt],
+    lower: &Mean,
     fitted: &[((usize, Form), CrossFitted)],
 ) -> AtDrafts {
-    let own: Vec<(Form, &CrossFitted)> = fitted
-        .iter()
-        .filter(|((k, _), _)| *k == drafts)
-        .map(|((_, form), fitted)| (*form, fitted))
+    let of_text = sums.last().map_or_else(|| lower.clone(), ByPrompt::mean);
+    let own = fitted.iter().filter(|((k, _), _)| *k == drafts);
+    let bounds: Vec<(Form, &CrossFitted, Mean)> = own
+        .map(|((_, form), fitted)| {
+            let bound = fitted.by_prompt.mean();
+            let bound = match form {
+                Form::PooledTexts => bound,
+                _ => bound.minus(lower).plus(&of_text),
+            };
+            (*form, fitted, bound)
+        })
         .collect();
     let below = |sum: &ByPrompt| -> Option<Estimate> {
-        let (_, first) = own.first()?;
-        Some(first.by_prompt.minus(sum))
+        let (_, _, first) = bounds.first()?;
+        Some(first.minus(&sum.mean()).estimate())
     };
     AtDrafts {
         drafts,
-        upper_bounds: own
+        upper_bounds: bounds
             .iter()
-            .map(|(form, fitted)| UpperBound {
+            .map(|(form, fitted, bound)| UpperBound {
                 form: form_name(*form).to_owned(),
-                expected_accepted_length: fitted.by_prompt.estimate(),
+                expected_accepted_length: bound.estimate(),
                 limits: fitted.limits.clone(),
             })
             .collect(),
-        lower_bound: sums
-            .last()
-            .map_or_else(Estimate::default, ByPrompt::estimate),
+        lower_bound: of_text.estimate(),
         verifiers: NAMES
             .iter()
             .zip(sums)
@@ -651,7 +673,7 @@ fn at_drafts(
             .map(|(index, (name, sum))| PathVerifier {
                 verifier: (*name).to_owned(),
                 uses: if index < SINGLE { 1 } else { drafts },
-                expected_accepted_length: sum.estimate(),
+                expected_accepted_length: sum.mean().estimate(),
                 below_upper_bound: below(sum),
             })
             .collect(),
