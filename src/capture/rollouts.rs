@@ -86,6 +86,11 @@ pub struct DrawnRollout {
     pub target_p: Vec<f64>,
     /// Sum of min(p, q); empty without the target.
     pub overlap: Vec<f64>,
+    /// The acceptance of the token that a head predicts once the draft has read it; empty
+    /// without the head.
+    pub head_acceptance: Vec<f64>,
+    /// The overlap that a head predicts before the token is drawn; empty without the head.
+    pub head_overlap: Vec<f64>,
 }
 
 /// One prompt's text, behind whose prefixes rollouts start.
@@ -228,7 +233,9 @@ impl Rolling<'_> {
             .collect();
         let mut ids: Vec<i64> = group.iter().map(Start::last).collect();
         let (mut law, mut scratch) = (Law::default(), Vec::new());
-        for step in 0..self.plan.tokens {
+        // What a head says of the last token is known once that is read.
+        let more = usize::from(draft.heads().acceptance);
+        for step in 0..self.plan.tokens + more {
             (self.check)()?;
             let logits = self.forward(draft, group, longest, step..step + 1, &ids, seconds)?;
             for (place, rollout) in rollouts.iter_mut().enumerate() {
@@ -236,6 +243,15 @@ impl Rolling<'_> {
                     continue;
                 };
                 let broken = |message| self.broken(draft, start, step, message);
+                if step > 0 {
+                    let accepted = logits.acceptance(place).map_err(broken)?;
+                    rollout.head_acceptance.extend(accepted);
+                }
+                if step == self.plan.tokens {
+                    continue;
+                }
+                let predicted = logits.overlap(place).map_err(broken)?;
+                rollout.head_overlap.extend(predicted);
                 let row = cut(logits.last(place, &mut scratch), self.vocabulary).map_err(broken)?;
                 law.set(row, &law_of_drafts)
                     .ok_or_else(|| broken(super::BROKEN.to_owned()))?;

@@ -15,6 +15,7 @@ mod laws;
 mod length;
 mod optimum;
 mod paths;
+mod rollouts;
 mod table;
 mod text;
 mod trees;
@@ -43,6 +44,7 @@ pub fn ledger() -> Vec<Claim> {
         paths::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
+        rollouts::CLAIMS,
         trees::CLAIMS,
     ]
     .concat()

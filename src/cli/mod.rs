@@ -15,11 +15,15 @@ mod models;
 mod options;
 mod output;
 mod paths;
+#[cfg(feature = "onnx")]
+mod predicted;
 mod printed;
 mod solve;
 mod table;
 mod tree;
 mod verify;
+#[cfg(not(feature = "onnx"))]
+mod without_models;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -19,6 +19,9 @@
 //! | `drafts` | \[N, n\] | tokens that were drafted there |
 //! | `output` | \[N\] | the token that a verifier put out there |
 //!
+//! and as floating point `head_acceptance` \[N\] and `head_overlap` \[N\], what heads on the
+//! draft model predict there.
+//!
 //! # Top-heavy rows
 //!
 //! A log can list some tokens of each position instead of all V: then
@@ -65,4 +68,4 @@ pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
-pub use writer::{Container, KeptTokens, Layout, LogWriter, Position};
+pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};

@@ -84,6 +84,8 @@ pub(super) struct Shard {
     pub token: Option<Tensor>,
     pub drafts: Option<Tensor>,
     pub output: Option<Tensor>,
+    pub head_acceptance: Option<Tensor>,
+    pub head_overlap: Option<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -136,7 +138,13 @@ pub struct Row {
     pub drafts: Vec<i64>,
     /// The token that a verifier put out there.
     pub output: Option<i64>,
+    /// The probability of acceptance that a head predicts for `token`, from what the draft
+    /// knows once it has read it.
+    pub head_acceptance: Option<f64>,
+    /// The overlap of both rows that a head predicts from what the draft knows.
+    pub head_overlap: Option<f64>,
     scratch: Scratch,
+    head: Vec<f64>,
     sorted: Vec<u32>,
 }
 
@@ -166,6 +174,8 @@ pub struct Chunk<'a> {
     token: Option<RowWindow<'a>>,
     drafts: Option<RowWindow<'a>>,
     output: Option<RowWindow<'a>>,
+    head_acceptance: Option<RowWindow<'a>>,
+    head_overlap: Option<RowWindow<'a>>,
 }
 
 impl Log {
@@ -413,6 +423,18 @@ impl Log {
         self.shards.iter().all(|shard| shard.token.is_some())
     }
 
+    /// Whether every position has the acceptance that a head predicts.
+    pub fn has_head_acceptance(&self) -> bool {
+        let mut shards = self.shards.iter();
+        shards.all(|shard| shard.head_acceptance.is_some())
+    }
+
+    /// Whether every position has the overlap that a head predicts.
+    pub fn has_head_overlap(&self) -> bool {
+        let mut shards = self.shards.iter();
+        shards.all(|shard| shard.head_overlap.is_some())
+    }
+
     /// Those of `drafts` and `output`, what an engine did at the positions, that are there.
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -499,6 +521,8 @@ impl Log {
             token: map(&shard.token, span)?,
             drafts: map(&shard.drafts, span)?,
             output: map(&shard.output, span)?,
+            head_acceptance: map(&shard.head_acceptance, span)?,
+            head_overlap: map(&shard.head_overlap, span)?,
         })
     }
 
@@ -607,6 +631,10 @@ fn read_source(path: &Path, source: Source) -> Result<Contents, LogError> {
     }
 }
 
+/// What heads on the draft predict along the text.
+pub(super) const HEAD_ACCEPTANCE: &str = "head_acceptance";
+pub(super) const HEAD_OVERLAP: &str = "head_overlap";
+
 impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
         let held = contents.names();
@@ -635,6 +663,8 @@ impl Shard {
         let output = integers("output", 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
         let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
+        let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
+        let head_overlap = take(path, &mut contents, HEAD_OVERLAP, positions, 1, true)?;
         if let Some(ids) = &token_ids {
             for tensor in [&target, &draft] {
                 if tensor.columns() != ids.columns() {
@@ -685,6 +715,8 @@ impl Shard {
                 token,
                 drafts,
                 output,
+                head_acceptance,
+                head_overlap,
                 rollouts,
             },
             ignored,
@@ -924,6 +956,8 @@ impl Chunk<'_> {
         row.position = one(&self.position);
         row.token = one(&self.token);
         row.output = one(&self.output);
+        row.head_acceptance = self.head(&self.head_acceptance, number, row)?;
+        row.head_overlap = self.head(&self.head_overlap, number, row)?;
         row.drafts.clear();
         if let Some(window) = &self.drafts {
             row.drafts.extend(window.integers(number));
@@ -949,6 +983,30 @@ impl Chunk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Reads what a head predicts; -1 stands for nothing.
+    fn head(
+        &self,
+        window: &Option<RowWindow<'_>>,
+        number: usize,
+        row: &mut Row,
+    ) -> Result<Option<f64>, LogError> {
+        let Some(window) = window else {
+            return Ok(None);
+        };
+        window.floats(number, 1, &mut row.scratch, &mut row.head);
+        let x = row.head.first().copied().unwrap_or(-1.0);
+        if !(0.0..=1.0).contains(&x) && x != -1.0 {
+            return Err(LogError::entry(
+                &self.shard.path,
+                &window.tensor.name,
+                number,
+                0,
+                format!("is {x}; what a head predicts is in [0, 1], and -1 stands for nothing"),
+            ));
+        }
+        Ok((x >= 0.0).then_some(x))
     }
 
     /// Reads the ids of a top-heavy row; how many there are.

@@ -12,7 +12,8 @@ use super::error::LogError;
 use super::metadata::RolloutRecord;
 use super::reader::{Log, Row, RowKind, Shard};
 use super::rollout_tensors::{
-    ACCEPTANCE, ARGMAX, ENTROPY, MARGIN, NAMES, OVERLAP, POSITION, Q, TARGET_P, TOKEN, TOP1,
+    ACCEPTANCE, ARGMAX, ENTROPY, HEAD_OVERLAP, MARGIN, NAMES, OVERLAP, POSITION, Q, TARGET_P,
+    TOKEN, TOP1,
 };
 use super::tensor::{Dtype, Scratch, Tensor};
 use std::collections::BTreeMap;
@@ -46,12 +47,15 @@ pub struct Rollout<'a> {
     pub entropy: &'a [f64],
     /// The largest q less the second largest, in \[0, 1\].
     pub margin: &'a [f64],
-    /// The probability of acceptance that a head predicts, in \[0, 1\].
+    /// The probability of acceptance that a head predicts for the token, from what the
+    /// draft knows once it has read it, in \[0, 1\].
     pub acceptance: &'a [f64],
     /// p(token), p being the target's law that the log's `token` is drawn from.
     pub target_p: &'a [f64],
     /// Sum of min(p, q) over the vocabulary.
     pub overlap: &'a [f64],
+    /// The overlap that a head predicts before the token is drawn, in \[0, 1\].
+    pub head_overlap: &'a [f64],
 }
 
 /// Columns of rollouts, one row each.
@@ -66,7 +70,16 @@ pub(super) struct Columns {
     floats: [Vec<f64>; FLOATS.len()],
 }
 
-const FLOATS: [&str; 7] = [Q, TOP1, ENTROPY, MARGIN, ACCEPTANCE, TARGET_P, OVERLAP];
+const FLOATS: [&str; 8] = [
+    Q,
+    TOP1,
+    ENTROPY,
+    MARGIN,
+    ACCEPTANCE,
+    TARGET_P,
+    OVERLAP,
+    HEAD_OVERLAP,
+];
 
 impl Columns {
     pub(super) fn get(&self, index: usize) -> Option<Rollout<'_>> {
@@ -77,7 +90,16 @@ impl Columns {
             .get(index + 1)
             .copied()
             .unwrap_or(self.tokens.len());
-        let [q, top1, entropy, margin, acceptance, target_p, overlap] = self
+        let [
+            q,
+            top1,
+            entropy,
+            margin,
+            acceptance,
+            target_p,
+            overlap,
+            head_overlap,
+        ] = self
             .floats
             .each_ref()
             .map(|list| list.get(begin..end).unwrap_or(&[]));
@@ -92,6 +114,7 @@ impl Columns {
             acceptance,
             target_p,
             overlap,
+            head_overlap,
         })
     }
 
@@ -108,6 +131,7 @@ impl Columns {
             rollout.acceptance,
             rollout.target_p,
             rollout.overlap,
+            rollout.head_overlap,
         ]) {
             list.extend(more);
         }
@@ -165,6 +189,7 @@ pub(super) fn check_shape(
             rollout.acceptance.len(),
             rollout.target_p.len(),
             rollout.overlap.len(),
+            rollout.head_overlap.len(),
         ]
     };
     let fits = k > 0

@@ -25,8 +25,11 @@ mod data;
 mod glossary;
 mod measure;
 mod paths;
+mod place;
 mod policy;
 mod replay;
+mod rollouts;
+mod spread;
 mod survival;
 mod texts;
 mod trees;
@@ -34,8 +37,8 @@ mod trees;
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
-    AtCost, Bound, Bounds, Chosen, EntropyBound, LengthReport, Parameter, PolicyResult, SCHEMA,
-    Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, Parameter,
+    PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
@@ -45,10 +48,13 @@ pub use paths::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, measure_paths, sets_bound,
     sets_of_text,
 };
+pub use place::Place;
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
+pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};
+pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
 pub use survival::{ChainVerifier, Survival, accepted_lengths};
-pub use texts::{Place, Text, Texts};
+pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,

@@ -1,39 +1,17 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::TextError;
+use super::place::Place;
+use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
 use crate::gap::{probabilities, refuse_probabilities};
-use crate::log::{Log, Row, RowKind, Span};
+use crate::log::{Log, Rollouts, Row, RowKind, Span};
 use crate::row::Workspace as Scan;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Positions that one task takes.
 const SPAN: usize = 16;
-
-/// What is known of a position of a text: of the token y that was put out there, and of the
-/// two rows that predict it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place {
-    /// q(y)/p(y).
-    pub ratio: f64,
-    /// q(y).
-    pub draft: f64,
-    /// The largest probability of q.
-    pub top: f64,
-    /// The entropy of q in nats.
-    pub entropy: f64,
-    /// sum of min(p, q).
-    pub overlap: f64,
-    /// y is among the tokens that the row lists.
-    pub listed: bool,
-    /// -ln p(y).
-    pub(super) surprise: f64,
-    /// What -ln p(y) is on average over y ~ p, and its variance.
-    pub(super) expected_surprise: [f64; 2],
-    /// What the two rows do not list of p and q.
-    pub(super) unlisted: [f64; 2],
-}
 
 /// A text from its first token on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +22,10 @@ pub struct Text {
     pub places: Vec<Place>,
     /// q/p at its tokens.
     pub ratios: Vec<f64>,
+    /// What the draft wrote on its own behind some of its starts.
+    pub rollouts: Vec<RolledOut>,
+    /// One over the probability that a rollout starts at a position.
+    pub spacing: f64,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
 }
@@ -63,6 +45,8 @@ pub struct Texts {
     pub texts: Vec<Text>,
     /// How many prompts there are.
     pub clusters: usize,
+    /// What the rollouts of each log tell; empty unless all logs have some.
+    pub rollouts: Vec<RolloutKind>,
 }
 
 impl Texts {
@@ -72,8 +56,9 @@ impl Texts {
     /// # Errors
     /// Logs without sampled tokens, prompts or places in the text; texts drawn at another
     /// temperature, at temperature 0, or from part of the target's tokens; texts with gaps;
-    /// tokens to which the target gives no probability; rows that are refused. Each names
-    /// the log, and the position where there is one, and says what to do.
+    /// tokens to which the target gives no probability; rows that are refused; rollouts that
+    /// do not fit their positions, or of another temperature. Each names the log, and the
+    /// position where there is one, and says what to do.
     ///
     /// # Complexity
     /// O(N V) time; memory grows by 100 bytes a position.
@@ -111,10 +96,35 @@ impl Texts {
             rest_column(log, drawn)?;
             refuse_probabilities(log)?;
         }
+        let with_rollouts = question.is_none() && logs.iter().all(Log::has_rollouts);
         for log in logs {
-            all.add(log, progress, question)?;
+            let rollouts = if with_rollouts { log.rollouts()? } else { None };
+            if let Some(rollouts) = &rollouts {
+                let kind = RolloutKind::new(log, rollouts, all.temperature)?;
+                all.rollouts.push(kind);
+            }
+            all.add(log, progress, question, rollouts.as_ref())?;
         }
         Ok(all)
+    }
+
+    /// Whether the rollouts of all logs have a list.
+    pub(super) fn rollouts_have(&self, list: RolloutList) -> bool {
+        !self.rollouts.is_empty() && self.rollouts.iter().all(|kind| kind.has(list))
+    }
+
+    /// The most tokens of a rollout, if there are any.
+    pub(super) fn rollout_tokens(&self) -> Option<usize> {
+        self.rollouts.iter().map(|kind| kind.tokens).min()
+    }
+
+    /// Places that a head has to say something of: all but the last of each text, which is
+    /// never drafted.
+    pub(super) fn drafted_places(&self) -> impl Iterator<Item = &Place> {
+        self.texts.iter().flat_map(|text| {
+            let all = text.places.split_last();
+            all.map_or(&[][..], |(_, before)| before)
+        })
     }
 
     /// Tokens of each prompt.
@@ -143,10 +153,12 @@ impl Texts {
         log: &Log,
         progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
+        rollouts: Option<&Rollouts>,
     ) -> Result<(), TextError> {
         let task = Task {
             log,
             question,
+            rollouts,
             before: self.positions() as u64,
             temperature: self.temperature,
             rest: rest_column(log, self.temperature)?,
@@ -160,6 +172,10 @@ impl Texts {
                 result
             })
             .collect::<Result<_, _>>()?;
+        let spacing = match (rollouts, self.rollouts.last()) {
+            (Some(_), Some(kind)) => 1.0 / kind.inclusion_probability,
+            _ => 1.0,
+        };
         let mut prompts = BTreeMap::<i64, usize>::new();
         // The text that each prompt is in, and its next index.
         let mut open = BTreeMap::<usize, (usize, i64)>::new();
@@ -183,6 +199,7 @@ impl Texts {
             if read.position == 0 {
                 self.texts.push(Text {
                     cluster,
+                    spacing,
                     ..Text::default()
                 });
                 open.insert(cluster, (self.texts.len() - 1, 0));
@@ -190,6 +207,9 @@ impl Texts {
             if let Some((index, next)) = open.get_mut(&cluster)
                 && let Some(text) = self.texts.get_mut(*index)
             {
+                let rollout = rollouts.and_then(|all| all.get(all.at(number)?));
+                let start = text.places.len();
+                (text.rollouts).extend(rollout.map(|one| RolledOut::new(start, &one)));
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.asked.extend(read.asked);
@@ -356,6 +376,7 @@ struct Task<'a> {
     temperature: f64,
     rest: Option<usize>,
     question: Option<&'a Question<'a>>,
+    rollouts: Option<&'a Rollouts>,
     /// Positions of the logs before this one.
     before: u64,
 }
@@ -367,6 +388,11 @@ impl Task<'_> {
             .positions()
             .map(|number| {
                 chunk.read(number, &mut workspace.row)?;
+                if let Some(rollouts) = self.rollouts
+                    && let Some(index) = rollouts.at(number)
+                {
+                    rollouts.check_row(index, &workspace.row, self.log)?;
+                }
                 self.position(number, workspace)
                     .map_err(|message| position_refused(self.log, number, message))
             })
@@ -455,6 +481,8 @@ impl Task<'_> {
                 top: of_draft.top * (1.0 - draft_rest),
                 entropy: of_draft.entropy(draft_rest, spread),
                 overlap: (common + target_rest.min(draft_rest)).min(1.0),
+                head_acceptance: row.head_acceptance,
+                head_overlap: row.head_overlap,
                 listed: place.is_some(),
                 surprise: -p.ln(),
                 expected_surprise: of_target.surprise(target_rest),

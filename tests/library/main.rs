@@ -23,6 +23,7 @@ mod sequential_weights;
 mod shipped_problems;
 mod solve_report;
 mod text;
+mod text_rollouts;
 mod trees;
 mod verify_large;
 

@@ -1,7 +1,9 @@
 //! Are rollouts read as they were written, and refused where they do not fit the log?
 
 use crate::log::safetensors;
-use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Row};
+use specgap::log::{
+    HeadValues, Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Row,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,6 +82,7 @@ fn what_was_written_is_read_across_shards_and_commits() {
                 acceptance: &[],
                 target_p: &[0.5, x],
                 overlap: &[1.0, 1.0 - x],
+                head_overlap: &[x, 1.0],
             };
             writer.append_rollout(&rollout).unwrap();
             expected.push((number, tokens, q, x));
@@ -113,6 +116,7 @@ fn what_was_written_is_read_across_shards_and_commits() {
         assert_eq!(rollout.acceptance, [0.0; 0]);
         assert_eq!(rollout.target_p, [0.5, *x]);
         assert_eq!(rollout.overlap, [1.0, 1.0 - x]);
+        assert_eq!(rollout.head_overlap, [*x, 1.0]);
         log.read(*number, &mut row).unwrap();
         rollouts.check_row(index, &row, &log).unwrap();
         // The row beside it has another law.
@@ -186,6 +190,67 @@ fn a_log_without_rollouts_has_none() {
     ]);
     let log = Log::from_bytes(Path::new("a.safetensors"), Arc::from(bytes)).unwrap();
     assert!(!log.has_rollouts() && log.rollouts().unwrap().is_none());
+}
+
+/// What heads predict along the text, where they predict anything.
+#[test]
+fn values_of_heads_are_read_as_they_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let mut writer = LogWriter::create(&path, Metadata::default(), Layout::new(2)).unwrap();
+    let head = |acceptance, overlap| HeadValues {
+        acceptance,
+        overlap,
+    };
+    let nowhere = writer.set_head(&head(Some(0.5), None)).unwrap_err();
+    assert!(nowhere.to_string().contains("no position"), "{nowhere}");
+    let values = [head(Some(0.25), Some(1.0)), head(None, Some(0.5))];
+    for (number, values) in values.iter().enumerate() {
+        writer.append(&position(number).0).unwrap();
+        writer.set_head(values).unwrap();
+    }
+    let wrong = writer.set_head(&head(None, Some(1.5))).unwrap_err();
+    assert!(
+        wrong
+            .to_string()
+            .contains("head_overlap: row 1, column 0: is 1.5"),
+        "{wrong}"
+    );
+    writer.commit().unwrap();
+    let log = Log::open(&path).unwrap();
+    assert!(log.has_head_acceptance() && log.has_head_overlap());
+    assert_eq!(log.ignored_tensors(), [""; 0]);
+    let mut row = Row::default();
+    for (number, values) in values.iter().enumerate() {
+        log.read(number, &mut row).unwrap();
+        assert_eq!(head(row.head_acceptance, row.head_overlap), *values);
+    }
+    // A log without, and one with what is no probability.
+    let row = f64s(&[0.0; 2]);
+    for (values, says) in [(&[-0.5][..], "is -0.5"), (&[f64::NAN], "is NaN"), (&[], "")] {
+        let mut tensors: Vec<(&str, &str, &[usize], Vec<u8>)> = vec![
+            ("target_logits", "F64", &[1, 2], row.clone()),
+            ("draft_logits", "F64", &[1, 2], row.clone()),
+        ];
+        if !values.is_empty() {
+            tensors.push(("head_acceptance", "F64", &[1], f64s(values)));
+        }
+        let bytes = Arc::from(safetensors(&tensors));
+        let log = Log::from_bytes(Path::new("a.safetensors"), bytes).unwrap();
+        assert_eq!(log.has_head_acceptance(), !values.is_empty());
+        let read = log.read(0, &mut Row::default());
+        match read {
+            Ok(()) => assert!(values.is_empty()),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("head_acceptance: row 0, column 0"),
+                    "{error}"
+                );
+                assert!(error.contains(says) && error.contains("[0, 1]"), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use super::super::TextError;
 use super::super::measure::{surprise, text_log};
+use super::super::place::Place;
 use super::super::survival::{ChainVerifier, Survival};
-use super::super::texts::{Place, Text, Texts};
+use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, accepted};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft, lower_bound_of_text};
 use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
