@@ -85,6 +85,23 @@ pub(super) fn verifiers(report: &PathsReport) -> Table {
     table.note(widest(errors))
 }
 
+/// What a decoder gets for a call: only of verifiers whose rounds can be replayed.
+pub(super) fn calls(report: &PathsReport) -> Table {
+    let caption = "Tokens per target call by verifier and number of paths";
+    let mut table = by_verifier(report, "calls", caption, |at, index| {
+        let one = at.verifiers.get(index);
+        mean(one.and_then(|one| one.tokens_per_call.as_ref()))
+    });
+    for group in &mut table.groups {
+        group
+            .rows
+            .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
+    }
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = all.filter_map(|one| one.tokens_per_call.as_ref());
+    table.note(widest(errors.map(half_width)))
+}
+
 fn half_width(estimate: &Estimate) -> f64 {
     (estimate.ci95[1] - estimate.ci95[0]) / 2.0
 }

@@ -98,6 +98,14 @@ impl ByPrompt {
         }
     }
 
+    /// Adds to a ratio of other sums.
+    pub(super) fn add_ratio(&mut self, cluster: usize, value: f64, over: f64) {
+        if let Some(sum) = self.sums.get_mut(cluster) {
+            sum.0 += value;
+            sum.1 += over;
+        }
+    }
+
     fn there(&self) -> impl Iterator<Item = (f64, f64)> + Clone {
         self.sums.iter().copied().filter(|&(_, count)| count > 0.0)
     }
