@@ -11,6 +11,7 @@ mod gap_report;
 mod imports;
 mod log;
 mod optimal_plan;
+mod paths;
 mod peaked;
 mod rollouts;
 mod rooms;
@@ -29,3 +30,5 @@ mod verify_large;
 
 #[path = "../made_log/mod.rs"]
 mod made_log;
+#[path = "../made_paths/mod.rs"]
+mod made_paths;

@@ -64,6 +64,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "lp",
             "number",
             "optimum",
+            "plan",
             "problem",
             "scheme",
             "tree",
@@ -116,6 +117,8 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "gap",
             "log",
             "number",
+            // The law of a selected draft.
+            "plan",
             // Which child of a tree's node a token comes through.
             "row",
             "scheme",

@@ -6,11 +6,14 @@ mod block;
 mod check;
 mod gap;
 mod length;
+mod paths;
 mod solve;
 mod tree;
 mod verify;
 
 #[path = "../made_log/mod.rs"]
 mod made_log;
+#[path = "../made_paths/mod.rs"]
+mod made_paths;
 #[path = "../run/mod.rs"]
 mod run;
