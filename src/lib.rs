@@ -104,6 +104,7 @@ mod entry_name;
 pub mod evaluate;
 mod files;
 pub mod gap;
+pub mod import;
 pub mod known;
 pub mod log;
 pub mod lp;

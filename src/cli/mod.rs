@@ -8,6 +8,7 @@ mod check;
 mod decode;
 mod demo;
 mod gap;
+mod import;
 mod length;
 mod merge;
 #[cfg(feature = "onnx")]
@@ -50,6 +51,8 @@ enum Command {
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
     Capture(capture::CaptureArgs),
+    /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
+    Import(import::ImportArgs),
     /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
     Decode(decode::DecodeArgs),
     /// The claims ledger and every problem file of a folder, against a baseline.
@@ -80,6 +83,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
         Command::Capture(args) => capture::run(args, &cli.common),
+        Command::Import(args) => import::run(args, &cli.common),
         Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),

@@ -64,6 +64,9 @@ pub enum CliError {
     /// Logged text cannot be replayed.
     #[error(transparent)]
     Text(#[from] crate::text::TextError),
+    /// An engine's export is refused.
+    #[error(transparent)]
+    Import(#[from] crate::import::ImportError),
     /// Something that cannot fail did.
     #[error("internal error: {message}; please report this as a bug")]
     Internal {

@@ -56,6 +56,7 @@ mod rollouts;
 mod safetensors;
 mod source;
 mod tensor;
+mod whole;
 mod writer;
 
 pub use error::LogError;
@@ -65,4 +66,6 @@ pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
+pub(crate) use tensor::{Scratch, Tensor};
+pub(crate) use whole::{RawTensor, WholeLog, tensors};
 pub use writer::{Container, KeptTokens, Layout, LogWriter, Position};

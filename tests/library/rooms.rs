@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 27] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -108,6 +108,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         ],
     ),
     ("log", &["files"]),
+    ("import", &["log"]),
     (
         "text",
         &[
@@ -152,6 +153,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "evaluate",
             "files",
             "gap",
+            "import",
             "log",
             "problem",
             "report",
