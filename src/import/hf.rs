@@ -397,7 +397,8 @@ pub(super) fn recorded(
             taken.text.push(text);
             taken.index.push(index + place as i64);
             taken.output.push(put_out.get(place).copied().unwrap_or(-1));
-            taken.draft.push(drafted.get(place).copied().unwrap_or(-1));
+            // A round's chain stands at its first position.
+            taken.drafts.push(if place == 0 { drafted } else { &[] });
             taken.round.push(place as i64);
             taken
                 .accepted
@@ -445,12 +446,7 @@ pub(super) fn recorded(
         RawTensor::integers("position", &taken.index),
         RawTensor::integers("token", &taken.output),
         RawTensor::integers("output", &taken.output),
-        RawTensor {
-            name: "drafts",
-            dtype: Dtype::I64,
-            shape: vec![positions, 1],
-            data: taken.draft.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        },
+        chains(&taken.drafts),
         RawTensor::integers("accepted", &taken.accepted),
         RawTensor::integers("round", &taken.round),
     ];
@@ -468,13 +464,28 @@ pub(super) fn recorded(
     })
 }
 
+/// Lists of unequal length, filled up with -1.
+fn chains(lists: &[&[i64]]) -> RawTensor {
+    let width = lists.iter().map(|list| list.len()).max().unwrap_or(0);
+    let filled = lists.iter().flat_map(|list| {
+        let rest = std::iter::repeat_n(-1, width - list.len());
+        list.iter().copied().chain(rest)
+    });
+    RawTensor {
+        name: "drafts",
+        dtype: Dtype::I64,
+        shape: vec![lists.len(), width],
+        data: filled.flat_map(i64::to_le_bytes).collect(),
+    }
+}
+
 /// What is said of each logged position.
 #[derive(Default)]
-struct Taken {
+struct Taken<'a> {
     text: Vec<i64>,
     index: Vec<i64>,
     output: Vec<i64>,
-    draft: Vec<i64>,
+    drafts: Vec<&'a [i64]>,
     round: Vec<i64>,
     accepted: Vec<i64>,
 }
