@@ -97,6 +97,7 @@ pub mod capture;
 pub mod certify;
 pub mod claims;
 pub mod cli;
+pub mod conformance;
 pub mod distribution;
 #[cfg(test)]
 mod documents;

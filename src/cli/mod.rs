@@ -5,6 +5,7 @@ mod block;
 mod capture;
 mod certify;
 mod check;
+mod conformance;
 mod decode;
 mod demo;
 mod gap;
@@ -65,6 +66,8 @@ enum Command {
     Tree(tree::TreeArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
+    /// Test vectors for the verification kernels of inference engines.
+    Conformance(conformance::ConformanceArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
     Demo(demo::DemoArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
@@ -86,6 +89,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Import(args) => import::run(args, &cli.common),
         Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
+        Command::Conformance(args) => conformance::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),

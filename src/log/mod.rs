@@ -67,5 +67,5 @@ pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
 pub(crate) use tensor::{Scratch, Tensor};
-pub(crate) use whole::{RawTensor, WholeLog, tensors};
+pub(crate) use whole::{RawTensor, WholeLog, npz, tensors};
 pub use writer::{Container, KeptTokens, Layout, LogWriter, Position};

@@ -3,7 +3,7 @@
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry};
 use super::tensor::{Dtype, Tensor};
-use super::writer::{Encoded, write_safetensors};
+use super::writer::{Encoded, write_npz, write_safetensors};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -81,16 +81,7 @@ impl WholeLog {
         tensors: &[RawTensor],
     ) -> Result<(), LogError> {
         let file = format!("shard-{:05}.safetensors", self.index.shards.len());
-        let encoded: Vec<_> = (tensors.iter())
-            .map(|tensor| {
-                let encoded = Encoded {
-                    dtype: tensor.dtype,
-                    shape: tensor.shape.clone(),
-                    data: Cow::Borrowed(&tensor.data),
-                };
-                (tensor.name, encoded)
-            })
-            .collect();
+        let encoded = encoded(tensors);
         let bytes = tensors.iter().map(|tensor| tensor.data.len() as u64).sum();
         self.write(&file, bytes, |out| write_safetensors(out, &encoded))?;
         self.index.shards.push(ShardEntry { file, positions });
@@ -130,6 +121,26 @@ impl WholeLog {
         });
         made.map_err(|source| LogError::writing(&self.path.join(file), bytes, source))
     }
+}
+
+fn encoded(tensors: &[RawTensor]) -> Vec<(&'static str, Encoded<'_>)> {
+    (tensors.iter())
+        .map(|tensor| {
+            let encoded = Encoded {
+                dtype: tensor.dtype,
+                shape: tensor.shape.clone(),
+                data: Cow::Borrowed(&tensor.data),
+            };
+            (tensor.name, encoded)
+        })
+        .collect()
+}
+
+/// Tensors as an `.npz` archive.
+pub(crate) fn npz(tensors: &[RawTensor]) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    write_npz(&mut bytes, &encoded(tensors))?;
+    Ok(bytes)
 }
 
 /// The tensors of an `.npz` or `.safetensors` file that need not be a log, by name; and

@@ -778,7 +778,10 @@ pub(super) fn write_safetensors(
     file.write_all(&bytes)
 }
 
-fn write_npz(file: &mut impl Write, tensors: &[(&'static str, Encoded<'_>)]) -> io::Result<()> {
+pub(super) fn write_npz(
+    file: &mut impl Write,
+    tensors: &[(&'static str, Encoded<'_>)],
+) -> io::Result<()> {
     let mut archive = ZipWriter::new(io::Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let descr = match tensor.dtype {

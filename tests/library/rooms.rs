@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 27] = [
+const ALLOWED: [(&str, &[&str]); 28] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -110,6 +110,10 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ("log", &["files"]),
     ("import", &["log"]),
     (
+        "conformance",
+        &["distribution", "log", "problem", "scheme", "verifier"],
+    ),
+    (
         "text",
         &[
             "distribution",
@@ -149,6 +153,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "capture",
             "certify",
             "claims",
+            "conformance",
             "distribution",
             "evaluate",
             "files",
