@@ -97,6 +97,7 @@ pub mod capture;
 pub mod certify;
 pub mod claims;
 pub mod cli;
+pub mod conformance;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
@@ -104,6 +105,7 @@ mod entry_name;
 pub mod evaluate;
 mod files;
 pub mod gap;
+pub mod import;
 pub mod known;
 pub mod log;
 pub mod lp;

@@ -5,9 +5,11 @@ mod block;
 mod capture;
 mod certify;
 mod check;
+mod conformance;
 mod decode;
 mod demo;
 mod gap;
+mod import;
 mod length;
 mod merge;
 #[cfg(feature = "onnx")]
@@ -55,6 +57,8 @@ enum Command {
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
     Capture(capture::CaptureArgs),
+    /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
+    Import(import::ImportArgs),
     /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
     Decode(decode::DecodeArgs),
     /// The claims ledger and every problem file of a folder, against a baseline.
@@ -69,6 +73,8 @@ enum Command {
     Tree(tree::TreeArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
+    /// Test vectors for the verification kernels of inference engines.
+    Conformance(conformance::ConformanceArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
     Demo(demo::DemoArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
@@ -87,8 +93,10 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
         Command::Capture(args) => capture::run(args, &cli.common),
+        Command::Import(args) => import::run(args, &cli.common),
         Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
+        Command::Conformance(args) => conformance::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),

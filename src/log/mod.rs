@@ -59,6 +59,7 @@ mod rollouts;
 mod safetensors;
 mod source;
 mod tensor;
+mod whole;
 mod writer;
 
 pub use error::LogError;
@@ -68,4 +69,6 @@ pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
+pub(crate) use tensor::{Scratch, Tensor};
+pub(crate) use whole::{RawTensor, WholeLog, npz, tensors};
 pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};

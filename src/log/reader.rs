@@ -661,7 +661,7 @@ fn shard_file<'a>(directory: &Path, name: &'a str) -> Result<&'a Path, LogError>
     }
 }
 
-fn read_file(path: &Path) -> Result<Contents, LogError> {
+pub(super) fn read_file(path: &Path) -> Result<Contents, LogError> {
     read_source(path, Source::open(path)?)
 }
 

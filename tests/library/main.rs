@@ -3,6 +3,7 @@
 mod blocks;
 mod certificates;
 mod claims;
+mod engines;
 mod formulations;
 mod gap;
 mod gap_compare;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 28] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -109,6 +109,11 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         ],
     ),
     ("log", &["files"]),
+    ("import", &["log"]),
+    (
+        "conformance",
+        &["distribution", "log", "problem", "scheme", "verifier"],
+    ),
     (
         "text",
         &[
@@ -151,10 +156,12 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "capture",
             "certify",
             "claims",
+            "conformance",
             "distribution",
             "evaluate",
             "files",
             "gap",
+            "import",
             "log",
             "problem",
             "report",

@@ -5,6 +5,7 @@ mod bad_input;
 mod block;
 mod check;
 mod gap;
+mod import;
 mod length;
 mod paths;
 mod solve;
