@@ -1,5 +1,6 @@
 //! The command line: one file a command, over the options and the output that they share.
 
+mod audit;
 mod batch;
 mod block;
 mod capture;
@@ -60,6 +61,8 @@ enum Command {
     Length(length::LengthArgs),
     /// Logged text to a report: which tree of drafts to verify, and what it buys.
     Tree(tree::TreeArgs),
+    /// A log of an engine's rounds: does it sample what it claims?
+    Audit(audit::AuditArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
@@ -86,6 +89,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
+        Command::Audit(args) => audit::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

@@ -64,6 +64,9 @@ pub enum CliError {
     /// Logged text cannot be replayed.
     #[error(transparent)]
     Text(#[from] crate::text::TextError),
+    /// What an engine did cannot be audited.
+    #[error(transparent)]
+    Audit(#[from] crate::audit::AuditError),
     /// Something that cannot fail did.
     #[error("internal error: {message}; please report this as a bug")]
     Internal {
