@@ -1,5 +1,6 @@
 //! The command line: one file a command, over the options and the output that they share.
 
+mod audit;
 mod batch;
 mod block;
 mod capture;
@@ -71,6 +72,8 @@ enum Command {
     Paths(paths::PathsArgs),
     /// Logged text to a report: which tree of drafts to verify, and what it buys.
     Tree(tree::TreeArgs),
+    /// A log of an engine's rounds: does it sample what it claims?
+    Audit(audit::AuditArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// Test vectors for the verification kernels of inference engines.
@@ -102,6 +105,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Length(args) => length::run(args, &cli.common),
         Command::Paths(args) => paths::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
+        Command::Audit(args) => audit::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };
