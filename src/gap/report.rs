@@ -255,8 +255,7 @@ fn engine_tensors(log: &LogPart) -> Option<String> {
     (!tensors.is_empty()).then(|| {
         format!(
             "{} {} of {}: what an engine did there is checked and not measured, since these numbers \
-             are made of the models' rows alone; it is for an audit, for which this version has no \
-             command",
+             are made of the models' rows alone; specgap audit tests it",
             if tensors.len() == 1 { "tensor" } else { "tensors" },
             tensors.join(" and "),
             log.summary.name

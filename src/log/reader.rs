@@ -88,6 +88,9 @@ pub(super) struct Shard {
     pub output: Option<Tensor>,
     pub head_acceptance: Option<Tensor>,
     pub head_overlap: Option<Tensor>,
+    pub accepted: Option<Tensor>,
+    pub round: Option<Tensor>,
+    pub batch_size: Option<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -459,23 +462,33 @@ impl Log {
         self.shards.iter().all(|shard| shard.token.is_some())
     }
 
-    /// Whether every position has the acceptance that a head predicts.
+    /// Whether any file has the acceptance that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_acceptance(&self) -> bool {
         let mut shards = self.shards.iter();
-        shards.all(|shard| shard.head_acceptance.is_some())
+        shards.any(|shard| shard.head_acceptance.is_some())
     }
 
-    /// Whether every position has the overlap that a head predicts.
+    /// Whether any file has the overlap that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
     pub fn has_head_overlap(&self) -> bool {
         let mut shards = self.shards.iter();
-        shards.all(|shard| shard.head_overlap.is_some())
+        shards.any(|shard| shard.head_overlap.is_some())
     }
 
-    /// Those of `drafts` and `output`, what an engine did at the positions, that are there.
+    /// Those of `drafts`, `output`, `accepted`, `round` and `batch_size`, what an engine did at
+    /// the positions, that are there.
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for shard in &self.shards {
-            for tensor in [&shard.drafts, &shard.output].into_iter().flatten() {
+            let engine = [
+                &shard.drafts,
+                &shard.output,
+                &shard.accepted,
+                &shard.round,
+                &shard.batch_size,
+            ];
+            for tensor in engine.into_iter().flatten() {
                 if !names.contains(&tensor.name.as_str()) {
                     names.push(&tensor.name);
                 }
@@ -659,7 +672,7 @@ fn shard_file<'a>(directory: &Path, name: &'a str) -> Result<&'a Path, LogError>
     }
 }
 
-fn read_file(path: &Path) -> Result<Contents, LogError> {
+pub(super) fn read_file(path: &Path) -> Result<Contents, LogError> {
     read_source(path, Source::open(path)?)
 }
 
@@ -706,6 +719,9 @@ impl Shard {
         let token = integers("token", 1)?;
         let drafts = integers("drafts", 2)?;
         let output = integers("output", 1)?;
+        let accepted = integers("accepted", 1)?;
+        let round = integers("round", 1)?;
+        let batch_size = integers("batch_size", 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
         let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
         let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
@@ -786,6 +802,9 @@ impl Shard {
                 output,
                 head_acceptance,
                 head_overlap,
+                accepted,
+                round,
+                batch_size,
                 rollouts,
             },
             ignored,
