@@ -10,12 +10,11 @@ use super::data::{
 use super::glossary::definitions;
 use super::place::Place;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
-use super::replay::{Replay, replay};
 use super::rollouts::{Drafted, RolloutList, drafted_rounds};
-use super::survival::{ChainVerifier, accepted_lengths};
 use super::texts::{Text, Texts};
 use crate::gap::{Clustered, Estimate};
 use crate::log::Log;
+use crate::rounds::{ChainVerifier, Replay, accepted_lengths, replay};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 

@@ -25,12 +25,13 @@ mod glossary;
 mod measure;
 mod place;
 mod policy;
-mod replay;
 mod rollouts;
-mod survival;
 mod texts;
 mod trees;
 
+pub use crate::rounds::{
+    ChainVerifier, DraftLength, FixedLength, Replay, RoundEnd, Survival, accepted_lengths, replay,
+};
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
@@ -41,9 +42,7 @@ pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
 pub use place::Place;
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
-pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};
-pub use survival::{ChainVerifier, Survival, accepted_lengths};
 pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{

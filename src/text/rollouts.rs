@@ -102,7 +102,7 @@ impl<T: Number> DraftedRounds<T> {
 
     /// Draft tokens of all rounds.
     pub fn drafts(&self) -> T {
-        super::replay::weighted(&self.rounds)
+        crate::rounds::weighted(&self.rounds)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 27] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -101,6 +101,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "optimum",
             "plan",
             "problem",
+            "rounds",
             "scheme",
             "text",
             "tree",
@@ -108,6 +109,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         ],
     ),
     ("log", &["files"]),
+    ("rounds", &["number"]),
     (
         "text",
         &[
@@ -116,6 +118,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "gap",
             "log",
             "number",
+            "rounds",
             // Which child of a tree's node a token comes through.
             "row",
             "scheme",
@@ -126,7 +129,15 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     ("capture", &["log", "panics"]),
     (
         "gap",
-        &["distribution", "known", "log", "row", "scheme", "verifier"],
+        &[
+            "distribution",
+            "known",
+            "log",
+            "rounds",
+            "row",
+            "scheme",
+            "verifier",
+        ],
     ),
     (
         "report",
@@ -155,6 +166,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "log",
             "problem",
             "report",
+            "rounds",
             "row",
             "scheme",
             "text",
