@@ -14,6 +14,9 @@ mod merge;
 mod models;
 mod options;
 mod output;
+mod paths;
+#[cfg(feature = "onnx")]
+mod predicted;
 mod printed;
 mod solve;
 mod table;
@@ -58,6 +61,8 @@ enum Command {
     Gap(gap::GapArgs),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
+    /// Logged text and draft paths to a report: what several paths could give, and who gets it.
+    Paths(paths::PathsArgs),
     /// Logged text to a report: which tree of drafts to verify, and what it buys.
     Tree(tree::TreeArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
@@ -85,6 +90,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
+        Command::Paths(args) => paths::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),

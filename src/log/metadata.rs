@@ -104,7 +104,7 @@ pub struct PromptRecord {
 /// How the log's rollouts were drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutRecord {
-    /// The version of the tensors and of this: 1.
+    /// The version of the tensors and of this: 1, or 2 where several start at a position.
     pub version: u32,
     /// K: tokens of each.
     pub tokens: usize,
@@ -114,6 +114,9 @@ pub struct RolloutRecord {
     /// The probability that one starts at a position, the same for all: 1/M. What is
     /// summed over rollouts and divided by it is, in expectation, the sum over positions.
     pub inclusion_probability: f64,
+    /// How many start at such a position, i.i.d. from q given the prefix: draft paths.
+    #[serde(default = "one_path", skip_serializing_if = "is_one_path")]
+    pub paths: usize,
     /// The temperature of q, which is softmax of the draft's logits over it; nothing is
     /// cut by top-k or top-p. 0 is the draft's likeliest token.
     pub temperature: f64,
@@ -124,6 +127,15 @@ pub struct RolloutRecord {
 
 fn one() -> f64 {
     1.0
+}
+
+fn one_path() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_one_path(paths: &usize) -> bool {
+    *paths == 1
 }
 
 /// What a log says of itself. All of it is optional on reading; `capture`

@@ -17,6 +17,7 @@ mod html;
 pub mod length;
 mod markdown;
 pub mod page;
+pub mod paths;
 pub mod plot;
 mod replayed;
 pub mod solve;

@@ -21,6 +21,7 @@ fn record() -> RolloutRecord {
         tokens: 2,
         every: 2,
         inclusion_probability: 0.5,
+        paths: 1,
         temperature: 1.0,
         target: true,
     }
@@ -132,6 +133,52 @@ fn what_was_written_is_read_across_shards_and_commits() {
         }
     }
     assert_eq!(rollouts.at(1), None);
+}
+
+#[test]
+fn several_paths_of_a_position_are_read_where_the_log_says_how_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, paths: usize| {
+        let path = folder.path().join(name);
+        let rollouts = RolloutRecord {
+            version: 2,
+            paths,
+            ..record()
+        };
+        let metadata = Metadata {
+            rollouts: Some(rollouts),
+            ..Metadata::default()
+        };
+        let mut writer = LogWriter::create(&path, metadata, Layout::new(2)).unwrap();
+        for number in 0..3 {
+            writer.append(&position(number).0).unwrap();
+        }
+        for (number, second) in [(2, 0), (0, 1), (2, 1), (2, 0)] {
+            let rollout = Rollout {
+                position: number,
+                tokens: &[0, second],
+                q: &[0.5, 0.25],
+                ..Rollout::default()
+            };
+            writer.append_rollout(&rollout).unwrap();
+        }
+        writer.commit().unwrap();
+        Log::open(&path).unwrap().rollouts()
+    };
+    let rollouts = write("several", 3).unwrap().unwrap();
+    assert_eq!(rollouts.paths_at(2), [0, 2, 3]);
+    assert_eq!((rollouts.at(2), rollouts.at(1)), (Some(0), None));
+    assert_eq!(rollouts.paths_at(1), [0; 0]);
+    let anchors: Vec<_> = rollouts.anchors().collect();
+    assert_eq!(anchors, [(0, &[1][..]), (2, &[0, 2, 3])]);
+    let error = write("more", 2).unwrap_err().to_string();
+    for word in [
+        "row 3",
+        "is 2, where 2 other rollouts start",
+        "rollouts.paths",
+    ] {
+        assert!(error.contains(word), "{error}");
+    }
 }
 
 #[test]
@@ -319,10 +366,25 @@ fn a_record_that_says_nothing_sensible_is_refused() {
     for (number, (bent, says)) in [
         (
             RolloutRecord {
-                version: 2,
+                version: 3,
                 ..record()
             },
-            "of version 2; this version of specgap reads 1",
+            "of version 3; this version of specgap reads 1 to 2",
+        ),
+        (
+            RolloutRecord {
+                paths: 4,
+                ..record()
+            },
+            "of version 1 with paths 4",
+        ),
+        (
+            RolloutRecord {
+                version: 2,
+                paths: 0,
+                ..record()
+            },
+            "with paths 0",
         ),
         (
             RolloutRecord {
