@@ -118,6 +118,8 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "gap",
             "log",
             "number",
+            // Which of several drafts is put out.
+            "plan",
             "rounds",
             // Which child of a tree's node a token comes through.
             "row",
