@@ -1042,7 +1042,7 @@ fn on_both(list: Option<RolloutList>) -> bool {
 }
 
 /// The command that captures logs with more options, as far as logs say how they were made.
-fn capture_with(logs: &[Log], options: &str) -> String {
+pub(super) fn capture_with(logs: &[Log], options: &str) -> String {
     let made = logs.first().and_then(|log| log.metadata().command.clone());
     match made.filter(|command| command.starts_with("specgap capture")) {
         Some(command) => format!("{command} {options}"),

@@ -68,15 +68,16 @@ impl Texts {
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, TextError> {
-        Self::read_asking(logs, temperature, progress, None)
+        Self::read_asking(logs, temperature, progress, None, true)
     }
 
-    /// The same, with a question to the rows.
+    /// The same, with a question to the rows, and with rollouts or without.
     pub(super) fn read_asking(
         logs: &[Log],
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
+        rollouts: bool,
     ) -> Result<Self, TextError> {
         let mut all = Self::default();
         // Everything that can be refused is, before the long part.
@@ -97,7 +98,7 @@ impl Texts {
             rest_column(log, drawn)?;
             refuse_probabilities(log)?;
         }
-        let with_rollouts = question.is_none() && logs.iter().all(Log::has_rollouts);
+        let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
         for log in logs {
             let rollouts = if with_rollouts { log.rollouts()? } else { None };
             if let Some(rollouts) = &rollouts {
@@ -390,7 +391,7 @@ impl Task<'_> {
             .positions()
             .map(|number| {
                 chunk.read(number, &mut workspace.row)?;
-                for rollouts in self.rollouts {
+                if let Some(rollouts) = self.rollouts {
                     for &index in rollouts.paths_at(number) {
                         rollouts.check_row(index, &workspace.row, self.log)?;
                     }

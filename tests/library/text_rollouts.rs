@@ -75,7 +75,7 @@ fn near(found: f64, expected: f64, what: &str) {
 
 /// How a log's rollouts are made.
 #[derive(Clone)]
-struct Made {
+pub(crate) struct Made {
     tokens: usize,
     every: usize,
     paths: usize,
@@ -89,7 +89,7 @@ struct Made {
     record: bool,
 }
 
-const WHOLE: Made = Made {
+pub(crate) const WHOLE: Made = Made {
     tokens: 4,
     every: 1,
     paths: 1,
@@ -103,7 +103,7 @@ const WHOLE: Made = Made {
 };
 
 /// The tokens of a rollout: any will do.
-fn rollout_tokens(prompt: usize, start: usize, most: usize) -> Vec<usize> {
+pub(crate) fn rollout_tokens(prompt: usize, start: usize, most: usize) -> Vec<usize> {
     (0..most)
         .map(|t| (prompt + 2 * start + 3 * t) % 5)
         .collect()
@@ -149,7 +149,7 @@ fn behind(before: usize, tokens: &[usize]) -> Vec<(usize, usize)> {
     befores.zip(tokens.iter().copied()).collect()
 }
 
-fn write(path: &Path, made: &Made) {
+pub(crate) fn write(path: &Path, made: &Made) {
     let metadata = Metadata {
         sampling: Some(Sampling {
             temperature: 1.0,

@@ -9,8 +9,8 @@ use specgap::log::{KeptTokens, Log};
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::SchemeName;
 use specgap::text::{
-    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, TreeReport, TreeSettings,
-    accepted_lengths, measure_trees, replay, replay_tree,
+    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, Timings, TreeReport, TreeSettings,
+    accepted_lengths, measure_trees, replay, replay_tree, threshold_accepted, threshold_nodes,
 };
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
@@ -80,6 +80,137 @@ fn a_chain_is_a_fixed_length() {
             near(drafts, other.drafts_set_at_start(), "drafts");
         }
     }
+}
+
+/// All paths of at most so many tokens behind a token, with their products of q.
+fn nodes(before: usize, levels: usize) -> Vec<(Vec<usize>, f64)> {
+    let mut all = vec![(Vec::new(), 1.0)];
+    let mut from = 0;
+    for _ in 0..levels {
+        let to = all.len();
+        for index in from..to {
+            let (path, product): (Vec<usize>, f64) = all[index].clone();
+            let last = path.last().copied().unwrap_or(before);
+            for (token, q) in DRAFT[last].iter().enumerate() {
+                all.push(([&path[..], &[token]].concat(), product * q));
+            }
+        }
+        from = to;
+    }
+    all.remove(0);
+    all
+}
+
+/// The tree itself, node by node, against what text and rollouts tell of it.
+#[test]
+fn dynamic_trees_are_those_of_the_likeliest_nodes() {
+    for (threshold, levels) in [(0.3, 3), (0.1, 3), (0.03, 4)] {
+        for before in 0..5 {
+            let all = nodes(before, levels);
+            let tree: Vec<_> = all.iter().filter(|node| node.1 >= threshold).collect();
+            // Every rollout with its probability.
+            let mut mean = 0.0;
+            for (path, chance) in all.iter().filter(|node| node.0.len() == levels) {
+                let befores = std::iter::once(&before).chain(path);
+                let q: Vec<f64> = befores.zip(path).map(|(a, &b)| DRAFT[*a][b]).collect();
+                mean += chance * threshold_nodes(&q, &threshold, levels);
+            }
+            near(mean, tree.len() as f64, "nodes");
+            for text in TEXTS.iter().map(|text| &text[..levels]) {
+                let befores = std::iter::once(&before).chain(text);
+                let q: Vec<f64> = befores.zip(text).map(|(a, &b)| DRAFT[*a][b]).collect();
+                let within = (1..=levels)
+                    .take_while(|&depth| tree.iter().any(|node| node.0 == text[..depth]))
+                    .count();
+                assert_eq!(threshold_accepted(&q, &threshold, levels), within);
+            }
+        }
+    }
+}
+
+/// Rounds by hand, and the mean of their nodes over rollouts.
+#[test]
+fn a_report_follows_dynamic_trees() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    crate::text_rollouts::write(&path, &crate::text_rollouts::WHOLE);
+    let settings = TreeSettings {
+        schemes: vec![SchemeName::TOP],
+        timings: Some(Timings::cost_ratio(0.1).unwrap()),
+        limits: Limits {
+            budget: 6,
+            depth: 8,
+            branch: 3,
+        },
+        ..settings(&["chain-2"])
+    };
+    let log = || Log::open(&path).unwrap();
+    let report = measure_trees(&[log()], &settings, "test", &|_| {}).unwrap();
+    let q = |before: usize, tokens: &[usize]| -> Vec<f64> {
+        let befores = std::iter::once(&before).chain(tokens);
+        befores.zip(tokens).map(|(a, &b)| DRAFT[*a][b]).collect()
+    };
+    assert_eq!(report.dynamic.len(), 6);
+    for tree in &report.dynamic {
+        assert_eq!(tree.levels, 4, "as long as the rollouts");
+        let (mut calls, mut nodes, mut accepted, mut starts, mut steps) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (prompt, text) in TEXTS.iter().enumerate() {
+            let (mut start, mut before) = (0, 0);
+            while start < text.len() {
+                let room = 4.min(text.len() - start - 1);
+                let rollout = crate::text_rollouts::rollout_tokens(prompt, start, 4);
+                nodes += threshold_nodes(&q(before, &rollout), &tree.threshold, room);
+                calls += 1.0;
+                steps += room as f64;
+                let on = q(before, &text[start..]);
+                start += threshold_accepted(&on, &tree.threshold, room) + 1;
+                before = text[start - 1];
+            }
+            for start in 0..=text.len() - 4 {
+                let before = if start == 0 { 0 } else { text[start - 1] };
+                let on = q(before, &text[start..]);
+                accepted += threshold_accepted(&on, &tree.threshold, 4) as f64;
+                starts += 1.0;
+            }
+        }
+        // Rows of the log are logarithms of type f32.
+        let close = |found: f64, expected: f64, what: &str| {
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{what}: {found}, {expected}"
+            );
+        };
+        close(tree.tokens_per_call.mean, 56.0 / calls, "tokens per call");
+        close(tree.nodes_per_round.unwrap().mean, nodes / calls, "nodes");
+        let length = tree.expected_accepted_length.unwrap().mean;
+        close(length, accepted / starts, "E[tau]");
+        let speed = 56.0 / (calls + 0.1 * steps);
+        close(tree.speedup_at_least.unwrap().mean, speed, "speed");
+    }
+    let page = specgap::report::tree::page(&report).markdown();
+    assert!(
+        page.contains("Deterministic trees that follow the text"),
+        "{page}"
+    );
+    // Of a log without rollouts the calls are known, and the command for the rest.
+    let plain = folder.path().join("plain");
+    made_log::write(&plain, &rows(30), KeptTokens::All);
+    let plain = Log::open(&plain).unwrap();
+    let report = measure_trees(&[plain], &settings, "test", &|_| {}).unwrap();
+    assert!(
+        report
+            .dynamic
+            .iter()
+            .all(|tree| tree.nodes_per_round.is_none())
+    );
+    assert!(
+        report
+            .dynamic
+            .iter()
+            .all(|tree| tree.tokens_per_call.mean >= 1.0)
+    );
+    let says = "specgap capture ... --rollouts 8 --every 4";
+    assert!(report.left_out.iter().any(|line| line.contains(says)));
 }
 
 fn settings(trees: &[&str]) -> TreeSettings {

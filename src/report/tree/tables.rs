@@ -1,6 +1,6 @@
 //! The tables of a report on trees.
 
-use crate::report::length::numbers::{decimals, entry, maybe};
+use crate::report::length::numbers::{bounded, decimals, entry, maybe};
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::text::{GrownTree, TreeReport};
 
@@ -140,6 +140,61 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
         }
     }
     vec![table]
+}
+
+/// Trees that follow the text.
+pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
+    let timed = report
+        .dynamic
+        .iter()
+        .any(|tree| tree.speedup_at_least.is_some());
+    let mut columns = vec![
+        Column::words("least product of q"),
+        Column::number("draft tokens a round"),
+        Column::number("E[τ]"),
+        Column::number("tokens per call"),
+    ];
+    if timed {
+        columns.push(Column::number("speed-up"));
+    }
+    let levels = report.dynamic.first()?.levels;
+    let needs = report
+        .dynamic
+        .iter()
+        .any(|tree| tree.nodes_per_round.is_none());
+    let rows = report.dynamic.iter().map(|tree| {
+        let mut entries = vec![
+            Entry::plain(tree.threshold.to_string()),
+            maybe(tree.nodes_per_round.as_ref(), 1),
+            maybe(tree.expected_accepted_length.as_ref(), 3),
+            entry(&tree.tokens_per_call, 3),
+        ];
+        if timed {
+            entries.push(bounded("≥", tree.speedup_at_least.as_ref(), 2));
+        }
+        Row::new(entries)
+    });
+    let mut note = format!(
+        "At most {levels} levels. Calls are exact given the text, draft tokens a weighted mean over \
+         rollouts."
+    );
+    if needs {
+        note.push_str(
+            " A dash: draft tokens need rollouts; the command that logs them is under “Left out”.",
+        );
+    }
+    if timed {
+        note.push_str(" ≥: as if every round took a draft step for each of its levels.");
+    }
+    Some(
+        Table::new(
+            "dynamic",
+            "Dynamic trees: every node whose product of q is large enough",
+            columns,
+        )
+        .rows(rows.collect::<Vec<_>>())
+        .note(note),
+    )
 }
 
 /// Neighbouring positions.

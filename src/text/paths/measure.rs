@@ -94,7 +94,7 @@ pub fn measure_paths(
         answers.extend(asked.tables(scan, rows, token)?);
         Ok(answers)
     };
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question))?;
+    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)?;
     for (log, paths) in logs.iter().zip(&drawn) {
         if let Some(paths) = paths {
             paths.check_temperature(log, texts.temperature)?;

@@ -46,6 +46,9 @@ pub struct TreeReport {
     pub results: Vec<TreeResult>,
     /// The best tree within the limits, for each draft law and verifier; the best first.
     pub best: Vec<GrownTree>,
+    /// Trees that follow the text: every node whose product of q is large enough.
+    #[serde(default)]
+    pub dynamic: Vec<ThresholdTree>,
     /// Whether one position tells of the next.
     pub independence: Vec<Independence>,
     /// What every metric means, by its name.
@@ -78,6 +81,25 @@ pub struct TreeResult {
     pub speedup: Option<Estimate>,
     /// E\[tau\] as it would be if every level were accepted independently at the mean rates.
     pub sequoia_prediction: f64,
+}
+
+/// The tree of every node whose product of q from the round's start on is at least a threshold,
+/// another one at each start; the target follows its own token through it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdTree {
+    /// The least product of q.
+    pub threshold: f64,
+    /// Its most levels.
+    pub levels: usize,
+    /// E\[tau\] of a round, averaged over every position at which so many levels are left.
+    pub expected_accepted_length: Option<Estimate>,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// Mean draft tokens of a round, from rollouts; absent where the logs have none.
+    pub nodes_per_round: Option<Estimate>,
+    /// Against the target alone if every round took a draft step a level; where a verifying
+    /// pass costs the same however large the tree is.
+    pub speedup_at_least: Option<Estimate>,
 }
 
 /// The best tree within some limits, grown on one half of the prompts.

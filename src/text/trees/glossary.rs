@@ -65,6 +65,21 @@ pub(crate) fn tree_definitions() -> BTreeMap<String, String> {
              and what its siblings gain or lose by it where their shares depend on their number",
         ),
         (
+            "dynamic tree",
+            "at each start the tree of every node whose product of q, from the round's start on, is \
+             at least a threshold. The target draws its token, and the round follows it through the \
+             tree. A node's ancestors have larger products, so that tau is the number of the text's \
+             next tokens whose products reach the threshold: no row off the text is needed. Its \
+             draft tokens are counted on rollouts: the mean, over what the draft draws, of the sum \
+             over levels of 1/Q where the product Q of the first tokens reaches the threshold",
+        ),
+        (
+            "static deterministic tree",
+            "a tree whose children are the most probable tokens of q, the first child the most \
+             probable (law top): Medusa's and EAGLE-1's. The target draws its \
+             token, and the round follows it (verifier naive)",
+        ),
+        (
             "best tree",
             "the node of largest gain is added again and again, up to the budget, on every other \
              prompt (the first, third, ...). That is the best tree of its size for rules whose \

@@ -2,12 +2,13 @@
 
 use super::super::TextError;
 use super::super::cost::Timings;
-use super::super::measure::{add_each, surprise, text_log};
+use super::super::measure::{add_each, capture_with, surprise, text_log};
 use super::super::texts::{Text, Texts};
 use super::data::{
     ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
     TreeResult,
 };
+use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
 use super::grow::{Growth, Limits};
 use super::replay::{TreeReplay, replay_tree};
@@ -117,7 +118,7 @@ pub fn measure_trees(
         }
         Ok(answers)
     };
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question))?;
+    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)?;
     Ok(Measurement {
         texts: &texts,
         settings,
@@ -396,6 +397,13 @@ impl Measurement<'_> {
         let unlisted_mass =
             [0, 1].map(|row| places().map(|place| place.unlisted[row]).sum::<f64>() / count);
         let mut left_out = self.plan.left_out.clone();
+        let timings = self.settings.timings.as_ref();
+        let dynamic = if self.settings.schemes.contains(&SchemeName::TOP) {
+            let levels = self.settings.limits.depth;
+            threshold_trees(self.texts, &self.tokens, levels, timings)
+        } else {
+            Vec::new()
+        };
         let (mut results, mut best, mut independence) = (Vec::new(), Vec::new(), Vec::new());
         for pair in &self.plan.pairs {
             let shares = self.shares(pair);
@@ -425,10 +433,24 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
+        if !dynamic.is_empty() && self.texts.rollouts.is_empty() {
+            let options = format!("--rollouts {} --every 4", self.settings.limits.depth);
+            left_out.push(format!(
+                "how many tokens dynamic trees draft: they need rollouts of the draft; log them \
+                 with {}",
+                capture_with(logs, &options)
+            ));
+        }
         left_out.push(
-            "trees whose shape depends on the text (EAGLE-2, EAGLE-3, OPT-Tree), and trees of \
-             looked-up tokens: what they draft depends on rows that are not in this log; they need \
-             rollouts of the draft"
+            "trees of exactly the B likeliest nodes (EAGLE-2, EAGLE-3, OPT-Tree): whether a node is \
+             among them depends on the rows of all others, which lie off the text; rollouts, which \
+             are chains drawn from q, do not count nodes above one that is itself drawn. It takes a \
+             log of the draft's own tree at each start. The trees of a threshold stand in for them: \
+             they have the same nodes where the B-th product is the threshold"
+                .to_owned(),
+        );
+        left_out.push(
+            "trees of looked-up tokens: what they draft depends on a store that is not in this log"
                 .to_owned(),
         );
         if self.settings.timings.is_none() {
@@ -458,6 +480,7 @@ impl Measurement<'_> {
                 .collect(),
             results,
             best,
+            dynamic,
             independence,
             definitions: tree_definitions(),
             left_out,

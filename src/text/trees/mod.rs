@@ -11,6 +11,7 @@
 //! [`measure_trees`] makes the report of `specgap tree`.
 
 mod data;
+mod dynamic;
 mod glossary;
 mod grow;
 mod measure;
@@ -18,9 +19,10 @@ mod replay;
 mod shares;
 
 pub use data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
-    TreeResult,
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, ThresholdTree,
+    TreeReport, TreeResult,
 };
+pub use dynamic::{threshold_accepted, threshold_nodes};
 pub(crate) use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
 pub use measure::{NamedTree, TreeSettings, measure_trees};
