@@ -22,6 +22,8 @@ mod solve;
 mod table;
 mod tree;
 mod verify;
+#[cfg(not(feature = "onnx"))]
+mod without_models;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
