@@ -57,8 +57,8 @@ pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,
-    SequoiaTree, TREE_SCHEMA, ThresholdTree, TreeReplay, TreeReport, TreeResult, TreeSettings,
-    measure_trees, replay_tree, threshold_accepted, threshold_nodes,
+    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeReplay, TreeReport,
+    TreeResult, TreeSettings, measure_trees, replay_tree, threshold_accepted, threshold_nodes,
 };
 
 use crate::gap::GapError;

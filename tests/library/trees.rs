@@ -213,6 +213,105 @@ fn a_report_follows_dynamic_trees() {
     assert!(report.left_out.iter().any(|line| line.contains(says)));
 }
 
+/// Roots' children are worth what is below them, and no rule has more than the bound.
+#[test]
+fn what_slots_are_worth_is_told_beside_what_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    made_log::write(&path, &rows(30), KeptTokens::All);
+    let log = || Log::open(&path).unwrap();
+    let settings = TreeSettings {
+        slot_values: true,
+        ..settings(&["chain-2", "2x1", "2x2", "3x1"])
+    };
+    let report = measure_trees(&[log()], &settings, "test", &|_| {}).unwrap();
+    let asked = specgap::gap::Settings::new(&[1.0], &[2, 3], 0).unwrap();
+    let gap = specgap::gap::measure(&[log()], &asked, "", &|_| ()).unwrap();
+    let mut bounded = 0;
+    let mut worth_more = 0;
+    for root in &report.slot_values {
+        let what = format!("{} {}", root.tree, root.scheme);
+        let n: usize = root.tree[..1].parse().unwrap();
+        assert_eq!(root.values.len(), n, "{what}");
+        for value in &root.values {
+            let expected = if root.tree == "2x2" {
+                // Below is a tree of its own, "2x1".
+                let mut below = report.results.iter();
+                let below = below.find(|row| {
+                    (row.tree.as_str(), &row.scheme, &row.verifier)
+                        == ("2x1", &root.scheme, &root.values_by)
+                });
+                1.0 + below.unwrap().expected_accepted_length.unwrap().mean
+            } else {
+                1.0
+            };
+            near(*value, expected, &what);
+        }
+        for rule in &root.rules {
+            if root.tree != "2x2" {
+                near(rule.value.mean, rule.accepted.mean, &what);
+            }
+            worth_more += usize::from(rule.value.mean > 1.2 * rule.accepted.mean);
+        }
+        let mut cells = gap.cells.iter();
+        let cell = cells.find(|cell| cell.drafts == n && cell.scheme == root.scheme);
+        if let (Some(cell), Some(most)) = (cell, root.most_accepted) {
+            let optimum = cell.optimal_acceptance_rate.estimate.mean;
+            assert!((most.mean - optimum).abs() < 1e-9, "{what}");
+            // Layers of alpha*: between all of it at the least and at the largest value.
+            let most_value = root.most_value.unwrap().mean;
+            let [low, high] =
+                [f64::min, f64::max].map(|of| root.values.iter().copied().reduce(of).unwrap());
+            assert!(low * optimum - 1e-9 <= most_value && most_value <= high * optimum + 1e-9);
+            bounded += 1;
+        }
+    }
+    assert!(bounded >= 6 && worth_more > 3, "{bounded} {worth_more}");
+    let page = specgap::report::tree::page(&report).markdown();
+    assert!(page.contains("no verifier more"), "{page}");
+}
+
+/// v = (3, 1), p = (.5, .3, .2), q = (.2, .3, .5), two i.i.d. drafts: the most value is 2.2.
+#[test]
+fn rules_of_the_example_have_less_than_the_most_value() {
+    let rows = Rows {
+        target: &[0.5, 0.3, 0.2],
+        draft: &[0.2, 0.3, 0.5],
+    };
+    // rho in 1..2.5: b = .2 + .5/rho and 1 - (1 - b)^2 = rho b.
+    let b_of = |rho: f64| 0.2 + 0.5 / rho;
+    let (mut low, mut high) = (1.0, 2.5);
+    for _ in 0..200 {
+        let rho = (low + high) / 2.0;
+        let b = b_of(rho);
+        if b * (2.0 - b) > rho * b {
+            low = rho;
+        } else {
+            high = rho;
+        }
+    }
+    let b = b_of(low);
+    let k_seq = b * (2.0 - b);
+    let mut workspace = Workspace::new();
+    for (rule, accepted, value) in [
+        (VerifierName::RRS, 0.76, 2.16),
+        (VerifierName::NAIVE_TREE, 0.76, 2.16),
+        (VerifierName::K_SEQ, k_seq, 2.0 * b + k_seq),
+    ] {
+        let shares = rule.at_token(SchemeName::WITH_REPLACEMENT).unwrap();
+        let (mut of_value, mut of_accepted) = (0.0, 0.0);
+        for (token, p) in rows.target.iter().enumerate() {
+            let mut row = workspace.load(rows, 2).unwrap();
+            let found = shares.shares(&mut row, token, 2, 0).unwrap();
+            of_accepted += p * found.iter().sum::<f64>();
+            of_value += p * (3.0 * found[0] + found[1]);
+        }
+        near(of_accepted, accepted, &format!("{rule} accepts"));
+        near(of_value, value, &format!("{rule} is worth"));
+        assert!(of_value < 2.2);
+    }
+}
+
 fn settings(trees: &[&str]) -> TreeSettings {
     TreeSettings {
         trees: trees
@@ -231,6 +330,7 @@ fn settings(trees: &[&str]) -> TreeSettings {
         },
         timings: None,
         temperature: None,
+        slot_values: false,
         seed: 0,
     }
 }

@@ -27,6 +27,7 @@ pub fn page(report: &TreeReport) -> Page {
         what_to_set(report),
         Some(trees(report)),
         deterministic(report),
+        slot_values(report),
         independence(report),
         Some(replayed::definitions(&report.definitions)),
         Some(replayed::provenance(&report.logs, Some(&report.surprise))),
@@ -113,6 +114,24 @@ fn deterministic(report: &TreeReport) -> Option<Section> {
             "dynamic",
             "Deterministic trees that follow the text",
             "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
+            [how, Block::Table(table)],
+        )
+    })
+}
+
+fn slot_values(report: &TreeReport) -> Option<Section> {
+    let table = tables::slot_values(report)?;
+    let how = Block::Paragraph(
+        "Accepting a child is worth 1 and what is accepted below it. So the rule that accepts most at \
+         a node need not be the one that its tree wants: value counts children by what they lead to."
+            .to_owned(),
+    );
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "slot-values",
+            "Accepting most is not worth most",
+            "What each verifier makes of a root whose children are worth different amounts.",
             [how, Block::Table(table)],
         )
     })

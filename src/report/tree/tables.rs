@@ -197,6 +197,66 @@ pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
     )
 }
 
+/// What roots' children are worth.
+pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
+    let columns = vec![
+        Column::words("verifier"),
+        Column::number("accepted"),
+        Column::number("value"),
+    ];
+    let mut table = Table::new(
+        "slot-values",
+        "A root's children by what is below them: accepted, and worth",
+        columns,
+    );
+    for root in &report.slot_values {
+        let values: Vec<String> = root
+            .values
+            .iter()
+            .map(|value| decimals(*value, 2))
+            .collect();
+        let mut rows: Vec<Row> = root
+            .rules
+            .iter()
+            .map(|rule| {
+                Row::new([
+                    Entry::plain(rule.verifier.clone()),
+                    entry(&rule.accepted, 3),
+                    entry(&rule.value, 3),
+                ])
+            })
+            .collect();
+        if root.most_value.is_some() {
+            rows.push(Row {
+                reference: true,
+                ..Row::new([
+                    Entry::plain("no verifier more"),
+                    maybe(root.most_accepted.as_ref(), 3),
+                    bounded("≤", root.most_value.as_ref(), 3),
+                ])
+            });
+        }
+        table.groups.push(Group {
+            title: Some(format!(
+                "{}, {} drafts, children worth {} ({} below)",
+                root.tree,
+                root.scheme,
+                values.join(", "),
+                root.values_by
+            )),
+            rows,
+            main: true,
+        });
+    }
+    (!table.is_empty()).then(|| {
+        table.note(
+            "Means over all positions: of verifiers at the text's tokens, of the last line over the \
+             rows they were drawn from, so that chance may set one above the other. The most that \
+             is accepted is alpha*; the most value is an upper bound, which need not be attained.",
+        )
+    })
+}
+
 /// Neighbouring positions.
 pub(super) fn independence(report: &TreeReport) -> Table {
     let columns = vec![

@@ -49,6 +49,10 @@ pub struct TreeReport {
     /// Trees that follow the text: every node whose product of q is large enough.
     #[serde(default)]
     pub dynamic: Vec<ThresholdTree>,
+    /// What the children of each tree's root are worth, and what rules make of that; if it was
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slot_values: Vec<SlotValues>,
     /// Whether one position tells of the next.
     pub independence: Vec<Independence>,
     /// What every metric means, by its name.
@@ -81,6 +85,36 @@ pub struct TreeResult {
     pub speedup: Option<Estimate>,
     /// E\[tau\] as it would be if every level were accepted independently at the mean rates.
     pub sequoia_prediction: f64,
+}
+
+/// A tree's root, whose children are worth what is below them, with one draft law.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotValues {
+    /// The tree's name.
+    pub tree: String,
+    /// The law of the children.
+    pub scheme: String,
+    /// v_k = 1 + E\[tau\] below child k, mean over all positions.
+    pub values: Vec<f64>,
+    /// The verifier that has this below: the law's best on this tree.
+    pub values_by: String,
+    /// What each verifier of the law makes of it at the root.
+    pub rules: Vec<SlotRule>,
+    /// alpha*: no verifier accepts more; for laws of which it is known.
+    pub most_accepted: Option<Estimate>,
+    /// No verifier has more value.
+    pub most_value: Option<Estimate>,
+}
+
+/// A verifier at a root whose children are worth different amounts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotRule {
+    /// The verifier.
+    pub verifier: String,
+    /// Mean of the sum over k of A(k | y; n).
+    pub accepted: Estimate,
+    /// Mean of the sum over k of v_k A(k | y; n).
+    pub value: Estimate,
 }
 
 /// The tree of every node whose product of q from the round's start on is at least a threshold,

@@ -74,6 +74,13 @@ pub(crate) fn tree_definitions() -> BTreeMap<String, String> {
              over levels of 1/Q where the product Q of the first tokens reaches the threshold",
         ),
         (
+            "slot value",
+            "v_k = 1 + E[tau below child k]: what accepting child k of a root is worth. A rule's value \
+             is the mean of the sum over k of v_k A(k | y; n). Of i.i.d. and sequential drafts no rule \
+             has more than the sum over j of (v_j - v_(j+1)) times alpha* of j drafts, since the first \
+             j slots are j drafts; a rule that accepts most need not be worth most",
+        ),
+        (
             "static deterministic tree",
             "a tree whose children are the most probable tokens of q, the first child the most \
              probable (law top): Medusa's and EAGLE-1's. The target draws its \

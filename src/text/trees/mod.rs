@@ -17,10 +17,11 @@ mod grow;
 mod measure;
 mod replay;
 mod shares;
+mod values;
 
 pub use data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, ThresholdTree,
-    TreeReport, TreeResult,
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, SlotRule, SlotValues,
+    TREE_SCHEMA, ThresholdTree, TreeReport, TreeResult,
 };
 pub use dynamic::{threshold_accepted, threshold_nodes};
 pub(crate) use glossary::tree_definitions;
