@@ -192,18 +192,30 @@ impl<'a> Measurement<'a> {
     fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), TextError> {
         for policy in &self.settings.policies {
             let family = policy.family;
-            let (tensor, has, said): (_, fn(&Log) -> bool, fn(&Place) -> bool) = match family.list {
-                Some(RolloutList::HeadAcceptance) => {
-                    ("head_acceptance", Log::has_head_acceptance, |place| {
-                        place.head_acceptance.is_some()
-                    })
-                }
-                Some(RolloutList::HeadOverlap) => {
-                    ("head_overlap", Log::has_head_overlap, |place| {
-                        place.head_overlap.is_some()
-                    })
-                }
+            let acceptance = match family.list {
+                Some(RolloutList::HeadAcceptance) => true,
+                Some(RolloutList::HeadOverlap) => false,
                 _ => continue,
+            };
+            let tensor = if acceptance {
+                "head_acceptance"
+            } else {
+                "head_overlap"
+            };
+            let has = |log: &Log| {
+                if acceptance {
+                    log.has_head_acceptance()
+                } else {
+                    log.has_head_overlap()
+                }
+            };
+            let said = |place: &Place| {
+                let value = if acceptance {
+                    place.head_acceptance
+                } else {
+                    place.head_overlap
+                };
+                value.is_some()
             };
             let refused = |log: &Log, what: &str| {
                 Err(TextError::Log {
