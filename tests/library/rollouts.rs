@@ -204,8 +204,16 @@ fn values_of_heads_are_read_as_they_were_written() {
     };
     let nowhere = writer.set_head(&head(Some(0.5), None)).unwrap_err();
     assert!(nowhere.to_string().contains("no position"), "{nowhere}");
-    let values = [head(Some(0.25), Some(1.0)), head(None, Some(0.5))];
+    // The last is a text of one token, in a file of its own.
+    let values = [
+        head(Some(0.25), Some(1.0)),
+        head(None, Some(0.5)),
+        head(None, Some(0.75)),
+    ];
     for (number, values) in values.iter().enumerate() {
+        if number == 2 {
+            writer.commit().unwrap();
+        }
         writer.append(&position(number).0).unwrap();
         writer.set_head(values).unwrap();
     }
@@ -213,7 +221,7 @@ fn values_of_heads_are_read_as_they_were_written() {
     assert!(
         wrong
             .to_string()
-            .contains("head_overlap: row 1, column 0: is 1.5"),
+            .contains("head_overlap: row 2, column 0: is 1.5"),
         "{wrong}"
     );
     writer.commit().unwrap();

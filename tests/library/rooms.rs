@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 27] = [
+const ALLOWED: [(&str, &[&str]); 30] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -64,6 +64,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "lp",
             "number",
             "optimum",
+            "plan",
             "problem",
             "scheme",
             "tree",
@@ -110,6 +111,11 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     ),
     ("log", &["files"]),
     ("rounds", &["number"]),
+    ("import", &["log"]),
+    (
+        "conformance",
+        &["distribution", "log", "problem", "scheme", "verifier"],
+    ),
     (
         "text",
         &[
@@ -118,7 +124,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "gap",
             "log",
             "number",
-            // Which of several drafts is put out.
+            // The law of a selected draft.
             "plan",
             "rounds",
             // Which child of a tree's node a token comes through.
@@ -128,6 +134,8 @@ const ALLOWED: [(&str, &[&str]); 27] = [
             "verifier",
         ],
     ),
+    // Of gap: rows as probabilities, and which logs are refused.
+    ("audit", &["distribution", "gap", "log"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
@@ -144,6 +152,7 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     (
         "report",
         &[
+            "audit",
             "block",
             "claims",
             "distribution",
@@ -158,13 +167,16 @@ const ALLOWED: [(&str, &[&str]); 27] = [
     (
         "cli",
         &[
+            "audit",
             "capture",
             "certify",
             "claims",
+            "conformance",
             "distribution",
             "evaluate",
             "files",
             "gap",
+            "import",
             "log",
             "problem",
             "report",
