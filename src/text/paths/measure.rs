@@ -269,7 +269,9 @@ struct Start<'a> {
     places: &'a [Place],
     /// What its positions were asked.
     asked: Vec<&'a [f64]>,
-    /// Its position's number in all logs.
+    /// Where it begins in its text.
+    begin: usize,
+    /// Its position's number in all logs, in which texts may lie side by side.
     number: usize,
 }
 
@@ -346,6 +348,7 @@ impl Measurement<'_> {
                 Some(Start {
                     places: text.places.get(start..end)?,
                     asked: asked.get(start..end)?.to_vec(),
+                    begin: start,
                     number: asked.get(start)?.first().copied()? as usize,
                 })
             })
@@ -507,10 +510,9 @@ impl Measurement<'_> {
             .iter()
             .map(|stretch| self.survivals(stretch, drafts))
             .collect();
-        let first = stretches.first().map_or(0, |stretch| stretch.number);
         let blocks = starts.iter().filter_map(|start| {
             // A block is as long as the stretch that begins where it does.
-            let survivals = survivals.get(start.number - first)?;
+            let survivals = survivals.get(start.begin)?;
             let ratios = joint(start.places.iter().map(|place| place.ratio));
             let accepted = survivals.iter().map(|reached| reached.iter().sum());
             let lower = lower_bound_of_text(&ratios, drafts);
