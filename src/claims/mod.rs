@@ -13,6 +13,7 @@ mod claim;
 mod family;
 mod laws;
 mod length;
+mod lists;
 mod optimum;
 mod paths;
 mod rollouts;
@@ -46,6 +47,7 @@ pub fn ledger() -> Vec<Claim> {
         text::CLAIMS,
         rollouts::CLAIMS,
         trees::CLAIMS,
+        lists::CLAIMS,
     ]
     .concat()
 }

@@ -125,6 +125,15 @@ pub struct RolloutRecord {
     pub target: bool,
 }
 
+/// What a log says of the tokens that its rows do not list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnlistedTokens {
+    /// The sampler cuts them off: the listed tokens are all that can be drawn, and their
+    /// probabilities are those of the list, renormalised.
+    NeverDrawn,
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -180,6 +189,10 @@ pub struct Metadata {
     /// The temperatures of the columns of `target_rest` and `draft_rest`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rest_temperatures: Vec<f64>,
+    /// What the tokens are that top-heavy rows do not list; if absent, tokens of a full
+    /// softmax, of which the rows list the most probable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<UnlistedTokens>,
     /// How the rollouts were drawn, where the log has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutRecord>,
@@ -207,10 +220,33 @@ impl Default for Metadata {
             sampling: None,
             vocabulary: None,
             rest_temperatures: Vec::new(),
+            unlisted: None,
             rollouts: None,
             prompts: Vec::new(),
             token_text: BTreeMap::new(),
             extra: BTreeMap::new(),
+        }
+    }
+}
+
+impl Metadata {
+    /// How many of the listed tokens are the most probable of the target and of the draft,
+    /// as `top` says: one number for both, or `target` and `draft`, of which 0 promises
+    /// nothing.
+    ///
+    /// ```
+    /// use specgap::log::Metadata;
+    /// let tops = |text: &str| serde_json::from_str::<Metadata>(text).unwrap().tops();
+    /// assert_eq!(tops(r#"{"top": 20}"#), Some([20, 20]));
+    /// assert_eq!(tops(r#"{"top": {"target": 20, "draft": 0}}"#), Some([20, 0]));
+    /// assert_eq!(tops("{}"), None);
+    /// ```
+    pub fn tops(&self) -> Option<[usize; 2]> {
+        let top = self.extra.get("top")?;
+        let count = |value: &serde_json::Value| usize::try_from(value.as_u64()?).ok();
+        match count(top) {
+            Some(both) => Some([both, both]),
+            None => Some([count(top.get("target")?)?, count(top.get("draft")?)?]),
         }
     }
 }

@@ -317,7 +317,8 @@ impl Rollouts {
             // Of a token that is not listed, the row says nothing.
             row.token_ids.iter().position(|&id| id == token)
         };
-        let Some(&entry) = place.and_then(|place| row.draft.get(place)) else {
+        let entry = place.and_then(|place| row.draft.get(place));
+        let Some(&entry) = entry.filter(|entry| !entry.is_nan()) else {
             return Ok(());
         };
         let probabilities = row.draft_kind == RowKind::Probabilities;
@@ -335,6 +336,7 @@ impl Rollouts {
             let sum: f64 = row
                 .draft
                 .iter()
+                .filter(|x| !x.is_nan())
                 .map(|&x| ((logit(x) - largest) * ratio).exp())
                 .sum();
             let listed = if row.token_ids.is_empty() {

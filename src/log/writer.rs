@@ -199,6 +199,10 @@ impl LogWriter {
                 rest_temperatures, ..
             } => rest_temperatures.clone(),
         };
+        if let KeptTokens::Top { count, .. } = layout.tokens {
+            let top = metadata.extra.entry("top".to_owned());
+            top.or_insert_with(|| count.into());
+        }
         let index = Index {
             schema: SCHEMA,
             metadata,
@@ -792,10 +796,10 @@ fn padded(bytes: &[u8], ids: &[Vec<u32>], width: usize, dtype: Dtype) -> Vec<u8>
     out
 }
 
-struct Encoded<'a> {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    data: Cow<'a, [u8]>,
+pub(super) struct Encoded<'a> {
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    pub data: Cow<'a, [u8]>,
 }
 
 impl View for &Encoded<'_> {
@@ -823,7 +827,7 @@ impl View for &Encoded<'_> {
     }
 }
 
-fn write_safetensors(
+pub(super) fn write_safetensors(
     file: &mut impl Write,
     tensors: &[(&'static str, Encoded<'_>)],
 ) -> io::Result<()> {
@@ -839,7 +843,10 @@ fn write_safetensors(
     file.write_all(&bytes)
 }
 
-fn write_npz(file: &mut impl Write, tensors: &[(&'static str, Encoded<'_>)]) -> io::Result<()> {
+pub(super) fn write_npz(
+    file: &mut impl Write,
+    tensors: &[(&'static str, Encoded<'_>)],
+) -> io::Result<()> {
     let mut archive = ZipWriter::new(io::Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let descr = match tensor.dtype {

@@ -13,14 +13,14 @@
 //! function above the points (p(first k), q(first k)^m): `docs/paths.md` has the proof. For
 //! c = 1 the sum is alpha*; what other plans that attain alpha* leave open, s* settles.
 //!
-//! At full vocabulary tokens stand in bins by q/p, eight an octave, and tokens of a bin share
+//! At full vocabulary tokens stand in bins by q/p, four an octave, and tokens of a bin share
 //! s/q instead of s/p.
 
 use crate::number::{Number, RunningSum};
 use rand::{Rng, RngCore};
 
 /// Bins an octave of q/p.
-const PER_OCTAVE: f64 = 8.0;
+const PER_OCTAVE: f64 = 4.0;
 
 /// Octaves to either side of q/p = 1 that have bins of their own.
 const OCTAVES: f64 = 24.0;
@@ -33,7 +33,7 @@ const ROUNDS: usize = 60;
 
 /// Sum of |wanted - selected| over a tier's bins at which its weights are good enough; what
 /// they select is known whatever they are.
-const CLOSE: f64 = 1e-7;
+const CLOSE: f64 = 1e-4;
 
 /// The law of a draft selected from m i.i.d. draws of q that makes the sum of
 /// p f(s/p) least for every convex f; tokens that q never gives have 0.
@@ -240,22 +240,37 @@ struct Integral {
 }
 
 impl Integral {
-    /// For weights and masses of a tier's bins, behind bins of a mass.
-    fn new(before: f64, bins: &[(f64, f64)]) -> Self {
+    /// For weights and masses of a tier's bins, behind bins of a mass; with s/q of each bin,
+    /// for so many drafts.
+    fn new(before: f64, bins: &[(f64, f64)], drafts: usize) -> (Self, Vec<f64>) {
         let least = bins.iter().map(|b| b.0).fold(f64::INFINITY, f64::min);
         let most = bins.iter().map(|b| b.0).fold(0.0, f64::max);
         let low = -most.ln() - 26.0;
         let high = -least.ln() + 4.0;
         let count = ((high - low) / STEP).ceil().clamp(1.0, 4000.0) as usize;
-        let nodes: Vec<(f64, f64)> = (0..=count)
-            .map(|k| {
-                let s = (low + STEP * k as f64).exp();
-                (s, STEP * s)
-            })
-            .collect();
-        let sum = |s: f64| bins.iter().map(|&(w, q)| q * (-s * w).exp()).sum::<f64>();
-        let others = nodes.iter().map(|&(s, _)| before + sum(s)).collect();
-        Self { nodes, others }
+        let mut integral = Self::default();
+        let mut sums = vec![0.0; bins.len()];
+        let mut decays = vec![0.0; bins.len()];
+        let power = drafts as i32 - 1;
+        for k in 0..=count {
+            let s = (low + STEP * k as f64).exp();
+            let mut others = before;
+            for (decay, &(weight, q)) in decays.iter_mut().zip(bins) {
+                *decay = (-s * weight).exp();
+                others += q * *decay;
+            }
+            let step = STEP * s;
+            let rest = step * others.powi(power);
+            for (sum, decay) in sums.iter_mut().zip(&decays) {
+                *sum += rest * decay;
+            }
+            integral.nodes.push((s, step));
+            integral.others.push(others);
+        }
+        for (sum, &(weight, _)) in sums.iter_mut().zip(bins) {
+            *sum *= drafts as f64 * weight;
+        }
+        (integral, sums)
     }
 
     /// P(a token of this q and weight is selected, and `copies` of m draws have it).
@@ -273,18 +288,6 @@ impl Integral {
             })
             .sum();
         ways * q.powi(k) * own * sum
-    }
-
-    /// s/q of a weight: the same over all numbers of copies.
-    fn factor(&self, drafts: usize, weight: f64) -> f64 {
-        let n = drafts as i32;
-        let sum: f64 = self
-            .nodes
-            .iter()
-            .zip(&self.others)
-            .map(|(&(s, step), &others)| step * (-s * weight).exp() * others.powi(n - 1))
-            .sum();
-        f64::from(n) * weight * sum
     }
 }
 
@@ -317,12 +320,12 @@ impl Selection {
                         }
                 })
                 .collect();
-            let (integral, weights) = weights(before, own, &wanted, drafts);
-            for (place, &weight) in places.iter_mut().skip(tier.first).zip(&weights) {
+            let (integral, bins) = weights(before, own, &wanted, drafts);
+            for (place, (weight, factor)) in places.iter_mut().skip(tier.first).zip(bins) {
                 *place = Place {
                     tier: number,
                     weight,
-                    factor: integral.factor(drafts, weight),
+                    factor,
                 };
             }
             integrals.push(integral);
@@ -408,53 +411,57 @@ impl Selection {
     }
 }
 
-/// Weights of a tier's bins that select as much of each as is wanted, nearly.
+/// Weights of a tier's bins that select as much of each as is wanted, nearly, with s/q.
 ///
 /// Scaling: a weight that selects too little is raised by what is missing, all at once.
-fn weights(before: f64, own: &[[f64; 2]], wanted: &[f64], drafts: usize) -> (Integral, Vec<f64>) {
-    let draft = |index: usize| own.get(index).map_or(0.0, |mass| mass[1]);
-    let with = |weights: &[f64]| {
-        let bins = weights.iter().enumerate().map(|(i, &w)| (w, draft(i)));
-        Integral::new(before, &bins.collect::<Vec<_>>())
-    };
-    let mut weights: Vec<f64> = wanted
+fn weights(
+    before: f64,
+    own: &[[f64; 2]],
+    wanted: &[f64],
+    drafts: usize,
+) -> (Integral, Vec<(f64, f64)>) {
+    let mut bins: Vec<(f64, f64)> = own
         .iter()
-        .enumerate()
-        .map(|(index, wanted)| wanted / draft(index))
+        .zip(wanted)
+        .map(|([_, q], wanted)| (wanted / q, *q))
         .collect();
-    let scale = weights.iter().copied().fold(0.0, f64::max);
-    if own.len() < 2 || drafts < 2 || scale <= 0.0 {
-        let weights = vec![1.0; own.len()];
-        return (with(&weights), weights);
-    }
+    let alone = own.len() < 2 || drafts < 2;
     // A bin that should never be selected is so all the same where there is nothing else.
-    let least = 1e-9;
-    for weight in &mut weights {
-        *weight = (*weight / scale).max(least);
+    let scale = |bins: &mut [(f64, f64)]| {
+        let most = bins.iter().map(|bin| bin.0).fold(0.0, f64::max);
+        for (weight, _) in bins {
+            *weight = if most > 0.0 {
+                (*weight / most).max(1e-9)
+            } else {
+                1.0
+            };
+        }
+    };
+    if alone {
+        bins.iter_mut().for_each(|bin| bin.0 = 1.0);
     }
-    let mut integral = with(&weights);
-    for _ in 0..ROUNDS {
-        let selected: Vec<f64> = weights
-            .iter()
-            .enumerate()
-            .map(|(index, &weight)| draft(index) * integral.factor(drafts, weight))
-            .collect();
+    scale(&mut bins);
+    let (mut integral, mut factors) = Integral::new(before, &bins, drafts);
+    for _ in 0..if alone { 0 } else { ROUNDS } {
+        let selected = bins.iter().zip(&factors).map(|((_, q), factor)| q * factor);
+        let selected: Vec<f64> = selected.collect();
         let off = selected.iter().zip(wanted).map(|(s, w)| (s - w).abs());
         if off.sum::<f64>() <= CLOSE {
             break;
         }
-        for ((weight, selected), wanted) in weights.iter_mut().zip(&selected).zip(wanted) {
+        for (((weight, _), selected), wanted) in bins.iter_mut().zip(&selected).zip(wanted) {
             if *selected > 0.0 {
                 *weight *= wanted / selected;
             }
         }
-        let scale = weights.iter().copied().fold(0.0, f64::max);
-        for weight in &mut weights {
-            *weight = (*weight / scale).max(least);
-        }
-        integral = with(&weights);
+        scale(&mut bins);
+        (integral, factors) = Integral::new(before, &bins, drafts);
     }
-    (integral, weights)
+    let bins = bins.iter().zip(factors);
+    (
+        integral,
+        bins.map(|(bin, factor)| (bin.0, factor)).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -554,8 +561,8 @@ mod tests {
                 let selected = selection.probability(&bins, token, q[token]);
                 let sum: f64 = by_copies.iter().sum();
                 assert!((selected - sum).abs() < 1e-9);
-                // Few tokens: hardly two of different q/p share a bin.
-                assert!((selected - even[token]).abs() < 0.02, "{selected} {even:?}");
+                // Two tokens whose q/p differ by less than 19% may share a bin.
+                assert!((selected - even[token]).abs() < 0.04, "{selected} {even:?}");
             }
         }
         assert!(several > 20, "{several} with a tier of several bins");

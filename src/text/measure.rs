@@ -162,17 +162,19 @@ struct Measurement<'a> {
     /// Tokens of each prompt.
     tokens: Vec<f64>,
     unlisted: usize,
+    /// What rows do not list leaves ratios open.
+    are_open: bool,
     max_length: usize,
 }
 
-/// Which ratios stand for tokens that their rows do not list.
+/// Which ratios stand for those that depend on tokens that rows do not list.
 #[derive(Clone, Copy, PartialEq)]
 enum Unlisted {
     /// Those of the mass that is not listed.
     Whole,
-    /// None of them is accepted.
+    /// The least that they can be: none is accepted that need not be.
     Rejected,
-    /// All of them are.
+    /// The most that they can be.
     Accepted,
 }
 
@@ -184,6 +186,7 @@ impl<'a> Measurement<'a> {
             settings,
             tokens: texts.tokens(),
             unlisted: texts.unlisted(),
+            are_open: texts.are_open(),
             max_length: (settings.max_length)
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
         }
@@ -412,7 +415,7 @@ impl<'a> Measurement<'a> {
     /// each of their ratios.
     fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64) -> Estimate {
         let mean = |unlisted| self.rate(|text| of(text, unlisted)).mean;
-        let bounds = (self.unlisted > 0).then(|| {
+        let bounds = self.are_open.then(|| {
             let ends = [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
             [ends[0].min(ends[1]), ends[0].max(ends[1])]
         });
@@ -467,8 +470,9 @@ impl<'a> Measurement<'a> {
             (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
         };
         let whole = sums(Unlisted::Whole);
-        let ends =
-            (self.unlisted > 0).then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
+        let ends = self
+            .are_open
+            .then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
         (0..most)
             .map(|length| {
                 let estimate = clustered(&whole, length)?;
@@ -530,7 +534,7 @@ impl<'a> Measurement<'a> {
             }
         }
         // Calls and drafts of fixed lengths fall as a token is accepted more often.
-        if self.unlisted > 0 && policy.family.name == "fixed" && verifier == ChainVerifier::Token {
+        if self.are_open && policy.family.name == "fixed" && verifier == ChainVerifier::Token {
             self.bound(&mut result, policy, verifier);
         }
         result
@@ -870,10 +874,9 @@ pub(super) fn surprise(texts: &Texts) -> Surprise {
 fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
     let places = text.places.iter();
     let ratio = |place: &Place| match unlisted {
-        Unlisted::Rejected if !place.listed => 0.0,
-        // At least 1; for blocks, more than any other ratio takes back.
-        Unlisted::Accepted if !place.listed => 1e100,
-        _ => place.ratio,
+        Unlisted::Whole => place.ratio,
+        Unlisted::Rejected => place.ratio_bounds[0],
+        Unlisted::Accepted => place.ratio_bounds[1],
     };
     places.map(ratio).collect()
 }

@@ -48,7 +48,7 @@ pub use paths::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, measure_paths, sets_bound,
     sets_of_text,
 };
-pub use place::Place;
+pub use place::{Place, Rest};
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};

@@ -1,5 +1,17 @@
 //! A position of a text.
 
+/// What is known of the tokens that a position's rows do not list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// There are none.
+    #[default]
+    None,
+    /// Their masses, and that none is heavier than a listed one. Both rows list the same.
+    Known,
+    /// Less than that.
+    Open,
+}
+
 /// What is known of a position of a text: of the token y that was put out there, and of the
 /// two rows that predict it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -18,12 +30,16 @@ pub struct Place {
     pub head_acceptance: Option<f64>,
     /// The overlap that a head predicts, if the log has it.
     pub head_overlap: Option<f64>,
-    /// y is among the tokens that the row lists.
+    /// Both rows list y.
     pub listed: bool,
+    /// Bounds on q(y)/p(y), whatever the tokens are that the rows do not list.
+    pub ratio_bounds: [f64; 2],
     /// -ln p(y).
     pub surprise: f64,
     /// What -ln p(y) is on average over y ~ p, and its variance.
     pub expected_surprise: [f64; 2],
     /// What the two rows do not list of p and q.
     pub unlisted: [f64; 2],
+    /// What is known of the tokens that the rows do not list.
+    pub rest: Rest,
 }

@@ -1,12 +1,12 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::TextError;
-use super::place::Place;
+use super::place::{Place, Rest};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
-use crate::gap::{probabilities, refuse_probabilities};
+use crate::gap::{Lists, probabilities, refuse_probabilities};
 use crate::log::{Log, Rollouts, Row, RowKind, Span};
-use crate::row::Workspace as Scan;
+use crate::row::{Unlisted, Workspace as Scan};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -28,11 +28,14 @@ pub struct Text {
     pub spacing: f64,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
+    /// The same where no token of the rest has both p and q: as many, or none.
+    pub(super) apart: Vec<f64>,
 }
 
 /// What else is asked of a position's rows, beside what a [`Place`] holds: of both rows, the
 /// column of the text's token, and a number that no other position has. Tokens that a row
-/// does not list are one token, the last column. As many numbers at every position.
+/// does not list are the last columns, as few as they can be. As many numbers at every
+/// position.
 pub(super) type Question<'a> =
     dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
 
@@ -93,7 +96,7 @@ impl Texts {
             }
             all.temperature = drawn;
             one_pair(&logs[..index], log)?;
-            rest_column(log, drawn)?;
+            lists_of(log)?;
             refuse_probabilities(log)?;
         }
         let with_rollouts = question.is_none() && logs.iter().all(Log::has_rollouts);
@@ -142,6 +145,12 @@ impl Texts {
         places.filter(|place| !place.listed).count()
     }
 
+    /// Whether what rows do not list leaves any ratio open.
+    pub(super) fn are_open(&self) -> bool {
+        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
+    }
+
     /// N, over all texts.
     pub fn positions(&self) -> usize {
         self.texts.iter().map(|text| text.places.len()).sum()
@@ -161,7 +170,7 @@ impl Texts {
             rollouts,
             before: self.positions() as u64,
             temperature: self.temperature,
-            rest: rest_column(log, self.temperature)?,
+            lists: lists_of(log)?,
         };
         let read: Vec<Vec<Read>> = log
             .spans(SPAN)
@@ -213,6 +222,7 @@ impl Texts {
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.asked.extend(read.asked);
+                text.apart.extend(read.apart);
                 *next += 1;
             }
         }
@@ -332,24 +342,10 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
     }
 }
 
-/// The column of the log's rest mass at a temperature, if its rows list some tokens only and
-/// it has any.
-fn rest_column(log: &Log, temperature: f64) -> Result<Option<usize>, TextError> {
-    let known = &log.metadata().rest_temperatures;
-    if known.is_empty() {
-        return Ok(None);
-    }
-    let column = known.iter().position(|&t| t == temperature);
-    column.map(Some).ok_or_else(|| {
-        refused(
-            log,
-            format!(
-                "lists the top tokens alone, and the mass of the others at temperatures {known:?}, \
-                 not at {temperature}, at which its text was drawn; capture with \
-                 --rest-temperatures {temperature}"
-            ),
-        )
-    })
+/// What the log's rows leave out; `None` if they are complete.
+fn lists_of(log: &Log) -> Result<Option<Lists>, TextError> {
+    // The message names the log.
+    Lists::new(log).map_err(TextError::Settings)
 }
 
 /// A position as it is read.
@@ -358,6 +354,7 @@ struct Read {
     position: i64,
     place: Place,
     asked: Vec<f64>,
+    apart: Vec<f64>,
 }
 
 /// Room for one position at a time.
@@ -374,7 +371,7 @@ struct Workspace {
 struct Task<'a> {
     log: &'a Log,
     temperature: f64,
-    rest: Option<usize>,
+    lists: Option<Lists>,
     question: Option<&'a Question<'a>>,
     rollouts: Option<&'a Rollouts>,
     /// Positions of the logs before this one.
@@ -424,24 +421,25 @@ impl Task<'_> {
             .map_err(|error| format!("target: {error}"))?;
         probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
             .map_err(|error| format!("draft: {error}"))?;
-        let rest = |masses: &[f64]| {
-            let column = self.rest.and_then(|column| masses.get(column));
-            column.copied().unwrap_or(0.0)
+        let unlisted = match &self.lists {
+            Some(lists) => lists.unlisted(row, self.temperature),
+            None => [Unlisted::NONE; 2],
         };
-        let (target_rest, draft_rest) = (rest(&row.target_rest), rest(&row.draft_rest));
+        let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
         } else {
             row.token_ids.iter().position(|&id| id == token)
         };
-        let at = |row: &[f64], place: usize, rest: f64| {
-            row.get(place).map_or(0.0, |mass| mass * (1.0 - rest))
-        };
-        let (p, q) = match place {
-            Some(place) => (at(target, place, target_rest), at(draft, place, draft_rest)),
+        // What the two rows list of the token.
+        let listed = [&*target, &*draft].map(|row| {
+            let share = place.map_or(Some(0.0), |place| row.get(place).copied());
+            share.filter(|share| !share.is_nan() && place.is_some())
+        });
+        let [p, q] = [0, 1].map(|row| {
             // All tokens that are not listed count as one.
-            None => (target_rest, draft_rest),
-        };
+            listed[row].map_or(rests[row], |share| share * (1.0 - rests[row]))
+        });
         if p <= 0.0 {
             return Err(format!(
                 "the target gives probability 0 to token {token}, which is logged as drawn from it \
@@ -449,47 +447,127 @@ impl Task<'_> {
                 self.temperature
             ));
         }
+        let ratio_bounds = ratio_bounds(listed, unlisted);
+        let ratio = match listed {
+            [Some(_), Some(_)] | [None, None] => (q / p).min(f64::MAX),
+            // The middle of what may be accepted.
+            _ => 0.5 * (ratio_bounds[0].min(1.0) + ratio_bounds[1].min(1.0)),
+        };
         let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
         let of_draft = Moments::new(&row.draft, row.draft_kind, rule.temperature, draft);
         let of_target = Moments::new(&row.target, row.target_kind, rule.temperature, target);
+        let [target_rest, draft_rest] = rests;
         let common: f64 = target
             .iter()
             .zip(draft.iter())
+            .filter(|(p, q)| !p.is_nan() && !q.is_nan())
             .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
             .sum();
-        let asked = match self.question {
-            Some(question) => {
-                let column = place.unwrap_or(target.len());
-                if self.rest.is_some() {
-                    for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-                        row.iter_mut().for_each(|mass| *mass *= 1.0 - rest);
-                        row.push(rest);
+        let rest = match (&self.lists, listed) {
+            (None, _) => Rest::None,
+            _ if unlisted
+                .iter()
+                .all(|one| one.is_known() && one.largest.is_finite())
+                && target.iter().chain(draft.iter()).all(|mass| !mass.is_nan()) =>
+            {
+                Rest::Known
+            }
+            _ => Rest::Open,
+        };
+        let (mut asked, mut apart) = (Vec::new(), Vec::new());
+        if let Some(question) = self.question {
+            let column = place.unwrap_or(target.len());
+            let number = self.before + number as u64;
+            let listed = target.len();
+            if self.lists.is_some() {
+                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                    for mass in row.iter_mut() {
+                        *mass = if mass.is_nan() {
+                            0.0
+                        } else {
+                            *mass * (1.0 - rest)
+                        };
                     }
                 }
-                let rows = Rows { target, draft };
-                question(scan, rows, column, self.before + number as u64)?
+                // In proportion, on tokens that are no heavier than they may be.
+                let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
+                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                    row.resize(listed + count, rest / count as f64);
+                }
+                asked = question(scan, Rows { target, draft }, column, number)?;
+                target.truncate(listed);
+                target.push(target_rest);
+                target.resize(listed + count + 1, 0.0);
+                draft.insert(listed, 0.0);
+                apart = question(scan, Rows { target, draft }, column, number)?;
+            } else {
+                asked = question(scan, Rows { target, draft }, column, number)?;
             }
-            None => Vec::new(),
-        };
+        }
         Ok(Read {
             asked,
+            apart,
             prompt,
             position,
             place: Place {
-                ratio: (q / p).min(f64::MAX),
-                draft: if place.is_some() { q } else { q / spread },
+                ratio,
+                draft: if listed[1].is_some() { q } else { q / spread },
                 top: of_draft.top * (1.0 - draft_rest),
                 entropy: of_draft.entropy(draft_rest, spread),
                 overlap: (common + target_rest.min(draft_rest)).min(1.0),
                 head_acceptance: row.head_acceptance,
                 head_overlap: row.head_overlap,
-                listed: place.is_some(),
+                listed: listed[0].is_some() && listed[1].is_some(),
+                ratio_bounds: match listed {
+                    // Nothing is open, and the ratio is what it was computed to be.
+                    [Some(_), Some(_)] if unlisted.iter().all(Unlisted::is_known) => [ratio; 2],
+                    _ => ratio_bounds,
+                },
                 surprise: -p.ln(),
                 expected_surprise: of_target.surprise(target_rest),
                 unlisted: [target_rest, draft_rest],
+                rest,
             },
         })
     }
+}
+
+/// Most tokens that stand for those that rows do not list.
+const MOST_PIECES: usize = 1024;
+
+/// The fewest equal tokens that have the masses of the rest, none of them heavier than it may
+/// be.
+fn pieces(unlisted: [Unlisted; 2], others: usize) -> usize {
+    let of = |one: &Unlisted| match one.most() > 0.0 {
+        true => (one.mass[1] / one.most()).ceil(),
+        false => 1.0,
+    };
+    let count = unlisted.iter().map(of).fold(1.0, f64::max) as usize;
+    count.clamp(1, others.clamp(1, MOST_PIECES))
+}
+
+/// At least 1; for blocks, more than any other ratio takes back.
+const ACCEPTED: f64 = 1e100;
+
+/// Bounds on q/p of a token of which each row lists a share, or nothing.
+fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {
+    let [[p_least, p_most], [q_least, q_most]] = [0, 1].map(|row| {
+        let [least, most] = unlisted[row].mass;
+        match listed[row] {
+            Some(share) => [share * (1.0 - most), share * (1.0 - least)],
+            None => [0.0, unlisted[row].most()],
+        }
+    });
+    let over = |q: f64, p: f64| {
+        if q <= 0.0 {
+            0.0
+        } else if p > 0.0 {
+            (q / p).min(ACCEPTED)
+        } else {
+            ACCEPTED
+        }
+    };
+    [over(q_least, p_most), over(q_most, p_least)]
 }
 
 /// What is asked of the logarithms of a row's probabilities.
@@ -507,7 +585,8 @@ impl Moments {
         let top = probabilities.iter().copied().fold(0.0, f64::max);
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (mut first, mut second) = (0.0, 0.0);
-        for (&entry, &mass) in row.iter().zip(probabilities) {
+        let listed = row.iter().zip(probabilities);
+        for (&entry, &mass) in listed.filter(|(entry, _)| !entry.is_nan()) {
             // ln of the probability over the largest.
             let below = if mass <= 0.0 {
                 0.0

@@ -154,6 +154,7 @@ fn write(path: &Path, made: Made) {
             version: 1,
             tokens: made.tokens,
             every: made.every,
+            paths: 1,
             inclusion_probability: made.chance,
             temperature: made.temperature,
             target: made.target,

@@ -89,7 +89,11 @@ fn advice(report: &PathsReport, at: &AtDrafts) -> String {
     };
     let accepted = &best.expected_accepted_length;
     let got = share(at, accepted).map_or_else(String::new, |share| {
-        format!(", at least {} of what is possible", percent(share))
+        let below = best.below_upper_bound.as_ref();
+        let below = below.map_or_else(String::new, |below| {
+            format!(", {} below that", plus_minus(below, 2))
+        });
+        format!("{below}: at least {} of what is possible", percent(share))
     });
     let kept = if best.verifier == "select-greedy-block" || best.verifier == ONE {
         " (it changes the target of the next round: where rounds follow each other, carry the \
@@ -137,6 +141,24 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
             decimals(token.mean, 2)
         ));
     }
+    let replayed = at.verifiers.iter().filter_map(|one| {
+        let calls = one.tokens_per_call.as_ref()?;
+        Some((one, calls))
+    });
+    let most = replayed
+        .clone()
+        .max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    let token = replayed.clone().find(|(one, _)| one.verifier == COMMON);
+    if let (Some((best, calls)), Some((_, token))) = (most, token) {
+        points.push(format!(
+            "Round after round, of the verifiers that leave later targets alone, {} needs the fewest \
+             target calls: {} tokens per call with {}, against {} of one path token by token.",
+            best.verifier,
+            plus_minus(calls, 2),
+            counted(at.drafts, "path"),
+            decimals(token.mean, 2)
+        ));
+    }
     points.push(match at.upper_bounds.first().map(|one| one.form.as_str()) {
         Some("several paths") => format!(
             "The bound is without bias: {} from which {} were drawn, limits fitted on half of the \
@@ -168,15 +190,10 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
 /// What tokens that their rows do not list make unsure.
 fn unlisted(report: &PathsReport) -> Option<String> {
     (report.unlisted > 0).then(|| {
-        let paths = if report.anchors > 0 {
-            " Bounds from draft paths are not touched by it."
-        } else {
-            ""
-        };
         format!(
             "{} of {} tokens of the text are not listed by their rows. Tokens that a row does not \
              list count as one token there: two paths with different ones are taken to agree, so \
-             that what verifiers of several paths accept may be a little less.{paths}",
+             that what verifiers of several paths accept may be a little less.",
             count(report.unlisted),
             count(report.positions)
         )

@@ -78,7 +78,17 @@ fn verifiers(report: &PathsReport) -> Section {
             "verifiers",
             "Verifiers",
             "What each of them accepts, by the number of paths.",
-            [how, Block::Table(tables::verifiers(report))],
+            [
+                how,
+                Block::Table(tables::verifiers(report)),
+                Block::Paragraph(
+                    "E[τ] is about one round, from any position. A decoder's rounds follow each \
+                     other: tokens per call, the target's own counted, are replayed along each \
+                     text. Greedy blocks change the target of the next round and are not replayed."
+                        .to_owned(),
+                ),
+                Block::Table(tables::calls(report)),
+            ],
         )
     }
 }

@@ -1,7 +1,8 @@
 //! The tables of a report on several paths.
 
 use super::lead::{best, named, share};
-use crate::report::length::numbers::{entry, maybe};
+use crate::gap::Estimate;
+use crate::report::length::numbers::{decimals, entry, maybe};
 use crate::report::table::{Column, Entry, Row, Table};
 use crate::report::text::percent;
 use crate::text::{AtDrafts, PathsReport};
@@ -75,9 +76,50 @@ fn by_verifier(
 /// What every verifier accepts.
 pub(super) fn verifiers(report: &PathsReport) -> Table {
     let caption = "E[τ] by verifier and number of paths";
-    by_verifier(report, "accepted", caption, |at, index| {
+    let table = by_verifier(report, "accepted", caption, |at, index| {
         let one = at.verifiers.get(index);
-        maybe(one.map(|one| &one.expected_accepted_length), 3)
+        mean(one.map(|one| &one.expected_accepted_length))
+    });
+    let errors = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = errors.map(|one| half_width(&one.expected_accepted_length));
+    table.note(widest(errors))
+}
+
+/// What a decoder gets for a call: only of verifiers whose rounds can be replayed.
+pub(super) fn calls(report: &PathsReport) -> Table {
+    let caption = "Tokens per target call by verifier and number of paths";
+    let mut table = by_verifier(report, "calls", caption, |at, index| {
+        let one = at.verifiers.get(index);
+        mean(one.and_then(|one| one.tokens_per_call.as_ref()))
+    });
+    for group in &mut table.groups {
+        group
+            .rows
+            .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
+    }
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = all.filter_map(|one| one.tokens_per_call.as_ref());
+    table.note(widest(errors.map(half_width)))
+}
+
+fn half_width(estimate: &Estimate) -> f64 {
+    (estimate.ci95[1] - estimate.ci95[0]) / 2.0
+}
+
+/// What is said of intervals that are not written out.
+fn widest(errors: impl Iterator<Item = f64>) -> String {
+    let widest = errors.fold(0.0, f64::max);
+    format!(
+        "95% intervals over prompts are ± {} or less; report.json has each.",
+        decimals(widest, 3)
+    )
+}
+
+/// The mean, with its interval behind it.
+fn mean(estimate: Option<&Estimate>) -> Entry {
+    estimate.map_or_else(Entry::none, |estimate| Entry {
+        text: decimals(estimate.mean, 3),
+        ..entry(estimate, 3)
     })
 }
 
@@ -86,8 +128,11 @@ pub(super) fn distances(report: &PathsReport) -> Table {
     let caption = "Upper bound less E[τ], paired by prompt";
     let table = by_verifier(report, "below", caption, |at, index| {
         let one = at.verifiers.get(index);
-        maybe(one.and_then(|one| one.below_upper_bound.as_ref()), 3)
+        mean(one.and_then(|one| one.below_upper_bound.as_ref()))
     });
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = all.filter_map(|one| one.below_upper_bound.as_ref());
+    let table = table.note(widest(errors.map(half_width)));
     if report.by_drafts.iter().all(|at| at.upper_bounds.is_empty()) {
         return Table::default();
     }
@@ -112,11 +157,15 @@ pub(super) fn upper_bounds(report: &PathsReport) -> Table {
     let rows = forms.iter().map(|form| {
         let entries = report.by_drafts.iter().map(|at| {
             let bound = at.upper_bounds.iter().find(|bound| bound.form == *form);
-            maybe(bound.map(|bound| &bound.expected_accepted_length), 3)
+            mean(bound.map(|bound| &bound.expected_accepted_length))
         });
         Row::new(std::iter::once(Entry::plain(*form)).chain(entries))
     });
-    Table::new("upper-bounds", "Upper bounds of E[τ]", columns).rows(rows)
+    let all = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
+    let errors = all.map(|bound| half_width(&bound.expected_accepted_length));
+    Table::new("upper-bounds", "Upper bounds of E[τ]", columns)
+        .rows(rows)
+        .note(widest(errors))
 }
 
 /// Numbers that the log tells twice.

@@ -199,27 +199,25 @@ impl<T: Number> Agreeing<T> {
     }
 }
 
-/// `E[tau]` given a text of verifiers that go level by level, from its positions' tables.
-pub(super) struct Accepted {
+/// P(tau >= i given a text), i = 1, 2, .., of verifiers that go level by level.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Reached {
     /// The rule accepts what it takes; of a selection, min(1, p/s) of it.
-    pub by_token: f64,
+    pub by_token: Vec<f64>,
     /// The selected path is verified by blocks, by greedy blocks.
-    pub selected: [f64; 2],
+    pub selected: [Vec<f64>; 2],
 }
 
 /// Of `drafts` paths, along the tables of some positions; `selects` where tokens are selected
 /// and not accepted.
-pub(super) fn accepted<'a>(
+pub(super) fn reached<'a>(
     tables: impl Iterator<Item = &'a [f64]>,
     drafts: usize,
     selects: bool,
-) -> Accepted {
+) -> Reached {
     let mut by_token = Agreeing::<f64>::new(drafts);
     let mut path = Agreeing::<f64>::new(drafts);
-    let mut sums = Accepted {
-        by_token: 0.0,
-        selected: [0.0; 2],
-    };
+    let mut all = Reached::default();
     let mut least = 1.0f64;
     for table in tables {
         let keep = |share: &f64| {
@@ -230,23 +228,27 @@ pub(super) fn accepted<'a>(
             }
         };
         by_token.take(table, keep);
-        sums.by_token += by_token.total();
+        all.by_token.push(by_token.total());
         if selects {
             path.take(table, |_| 1.0);
             let ratio = path.total();
             least = least.min(ratio);
-            sums.selected[0] += least;
-            sums.selected[1] += ratio.min(1.0);
+            let [block, greedy] = &mut all.selected;
+            block.push(least);
+            greedy.push(ratio.min(1.0));
         }
     }
-    sums
+    all
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::measure::calls;
     use super::*;
     use crate::block::level_sets::tests::random_problem;
-    use crate::block::{BlockVerifier, SpecTr, output_law};
+    use crate::block::{
+        BlockVerifier, BlockVerifierName, Change, SpecTr, output_law, several_rounds,
+    };
     use crate::problem::BlockProblem;
     use crate::tree::{Node, TokenTree};
     use rand::SeedableRng;
@@ -272,6 +274,11 @@ mod tests {
             .collect()
     }
 
+    struct Accepted {
+        by_token: f64,
+        selected: [f64; 2],
+    }
+
     fn along(problem: &BlockProblem, tree: &TokenTree<f64>, step: Step, drafts: usize) -> Accepted {
         let asked = Asked::new(drafts).unwrap();
         let mut mean = Accepted {
@@ -288,10 +295,11 @@ mod tests {
                 .collect();
             let range = asked.range(step);
             let rows = all.iter().map(|row| &row[range.clone()]);
-            let here = accepted(rows, drafts, step == Step::Selected);
-            mean.by_token += p * here.by_token;
-            mean.selected[0] += p * here.selected[0];
-            mean.selected[1] += p * here.selected[1];
+            let here = reached(rows, drafts, step == Step::Selected);
+            mean.by_token += p * here.by_token.iter().sum::<f64>();
+            for (mean, here) in mean.selected.iter_mut().zip(&here.selected) {
+                *mean += p * here.iter().sum::<f64>();
+            }
         }
         mean
     }
@@ -312,6 +320,54 @@ mod tests {
                     let mean = along(&problem, &tree, step, drafts).by_token;
                     let accepted = law.expected_accepted_length;
                     assert!((mean - accepted).abs() < 1e-9, "{name}: {mean} {accepted}");
+                }
+            }
+        }
+    }
+
+    /// Rounds of whole texts: replayed along each, and with every state between rounds
+    /// enumerated.
+    #[test]
+    fn rounds_along_texts_are_those_of_enumerated_texts() {
+        let mut rng = ChaCha8Rng::seed_from_u64(11);
+        for (vocab, total, length, drafts) in [(2, 3, 2, 2), (3, 3, 2, 2), (2, 4, 2, 3)] {
+            for _ in 0..2 {
+                let problem = random_problem(&mut rng, vocab, total);
+                let tree = TokenTree::<f64>::new(&problem);
+                let asked = Asked::new(drafts).unwrap();
+                let mut means = [0.0; 2];
+                for (block, &p) in tree.target_layer(total).iter().enumerate() {
+                    if p == 0.0 {
+                        continue;
+                    }
+                    let text = text(&tree, block);
+                    let all: Vec<Vec<f64>> = (0..total)
+                        .map(|place| tables(&problem, &asked, &text[..place], text[place] as usize))
+                        .collect();
+                    let from = |start: usize, step: Step| {
+                        let rows = all[start..].iter().take(length);
+                        let rows = rows.map(|row| &row[asked.range(step)]);
+                        reached(rows, drafts, step == Step::Selected)
+                    };
+                    let k_seq: Vec<_> = (0..total)
+                        .map(|start| from(start, Step::KSeq).by_token)
+                        .collect();
+                    let select: Vec<_> = (0..total)
+                        .map(|start| from(start, Step::Selected).selected[0].clone())
+                        .collect();
+                    means[0] += p * calls(total, |start| &k_seq[start]);
+                    means[1] += p * calls(total, |start| &select[start]);
+                }
+                // Plans in fractions are even to the last digit, in bins to 1e-4 and to what
+                // tokens share a bin.
+                let names = [
+                    (BlockVerifierName::SpecTrKSeq, 1e-9),
+                    (BlockVerifierName::SelectBlock, 0.02),
+                ];
+                for (mean, (name, within)) in means.iter().zip(names) {
+                    let known = several_rounds(&problem, length, drafts, name, Change::Carried);
+                    let known = known.unwrap().rounds.to_f64();
+                    assert!((mean - known).abs() < within, "{name}: {mean} {known}");
                 }
             }
         }

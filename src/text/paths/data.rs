@@ -89,6 +89,9 @@ pub struct PathVerifier {
     pub expected_accepted_length: Estimate,
     /// The first upper bound less that, paired by prompt.
     pub below_upper_bound: Option<Estimate>,
+    /// N / E\[target calls\] of rounds of K paths replayed along each text; none of verifiers
+    /// that change the next round's target.
+    pub tokens_per_call: Option<Estimate>,
 }
 
 /// A number that follows from the text and, apart from it, from draft paths.

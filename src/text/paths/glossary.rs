@@ -21,6 +21,12 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
              written. Rounds of a decoder do not start at every position alike",
         ),
         (
+            "tokens per call",
+            "N / E[target calls], rounds of K paths of L tokens replayed from each text's first token \
+             to its last; a round with `left` tokens to go drafts at most left - 1. None for greedy \
+             blocks, which change the next round's target",
+        ),
+        (
             "R_l",
             "q(x^l)/p(x^l), the draft's probability of a path's first l tokens over the target's",
         ),
@@ -36,7 +42,9 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
         (
             "several paths",
             "an upper bound from K of a context's logged draft paths at a time, all choices of K \
-             averaged: without bias",
+             averaged: without bias. The paths tell how far it lies above the lower bound, and the \
+             text tells the lower bound: the sum has the same mean as the paths' own, and moves \
+             with the verifiers' numbers, which come from the text",
         ),
         (
             "pooled paths",

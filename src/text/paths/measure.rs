@@ -5,10 +5,10 @@ use super::super::measure::{surprise, text_log};
 use super::super::place::Place;
 use super::super::survival::{ChainVerifier, Survival};
 use super::super::texts::{Text, Texts};
-use super::agreeing::{Asked, Step, accepted};
+use super::agreeing::{Asked, Step, reached};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft, lower_bound_of_text};
 use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
-use super::fitted::{ByPrompt, Context, CrossFitted, Drawn, Form, cross_fitted};
+use super::fitted::{ByPrompt, Context, CrossFitted, Drawn, Form, Mean, cross_fitted};
 use super::glossary::paths_definitions;
 use crate::gap::Estimate;
 use crate::log::{Log, Rollouts};
@@ -281,6 +281,43 @@ struct ToldByPaths {
     lower: Vec<f64>,
 }
 
+/// What one text says of every verifier, for one K.
+struct Along {
+    /// E[tau] of each, and the lower bound, block by block.
+    blocks: Vec<Vec<f64>>,
+    /// Rounds of the whole text.
+    calls: Vec<f64>,
+}
+
+/// Rounds that a text of `all` tokens takes in expectation, `reached(start)` being
+/// P(tau >= i given the text) of a round that begins there, i = 1, 2, ... A round with `left`
+/// tokens to go drafts `left` - 1 at most, and its last token is the target's own.
+pub(super) fn calls<'r>(all: usize, reached: impl Fn(usize) -> &'r [f64]) -> f64 {
+    let mut begins = vec![0.0; all + 1];
+    let mut calls = 0.0;
+    if let Some(first) = begins.first_mut() {
+        *first = 1.0;
+    }
+    for start in 0..all {
+        let here = begins.get(start).copied().unwrap_or(0.0);
+        calls += here;
+        let drafts = reached(start).iter().take(all - start - 1);
+        let mut before = 1.0;
+        let mut behind = start + 1;
+        for &reached in drafts {
+            if let Some(next) = begins.get_mut(behind) {
+                *next += here * (before - reached);
+            }
+            before = reached;
+            behind += 1;
+        }
+        if let Some(next) = begins.get_mut(behind) {
+            *next += here * before;
+        }
+    }
+    calls
+}
+
 impl Measurement<'_> {
     fn width(&self) -> usize {
         1 + self.asked.width()
@@ -288,24 +325,28 @@ impl Measurement<'_> {
 
     /// The blocks of a text.
     fn starts<'t>(&self, text: &'t Text) -> Vec<Start<'t>> {
-        let width = self.width();
-        let asked: Vec<&[f64]> = text.asked.chunks_exact(width).collect();
-        let numbers = asked.iter().map(|row| row.first().copied().unwrap_or(0.0));
-        let numbers: Vec<usize> = numbers.map(|number| number as usize).collect();
-        let log = numbers
-            .first()
-            .and_then(|&number| self.blocks.log_of(number));
-        let Some(log) = log else {
+        let number = text.asked.first().copied().unwrap_or(0.0) as usize;
+        let Some(log) = self.blocks.log_of(number) else {
             return Vec::new();
         };
         let all = text.places.len();
-        (0..all)
+        self.stretches(text, |start| log.tokens(all, start, self.length))
+    }
+
+    /// Stretches of a text, of as many tokens as `tokens` says of each start.
+    fn stretches<'t>(
+        &self,
+        text: &'t Text,
+        tokens: impl Fn(usize) -> Option<usize>,
+    ) -> Vec<Start<'t>> {
+        let asked: Vec<&[f64]> = text.asked.chunks_exact(self.width()).collect();
+        (0..text.places.len())
             .filter_map(|start| {
-                let tokens = log.tokens(all, start, self.length)?;
+                let end = start + tokens(start)?;
                 Some(Start {
-                    places: text.places.get(start..start + tokens)?,
-                    asked: asked.get(start..start + tokens)?.to_vec(),
-                    number: *numbers.get(start)?,
+                    places: text.places.get(start..end)?,
+                    asked: asked.get(start..end)?.to_vec(),
+                    number: asked.get(start)?.first().copied()? as usize,
                 })
             })
             .collect()
@@ -323,23 +364,32 @@ impl Measurement<'_> {
 
         // Verifiers and the lower bound, along the text.
         let drafts: Vec<usize> = self.drafts.iter().copied().collect();
-        let along: Vec<Vec<Vec<f64>>> = of_texts
-            .par_iter()
-            .map(|starts| {
-                starts
-                    .iter()
-                    .map(|start| self.along(start, &drafts))
-                    .collect()
-            })
-            .collect();
         let columns = NAMES.len() + 1;
-        let mut by_prompt = vec![ByPrompt::new(clusters); columns * drafts.len()];
-        for (text, starts) in self.texts.texts.iter().zip(&along) {
-            for values in starts {
-                for (sum, &value) in by_prompt.iter_mut().zip(values) {
-                    sum.add(text.cluster, value);
+        let mut by_prompt = Vec::with_capacity(columns * drafts.len());
+        let mut rounds = Vec::with_capacity(drafts.len());
+        for &drafts in &drafts {
+            let along: Vec<Along> = self
+                .texts
+                .texts
+                .par_iter()
+                .zip(&of_texts)
+                .map(|(text, starts)| self.along(text, starts, drafts))
+                .collect();
+            let mut sums = vec![ByPrompt::new(clusters); columns];
+            let mut calls = vec![ByPrompt::new(clusters); NAMES.len()];
+            for (text, along) in self.texts.texts.iter().zip(&along) {
+                for values in &along.blocks {
+                    for (sum, &value) in sums.iter_mut().zip(values) {
+                        sum.add(text.cluster, value);
+                    }
+                }
+                let tokens = text.places.len() as f64;
+                for (sum, &calls) in calls.iter_mut().zip(&along.calls) {
+                    sum.add_ratio(text.cluster, tokens, calls);
                 }
             }
+            by_prompt.append(&mut sums);
+            rounds.push(calls);
         }
 
         // What draft paths and the text bound.
@@ -372,10 +422,22 @@ impl Measurement<'_> {
             .filter_map(|(job, fitted)| Some((job, fitted?)))
             .collect();
 
+        let by_paths = |of: &dyn Fn(&ToldByPaths) -> f64| {
+            let mut sums = ByPrompt::new(clusters);
+            for one in &told {
+                sums.add(one.cluster, of(one));
+            }
+            sums.mean()
+        };
         let by_drafts: Vec<AtDrafts> = drafts
             .iter()
             .zip(by_prompt.chunks(columns))
-            .map(|(&drafts, sums)| at_drafts(drafts, sums, &fitted))
+            .enumerate()
+            .map(|(at, (&drafts, sums))| {
+                let lower = by_paths(&|one| one.lower.get(at).copied().unwrap_or(0.0));
+                let rounds = rounds.get(at).map_or(&[][..], Vec::as_slice);
+                at_drafts(drafts, (sums, rounds), &lower, &fitted)
+            })
             .collect();
         let checks = self.checks(&told, &drafts, &by_prompt);
         PathsReport {
@@ -401,38 +463,70 @@ impl Measurement<'_> {
         }
     }
 
-    /// E[tau] of every verifier given a block of the text, and the lower bound, for every K.
-    fn along(&self, start: &Start<'_>, drafts: &[usize]) -> Vec<f64> {
-        let single = ChainVerifier::ALL.map(|verifier| {
+    /// P(tau >= i) of every verifier given a stretch of text, i = 1, 2, ..
+    fn survivals(&self, start: &Start<'_>, drafts: usize) -> [Vec<f64>; NAMES.len()] {
+        let single = |verifier| {
             let mut survival = Survival::new(verifier);
-            let mut accepted = 0.0;
-            for place in start.places {
+            let places = start.places.iter();
+            let reached = places.map(|place| {
                 survival.take(&place.ratio);
-                accepted += survival.reached();
-            }
-            accepted
-        });
-        let ratios = joint(start.places.iter().map(|place| place.ratio));
-        let of = |step: Step, drafts: usize| {
+                *survival.reached()
+            });
+            reached.collect::<Vec<f64>>()
+        };
+        let of = |step: Step| {
             let range = self.asked.range(step);
             let range = range.start + 1..range.end + 1;
             let tables = start
                 .asked
                 .iter()
                 .map(|row| row.get(range.clone()).unwrap_or(&[]));
-            accepted(tables, drafts, step == Step::Selected)
+            reached(tables, drafts, step == Step::Selected)
         };
-        let mut values = Vec::with_capacity(drafts.len() * (NAMES.len() + 1));
-        for &drafts in drafts {
-            let selected = of(Step::Selected, drafts);
-            values.extend(single);
-            values.push(of(Step::Rrs, drafts).by_token);
-            values.push(of(Step::KSeq, drafts).by_token);
-            values.push(selected.by_token);
-            values.extend(selected.selected);
-            values.push(lower_bound_of_text(&ratios, drafts));
+        let selected = of(Step::Selected);
+        let [by_block, by_greedy_block] = selected.selected;
+        let [token, block, greedy_block] = ChainVerifier::ALL.map(single);
+        [
+            token,
+            block,
+            greedy_block,
+            of(Step::Rrs).by_token,
+            of(Step::KSeq).by_token,
+            selected.by_token,
+            by_block,
+            by_greedy_block,
+        ]
+    }
+
+    /// E[tau] of every verifier at every block of a text with the lower bound, and the rounds
+    /// that the whole text takes, for one K.
+    fn along(&self, text: &Text, starts: &[Start<'_>], drafts: usize) -> Along {
+        let all = text.places.len();
+        let stretches = self.stretches(text, |start| Some(self.length.min(all - start)));
+        let survivals: Vec<[Vec<f64>; NAMES.len()]> = stretches
+            .iter()
+            .map(|stretch| self.survivals(stretch, drafts))
+            .collect();
+        let first = stretches.first().map_or(0, |stretch| stretch.number);
+        let blocks = starts.iter().filter_map(|start| {
+            // A block is as long as the stretch that begins where it does.
+            let survivals = survivals.get(start.number - first)?;
+            let ratios = joint(start.places.iter().map(|place| place.ratio));
+            let accepted = survivals.iter().map(|reached| reached.iter().sum());
+            let lower = lower_bound_of_text(&ratios, drafts);
+            Some(accepted.chain(std::iter::once(lower)).collect())
+        });
+        let calls = |verifier: usize| {
+            let reached = |start: usize| -> &[f64] {
+                let here = survivals.get(start).and_then(|all| all.get(verifier));
+                here.map_or(&[], Vec::as_slice)
+            };
+            calls(all, reached)
+        };
+        Along {
+            blocks: blocks.collect(),
+            calls: (0..NAMES.len()).map(calls).collect(),
         }
-        values
     }
 
     fn group(place: Option<&Place>) -> usize {
@@ -536,9 +630,9 @@ impl Measurement<'_> {
             Some(ToldTwice {
                 what: what.to_owned(),
                 drafts: if column < SINGLE { 1 } else { *drafts.get(at)? },
-                from_text: from_text.estimate(),
-                from_paths: from_paths.estimate(),
-                difference: from_paths.minus(from_text),
+                from_text: from_text.mean().estimate(),
+                from_paths: from_paths.mean().estimate(),
+                difference: from_paths.mean().minus(&from_text.mean()).estimate(),
             })
         };
         let single = (0..SINGLE).filter_map(|column| {
@@ -618,33 +712,44 @@ fn form_name(form: Form) -> &'static str {
     }
 }
 
+/// Upper and lower bound and verifiers of K paths. `lower` is the lower bound by draft paths.
+///
+/// Draft paths and text are two samples. What the paths tell of is how far the upper bound lies
+/// above the lower one, which varies little; the lower bound itself follows from the text, from
+/// which the verifiers follow too. The sum has the same mean as the paths' own upper bound.
 fn at_drafts(
     drafts: usize,
-    sums: &[ByPrompt],
+    (sums, rounds): (&[ByPrompt], &[ByPrompt]),
+    lower: &Mean,
     fitted: &[((usize, Form), CrossFitted)],
 ) -> AtDrafts {
-    let own: Vec<(Form, &CrossFitted)> = fitted
-        .iter()
-        .filter(|((k, _), _)| *k == drafts)
-        .map(|((_, form), fitted)| (*form, fitted))
+    let of_text = sums.last().map_or_else(|| lower.clone(), ByPrompt::mean);
+    let own = fitted.iter().filter(|((k, _), _)| *k == drafts);
+    let bounds: Vec<(Form, &CrossFitted, Mean)> = own
+        .map(|((_, form), fitted)| {
+            let bound = fitted.by_prompt.mean();
+            let bound = match form {
+                Form::PooledTexts => bound,
+                _ => bound.minus(lower).plus(&of_text),
+            };
+            (*form, fitted, bound)
+        })
         .collect();
     let below = |sum: &ByPrompt| -> Option<Estimate> {
-        let (_, first) = own.first()?;
-        Some(first.by_prompt.minus(sum))
+        let (_, _, first) = bounds.first()?;
+        Some(first.minus(&sum.mean()).estimate())
     };
     AtDrafts {
         drafts,
-        upper_bounds: own
+        upper_bounds: bounds
             .iter()
-            .map(|(form, fitted)| UpperBound {
+            .map(|(form, fitted, bound)| UpperBound {
                 form: form_name(*form).to_owned(),
-                expected_accepted_length: fitted.by_prompt.estimate(),
+                expected_accepted_length: bound.estimate(),
                 limits: fitted.limits.clone(),
             })
             .collect(),
-        lower_bound: sums
-            .last()
-            .map_or_else(Estimate::default, ByPrompt::estimate),
+        lower_bound: of_text.estimate(),
         verifiers: NAMES
             .iter()
             .zip(sums)
@@ -652,9 +757,44 @@ fn at_drafts(
             .map(|(index, (name, sum))| PathVerifier {
                 verifier: (*name).to_owned(),
                 uses: if index < SINGLE { 1 } else { drafts },
-                expected_accepted_length: sum.estimate(),
+                expected_accepted_length: sum.mean().estimate(),
                 below_upper_bound: below(sum),
+                tokens_per_call: rounds
+                    .get(index)
+                    .filter(|_| !name.ends_with("greedy-block"))
+                    .map(|rounds| rounds.mean().estimate()),
             })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{FixedLength, replay};
+
+    /// The calls of token and block verification, by the replay of `specgap length`.
+    #[test]
+    fn rounds_are_those_of_the_replay() {
+        let ratios = [0.5, 2.0, 0.75, 1.5, 0.25, 3.0, 0.9];
+        for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
+            for length in 1..=4 {
+                let stretches: Vec<Vec<f64>> = (0..ratios.len())
+                    .map(|start| {
+                        let mut survival = Survival::new(verifier);
+                        let stretch = ratios[start..].iter().take(length);
+                        let reached = stretch.map(|ratio| {
+                            survival.take(ratio);
+                            *survival.reached()
+                        });
+                        reached.collect()
+                    })
+                    .collect();
+                let found = calls(ratios.len(), |start| &stretches[start]);
+                let known = replay(verifier, &ratios, &FixedLength(length)).unwrap();
+                assert!((found - known.calls).abs() < 1e-12, "{verifier} {length}");
+            }
+        }
+        assert_eq!(calls(0, |_| &[]), 0.0);
     }
 }
