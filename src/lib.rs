@@ -91,6 +91,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
+pub mod audit;
 pub mod block;
 #[cfg(feature = "onnx")]
 pub mod capture;

@@ -617,6 +617,65 @@ impl Decoder {
         Ok(decoded)
     }
 
+    /// The laws of both models along a text that it wrote: `see` is told each position of the
+    /// text, with p, the law that its token was drawn from, and q.
+    ///
+    /// Both models run over prompt and text, some tokens at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::decode`]; also what `see` says, as [`CaptureError::Logits`].
+    pub fn laws_along(
+        &mut self,
+        prompt: &EncodedPrompt,
+        text: &[u32],
+        interrupt: &AtomicBool,
+        see: &mut dyn FnMut(usize, &Law, &Law) -> Result<(), String>,
+    ) -> Result<(), CaptureError> {
+        self.begin(prompt)?;
+        let all: Vec<i64> = prompt
+            .tokens
+            .iter()
+            .chain(text)
+            .map(|&t| t.into())
+            .collect();
+        let before = &all[..prompt.tokens.len()];
+        prefill(&mut self.target, before).map_err(|say| failed(&self.target, prompt, 0, say))?;
+        prefill(&mut self.draft, before).map_err(|say| failed(&self.draft, prompt, 0, say))?;
+        let piece = (PREFILL_LOGITS / self.vocabulary.max(1)).clamp(1, 64);
+        let uncut = self.settings.sampling.uncut();
+        let (mut p, mut q) = (Law::default(), Law::default());
+        // The first is the prompt's last token, the last is the text's last but one.
+        let first = before.len().saturating_sub(1);
+        let fed = all.get(first..first + text.len()).unwrap_or(&[]);
+        for (number, tokens) in fed.chunks(piece).enumerate() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(CaptureError::Interrupted);
+            }
+            let begin = number * piece;
+            let target = feed(&mut self.target, tokens)
+                .map_err(|say| failed(&self.target, prompt, begin, say))?;
+            let draft = feed(&mut self.draft, tokens)
+                .map_err(|say| failed(&self.draft, prompt, begin, say))?;
+            for place in 0..tokens.len() {
+                let position = begin + place;
+                let wrong = |model: &Model, say| broken(model, prompt, position, say);
+                let row = cut(target.row(0, place, &mut self.row), self.vocabulary);
+                let row = row.map_err(|say| wrong(&self.target, say))?;
+                p.set(row, &self.settings.sampling)
+                    .ok_or_else(|| wrong(&self.target, BROKEN.to_owned()))?;
+                let row = cut(draft.row(0, place, &mut self.row), self.vocabulary);
+                let row = row.map_err(|say| wrong(&self.draft, say))?;
+                q.set(row, &uncut)
+                    .ok_or_else(|| wrong(&self.draft, BROKEN.to_owned()))?;
+                see(position, &p, &q).map_err(|say| wrong(&self.target, say))?;
+            }
+        }
+        self.target.clear();
+        self.draft.clear();
+        Ok(())
+    }
+
     fn time_passes(
         &mut self,
         prompt: &EncodedPrompt,

@@ -1,36 +1,16 @@
 //! `specgap decode`, and what it says where the program cannot run models.
 
+#[cfg(not(feature = "onnx"))]
+pub(super) use super::without_models::Arguments as DecodeArgs;
 #[cfg(feature = "onnx")]
 pub(super) use with_models::{DecodeArgs, run};
-#[cfg(not(feature = "onnx"))]
-pub(super) use without_models::{DecodeArgs, run};
 
 #[cfg(not(feature = "onnx"))]
-mod without_models {
-    use crate::cli::options::Common;
-    use crate::cli::output::{CliError, Verdict};
-    use clap::Args;
-    use std::ffi::OsString;
-
-    /// This build cannot run models.
-    #[derive(Args, Debug)]
-    pub(crate) struct DecodeArgs {
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            hide = true,
-            value_name = "ARGUMENT"
-        )]
-        _ignored: Vec<OsString>,
-    }
-
-    pub(crate) fn run(_: &DecodeArgs, _: &Common) -> Result<Verdict, CliError> {
-        Err(CliError::Missing {
-            message: "decode runs ONNX models, which this build cannot; \
-                      build it with: cargo build --release --features onnx"
-                .to_owned(),
-        })
-    }
+pub(super) fn run(
+    _: &DecodeArgs,
+    _: &super::options::Common,
+) -> Result<super::output::Verdict, super::output::CliError> {
+    super::without_models::refuse("decode")
 }
 
 #[cfg(feature = "onnx")]
@@ -42,7 +22,8 @@ mod with_models {
     use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
     use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict, check_folder, write_together};
-    use crate::text::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
+    use crate::cli::predicted;
+    use crate::text::{Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
@@ -71,6 +52,10 @@ mod with_models {
         /// tokens; with --out, write timings.json.
         #[arg(long, conflicts_with = "tree")]
         timing: bool,
+        /// Run both models over each text once more, and hold its rounds against what the
+        /// replay expects of them, given the text.
+        #[arg(long)]
+        predict: bool,
         /// Write decode.json, the rounds of every prompt, here.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
@@ -185,9 +170,11 @@ mod with_models {
         })
     }
 
-    /// A prompt's text in rounds, and the target's own where that was asked for.
+    /// A prompt's text in rounds, with what was expected of them and the target's own text
+    /// where these were asked for.
     struct Texts {
         rounds: Decoded,
+        expected: Option<Spread<f64>>,
         alone: Option<Decoded>,
     }
 
@@ -204,6 +191,11 @@ mod with_models {
             // One after the other, so that what slows the machine slows both.
             let rounds = decoder.decode(prompt, &interrupt, &mut |tokens| watch(tokens, 0))?;
             watch(0, most - rounds.tokens.len());
+            let expected = if args.predict {
+                predicted::of_text(decoder, prompt, &rounds, &interrupt)?
+            } else {
+                None
+            };
             let alone = if args.timing {
                 let alone =
                     decoder.alone(prompt, PASSES, &interrupt, &mut |tokens| watch(tokens, 0))?;
@@ -212,7 +204,11 @@ mod with_models {
             } else {
                 None
             };
-            texts.push(Texts { rounds, alone });
+            texts.push(Texts {
+                rounds,
+                expected,
+                alone,
+            });
         }
         Ok(texts)
     }
@@ -239,6 +235,7 @@ mod with_models {
         let of_prompt = |texts: &Texts| {
             let Texts {
                 rounds: text,
+                expected,
                 alone,
             } = texts;
             let sum = |part: fn(&Round) -> f64| -> f64 { text.rounds.iter().map(part).sum() };
@@ -264,6 +261,7 @@ mod with_models {
                 "draft_tokens": drafted(text),
                 "draft_tokens_in_text": text.drafts_in_text(),
                 "accepted": accepted(text),
+                "predicted": expected.as_ref().map(predicted::object),
                 "seconds": {
                     "all": text.seconds,
                     "draft": sum(|round| round.draft_seconds),
@@ -332,6 +330,11 @@ mod with_models {
                 "seconds": seconds,
                 "tokens_per_second": speed,
             },
+            "predicted": args.predict.then(|| {
+                predicted::totals(texts.iter().filter_map(|texts| {
+                    Some((&texts.rounds, texts.expected.as_ref()?))
+                }))
+            }),
             "alone": args.timing.then(|| json!({
                 "tokens": tokens_alone,
                 "seconds": seconds_alone,
@@ -394,6 +397,10 @@ mod with_models {
                 ),
                 None => String::new(),
             }
-        )
+        )?;
+        if object["predicted"].is_object() {
+            writeln!(out, "{}", predicted::in_words(&object["predicted"]))?;
+        }
+        Ok(())
     }
 }

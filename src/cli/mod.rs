@@ -1,5 +1,6 @@
 //! The command line: one file a command, over the options and the output that they share.
 
+mod audit;
 mod batch;
 mod block;
 mod capture;
@@ -16,11 +17,16 @@ mod merge;
 mod models;
 mod options;
 mod output;
+mod paths;
+#[cfg(feature = "onnx")]
+mod predicted;
 mod printed;
 mod solve;
 mod table;
 mod tree;
 mod verify;
+#[cfg(not(feature = "onnx"))]
+mod without_models;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -62,8 +68,12 @@ enum Command {
     Gap(gap::GapArgs),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
+    /// Logged text and draft paths to a report: what several paths could give, and who gets it.
+    Paths(paths::PathsArgs),
     /// Logged text to a report: which tree of drafts to verify, and what it buys.
     Tree(tree::TreeArgs),
+    /// A log of an engine's rounds: does it sample what it claims?
+    Audit(audit::AuditArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
     /// Test vectors for the verification kernels of inference engines.
@@ -93,7 +103,9 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
+        Command::Paths(args) => paths::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
+        Command::Audit(args) => audit::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

@@ -70,6 +70,9 @@ pub enum CliError {
     /// Test vectors cannot be made.
     #[error(transparent)]
     Conformance(#[from] crate::conformance::ConformanceError),
+    /// What an engine did cannot be audited.
+    #[error(transparent)]
+    Audit(#[from] crate::audit::AuditError),
     /// Something that cannot fail did.
     #[error("internal error: {message}; please report this as a bug")]
     Internal {

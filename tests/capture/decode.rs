@@ -7,6 +7,7 @@ use specgap::capture::{
     ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Rule,
     Runtime, Sampling, Shape, Stop, TextCodec,
 };
+use specgap::text::{ChainVerifier, spread_of_chain};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -402,14 +403,13 @@ fn an_interrupt_writes_nothing() {
     assert!(!bench.path("out").exists());
 }
 
-/// Every prompt decoded by a pair over V = 3 whose laws are known; its laws p and q.
-fn sampled(
+/// A pair over V = 3 whose laws are known; its laws p and q.
+fn known_pair(
+    bench: &Bench,
     rule: Rule,
     drafts: Shape,
     length: usize,
-    prompts: usize,
-) -> (Vec<Decoded>, [[[f64; 3]; 3]; 2]) {
-    let bench = Bench::new(1);
+) -> (Decoder, [[[f64; 3]; 3]; 2]) {
     let (target, p) = chain([0.4, 0.0, 0.2]);
     let (draft, q) = chain([0.0, 0.5, 0.1]);
     let target = bench.write("t.onnx", &target.model());
@@ -425,17 +425,30 @@ fn sampled(
         rule,
         vocabulary: None,
     };
-    let mut decoder = Decoder::new(open(&target), open(&draft), codec, settings).unwrap();
-    let decode = |index: usize| {
-        let prompt = EncodedPrompt {
-            index,
-            id: index.to_string(),
-            tokens: vec![1; 1 + index % 3],
-        };
-        let quiet = AtomicBool::new(false);
-        decoder.decode(&prompt, &quiet, &mut |_| ()).unwrap()
-    };
-    ((0..prompts).map(decode).collect(), [p, q])
+    let decoder = Decoder::new(open(&target), open(&draft), codec, settings).unwrap();
+    (decoder, [p, q])
+}
+
+fn prompt(index: usize) -> EncodedPrompt {
+    EncodedPrompt {
+        index,
+        id: index.to_string(),
+        tokens: vec![1; 1 + index % 3],
+    }
+}
+
+/// Every prompt decoded by the pair.
+fn sampled(
+    rule: Rule,
+    drafts: Shape,
+    length: usize,
+    prompts: usize,
+) -> (Vec<Decoded>, [[[f64; 3]; 3]; 2]) {
+    let bench = Bench::new(1);
+    let (mut decoder, laws) = known_pair(&bench, rule, drafts, length);
+    let quiet = AtomicBool::new(false);
+    let decode = |index| decoder.decode(&prompt(index), &quiet, &mut |_| ()).unwrap();
+    ((0..prompts).map(decode).collect(), laws)
 }
 
 /// All texts of a length over 3 tokens.
@@ -550,6 +563,92 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
     }
     // Rules whose predictions did not differ would tell nothing apart.
     assert!(means[1] < means[0] - 0.01, "{means:?}");
+}
+
+/// The laws that a prediction is made of are those that the text was drawn from.
+#[test]
+fn the_laws_along_a_text_are_those_of_its_rounds() {
+    let bench = Bench::new(1);
+    let (mut decoder, [p, q]) = known_pair(&bench, Rule::Token, Shape::Chain(3), 9);
+    let quiet = AtomicBool::new(false);
+    for index in 0..4 {
+        let text = decoder.decode(&prompt(index), &quiet, &mut |_| ()).unwrap();
+        let (mut last, mut seen) = (1, 0);
+        decoder
+            .laws_along(
+                &prompt(index),
+                &text.tokens,
+                &quiet,
+                &mut |position, own_p, own_q| {
+                    assert_eq!(position, seen);
+                    for token in 0..3 {
+                        assert!((own_p.probability(token) - p[last][token]).abs() < 1e-6);
+                        assert!((own_q.probability(token) - q[last][token]).abs() < 1e-6);
+                    }
+                    last = text.tokens[position] as usize;
+                    seen += 1;
+                    Ok(())
+                },
+            )
+            .unwrap();
+        assert_eq!(seen, 9);
+    }
+}
+
+/// Rounds of block verification are told from those that token verification would make of
+/// the same texts.
+#[test]
+fn a_prediction_tells_rules_apart() {
+    let (decoded, [p, q]) = sampled(Rule::Block, Shape::Chain(4), 12, 1500);
+    let z = |verifier: ChainVerifier| {
+        let (mut apart, mut variance) = (0.0, 0.0);
+        for text in &decoded {
+            let tokens: Vec<usize> = text.tokens.iter().map(|&token| token as usize).collect();
+            let both = laws(&p, &tokens).zip(laws(&q, &tokens)).zip(&tokens);
+            let ratios: Vec<f64> = both.map(|((p, q), &x)| q[x] / p[x]).collect();
+            let calls = spread_of_chain(verifier, &ratios, 4).unwrap().calls;
+            apart += text.rounds.len() as f64 - calls.mean;
+            variance += calls.variance;
+        }
+        apart / variance.sqrt()
+    };
+    let (block, token) = (z(ChainVerifier::Block), z(ChainVerifier::Token));
+    assert!(block.abs() < 5.0 && token < -5.0, "{block} {token}");
+}
+
+/// Counts lie around what is predicted given the texts.
+#[test]
+fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
+    let bench = Bench::new(100);
+    let z = |out: &str, more: &[&str]| -> [f64; 2] {
+        let more = [more, &["--predict", "--max-tokens", "24", "--no-stop"]].concat();
+        let decoded = decoded(&bench, out, &more);
+        let totals = &decoded["predicted"];
+        assert_eq!(totals["texts"], 100);
+        let prompts = decoded["prompts"].as_array().unwrap();
+        for what in ["calls", "draft_tokens_in_text"] {
+            let sum = |of: &dyn Fn(&Value) -> f64| -> f64 { prompts.iter().map(of).sum() };
+            let mean = sum(&|prompt| prompt["predicted"][what]["mean"].as_f64().unwrap());
+            let variance = sum(&|prompt| prompt["predicted"][what]["sd"].as_f64().unwrap().powi(2));
+            let counted = sum(&|prompt| prompt[what].as_f64().unwrap());
+            let z = totals[what]["z"].as_f64().unwrap();
+            assert!(
+                (z - (counted - mean) / variance.sqrt()).abs() < 1e-6,
+                "{what}"
+            );
+        }
+        ["calls", "draft_tokens_in_text"].map(|what| totals[what]["z"].as_f64().unwrap())
+    };
+    for (out, more) in [
+        ("token", ["--length", "4", "--verifier", "token"]),
+        ("block", ["--length", "4", "--verifier", "block"]),
+        ("rrs", ["--tree", "2x2", "--verifier", "rrs"]),
+        ("rrs-wo", ["--tree", "2x2", "--verifier", "rrs-wo"]),
+    ] {
+        // A false alarm in about 10^6 seeds each; the seed is fixed.
+        let found = z(out, &more);
+        assert!(found.iter().all(|z| z.abs() < 5.0), "{out}: {found:?}");
+    }
 }
 
 #[test]

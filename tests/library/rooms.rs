@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 28] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -64,6 +64,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "lp",
             "number",
             "optimum",
+            "plan",
             "problem",
             "scheme",
             "tree",
@@ -121,6 +122,8 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "gap",
             "log",
             "number",
+            // The law of a selected draft.
+            "plan",
             // Which child of a tree's node a token comes through.
             "row",
             "scheme",
@@ -128,6 +131,8 @@ const ALLOWED: [(&str, &[&str]); 28] = [
             "verifier",
         ],
     ),
+    // Of gap: rows as probabilities, and which logs are refused.
+    ("audit", &["distribution", "gap", "log"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
@@ -136,6 +141,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     (
         "report",
         &[
+            "audit",
             "block",
             "claims",
             "distribution",
@@ -150,6 +156,7 @@ const ALLOWED: [(&str, &[&str]); 28] = [
     (
         "cli",
         &[
+            "audit",
             "capture",
             "certify",
             "claims",

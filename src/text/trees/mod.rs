@@ -10,6 +10,7 @@
 //!
 //! [`measure_trees`] makes the report of `specgap tree`.
 
+mod between;
 mod data;
 mod glossary;
 mod grow;
@@ -24,5 +25,6 @@ pub use data::{
 pub(crate) use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
 pub use measure::{NamedTree, TreeSettings, measure_trees};
+pub(super) use replay::survival_of_tree;
 pub use replay::{TreeReplay, replay_tree};
 pub use shares::ChildShares;

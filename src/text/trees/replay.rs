@@ -110,8 +110,19 @@ pub fn replay_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> TreeRep
     replay
 }
 
+/// m_0, .., m_room from a start.
+pub(in crate::text) fn survival_of_tree<T: Number>(
+    shape: &Shape,
+    shares: &ChildShares<T>,
+    start: usize,
+    room: usize,
+) -> Vec<T> {
+    let mut reach = vec![T::one(); shape.parent.len()];
+    walk(shape, shares, start, room, &mut reach)
+}
+
 /// The probability of each node of at most `room` levels, and m_0, .., m_room.
-fn walk<T: Number>(
+pub(super) fn walk<T: Number>(
     shape: &Shape,
     shares: &ChildShares<T>,
     start: usize,
