@@ -58,9 +58,12 @@ class Vector:
 
 
 def read(folder, only_rules, largest):
-    manifest = json.loads((folder / "manifest.json").read_text())
+    path = folder / "manifest.json"
+    if not path.exists():
+        refuse(f"{path} is not there; make it with: specgap conformance --out {folder}")
+    manifest = json.loads(path.read_text())
     if manifest.get("schema") != 1:
-        raise SystemExit(f"{folder}/manifest.json: schema is {manifest.get('schema')}; this reads 1")
+        refuse(f"{path}: schema is {manifest.get('schema')}; this reads 1")
     for file in manifest["files"]:
         if only_rules and file["rule"] not in only_rules or file["vocabulary"] > largest:
             continue
@@ -68,6 +71,11 @@ def read(folder, only_rules, largest):
             arrays = {name: archive[name] for name in archive.files}
         for index, situation in enumerate(file["situations"]):
             yield Vector(arrays, index, file["rule"], situation, file["file"])
+
+
+def refuse(message):
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 def load(name):
@@ -254,7 +262,7 @@ def main():
     failed = [(vector, failures) for vector, failures in run.results if failures]
     passed = len(run.results) - len(failed)
     if not run.results:
-        raise SystemExit(f"{args.kernel} has no function for any rule of these vectors")
+        refuse(f"{args.kernel} has no function for any rule of these vectors")
     # Half of the cells of probability 1/2 that are off by this much are found.
     found = math.sqrt(limit / (2 * args.samples))
     if args.format == "json":
