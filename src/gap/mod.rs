@@ -53,8 +53,8 @@ pub use compare::{
 };
 pub use data::{
     BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
-    LogSummary, Optimum, OverlapRow, PlanRow, RestMass, SCHEMA, Strip, StripText, StripToken,
-    VerifierRow,
+    LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RestMass, SCHEMA, Strip, StripText,
+    StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};
