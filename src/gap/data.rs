@@ -36,6 +36,9 @@ pub struct GapReport {
     pub cells: Vec<Cell>,
     /// Differences between verifiers on the same positions.
     pub comparisons: Vec<Comparison>,
+    /// What engines do with one draft, a temperature each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_draft: Vec<OneDraft>,
     /// How far the published formula for drafts without replacement is off.
     pub published_formula: Vec<FormulaError>,
     /// How well the optimal plans that were solved at every position do.
@@ -116,6 +119,27 @@ pub struct Estimate {
     /// full, and where no bounds are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<[f64; 2]>,
+}
+
+/// Three ways of engines with one draft, on the same positions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OneDraft {
+    /// At this temperature.
+    pub temperature: f64,
+    /// p of the draft's likeliest token: it is drafted, taken for a one-hot draft, and kept
+    /// with p.
+    pub one_hot: Estimate,
+    /// Sum of min(p, q): the draft is sampled, and kept with min(1, p/q).
+    pub sampled: Estimate,
+    /// Sum of p q: the draft is sampled, and has to be the target's own draw.
+    pub strict: Estimate,
+    /// How well they are known.
+    pub kind: Kind,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
+    /// Paired differences: one-hot minus sampled, one-hot minus strict, sampled minus
+    /// strict.
+    pub differences: Vec<Comparison>,
 }
 
 /// Sum of min(p, q).

@@ -54,8 +54,8 @@ pub use compare::{
 };
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, PlanRow, RestMass, RoundsOfLength, SCHEMA,
-    Strip, StripText, StripToken, VerifierRow,
+    HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RestMass, RoundsOfLength,
+    SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};

@@ -163,6 +163,7 @@ fn report() -> GapReport {
             p_holm: 4.5e-4,
         }],
         plans: vec![],
+        one_draft: Vec::new(),
         published_formula: vec![FormulaError {
             temperature: 1.0,
             drafts: 3,
@@ -444,6 +445,7 @@ fn a_report_of_little_reads_well_too() {
         overlap: Vec::new(),
         comparisons: Vec::new(),
         plans: Vec::new(),
+        one_draft: Vec::new(),
         published_formula: Vec::new(),
         blocks: Vec::new(),
         rounds: Vec::new(),

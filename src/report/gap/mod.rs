@@ -40,6 +40,7 @@ pub fn page(report: &GapReport) -> Page {
     let sections = [
         acceptance(report),
         gaps(report),
+        one_draft(report),
         comparisons(report),
         formula(report),
         plans(report),
@@ -91,6 +92,23 @@ fn gaps(report: &GapReport) -> Option<Section> {
             Some(tables::gaps(report)),
             figures::gaps(report),
         )?
+    })
+}
+
+fn one_draft(report: &GapReport) -> Option<Section> {
+    let table = tables::one_draft(report)?;
+    let engines = Block::Details {
+        summary: "The names and settings of engines".to_owned(),
+        blocks: vec![Block::Table(tables::engines())],
+    };
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "one-draft",
+            "One draft: one-hot, sampled or strict",
+            "Which of the three ways of engines accepts most on this pair of models.",
+            [Block::Table(table), engines],
+        )
     })
 }
 
