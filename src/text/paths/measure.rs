@@ -3,7 +3,6 @@
 use super::super::TextError;
 use super::super::measure::{surprise, text_log};
 use super::super::place::Place;
-use super::super::survival::{ChainVerifier, Survival};
 use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, reached};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft, lower_bound_of_text};
@@ -12,6 +11,7 @@ use super::fitted::{ByPrompt, Context, CrossFitted, Drawn, Form, Mean, cross_fit
 use super::glossary::paths_definitions;
 use crate::gap::Estimate;
 use crate::log::{Log, Rollouts};
+use crate::rounds::{ChainVerifier, Survival};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -94,7 +94,7 @@ pub fn measure_paths(
         answers.extend(asked.tables(scan, rows, token)?);
         Ok(answers)
     };
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question))?;
+    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)?;
     for (log, paths) in logs.iter().zip(&drawn) {
         if let Some(paths) = paths {
             paths.check_temperature(log, texts.temperature)?;
