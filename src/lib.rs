@@ -117,6 +117,7 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
+mod rounds;
 pub mod row;
 pub mod scheme;
 pub mod text;

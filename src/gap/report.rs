@@ -1,5 +1,6 @@
 //! A summary as a report.
 
+use super::chains::rounds;
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, LogSummary, OneDraft, Optimum, OverlapRow,
@@ -28,17 +29,28 @@ impl Summary {
                 estimates(&texts, temperature, settings.block_length, &settings.drafts)
             })
             .collect();
+        let (mut along, mut not_along) = (Vec::new(), Vec::new());
+        for &temperature in &settings.temperatures {
+            let drawn = self.drawn_at(Temperature(temperature));
+            match rounds(drawn, temperature, settings.block_length) {
+                Ok(found) => along.extend(found),
+                Err(why) => not_along.push(format!(
+                    "draft lengths along the text, at temperature {temperature}: {why}"
+                )),
+            }
+        }
         let by_prompt = self.logs.values().all(|log| log.by_prompt);
         // Settings that measure nothing were refused before anything was measured.
         let mut missing = coverage::left_out(settings).unwrap_or_default();
         for log in self.logs.values() {
             if let Err(why) = log.sampled_at(settings) {
-                let line = format!("bounds on blocks: {why}");
+                let line = format!("bounds on blocks, and draft lengths along the text: {why}");
                 if !missing.contains(&line) {
                     missing.push(line);
                 }
             }
         }
+        missing.extend(not_along);
         if pages.are_without_plans() {
             missing.push(NO_PLANS.to_owned());
         }
@@ -61,6 +73,7 @@ impl Summary {
             published_formula: pages.published_formula(),
             plans: pages.plans(),
             blocks,
+            rounds: along,
             strip: self.strip.strip(settings),
             left_out: missing,
         }

@@ -7,6 +7,7 @@ use super::select::{
 use crate::gap::{BlockEstimate, Cell, Comparison, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::known::Kind;
 use crate::report::certainty::{Tally, entry, exactness, signed_entry};
+use crate::report::length::numbers::entry as in_text;
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{
     count, counted, difference, listed, p_value, percent, rate, small, temperature,
@@ -577,6 +578,70 @@ fn block_table<'a>(
     });
     let table = Table::new(id, caption, columns).rows(rows);
     if_any(table.note(tally.line()))
+}
+
+/// Rounds of drafted chains along the text.
+pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
+    let several = report.rounds.len() > 1;
+    report
+        .rounds
+        .iter()
+        .map(|rounds| {
+            let (one, call) = ("accepted drafts of a round, E[τ]", "tokens per target call");
+            let columns = vec![
+                Column::words("drafts"),
+                Column::number("token").over(one),
+                Column::number("block").over(one),
+                Column::number("− token").over(one),
+                Column::number("greedy-block").over(one),
+                Column::number("− block").over(one),
+                Column::number("token").over(call),
+                Column::number("block").over(call),
+                Column::number("− token").over(call),
+            ];
+            let rows = rounds.lengths.iter().map(|row| {
+                let entries = [
+                    &row.token,
+                    &row.block,
+                    &row.block_over_token,
+                    &row.greedy_block,
+                    &row.greedy_block_over_block,
+                    &row.token_per_call,
+                    &row.block_per_call,
+                    &row.block_over_token_per_call,
+                ]
+                .map(|estimate| in_text(estimate, 3));
+                Row::new(std::iter::once(Entry::plain(row.length.to_string())).chain(entries))
+            });
+            let at = if several {
+                format!(" at temperature {}", temperature(rounds.temperature))
+            } else {
+                String::new()
+            };
+            let mut note = "Exact given the text; ±: 95% over prompts, of differences paired by \
+                            prompt. Text by text token ≤ block ≤ greedy-block: the order is \
+                            proved, and a difference is its size. E[τ] is a mean over all \
+                            positions; tokens per call is what a decoder gets, whose rounds start \
+                            where rounds ended. Greedy-block changes the target of the next round, \
+                            so that its rounds are not replayed."
+                .to_owned();
+            if rounds.unlisted > 0 {
+                note.push_str(&format!(
+                    " Rows do not list {} of the text's {} tokens: “in [a, b]” is from all of them \
+                     rejected to all accepted, where such bounds are known.",
+                    count(rounds.unlisted),
+                    count(rounds.tokens)
+                ));
+            }
+            Table::new(
+                format!("rounds-{}", temperature(rounds.temperature)),
+                format!("Chains of drafts along the text{at}"),
+                columns,
+            )
+            .rows(rows)
+            .note(note)
+        })
+        .collect()
 }
 
 /// All shares that some map of quantiles has, ascending.
