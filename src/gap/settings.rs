@@ -58,8 +58,8 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
                 rules: Vec::new(),
                 pairs: Vec::new(),
             };
-            asked.insert(0, one);
-            0
+            asked.push(one);
+            asked.len() - 1
         }
     };
     let Some(one) = asked.get_mut(at) else { return };
