@@ -1,5 +1,8 @@
 //! Logs with what an engine did: the rows of a log, and the tensors of its rounds.
 
+// Two programs have it, and not all of it is for both.
+#![allow(dead_code)]
+
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use specgap::audit::SimulatedLog;
 use std::collections::HashMap;
