@@ -140,6 +140,9 @@ mod tests {
         assert_eq!(exp_nonpositive(f64::NEG_INFINITY), 0.0);
         assert_eq!(exp_nonpositive(-1e300), 0.0);
         assert!(exp_nonpositive(LOWEST) > f64::MIN_POSITIVE);
+        assert_eq!(wait_and_ring(0.0), (1.0, 0.0));
+        assert_eq!(wait_and_ring(5e-324), (1.0, 5e-324));
+        assert_eq!(wait_and_ring(1e306), (0.0, 1.0));
         assert_eq!(exp_bounded(0.0), 1.0);
         assert_eq!(exp_bounded(f64::NAN), 0.0);
         assert_eq!(exp_bounded(-691.0), 0.0);
@@ -183,6 +186,19 @@ mod tests {
             prop_assert_eq!(exp_bounded(x), ours);
             let (ours, theirs) = (exp_bounded(-x), (-x).exp());
             prop_assert!((ours - theirs).abs() <= 2.0 * f64::EPSILON * theirs, "{x}: {ours} {theirs}");
+        }
+
+        #[test]
+        fn waiting_and_ringing_keep_their_digits(exponent in -700.0..7.0f64) {
+            let y = exponent.exp();
+            let (waits, rings) = wait_and_ring(y);
+            let (waits_true, rings_true) = ((-y).exp(), -(-y).exp_m1());
+            let bound = 5.0 * f64::EPSILON;
+            prop_assert!((rings - rings_true).abs() <= bound * rings_true, "{y}: {rings}");
+            prop_assert!(
+                (waits - waits_true).abs() <= bound * waits_true || y > 690.0 && waits == 0.0,
+                "{y}: {waits}"
+            );
         }
 
         #[test]

@@ -349,3 +349,49 @@ impl Interval {
         [before, after]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Rows, Workspace};
+    use crate::log::{Log, Row};
+    use std::path::Path;
+
+    /// Listed tokens, and the rest in 64 shares.
+    fn completed(logits: &[f64], rest: f64, temperature: f64) -> Vec<f64> {
+        let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights = logits.iter().map(|x| ((x - most) / temperature).exp());
+        let mut row: Vec<f64> = weights.collect();
+        let held: f64 = row.iter().sum();
+        row.iter_mut().for_each(|x| *x *= (1.0 - rest) / held);
+        row.extend([rest / 64.0; 64]);
+        row
+    }
+
+    #[test]
+    fn few_prefixes_of_real_rows_are_asked_for() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/logs/smollm2-demo");
+        let log = Log::open(&path).unwrap();
+        let (mut scan, mut row) = (Workspace::new(), Row::default());
+        let (mut most, mut sum, mut scans) = (0, 0, 0);
+        for index in (0..log.positions()).step_by(9) {
+            log.read(index, &mut row).unwrap();
+            for (rest, temperature) in [0.7, 1.0].into_iter().enumerate() {
+                let p = completed(&row.target, row.target_rest[rest], temperature);
+                let q = completed(&row.draft, row.draft_rest[rest], temperature);
+                let (target, draft) = (&p[..], &q[..]);
+                for n in [2, 3, 4, 6, 8, 16] {
+                    let mut position = scan.load(Rows { target, draft }, n).unwrap();
+                    let found = position.without_replacement(n).unwrap();
+                    assert!(found.rate.width() < 4e-11, "{index} {n} {:?}", found.rate);
+                    let asked = scan.chords.asked;
+                    (most, sum, scans) = (most.max(asked), sum + asked, scans + 1);
+                }
+            }
+        }
+        assert!(
+            most <= 24 && sum <= 10 * scans,
+            "{most} at most, {} on average",
+            sum as f64 / scans as f64
+        );
+    }
+}

@@ -237,10 +237,9 @@ impl<'a> Row<'a> {
     /// `drafts` is 0 or more than was loaded for.
     ///
     /// # Complexity
-    /// O(V) the first time after a load; then some 60 nodes (growing with n and with
-    /// the logarithm of the least mass outside a prefix) times the buckets in use,
-    /// O(n^2) each. What was summed over the buckets is kept and serves fewer drafts:
-    /// for several n, ask for the largest first.
+    /// O(V) the first time after a load. Then Q is asked for at some ten prefixes, which
+    /// cost some 60 nodes (growing with n and with the logarithm of the mass outside) times
+    /// O(n) for each of the heavier tokens; and a pass over the buckets each.
     ///
     /// # Source
     /// `docs/sequential-draws.md` proves that some prefix of the chain is optimal under

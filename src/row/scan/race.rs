@@ -579,6 +579,10 @@ fn rounding(rule: &Rule, operations: f64, nodes: usize, levels: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::{Rows, Workspace};
+    use super::*;
+    use crate::row::scan::buckets::Buckets;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
 
     /// Four tokens of q, three sequential draws: Q by the definition. Ratios q/p fall, and
     /// all prefixes are ends of buckets.
@@ -623,5 +627,114 @@ mod tests {
             above += usize::from(truth > rate.value() + 1e-9);
         }
         assert!(below > 0 && above > 0, "{below} {above}");
+    }
+
+    /// Q by the same nodes, all tokens one by one with the library's functions.
+    fn by_tokens(race: &Race, rule: &Rule, inside: &[f64], outside: &[f64]) -> f64 {
+        let sum = |row: &[f64]| {
+            let mut sum = Running::default();
+            row.iter().for_each(|&q| sum.add(q));
+            sum.value()
+        };
+        let (s, total) = (sum(outside), race.total);
+        if inside.iter().filter(|&&q| q > 0.0).count() < rule.draws {
+            return 0.0;
+        }
+        let mut waiting = s / total;
+        for (place, &q) in inside.iter().enumerate() {
+            let others = if q > 0.5 * total {
+                sum(&inside[..place]) + sum(&inside[place + 1..]) + s
+            } else {
+                total - q
+            };
+            waiting += s / others * (q / total);
+        }
+        let (mut node, mut integral) = (0, 0.0);
+        while node == 0 || rule.node(node - 1) <= (LAST_EXPONENT / s).ln() {
+            let time = rule.node(node).exp();
+            let mut counts = vec![0.0; rule.draws];
+            counts[0] = 1.0;
+            for &q in inside {
+                let (waits, rings) = ((-q * time).exp(), -(-q * time).exp_m1());
+                for k in (1..counts.len()).rev() {
+                    counts[k] = counts[k] * waits + counts[k - 1] * rings;
+                }
+                counts[0] *= waits;
+            }
+            let between: f64 = counts[2..].iter().sum();
+            integral += rule.step * s * time * (-s * time).exp() * between;
+            node += 1;
+        }
+        (1.0 - waiting - integral).clamp(0.0, 1.0)
+    }
+
+    /// Rows on which light tokens matter, on which they have to be taken one by one after
+    /// all, with a token above 1/2, with ties, with masses over 40 decades.
+    fn row(random: &mut ChaCha8Rng, kind: usize, vocab: usize) -> Vec<f64> {
+        let mut row: Vec<f64> = (0..vocab)
+            .map(|token| {
+                let x: f64 = random.random_range(0.0..1.0);
+                match kind {
+                    0 => (4.0 * x).exp(),
+                    1 if token == 7 => 3.0 * vocab as f64,
+                    1 => 0.1 + x,
+                    2 if token < 3 => 1e9 * (1.0 + x),
+                    2 => (6.0 * x).exp(),
+                    3 => 1.0,
+                    4 => 10f64.powf(-40.0 * x),
+                    _ if token % 3 == 0 => 0.0,
+                    _ => (9.0 * x).exp(),
+                }
+            })
+            .collect();
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|x| *x /= sum);
+        row
+    }
+
+    #[test]
+    fn a_prefix_is_what_its_tokens_make_it() {
+        let mut random = ChaCha8Rng::seed_from_u64(41);
+        let mut split_again = 0;
+        for trial in 0..36 {
+            let (kind, vocab) = (trial % 6, [300, 3000][trial / 6 % 2]);
+            let q = row(&mut random, kind, vocab);
+            let p: Vec<f64> = q
+                .iter()
+                .map(|&q| q * (2.0 * random.random_range(-1.0f64..1.0)).exp() + 1e-9)
+                .collect();
+            let sum: f64 = p.iter().sum();
+            let p: Vec<f64> = p.iter().map(|p| p / sum).collect();
+            let (target, draft) = (&p[..], &q[..]);
+            let rows = Rows { target, draft };
+            let (mut buckets, mut race) = (Buckets::new(), Race::default());
+            buckets.load(rows).unwrap();
+            race.prepare(&buckets, rows);
+            let usual = race.limit;
+            let rule = race.rule([3, 4, 8, 16][trial % 4]);
+            let links = race.masses.len();
+            for place in [links / 3, links / 2, links - 2] {
+                let all = race.draft.clone();
+                let [start, end] = [race.starts[place] as usize, race.starts[place + 1] as usize];
+                let middle = usize::midpoint(start, end);
+                for cut in [start, middle] {
+                    let (inside, outside) = all.split_at(cut);
+                    let expected = by_tokens(&race, &rule, inside, outside);
+                    let (more, rest) = if cut == start {
+                        (&all[..0], &all[..0])
+                    } else {
+                        (&all[start..cut], &all[cut..end])
+                    };
+                    let (found, rounding) = race.inside(&rule, place, more, rest);
+                    let bound = rounding + 1e-12;
+                    assert!(
+                        (found - expected).abs() <= bound && rounding < 1e-10,
+                        "{trial} {place} of {links}: {found} {expected} {rounding:e}"
+                    );
+                }
+            }
+            split_again += usize::from(race.limit < usual);
+        }
+        assert!(split_again > 0, "light tokens were never too heavy");
     }
 }
