@@ -51,8 +51,8 @@ class Reference:
         gain = self.tensor(name)
         return gain * x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
 
-    def logits(self, tokens: list[int], kept: list[int] | None = None) -> np.ndarray:
-        """Logits [sequence, vocabulary] of a sequence through the kept layers."""
+    def states(self, tokens: list[int], kept: list[int] | None = None) -> np.ndarray:
+        """Final hidden states [sequence, width] of a sequence through the kept layers."""
         kept = list(range(self.layers)) if kept is None else kept
         past: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {layer: [] for layer in kept}
         table = self.tensor("token_embd.weight")
@@ -64,8 +64,16 @@ class Reference:
             for layer in kept:
                 x = self.layer(layer, x, position, past[layer])
             rows.append(self.norm(x, "output_norm.weight"))
-        final = np.stack(rows)
-        return np.concatenate([final @ part.T.astype(np.float64) for part in np.array_split(table, 8)], axis=1)
+        return np.stack(rows)
+
+    def rows(self, states: np.ndarray) -> np.ndarray:
+        """Logits [sequence, vocabulary] of final hidden states."""
+        table = self.tensor("token_embd.weight")
+        return np.concatenate([states @ part.T.astype(np.float64) for part in np.array_split(table, 8)], axis=1)
+
+    def logits(self, tokens: list[int], kept: list[int] | None = None) -> np.ndarray:
+        """Logits [sequence, vocabulary] of a sequence through the kept layers."""
+        return self.rows(self.states(tokens, kept))
 
     def layer(self, layer: int, x: np.ndarray, position: int, past: list) -> np.ndarray:
         block = f"blk.{layer}."
@@ -144,3 +152,29 @@ class DraftReference(Reference):
                 value *= np.repeat(scales, value.shape[1] // scales.shape[1], axis=1)
             self.loaded[name] = value
         return self.loaded[name]
+
+
+def head_values(stored: dict[str, np.ndarray], head: str, state: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """What a head predicts [sequence] from final hidden states and logits, in float64."""
+
+    def tensor(name: str) -> np.ndarray:
+        value = stored[f"heads.{head}.{name}"].astype(np.float64)
+        scales = stored.get(f"heads.{head}.{name}.scales")
+        if scales is not None:
+            value *= np.repeat(scales.astype(np.float64), value.shape[1] // scales.shape[1], axis=1)
+        return value
+
+    index = 0
+    while f"heads.{head}.blocks.{index}.weight" in stored:
+        inner = state @ tensor(f"blocks.{index}.weight").T + tensor(f"blocks.{index}.bias")
+        state = state + inner / (1.0 + np.exp(-inner))
+        index += 1
+    weight = tensor("output.weight")
+    if len(weight) > state.shape[1]:
+        q = np.exp(logits - logits.max(-1, keepdims=True))
+        q /= q.sum(-1, keepdims=True)
+        ordered = np.sort(q, axis=-1)
+        entropy = -(q * np.log(np.maximum(q, 1e-300))).sum(-1)
+        features = [np.log(ordered[:, -1]), ordered[:, -1] - ordered[:, -2], entropy]
+        state = np.concatenate([state, np.stack(features, 1)], 1)
+    return 1.0 / (1.0 + np.exp(-(state @ weight + tensor("output.bias"))))

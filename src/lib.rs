@@ -91,12 +91,14 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![deny(clippy::unreachable, clippy::todo, clippy::unimplemented)]
 
+pub mod audit;
 pub mod block;
 #[cfg(feature = "onnx")]
 pub mod capture;
 pub mod certify;
 pub mod claims;
 pub mod cli;
+pub mod conformance;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
@@ -104,6 +106,7 @@ mod entry_name;
 pub mod evaluate;
 mod files;
 pub mod gap;
+pub mod import;
 pub mod known;
 pub mod log;
 pub mod lp;

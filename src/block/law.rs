@@ -112,6 +112,57 @@ pub fn tuple_count<T: Number>(tree: &TokenTree<T>, drafts: usize) -> f64 {
     (tree.draft_support().len() as f64).powi(i32::try_from(drafts).unwrap_or(i32::MAX))
 }
 
+/// What a verifier does, summed over every tuple of draft blocks.
+fn outcomes<T: Number>(tree: &TokenTree<T>, verifier: &dyn BlockVerifier<T>) -> Sums<T> {
+    let (length, horizon) = (tree.length(), tree.horizon());
+    let layer = |depth| vec![T::Sum::default(); tree.width(depth)];
+    let mut sums = Sums::<T> {
+        accepted_length: vec![T::Sum::default(); length + 1],
+        accepted: layer(length),
+        emitted: (0..=horizon).map(layer).collect(),
+        undefined: T::Sum::default(),
+    };
+    let support = tree.draft_support();
+    let mut blocks = Vec::with_capacity(verifier.drafts());
+    enumerate(tree, verifier, &support, &T::one(), &mut blocks, &mut sums);
+    sums
+}
+
+/// How one round ends: what it puts out, and with what probability.
+pub(super) struct RoundEnds<T> {
+    /// Accepted tokens with the one behind them, at most L in all.
+    pub stopped: Vec<(Node, T)>,
+    /// Whole blocks; with a target that goes on behind them, nothing: `stopped` has them.
+    pub accepted: Vec<(Node, T)>,
+}
+
+/// The ends of one round of a verifier, by enumerating every tuple of draft blocks.
+pub(super) fn round_ends<T: Number>(
+    tree: &TokenTree<T>,
+    verifier: &dyn BlockVerifier<T>,
+) -> RoundEnds<T> {
+    let sums = outcomes(tree, verifier);
+    let masses = |depth: usize, masses: &[T::Sum]| -> Vec<(Node, T)> {
+        let masses = masses.iter().map(RunningSum::value).enumerate();
+        let masses = masses.filter(|(_, mass)| !mass.is_nil());
+        masses
+            .map(|(index, mass)| (Node { depth, index }, mass))
+            .collect()
+    };
+    let stopped = sums.emitted.iter().enumerate();
+    let goes_on = tree.horizon() > tree.length();
+    RoundEnds {
+        stopped: stopped
+            .flat_map(|(depth, layer)| masses(depth, layer))
+            .collect(),
+        accepted: if goes_on {
+            Vec::new()
+        } else {
+            masses(tree.length(), &sums.accepted)
+        },
+    }
+}
+
 /// The law of a verifier's output, by enumerating every tuple of draft blocks.
 ///
 /// The output is the accepted tokens, the token after them, and then the tokens
@@ -139,17 +190,7 @@ pub fn tuple_count<T: Number>(tree: &TokenTree<T>, drafts: usize) -> f64 {
 /// ```
 pub fn output_law<T: Number>(tree: &TokenTree<T>, verifier: &dyn BlockVerifier<T>) -> OutputLaw<T> {
     let (length, horizon) = (tree.length(), tree.horizon());
-    let layer = |depth| vec![T::Sum::default(); tree.width(depth)];
-    let mut sums = Sums::<T> {
-        accepted_length: vec![T::Sum::default(); length + 1],
-        accepted: layer(length),
-        emitted: (0..=horizon).map(layer).collect(),
-        undefined: T::Sum::default(),
-    };
-    let support = tree.draft_support();
-    let mut blocks = Vec::with_capacity(verifier.drafts());
-    enumerate(tree, verifier, &support, &T::one(), &mut blocks, &mut sums);
-
+    let mut sums = outcomes(tree, verifier);
     for depth in 1..horizon {
         let masses = std::mem::take(&mut sums.emitted[depth]);
         for (index, mass) in masses.iter().enumerate() {

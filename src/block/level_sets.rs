@@ -461,7 +461,7 @@ fn least_sets<T: Number>(tree: &TokenTree<T>, slopes: &[T]) -> (T, LevelSets) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::block::single_draft_optimum;
     use crate::block::transport::block_optimum;

@@ -32,6 +32,7 @@ mod law;
 pub mod level_sets;
 mod optimal;
 pub mod program;
+mod rounds;
 mod select;
 mod single_draft;
 mod spectr;
@@ -45,7 +46,8 @@ pub use bounds::{
 };
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
-pub use select::{Select, SelectedRule};
+pub use rounds::{Change, SeveralRounds, several_rounds};
+pub use select::{Select, SelectedRule, SelectingPlan};
 pub use single_draft::{Block, GreedyBlock, Token};
 pub use spectr::SpecTr;
 pub use spectr_gbv::SpecTrGbv;

@@ -87,8 +87,11 @@ impl BlockVerifierName {
             Self::SpecTrGbv if drafts > 1 => Some(
                 "refuted for two or more drafts: may change the output's law; for audit, not for use",
             ),
-            Self::SpecTrOptimal | Self::SelectGreedyBlock | Self::SelectBlock => {
+            Self::SpecTrOptimal => {
                 Some("one optimal plan a position; others may give another E[tau]")
+            }
+            Self::SelectGreedyBlock | Self::SelectBlock => {
+                Some("the most even of the optimal plans at each position")
             }
             _ => None,
         }

@@ -56,6 +56,11 @@ pub struct Row<'a> {
     pub target: &'a [f32],
     /// The draft's logits after the same prefix, V numbers, at temperature 1.
     pub draft: &'a [f32],
+    /// The acceptance of `token` that a head of the draft predicts once the draft has read
+    /// it: none without the head, and none of a text's last token, which it does not read.
+    pub head_acceptance: Option<f64>,
+    /// Sum of min(p, q) here, as a head of the draft predicts it from the prefix.
+    pub head_overlap: Option<f64>,
 }
 
 /// A finished prompt.
@@ -107,8 +112,15 @@ pub type SinkError = Box<dyn Error + Send + Sync>;
 /// }
 ///
 /// let mut sink = Overlap::default();
-/// let row = Row { prompt: 0, position: 0, token: 0, target: &[0.0, 0.0], draft: &[0.0, 0.0] };
-/// sink.append(&row)?;
+/// sink.append(&Row {
+///     prompt: 0,
+///     position: 0,
+///     token: 0,
+///     target: &[0.0, 0.0],
+///     draft: &[0.0, 0.0],
+///     head_acceptance: None,
+///     head_overlap: None,
+/// })?;
 /// assert_eq!(sink.0, [1.0]);
 /// # Ok::<(), SinkError>(())
 /// ```
@@ -226,6 +238,7 @@ impl Capture {
             ("max-tokens", settings.max_tokens),
             ("rollouts", plan.map_or(1, |plan| plan.tokens)),
             ("every", plan.map_or(1, |plan| plan.every)),
+            ("paths", plan.map_or(1, |plan| plan.paths)),
         ] {
             if value == 0 {
                 return Err(CaptureError::Setting {
@@ -282,8 +295,8 @@ impl Capture {
     /// hands every position to `sink`. Stops early, between two tokens, once
     /// `interrupt` is set.
     ///
-    /// Memory: both caches, and one row of logits a prompt of the batch and model;
-    /// over prompts, 256 MiB of logits at most, or one token of each. Rollouts: both caches
+    /// Memory: both caches, and one row of logits a prompt of the batch and model, two if the
+    /// draft has a head that predicts acceptance; over prompts, 256 MiB of logits at most, or one token of each. Rollouts: both caches
     /// again, and 256 MiB of logits of each model at most, or those of one rollout.
     ///
     /// # Errors
@@ -379,6 +392,7 @@ impl Capture {
             })
             .collect();
         let mut drawn = vec![0i64; prompts.len()];
+        let mut held: Vec<Option<HeldRow>> = prompts.iter().map(|_| None).collect();
         let mut scratch = [Vec::new(), Vec::new()];
         for model in [&mut self.target, &mut self.draft] {
             model
@@ -401,18 +415,26 @@ impl Capture {
                     context.step(&mut self.draft, position, &mut seconds.draft)?,
                 ]
             };
+            // What a head says of the tokens before is known now.
+            for (sequence, held) in held.iter_mut().enumerate() {
+                if let Some(mut held) = held.take() {
+                    let broken = |message| context.broken(&self.draft, sequence, position, message);
+                    held.head_acceptance = draft.acceptance(sequence).map_err(broken)?;
+                    sink.append(&held.row()).map_err(CaptureError::Sink)?;
+                }
+            }
             let mut active = 0;
             for (sequence, generation) in generations.iter_mut().enumerate() {
                 drawn[sequence] = 0;
                 if generation.stopped {
                     continue;
                 }
-                let broken = |model: &Model, message: String| CaptureError::Logits {
-                    path: model.path().to_owned(),
-                    id: generation.id.clone(),
-                    position,
-                    message,
+                let broken = |model: &Model, message: String| {
+                    context.broken(model, sequence, position, message)
                 };
+                let head_overlap = draft
+                    .overlap(sequence)
+                    .map_err(|message| broken(&self.draft, message))?;
                 let [of_target, of_draft] = &mut scratch;
                 let target = cut(target.last(sequence, of_target), self.vocabulary)
                     .map_err(|message| broken(&self.target, message))?;
@@ -425,16 +447,23 @@ impl Capture {
                 if !is_law(draft) {
                     return Err(broken(&self.draft, BROKEN.to_owned()));
                 }
-                sink.append(&Row {
+                let row = Row {
                     prompt: generation.prompt,
                     position,
                     token,
                     target,
                     draft,
-                })
-                .map_err(CaptureError::Sink)?;
+                    head_acceptance: None,
+                    head_overlap,
+                };
                 generation.tokens.push(token);
                 generation.stopped = self.codec.is_stop(token);
+                if self.draft.heads().acceptance && !generation.stopped && position + 1 < max_tokens
+                {
+                    held[sequence] = Some(HeldRow::new(&row));
+                } else {
+                    sink.append(&row).map_err(CaptureError::Sink)?;
+                }
                 drawn[sequence] = i64::from(token);
                 active += usize::from(!generation.stopped);
                 watch(Event::Tokens(1));
@@ -484,6 +513,43 @@ impl Capture {
     }
 }
 
+/// A row whose token the draft has not read yet.
+struct HeldRow {
+    prompt: usize,
+    position: usize,
+    token: u32,
+    target: Vec<f32>,
+    draft: Vec<f32>,
+    head_acceptance: Option<f64>,
+    head_overlap: Option<f64>,
+}
+
+impl HeldRow {
+    fn new(row: &Row<'_>) -> Self {
+        Self {
+            prompt: row.prompt,
+            position: row.position,
+            token: row.token,
+            target: row.target.to_vec(),
+            draft: row.draft.to_vec(),
+            head_acceptance: row.head_acceptance,
+            head_overlap: row.head_overlap,
+        }
+    }
+
+    fn row(&self) -> Row<'_> {
+        Row {
+            prompt: self.prompt,
+            position: self.position,
+            token: self.token,
+            target: &self.target,
+            draft: &self.draft,
+            head_acceptance: self.head_acceptance,
+            head_overlap: self.head_overlap,
+        }
+    }
+}
+
 /// Whether softmax of the row is a distribution.
 fn is_law(row: &[f32]) -> bool {
     let mut finite = false;
@@ -524,6 +590,23 @@ impl<'a> Context<'a> {
             path: model.path().to_owned(),
             first: id(self.prompts.first()),
             last: id(self.prompts.last()),
+            position,
+            message,
+        }
+    }
+
+    /// What a model says of a sequence is no law, or no probability.
+    fn broken(
+        &self,
+        model: &Model,
+        sequence: usize,
+        position: usize,
+        message: String,
+    ) -> CaptureError {
+        let prompt = self.prompts.get(sequence);
+        CaptureError::Logits {
+            path: model.path().to_owned(),
+            id: prompt.map(|prompt| prompt.id.clone()).unwrap_or_default(),
             position,
             message,
         }

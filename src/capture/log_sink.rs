@@ -3,13 +3,13 @@
 use super::CaptureError;
 use super::generate::{Capture, Generation, Row, RowSink, SinkError};
 use super::graph_file::{files_of_graph, identity};
-use super::model::Model;
+use super::model::{Heads, Model};
 use super::rollouts::{DrawnRollout, RolloutPlan};
 use super::runtime::Runtime;
 use super::tokens::TextCodec;
 use crate::log::{
-    FileIdentity, KeptTokens, Layout, LogWriter, Metadata, Position, PromptRecord, Rollout,
-    RolloutRecord, Sampling,
+    FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata, Position, PromptRecord,
+    Rollout, RolloutRecord, Sampling,
 };
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -91,9 +91,10 @@ impl Provenance {
                 chat: Some(capture.codec().chat().name().to_owned()),
             }),
             rollouts: settings.rollouts.map(|plan| RolloutRecord {
-                version: 1,
+                version: if plan.paths > 1 { 2 } else { 1 },
                 tokens: plan.tokens,
                 every: plan.every,
+                paths: plan.paths,
                 inclusion_probability: 1.0 / plan.every as f64,
                 temperature: sampling.temperature(),
                 target: plan.target,
@@ -125,6 +126,12 @@ impl Provenance {
             ("draft_ran_on", placement(draft)),
         ] {
             metadata.extra.insert(name.to_owned(), value);
+        }
+        let heads: Vec<&str> = draft.heads().names().collect();
+        if !heads.is_empty() {
+            metadata
+                .extra
+                .insert("draft_heads".to_owned(), json!(heads));
         }
         metadata
     }
@@ -170,6 +177,7 @@ fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
         ("--rest-temperatures", json!(metadata.rest_temperatures)),
         ("--rollouts", json!(rollouts.map(|record| record.tokens))),
         ("--every", json!(rollouts.map(|record| record.every))),
+        ("--paths", json!(rollouts.map(|record| record.paths))),
         (
             "--rollout-target",
             json!(rollouts.is_some_and(|record| record.target)),
@@ -196,6 +204,7 @@ pub struct LogSink {
     codec: Arc<TextCodec>,
     done: HashSet<usize>,
     plan: Option<RolloutPlan>,
+    heads: Heads,
     /// The numbers in the log of positions that are not committed, by prompt and
     /// position; kept where there are rollouts.
     numbers: HashMap<(usize, usize), usize>,
@@ -251,6 +260,7 @@ impl LogSink {
             codec: Arc::clone(capture.codec()),
             done,
             plan: capture.settings().rollouts,
+            heads: capture.draft().heads(),
             numbers: HashMap::new(),
         })
     }
@@ -262,11 +272,12 @@ impl LogSink {
 
     /// Bytes that so many more positions may take.
     pub fn bytes_of(&self, positions: usize) -> u64 {
-        // Prompt, position and token, 8 bytes each.
-        let each = self.writer.position_bytes() as u64 + 24;
-        // A rollout's position, and 6 numbers a token, or 8 with the target.
+        let heads = self.heads.count() as u64;
+        // Prompt, position, token and what heads predict, 8 bytes each.
+        let each = self.writer.position_bytes() as u64 + 24 + 8 * heads;
+        // A rollout's position, and 6 numbers a token, or 8 with the target; more with heads.
         let of_rollouts = self.plan.map_or(0, |plan| {
-            let numbers = if plan.target { 8 } else { 6 };
+            let numbers = if plan.target { 8 } else { 6 } + heads;
             let each = (plan.tokens as u64).saturating_mul(8 * numbers) + 8;
             each.saturating_mul(plan.most(positions) as u64)
         });
@@ -307,6 +318,10 @@ impl RowSink for LogSink {
             target: row.target,
             draft: row.draft,
         })?;
+        self.writer.set_head(&HeadValues {
+            acceptance: row.head_acceptance,
+            overlap: row.head_overlap,
+        })?;
         Ok(())
     }
 
@@ -324,7 +339,8 @@ impl RowSink for LogSink {
             margin: &rollout.margin,
             target_p: &rollout.target_p,
             overlap: &rollout.overlap,
-            acceptance: &[],
+            acceptance: &rollout.head_acceptance,
+            head_overlap: &rollout.head_overlap,
         })?;
         Ok(())
     }

@@ -33,7 +33,7 @@ mod tokens;
 pub use decode::{DecodeSettings, Decoded, Decoder, Round, Shape, StepTimes};
 pub use generate::{Capture, Event, Generation, Row, RowSink, Seconds, Settings, SinkError, Tally};
 pub use log_sink::{LogSink, Provenance};
-pub use model::{Cache, Logits, Model, Stretch};
+pub use model::{Cache, Heads, Logits, Model, Stretch};
 pub use prompts::{ChatTemplate, Prompt, parse_prompts, read_prompts};
 pub use rollouts::{DrawnRollout, RolloutPlan};
 pub use rounds::Rule;

@@ -16,6 +16,8 @@ const IDS: &str = "input_ids";
 const MASK: &str = "attention_mask";
 const POSITIONS: &str = "position_ids";
 const LOGITS: &str = "logits";
+const ACCEPTANCE: &str = "acceptance";
+const OVERLAP: &str = "overlap";
 const PAST: &str = "past_key_values.";
 const PRESENT: &str = "present.";
 
@@ -29,11 +31,37 @@ struct CacheTensor {
     width: i64,
 }
 
+/// Which of the optional outputs a graph has, each \[batch, sequence\] and in \[0, 1\]:
+/// what heads on a draft model predict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// `acceptance`: the probability that the token which was run is accepted.
+    pub acceptance: bool,
+    /// `overlap`: sum of min(p, q) over the next token.
+    pub overlap: bool,
+}
+
+impl Heads {
+    /// How many there are.
+    pub(super) fn count(self) -> usize {
+        self.names().count()
+    }
+
+    /// The outputs' names.
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+        let acceptance = self.acceptance.then_some(ACCEPTANCE);
+        acceptance
+            .into_iter()
+            .chain(self.overlap.then_some(OVERLAP))
+    }
+}
+
 /// What the graph offers of the contract of [`Model`].
 #[derive(Clone, Debug, PartialEq)]
 struct Contract {
     positions: bool,
     cache: Vec<CacheTensor>,
+    heads: Heads,
     /// V if the graph states it.
     vocabulary: Option<usize>,
 }
@@ -51,6 +79,7 @@ struct Contract {
 /// | --- | --- | --- |
 /// | `logits` | \[batch, sequence, V\] | f32 or f16 |
 /// | `present.{i}.key`, `.value` | \[batch, heads, past + sequence, width\] | as the past |
+/// | `acceptance`, `overlap` | \[batch, sequence\] | f32 or f16, may be absent; see [`Heads`] |
 ///
 /// The present of one run is handed to the next as its past without a copy, on
 /// the device. Graphs without a cache are refused: each token would cost a run
@@ -185,6 +214,11 @@ impl Model {
         self.vocabulary
     }
 
+    /// What it predicts beside the next token.
+    pub fn heads(&self) -> Heads {
+        self.contract.heads
+    }
+
     /// Where it runs.
     pub fn placement(&self) -> &Placement {
         &self.placement
@@ -305,9 +339,11 @@ impl Model {
         // The binding keeps each input that it needs alive.
         self.past.clear();
         // Bound anew each time, or the runtime would reuse buffers of the last size.
-        self.binding
-            .bind_output_to_device(LOGITS, &self.host_memory)
-            .map_err(said)?;
+        for name in std::iter::once(LOGITS).chain(self.contract.heads.names()) {
+            self.binding
+                .bind_output_to_device(name, &self.host_memory)
+                .map_err(said)?;
+        }
         for tensor in &self.contract.cache {
             self.binding
                 .bind_output_to_device(tensor.present.as_str(), &self.cache_memory)
@@ -317,9 +353,15 @@ impl Model {
         self.binding.synchronize_inputs().map_err(said)?;
         let mut outputs = self.session.run_binding(&self.binding).map_err(said)?;
         self.binding.synchronize_outputs().map_err(said)?;
-        let value = outputs
-            .remove(LOGITS)
-            .ok_or_else(|| format!("output {LOGITS} is missing"))?;
+        let mut taken = |name: &str| {
+            let value = outputs.remove(name);
+            value.ok_or_else(|| format!("output {name} is missing"))
+        };
+        let value = taken(LOGITS)?;
+        let mut logits = Logits::new(value, batch, sequence, self.vocabulary)?;
+        for name in self.contract.heads.names() {
+            logits.add_head(name, &taken(name)?, batch)?;
+        }
         for tensor in &self.contract.cache {
             let present = outputs
                 .remove(&tensor.present)
@@ -338,7 +380,7 @@ impl Model {
         }
         drop(outputs);
         self.length = length;
-        Logits::new(value, batch, sequence, self.vocabulary)
+        Ok(logits)
     }
 }
 
@@ -499,6 +541,16 @@ impl Contract {
                 width: shape[3],
             });
         }
+        let mut heads = Heads::default();
+        for (name, found) in [
+            (ACCEPTANCE, &mut heads.acceptance),
+            (OVERLAP, &mut heads.overlap),
+        ] {
+            if let Some(outlet) = output(name) {
+                check_numbers("output", outlet, 2)?;
+                *found = true;
+            }
+        }
         if cache.is_empty() {
             return Err(format!(
                 "has no inputs {PAST}*; graphs without a key-value cache are not supported, export one with it"
@@ -507,6 +559,7 @@ impl Contract {
         Ok(Self {
             positions,
             cache,
+            heads,
             vocabulary,
         })
     }
@@ -540,12 +593,15 @@ fn check_numbers(side: &str, outlet: &Outlet, rank: usize) -> Result<Vec<i64>, S
     }
 }
 
-/// The logits of one run, \[batch, sequence, V\].
+/// The logits of one run, \[batch, sequence, V\], and what heads predict with them.
 pub struct Logits {
     value: DynValue,
     sequence: usize,
     vocabulary: usize,
     half: bool,
+    /// \[batch, sequence\], empty without the head.
+    acceptance: Vec<f64>,
+    overlap: Vec<f64>,
 }
 
 impl Logits {
@@ -582,7 +638,70 @@ impl Logits {
             vocabulary: shape[2] as usize,
             half,
             value,
+            acceptance: Vec::new(),
+            overlap: Vec::new(),
         })
+    }
+
+    /// Takes what a head predicts.
+    fn add_head(&mut self, name: &str, value: &DynValue, batch: usize) -> Result<(), String> {
+        let shape = value.dtype().tensor_shape().map(|shape| shape.to_vec());
+        let expected = [batch as i64, self.sequence as i64];
+        if shape.as_deref() != Some(&expected) {
+            return Err(format!(
+                "output {name} has shape {:?}, expected {expected:?}",
+                shape.unwrap_or_default()
+            ));
+        }
+        let numbers: Vec<f64> = if value.dtype().tensor_type() == Some(TensorElementType::Float16) {
+            let (_, data) = value.try_extract_tensor::<f16>().map_err(said)?;
+            data.iter().map(|&x| x.into()).collect()
+        } else {
+            let (_, data) = value.try_extract_tensor::<f32>().map_err(said)?;
+            data.iter().map(|&x| x.into()).collect()
+        };
+        if name == ACCEPTANCE {
+            self.acceptance = numbers;
+        } else {
+            self.overlap = numbers;
+        }
+        Ok(())
+    }
+
+    /// The predicted acceptance of the last token that was run of a sequence; none without
+    /// the head.
+    ///
+    /// # Errors
+    ///
+    /// That what the graph says is no probability.
+    pub fn acceptance(&self, sequence: usize) -> Result<Option<f64>, String> {
+        self.predicted(ACCEPTANCE, &self.acceptance, sequence)
+    }
+
+    /// The predicted overlap of the token after the last of a sequence; none without the
+    /// head.
+    ///
+    /// # Errors
+    ///
+    /// That what the graph says is no probability.
+    pub fn overlap(&self, sequence: usize) -> Result<Option<f64>, String> {
+        self.predicted(OVERLAP, &self.overlap, sequence)
+    }
+
+    fn predicted(
+        &self,
+        name: &str,
+        numbers: &[f64],
+        sequence: usize,
+    ) -> Result<Option<f64>, String> {
+        let last = (sequence + 1) * self.sequence;
+        let Some(&x) = last.checked_sub(1).and_then(|last| numbers.get(last)) else {
+            return Ok(None);
+        };
+        if (0.0..=1.0).contains(&x) {
+            return Ok(Some(x));
+        }
+        Err(format!("output {name} is {x}; it must be in [0, 1]"))
     }
 
     /// V.

@@ -13,13 +13,17 @@ use rand::Rng;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Which rollouts a capture draws.
+/// Which rollouts a capture draws: at some positions one, or several that are independent
+/// of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutPlan {
     /// K: tokens of each, at least 1.
     pub tokens: usize,
     /// M: one starts at every M-th position of a prompt, at least 1.
     pub every: usize,
+    /// How many start at such a position, at least 1: draft paths, i.i.d. from q. The first
+    /// of them is the one that there would be alone.
+    pub paths: usize,
     /// Whether the target is run over them.
     pub target: bool,
 }
@@ -33,7 +37,7 @@ impl RolloutPlan {
     /// ```
     /// use specgap::capture::RolloutPlan;
     ///
-    /// let plan = RolloutPlan { tokens: 4, every: 3, target: false };
+    /// let plan = RolloutPlan { tokens: 4, every: 3, paths: 1, target: false };
     /// let starts: Vec<usize> = plan.starts(7, "first prompt", 9).collect();
     /// assert_eq!(starts.len(), 3);
     /// assert!(starts[0] < 3 && starts[1] == starts[0] + 3);
@@ -52,7 +56,9 @@ impl RolloutPlan {
 
     /// The most rollouts that a text of so many tokens has.
     pub(super) fn most(&self, length: usize) -> usize {
-        length.div_ceil(self.every.max(1))
+        length
+            .div_ceil(self.every.max(1))
+            .saturating_mul(self.paths)
     }
 }
 
@@ -80,6 +86,11 @@ pub struct DrawnRollout {
     pub target_p: Vec<f64>,
     /// Sum of min(p, q); empty without the target.
     pub overlap: Vec<f64>,
+    /// The acceptance of the token that a head predicts once the draft has read it; empty
+    /// without the head.
+    pub head_acceptance: Vec<f64>,
+    /// The overlap that a head predicts before the token is drawn; empty without the head.
+    pub head_overlap: Vec<f64>,
 }
 
 /// One prompt's text, behind whose prefixes rollouts start.
@@ -108,6 +119,8 @@ struct Start<'a> {
     text: &'a Text<'a>,
     sequence: usize,
     position: usize,
+    /// Which of the paths of its position, from 0.
+    path: usize,
 }
 
 impl Start<'_> {
@@ -152,15 +165,18 @@ impl Rolling<'_> {
             .flat_map(|(sequence, text)| {
                 let (id, length) = (&text.prompt.id, text.tokens.len());
                 let starts = self.plan.starts(self.seed, id, length);
-                starts.map(move |position| Start {
-                    text,
-                    sequence,
-                    position,
+                starts.flat_map(move |position| {
+                    (0..self.plan.paths).map(move |path| Start {
+                        text,
+                        sequence,
+                        position,
+                        path,
+                    })
                 })
             })
             .collect();
         // Prefixes of much the same length need little padding.
-        starts.sort_by_key(|start| (start.position, start.sequence));
+        starts.sort_by_key(|start| (start.position, start.sequence, start.path));
         let cache = draft
             .take()
             .map_err(|message| self.failed(draft, &starts, message))?;
@@ -207,13 +223,19 @@ impl Rolling<'_> {
         let mut random: Vec<_> = group
             .iter()
             .map(|start| {
-                let place = ("rollout", start.position as u64);
+                let purpose = match start.path {
+                    0 => "rollout".to_owned(),
+                    path => format!("rollout, path {path}"),
+                };
+                let place = (purpose.as_str(), start.position as u64);
                 random_numbers(self.seed, &start.text.prompt.id, Some(place))
             })
             .collect();
         let mut ids: Vec<i64> = group.iter().map(Start::last).collect();
         let (mut law, mut scratch) = (Law::default(), Vec::new());
-        for step in 0..self.plan.tokens {
+        // What a head says of the last token is known once that is read.
+        let more = usize::from(draft.heads().acceptance);
+        for step in 0..self.plan.tokens + more {
             (self.check)()?;
             let logits = self.forward(draft, group, longest, step..step + 1, &ids, seconds)?;
             for (place, rollout) in rollouts.iter_mut().enumerate() {
@@ -221,6 +243,15 @@ impl Rolling<'_> {
                     continue;
                 };
                 let broken = |message| self.broken(draft, start, step, message);
+                if step > 0 {
+                    let accepted = logits.acceptance(place).map_err(broken)?;
+                    rollout.head_acceptance.extend(accepted);
+                }
+                if step == self.plan.tokens {
+                    continue;
+                }
+                let predicted = logits.overlap(place).map_err(broken)?;
+                rollout.head_overlap.extend(predicted);
                 let row = cut(logits.last(place, &mut scratch), self.vocabulary).map_err(broken)?;
                 law.set(row, &law_of_drafts)
                     .ok_or_else(|| broken(super::BROKEN.to_owned()))?;

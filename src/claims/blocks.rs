@@ -147,7 +147,7 @@ pub(super) fn block(text: &str) -> Option<BlockProblem> {
 }
 
 /// A random tree in fractions.
-fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<BlockProblem> {
+pub(super) fn tree(family: &mut Family, vocab: usize, length: usize) -> Option<BlockProblem> {
     let mut prefixes = vec![Vec::<usize>::new()];
     let mut start = 0;
     for _ in 0..length {

@@ -13,8 +13,10 @@ mod claim;
 mod family;
 mod laws;
 mod length;
+mod lists;
 mod optimum;
 mod paths;
+mod rollouts;
 mod table;
 mod text;
 mod trees;
@@ -43,7 +45,9 @@ pub fn ledger() -> Vec<Claim> {
         paths::CLAIMS,
         length::CLAIMS,
         text::CLAIMS,
+        rollouts::CLAIMS,
         trees::CLAIMS,
+        lists::CLAIMS,
     ]
     .concat()
 }

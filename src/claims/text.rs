@@ -294,7 +294,7 @@ impl Pair {
     }
 
     /// q/p at a text's tokens.
-    fn ratios(&self, text: &[usize]) -> Vec<Rational> {
+    pub(super) fn ratios(&self, text: &[usize]) -> Vec<Rational> {
         (0..text.len())
             .filter_map(|index| {
                 let [target, draft] = self.rows(&text[..index])?;
@@ -311,13 +311,23 @@ pub(super) fn extended(prefix: &[usize], token: usize) -> Vec<usize> {
 }
 
 /// A policy as a decoder runs it: token by token.
-struct Rule {
-    name: &'static str,
+pub(super) struct Rule {
+    pub(super) name: &'static str,
     /// Whether to draft another token, by the text so far, the drafted tokens, and memory.
     goes_on: fn(&Pair, &[usize], &[usize], usize) -> bool,
-    first: usize,
+    pub(super) first: usize,
     next: fn(usize, RoundEnd) -> usize,
     set_at_start: bool,
+}
+
+impl Rule {
+    /// Whether rounds do not depend on earlier ones.
+    pub(super) fn forgets(&self) -> bool {
+        let after = [RoundEnd::AllAccepted, RoundEnd::Rejected];
+        after
+            .iter()
+            .all(|&end| (self.next)(self.first, end) == self.first)
+    }
 }
 
 /// What the next round remembers if rounds remember nothing new.
@@ -349,7 +359,7 @@ fn half() -> Rational {
 }
 
 /// The policies that are enumerated, of up to three tokens.
-fn rules() -> Vec<Rule> {
+pub(super) fn rules() -> Vec<Rule> {
     let fixed = |name, length| Rule {
         name,
         goes_on: |_, _, drafted, memory| drafted.len() < memory,
@@ -404,10 +414,10 @@ fn rules() -> Vec<Rule> {
 }
 
 /// A rule along a text.
-struct Along<'a> {
-    pair: &'a Pair,
-    rule: &'a Rule,
-    text: &'a [usize],
+pub(super) struct Along<'a> {
+    pub(super) pair: &'a Pair,
+    pub(super) rule: &'a Rule,
+    pub(super) text: &'a [usize],
 }
 
 impl DraftLength for Along<'_> {
@@ -428,7 +438,7 @@ impl DraftLength for Along<'_> {
 }
 
 /// Every way in which a round can draft, with its probability.
-fn drafted(
+pub(super) fn drafted(
     pair: &Pair,
     rule: &Rule,
     start: &[usize],
@@ -525,13 +535,13 @@ fn verified(
 }
 
 /// Expected counts of a decoder and the law of its text, by enumeration.
-struct Enumerated {
+pub(super) struct Enumerated {
     calls: Rational,
-    drafts: Rational,
+    pub(super) drafts: Rational,
     law: BTreeMap<Vec<usize>, Rational>,
 }
 
-fn enumerate(pair: &Pair, verifier: ChainVerifier, rule: &Rule) -> Enumerated {
+pub(super) fn enumerate(pair: &Pair, verifier: ChainVerifier, rule: &Rule) -> Enumerated {
     let (mut calls, mut drafts) = (Rational::zero(), Rational::zero());
     let mut layers = vec![BTreeMap::<(Vec<usize>, usize), Rational>::new(); pair.tokens + 1];
     layers[0].insert((Vec::new(), rule.first), Rational::one());
@@ -656,7 +666,7 @@ fn renewal() -> Finding {
 }
 
 /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, six tokens.
-fn golden() -> Pair {
+pub(super) fn golden() -> Pair {
     Pair::new(2, 6, || [fractions(&[1, 1]), fractions(&[3, 1])])
 }
 

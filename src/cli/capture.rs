@@ -1,36 +1,16 @@
 //! `specgap capture`, and what it says where the program cannot run models.
 
+#[cfg(not(feature = "onnx"))]
+pub(super) use super::without_models::Arguments as CaptureArgs;
 #[cfg(feature = "onnx")]
 pub(super) use with_models::{CaptureArgs, run};
-#[cfg(not(feature = "onnx"))]
-pub(super) use without_models::{CaptureArgs, run};
 
 #[cfg(not(feature = "onnx"))]
-mod without_models {
-    use crate::cli::options::Common;
-    use crate::cli::output::{CliError, Verdict};
-    use clap::Args;
-    use std::ffi::OsString;
-
-    /// This build cannot run models.
-    #[derive(Args, Debug)]
-    pub(crate) struct CaptureArgs {
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            hide = true,
-            value_name = "ARGUMENT"
-        )]
-        _ignored: Vec<OsString>,
-    }
-
-    pub(crate) fn run(_: &CaptureArgs, _: &Common) -> Result<Verdict, CliError> {
-        Err(CliError::Missing {
-            message: "capture runs ONNX models, which this build cannot; \
-                      build it with: cargo build --release --features onnx"
-                .to_owned(),
-        })
-    }
+pub(super) fn run(
+    _: &CaptureArgs,
+    _: &super::options::Common,
+) -> Result<super::output::Verdict, super::output::CliError> {
+    super::without_models::refuse("capture")
 }
 
 #[cfg(feature = "onnx")]
@@ -73,12 +53,16 @@ mod with_models {
         #[arg(long, value_name = "T", value_delimiter = ',', default_values_t = [0.7, 1.0], requires = "top")]
         rest_temperatures: Vec<f64>,
         /// From some positions, let the draft write K tokens on its own, and log them.
-        #[arg(long, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        #[arg(long, visible_alias = "path-length", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
         rollouts: Option<u16>,
         /// A rollout starts at every M-th position of a text, the first of them drawn
         /// evenly from 0..M.
         #[arg(long, default_value_t = 4, value_name = "M", requires = "rollouts", value_parser = clap::value_parser!(u32).range(1..))]
         every: u32,
+        /// Draw N rollouts at each of these positions, i.i.d. from the draft, and run the
+        /// target over them: draft paths, which `specgap paths` reads.
+        #[arg(long, value_name = "N", requires = "rollouts", value_parser = clap::value_parser!(u16).range(1..=1024))]
+        paths: Option<u16>,
         /// Run the target over the rollouts too, and log p of their tokens and the
         /// overlap with q.
         #[arg(long, requires = "rollouts")]
@@ -133,7 +117,8 @@ mod with_models {
             rollouts: args.rollouts.map(|tokens| RolloutPlan {
                 tokens: usize::from(tokens),
                 every: args.every as usize,
-                target: args.rollout_target,
+                paths: args.paths.map_or(1, usize::from),
+                target: args.rollout_target || args.paths.is_some(),
             }),
         };
         let (prompts, codec) = models.read()?;

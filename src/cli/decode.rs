@@ -1,36 +1,16 @@
 //! `specgap decode`, and what it says where the program cannot run models.
 
+#[cfg(not(feature = "onnx"))]
+pub(super) use super::without_models::Arguments as DecodeArgs;
 #[cfg(feature = "onnx")]
 pub(super) use with_models::{DecodeArgs, run};
-#[cfg(not(feature = "onnx"))]
-pub(super) use without_models::{DecodeArgs, run};
 
 #[cfg(not(feature = "onnx"))]
-mod without_models {
-    use crate::cli::options::Common;
-    use crate::cli::output::{CliError, Verdict};
-    use clap::Args;
-    use std::ffi::OsString;
-
-    /// This build cannot run models.
-    #[derive(Args, Debug)]
-    pub(crate) struct DecodeArgs {
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            hide = true,
-            value_name = "ARGUMENT"
-        )]
-        _ignored: Vec<OsString>,
-    }
-
-    pub(crate) fn run(_: &DecodeArgs, _: &Common) -> Result<Verdict, CliError> {
-        Err(CliError::Missing {
-            message: "decode runs ONNX models, which this build cannot; \
-                      build it with: cargo build --release --features onnx"
-                .to_owned(),
-        })
-    }
+pub(super) fn run(
+    _: &DecodeArgs,
+    _: &super::options::Common,
+) -> Result<super::output::Verdict, super::output::CliError> {
+    super::without_models::refuse("decode")
 }
 
 #[cfg(feature = "onnx")]

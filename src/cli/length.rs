@@ -6,7 +6,9 @@ use super::output::{CliError, Verdict, check_folder, page_files, progress, write
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
-use crate::text::{self, ChainVerifier, FAMILIES, Family, Policy, Settings, TextError, Timings};
+use crate::text::{
+    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError, Timings,
+};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -29,9 +31,10 @@ pub struct LengthArgs {
     /// token, block, greedy-block; all if not given.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ChainVerifier::from_str)]
     verifiers: Vec<ChainVerifier>,
-    /// The most tokens of a round, for policies that stop by themselves.
-    #[arg(long, alias = "max", value_name = "K", default_value_t = Settings::MAX_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    max_length: u16,
+    /// The most tokens of a round, for policies that stop by themselves [default: 16, or as
+    /// many as the log's rollouts have, if these are fewer].
+    #[arg(long, alias = "max", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    max_length: Option<u16>,
     /// Time of a draft step over that of a target step; a verifying pass then costs a target
     /// step.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
@@ -146,7 +149,7 @@ impl LengthArgs {
             policies: each_once,
             verifiers,
             timings,
-            max_length: usize::from(self.max_length),
+            max_length: self.max_length.map(usize::from),
             temperature: self.temperature,
         })
     }
@@ -178,9 +181,8 @@ impl LengthArgs {
             .collect();
         option("policies", named.join(","));
         option("verifiers", list(&self.verifiers));
-        if usize::from(self.max_length) != Settings::MAX_LENGTH {
-            option("max-length", self.max_length.to_string());
-        }
+        let most = self.max_length.map(|most| most.to_string());
+        option("max-length", most.unwrap_or_default());
         let cost = self.cost_ratio.as_ref().map(|cost| cost.text.clone());
         option("cost-ratio", cost.unwrap_or_default());
         option(
@@ -216,7 +218,7 @@ pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
     refuse_repetition(&args.logs)?;
-    let settings = args.settings()?;
+    let mut settings = args.settings()?;
     if let Some(folder) = &args.folder.out {
         check_folder(folder)?;
     }
@@ -226,6 +228,16 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(TextError::from)?;
+    if args.policies.is_empty() {
+        // Those that most logs cannot tell of.
+        let has = |family: &&Family| match family.list {
+            Some(RolloutList::HeadAcceptance) => logs.iter().all(Log::has_head_acceptance),
+            Some(RolloutList::HeadOverlap) => logs.iter().all(Log::has_head_overlap),
+            _ => false,
+        };
+        let heads = FAMILIES.iter().filter(has);
+        settings.policies.extend(heads.flat_map(Family::usual));
+    }
     let total = logs.iter().map(Log::positions).sum();
     let people = common.format == Format::Text && !common.quiet;
     let bar = progress(total, people, "positions");

@@ -1,19 +1,23 @@
 //! The command line: one file a command, over the options and the output that they share.
 
+mod audit;
 mod batch;
 mod block;
 mod capture;
 mod certify;
 mod check;
+mod conformance;
 mod decode;
 mod demo;
 mod gap;
+mod import;
 mod length;
 mod merge;
 #[cfg(feature = "onnx")]
 mod models;
 mod options;
 mod output;
+mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
 mod printed;
@@ -21,6 +25,8 @@ mod solve;
 mod table;
 mod tree;
 mod verify;
+#[cfg(not(feature = "onnx"))]
+mod without_models;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -52,6 +58,8 @@ enum Command {
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
     Capture(capture::CaptureArgs),
+    /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
+    Import(import::ImportArgs),
     /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
     Decode(decode::DecodeArgs),
     /// The claims ledger and every problem file of a folder, against a baseline.
@@ -60,10 +68,16 @@ enum Command {
     Gap(gap::GapArgs),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
+    /// Logged text and draft paths to a report: what several paths could give, and who gets it.
+    Paths(paths::PathsArgs),
     /// Logged text to a report: which tree of drafts to verify, and what it buys.
     Tree(tree::TreeArgs),
+    /// A log of an engine's rounds: does it sample what it claims?
+    Audit(audit::AuditArgs),
     /// Summaries of parts of logged rows, made anywhere, to one report.
     Merge(merge::MergeArgs),
+    /// Test vectors for the verification kernels of inference engines.
+    Conformance(conformance::ConformanceArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
     Demo(demo::DemoArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
@@ -82,12 +96,16 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args, &cli.common),
         Command::Block(args) => block::run(args, &cli.common),
         Command::Capture(args) => capture::run(args, &cli.common),
+        Command::Import(args) => import::run(args, &cli.common),
         Command::Decode(args) => decode::run(args, &cli.common),
         Command::Check(args) => check::run(args, &cli.common),
+        Command::Conformance(args) => conformance::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
+        Command::Paths(args) => paths::run(args, &cli.common),
         Command::Tree(args) => tree::run(args, &cli.common),
+        Command::Audit(args) => audit::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
     };

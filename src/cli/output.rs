@@ -64,6 +64,15 @@ pub enum CliError {
     /// Logged text cannot be replayed.
     #[error(transparent)]
     Text(#[from] crate::text::TextError),
+    /// An engine's export is refused.
+    #[error(transparent)]
+    Import(#[from] crate::import::ImportError),
+    /// Test vectors cannot be made.
+    #[error(transparent)]
+    Conformance(#[from] crate::conformance::ConformanceError),
+    /// What an engine did cannot be audited.
+    #[error(transparent)]
+    Audit(#[from] crate::audit::AuditError),
     /// Something that cannot fail did.
     #[error("internal error: {message}; please report this as a bug")]
     Internal {
@@ -104,6 +113,7 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Json(_) | Self::Internal { .. } => 3,
+            Self::Conformance(crate::conformance::ConformanceError::Internal(_)) => 3,
             _ => 2,
         }
     }

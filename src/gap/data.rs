@@ -63,6 +63,9 @@ pub struct LogSummary {
     pub rows: String,
     /// The most tokens that a row lists.
     pub listed: usize,
+    /// Whether target and draft list tokens of their own, not the same ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_lists: bool,
     /// The entries' type in the target's and the draft's rows.
     pub dtypes: [String; 2],
     /// Mass that top-heavy rows do not list, a temperature each.

@@ -71,14 +71,15 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "top-heavy rows",
-            "rows list the most probable tokens of both models exactly; the mass of all others is \
-             known and spread evenly over 64 entries. Without rest masses, rows are \
-             renormalised over the listed tokens: those of a sampler that draws from them alone",
+            "rows list the most probable tokens; of all others only the mass is known, or bounds of \
+             it. Where the log says that the others are never drawn, the listed tokens are \
+             renormalised instead",
         ),
         (
             "truncated",
             "a number of rows that list some tokens only; the truncation, beside the mean, holds \
-             the mean over the full rows of the same positions, whatever their other tokens are",
+             the mean over the full rows of the same positions, whatever their other tokens are. \
+             The mean itself is the middle of the truncation, and its interval that of such middles",
         ),
     ]
     .into_iter()

@@ -1,6 +1,7 @@
 //! Reading logs a span at a time, and adding up what their positions answer.
 
 use super::coverage;
+use super::lists::Lists;
 use super::pairing::Pairing;
 use super::position::{Task, Workspace, evaluate};
 use super::positions::{Columns, PositionSink};
@@ -118,7 +119,7 @@ fn summarise_into(
                 log,
                 settings,
                 asked: settings.asked(),
-                rest_columns: rest_columns(log, settings)?,
+                lists: Lists::new(log).map_err(GapError::Settings)?,
                 sampled_at: summary.sampled_at(key),
             })
         })
@@ -177,29 +178,6 @@ fn measure_span(
                     .filter(|_| task.sampled_at.is_some())
                     .map(|position| (position, ratio)),
                 answers: std::mem::take(&mut workspace.answers),
-            })
-        })
-        .collect()
-}
-
-/// For each temperature, the column of the log's rest mass at it, if the log gives any.
-fn rest_columns(log: &Log, settings: &Settings) -> Result<Vec<Option<usize>>, GapError> {
-    let known = &log.metadata().rest_temperatures;
-    settings
-        .temperatures
-        .iter()
-        .map(|&temperature| {
-            if known.is_empty() {
-                return Ok(None);
-            }
-            let column = known.iter().position(|&t| t == temperature);
-            column.map(Some).ok_or_else(|| {
-                GapError::Settings(format!(
-                    "{}: lists the top tokens alone, and the mass of the others at temperatures \
-                     {known:?}, not at {temperature}; ask for one of these, or capture with \
-                     --rest-temperatures {temperature}",
-                    log.path().display()
-                ))
             })
         })
         .collect()

@@ -30,6 +30,7 @@ mod compare;
 mod coverage;
 mod data;
 mod glossary;
+mod lists;
 mod measure;
 mod metric;
 mod pairing;
@@ -56,10 +57,10 @@ pub use data::{
     VerifierRow,
 };
 pub(crate) use glossary::definitions;
+pub(crate) use lists::{Lists, probabilities};
 pub(crate) use measure::refuse_probabilities;
 pub use measure::{measure, summarise, summarise_each};
 pub use pairing::Pairing;
-pub(crate) use position::probabilities;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};

@@ -1,14 +1,15 @@
 //! All numbers of one position.
 
 use super::answers::Answers;
+use super::lists::{Lists, probabilities};
 use super::metric::{Metric, Place, Temperature};
 use super::settings::Asked;
 use super::truncation;
 use super::{GapError, Settings};
-use crate::distribution::{Softmax, compensated_sum};
+use crate::distribution::Softmax;
 use crate::known::{Kind, Known};
-use crate::log::{Log, Row, RowKind};
-use crate::row::{CutWorkspace, Rows, Workspace as RowWorkspace, complete_evenly};
+use crate::log::{Log, Row};
+use crate::row::{CutWorkspace, Listed, Rows, Unlisted, Workspace as RowWorkspace};
 use crate::scheme::SchemeName;
 
 /// Room for one position at a time; one a thread.
@@ -29,8 +30,8 @@ pub(super) struct Task<'a> {
     pub settings: &'a Settings,
     /// What is asked of each number of drafts.
     pub asked: Vec<Asked>,
-    /// For each temperature, the column of the log's rest mass at it, if the log gives any.
-    pub rest_columns: Vec<Option<usize>>,
+    /// What the log's rows leave out; `None` if they are complete.
+    pub lists: Option<Lists>,
     /// The temperature at which the log's tokens were drawn from the whole target.
     pub sampled_at: Option<f64>,
 }
@@ -116,22 +117,27 @@ fn at_temperature(
     .map_err(|error| format!("target: {error}"))?;
     probabilities(&row.draft, row.draft_kind, &rule, logits, &mut pair.draft)
         .map_err(|error| format!("draft: {error}"))?;
-    let rest = task.rest_columns.get(at).copied().flatten().map(|column| {
-        let rest = |rests: &[f64]| rests.get(column).copied().unwrap_or(0.0);
-        [rest(&row.target_rest), rest(&row.draft_rest)]
+    let cut = task.lists.as_ref().map(|lists| Cut {
+        unlisted: lists.unlisted(row, degrees),
+        vocabulary: lists.vocabulary(),
     });
-    if let Some([target, draft]) = rest {
-        scale(&mut pair.target, 1.0 - target);
-        scale(&mut pair.draft, 1.0 - draft);
-    }
     if task.sampled_at == Some(degrees) {
-        *log_ratio = sampled_ratio(row, &pair.target, &pair.draft);
+        let rests = cut.map_or([0.0, 0.0], |cut| cut.unlisted.map(|one| one.middle()));
+        *log_ratio = sampled_ratio(row, &pair.target, &pair.draft, rests);
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
-    pair.answer(&task.asked, Temperature(degrees), rest, seed, answers)
+    pair.answer(&task.asked, Temperature(degrees), cut, seed, answers)
 }
 
-/// Listed tokens' p and q at one temperature, and room for what is asked of them.
+/// What is known of the tokens that a position's rows do not list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    pub unlisted: [Unlisted; 2],
+    /// V.
+    pub vocabulary: usize,
+}
+
+/// Listed tokens' shares of p and q at one temperature, and room for what is asked of them.
 #[derive(Debug, Default)]
 pub(super) struct Pair {
     pub target: Vec<f64>,
@@ -141,13 +147,13 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Answers everything that is asked of these rows, which list all tokens or all but
-    /// some with the masses `rest`.
+    /// Answers everything that is asked of these rows, which list all tokens, or all but
+    /// those that `cut` is about.
     pub(super) fn answer(
         &mut self,
         asked: &[Asked],
         temperature: Temperature,
-        rest: Option<[f64; 2]>,
+        cut: Option<Cut>,
         seed: u64,
         answers: &mut Answers,
     ) -> Result<(), String> {
@@ -158,12 +164,22 @@ impl Pair {
             cut_workspace,
         } = self;
         let most = asked.iter().map(|one| one.drafts).max().unwrap_or(1);
-        let mut cut = None;
-        if let Some(rest) = rest {
-            let rows = Rows { target, draft };
-            cut = (cut_workspace.load(rows, rest, most)).map_err(|error| error.to_string())?;
-            complete_evenly(target, rest[0]);
-            complete_evenly(draft, rest[1]);
+        if let Some(Cut {
+            unlisted,
+            vocabulary,
+        }) = cut
+        {
+            let listed = Listed {
+                target,
+                draft,
+                unlisted,
+                vocabulary,
+            };
+            let cut = cut_workspace.load(listed, most);
+            if let Some(mut cut) = cut.map_err(|error| error.to_string())? {
+                truncation::answer(&mut cut, asked, temperature, answers)?;
+                return all_differences(asked, temperature, answers);
+            }
         }
         let rows = Rows { target, draft };
         let mut row = workspace
@@ -199,18 +215,24 @@ impl Pair {
                 }
             }
         }
-        if let Some(cut) = &mut cut {
-            truncation::bound(cut, asked, temperature, &mut row, answers)?;
-        }
-        for one in asked {
-            let place = Place {
-                temperature,
-                drafts: one.drafts,
-            };
-            differences(one, place, answers)?;
-        }
-        Ok(())
+        all_differences(asked, temperature, answers)
     }
+}
+
+/// What follows from optima and acceptances at a temperature.
+fn all_differences(
+    asked: &[Asked],
+    temperature: Temperature,
+    answers: &mut Answers,
+) -> Result<(), String> {
+    for one in asked {
+        let place = Place {
+            temperature,
+            drafts: one.drafts,
+        };
+        differences(one, place, answers)?;
+    }
+    Ok(())
 }
 
 /// What follows from optima and acceptances: gaps and paired differences.
@@ -263,7 +285,7 @@ fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
     }
     let completion = difference.completion();
     let bounds = if attains {
-        [completion.lower(), completion.upper()]
+        [0.0, 0.0]
     } else {
         // No lossless verifier accepts more than alpha*, on full rows neither.
         [difference.lower().max(0.0), difference.upper()]
@@ -271,44 +293,16 @@ fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
     Known::truncated(&completion, bounds)
 }
 
-/// A logged row as probabilities at a temperature.
-pub(crate) fn probabilities(
-    row: &[f64],
-    kind: RowKind,
-    rule: &Softmax,
-    logits: &mut Vec<f64>,
-    out: &mut Vec<f64>,
-) -> Result<(), crate::distribution::DistributionError> {
-    if kind != RowKind::Probabilities {
-        return rule.fill(row, out);
-    }
-    if rule.temperature == 1.0 {
-        // As they are, but for what their type rounded.
-        let total = compensated_sum(row.iter().copied());
-        out.clear();
-        out.extend(row.iter().map(|x| x / total));
-        return Ok(());
-    }
-    logits.clear();
-    logits.extend(row.iter().map(|x| x.ln()));
-    rule.fill(logits, out)
-}
-
-/// Scales a row of listed tokens to their mass.
-fn scale(row: &mut [f64], mass: f64) {
-    for x in row.iter_mut() {
-        *x *= mass;
-    }
-}
-
-/// ln q/p at the sampled token; `None` if it is unknown or not listed.
-fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64]) -> Option<f64> {
+/// ln q/p at the sampled token; `None` if it is unknown or a row does not list it. The rows
+/// are shares of what is listed, and lack `rests`.
+fn sampled_ratio(row: &Row, target: &[f64], draft: &[f64], rests: [f64; 2]) -> Option<f64> {
     let token = u32::try_from(row.token?).ok()?;
     let place = if row.token_ids.is_empty() {
         token as usize
     } else {
         row.token_ids.iter().position(|&id| id == token)?
     };
-    let (p, q) = (*target.get(place)?, *draft.get(place)?);
-    (p > 0.0).then(|| q.ln() - p.ln())
+    let p = target.get(place)? * (1.0 - rests[0]);
+    let q = draft.get(place)? * (1.0 - rests[1]);
+    (p > 0.0 && !q.is_nan()).then(|| q.ln() - p.ln())
 }

@@ -39,6 +39,9 @@ impl Summary {
                 }
             }
         }
+        if pages.are_without_plans() {
+            missing.push(NO_PLANS.to_owned());
+        }
         missing.extend(self.logs.values().filter_map(engine_tensors));
         missing.extend(self.missing());
         GapReport {
@@ -180,7 +183,7 @@ impl Pages<'_> {
                     difference: tally.estimate(&self.sizes),
                     kind: tally.kind(),
                     width_max: tally.widest,
-                    p_value: tally.clustered(&self.sizes).p_value(),
+                    p_value: tally.p_value(&self.sizes),
                     p_holm: 1.0,
                 })
             })
@@ -215,6 +218,14 @@ impl Pages<'_> {
             .collect()
     }
 
+    /// Rates of plans are there, and no plan was solved.
+    fn are_without_plans(&self) -> bool {
+        let rated = plans()
+            .flat_map(|rule| self.places().map(move |place| (place, rule)))
+            .any(|(place, rule)| self.find(Metric::Gap { place, rule }).is_some());
+        rated && self.plans().is_empty()
+    }
+
     fn published_formula(&self) -> Vec<FormulaError> {
         self.places()
             .filter(|place| place.drafts > 1)
@@ -234,14 +245,17 @@ impl Pages<'_> {
     }
 }
 
+/// Why rows that list some tokens only have no plans.
+const NO_PLANS: &str = "plans of optimal: rows list some tokens only, and a plan is of one full \
+    row; what it accepts is the optimum, whose bounds are measured";
+
 /// What a log says of an engine's doings, which no number of a report is made of.
 fn engine_tensors(log: &LogPart) -> Option<String> {
     let tensors = &log.summary.engine_tensors;
     (!tensors.is_empty()).then(|| {
         format!(
             "{} {} of {}: what an engine did there is checked and not measured, since these numbers \
-             are made of the models' rows alone; it is for an audit, for which this version has no \
-             command",
+             are made of the models' rows alone; specgap audit tests it",
             if tensors.len() == 1 { "tensor" } else { "tensors" },
             tensors.join(" and "),
             log.summary.name

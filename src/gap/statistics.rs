@@ -47,6 +47,39 @@ impl Clustered {
         }
     }
 
+    /// The difference of two ratios of sums over the same clusters, each with its (S_c, m_c).
+    ///
+    /// # Formula
+    /// Its standard error is `sqrt(C/(C-1) sum of (e_c - e'_c)^2)` with
+    /// `e_c = (S_c - mean m_c) / sum of m_c` of either ratio: what the two have in common
+    /// cancels.
+    pub(crate) fn difference(
+        clusters: impl Iterator<Item = ((f64, f64), (f64, f64))> + Clone,
+    ) -> Self {
+        let one = Self::new(clusters.clone().map(|(one, _)| one));
+        let other = Self::new(clusters.clone().map(|(_, other)| other));
+        let size = |of: &dyn Fn(((f64, f64), (f64, f64))) -> f64| -> f64 {
+            clusters.clone().map(of).sum()
+        };
+        let sizes = [size(&|(one, _)| one.1), size(&|(_, other)| other.1)];
+        let error = if one.clusters > 1 && sizes.iter().all(|&size| size > 0.0) {
+            let off = |(s, m): (f64, f64), mean: f64, size: f64| (s - mean * m) / size;
+            let squares: f64 = clusters
+                .map(|(a, b)| off(a, one.mean, sizes[0]) - off(b, other.mean, sizes[1]))
+                .map(|off| off * off)
+                .sum();
+            let c = one.clusters as f64;
+            (c / (c - 1.0) * squares).sqrt()
+        } else {
+            0.0
+        };
+        Self {
+            mean: one.mean - other.mean,
+            error,
+            clusters: one.clusters,
+        }
+    }
+
     fn student(&self) -> Option<StudentsT> {
         (self.clusters > 1)
             .then(|| StudentsT::new(0.0, 1.0, (self.clusters - 1) as f64).ok())

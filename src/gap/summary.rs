@@ -373,6 +373,7 @@ impl LogPart {
                 vocabulary: log.vocabulary(),
                 rows: rows.to_owned(),
                 listed: log.listed(),
+                own_lists: log.has_own_lists(),
                 dtypes: [target.to_string(), draft.to_string()],
                 rest: Vec::new(),
                 ignored_tensors: log.ignored_tensors().to_vec(),

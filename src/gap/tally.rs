@@ -193,6 +193,16 @@ impl Tally {
         }
     }
 
+    /// The p-value of a mean of 0, 1 where rows list some tokens only and leave it open on
+    /// which side of 0 the full rows' mean is.
+    pub(super) fn p_value(&self, clusters: &[(usize, u64)]) -> f64 {
+        let [lower, upper] = self.bounds();
+        if self.truncated > 0 && lower <= 0.0 && upper >= 0.0 {
+            return 1.0;
+        }
+        self.clustered(clusters).p_value()
+    }
+
     pub(super) fn quantiles(&self) -> BTreeMap<String, f64> {
         QUANTILES
             .into_iter()

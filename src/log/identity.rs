@@ -89,6 +89,12 @@ impl Shard {
         for tensor in integers {
             update(&mut hash, tensor.as_ref(), 0..self.positions)?;
         }
+        // Only where they are, so that logs without them keep the digest that they had.
+        let rounds = [&self.accepted, &self.round, &self.batch_size];
+        for tensor in rounds.into_iter().flatten() {
+            hash.update(&tensor.name);
+            update(&mut hash, Some(tensor), 0..self.positions)?;
+        }
         let last = self.positions.saturating_sub(1);
         for row in [0, self.positions / 2, last] {
             let row = row..(row + 1).min(self.positions);
@@ -97,6 +103,9 @@ impl Shard {
             }
             for tensor in [&self.token_ids, &self.target_rest, &self.draft_rest] {
                 update(&mut hash, tensor.as_ref(), row.clone())?;
+            }
+            for tensor in self.own_ids.iter().flatten() {
+                update(&mut hash, Some(tensor), row.clone())?;
             }
         }
         Ok(ShardIdentity {

@@ -104,7 +104,7 @@ pub struct PromptRecord {
 /// How the log's rollouts were drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutRecord {
-    /// The version of the tensors and of this: 1.
+    /// The version of the tensors and of this: 1, or 2 where several start at a position.
     pub version: u32,
     /// K: tokens of each.
     pub tokens: usize,
@@ -114,6 +114,9 @@ pub struct RolloutRecord {
     /// The probability that one starts at a position, the same for all: 1/M. What is
     /// summed over rollouts and divided by it is, in expectation, the sum over positions.
     pub inclusion_probability: f64,
+    /// How many start at such a position, i.i.d. from q given the prefix: draft paths.
+    #[serde(default = "one_path", skip_serializing_if = "is_one_path")]
+    pub paths: usize,
     /// The temperature of q, which is softmax of the draft's logits over it; nothing is
     /// cut by top-k or top-p. 0 is the draft's likeliest token.
     pub temperature: f64,
@@ -122,8 +125,26 @@ pub struct RolloutRecord {
     pub target: bool,
 }
 
+/// What a log says of the tokens that its rows do not list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnlistedTokens {
+    /// The sampler cuts them off: the listed tokens are all that can be drawn, and their
+    /// probabilities are those of the list, renormalised.
+    NeverDrawn,
+}
+
 fn one() -> f64 {
     1.0
+}
+
+fn one_path() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_one_path(paths: &usize) -> bool {
+    *paths == 1
 }
 
 /// What a log says of itself. All of it is optional on reading; `capture`
@@ -168,6 +189,10 @@ pub struct Metadata {
     /// The temperatures of the columns of `target_rest` and `draft_rest`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rest_temperatures: Vec<f64>,
+    /// What the tokens are that top-heavy rows do not list; if absent, tokens of a full
+    /// softmax, of which the rows list the most probable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<UnlistedTokens>,
     /// How the rollouts were drawn, where the log has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutRecord>,
@@ -195,10 +220,33 @@ impl Default for Metadata {
             sampling: None,
             vocabulary: None,
             rest_temperatures: Vec::new(),
+            unlisted: None,
             rollouts: None,
             prompts: Vec::new(),
             token_text: BTreeMap::new(),
             extra: BTreeMap::new(),
+        }
+    }
+}
+
+impl Metadata {
+    /// How many of the listed tokens are the most probable of the target and of the draft,
+    /// as `top` says: one number for both, or `target` and `draft`, of which 0 promises
+    /// nothing.
+    ///
+    /// ```
+    /// use specgap::log::Metadata;
+    /// let tops = |text: &str| serde_json::from_str::<Metadata>(text).unwrap().tops();
+    /// assert_eq!(tops(r#"{"top": 20}"#), Some([20, 20]));
+    /// assert_eq!(tops(r#"{"top": {"target": 20, "draft": 0}}"#), Some([20, 0]));
+    /// assert_eq!(tops("{}"), None);
+    /// ```
+    pub fn tops(&self) -> Option<[usize; 2]> {
+        let top = self.extra.get("top")?;
+        let count = |value: &serde_json::Value| usize::try_from(value.as_u64()?).ok();
+        match count(top) {
+            Some(both) => Some([both, both]),
+            None => Some([count(top.get("target")?)?, count(top.get("draft")?)?]),
         }
     }
 }

@@ -18,6 +18,12 @@
 //! | `token` | \[N\] | the token drawn from the target there |
 //! | `drafts` | \[N, n\] | tokens that were drafted there |
 //! | `output` | \[N\] | the token that a verifier put out there |
+//! | `accepted` | \[N\] | drafts accepted in the round that starts there, -1 where none does |
+//! | `round` | \[N\] | how far into its round it is, from 0 |
+//! | `batch_size` | \[N\] | sequences that the engine verified together there |
+//!
+//! and as floating point `head_acceptance` \[N\] and `head_overlap` \[N\], what heads on the
+//! draft model predict there.
 //!
 //! # Top-heavy rows
 //!
@@ -44,6 +50,7 @@
 //! lying headers are a [`LogError`] with file, tensor, row and column.
 
 mod contents;
+mod engine;
 mod error;
 mod identity;
 mod labels;
@@ -56,13 +63,17 @@ mod rollouts;
 mod safetensors;
 mod source;
 mod tensor;
+mod whole;
 mod writer;
 
+pub use engine::EngineRecord;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
-pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling};
+pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use tensor::Dtype;
-pub use writer::{Container, KeptTokens, Layout, LogWriter, Position};
+pub(crate) use tensor::{Scratch, Tensor};
+pub(crate) use whole::{RawTensor, WholeLog, npz, tensors};
+pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};

@@ -77,6 +77,8 @@ pub(super) struct Shard {
     pub draft: Tensor,
     pub draft_kind: RowKind,
     pub token_ids: Option<Tensor>,
+    /// Ids of the target's list and of the draft's, where each has its own.
+    pub own_ids: Option<[Tensor; 2]>,
     pub target_rest: Option<Tensor>,
     pub draft_rest: Option<Tensor>,
     pub prompt_id: Option<Tensor>,
@@ -84,6 +86,11 @@ pub(super) struct Shard {
     pub token: Option<Tensor>,
     pub drafts: Option<Tensor>,
     pub output: Option<Tensor>,
+    pub head_acceptance: Option<Tensor>,
+    pub head_overlap: Option<Tensor>,
+    pub accepted: Option<Tensor>,
+    pub round: Option<Tensor>,
+    pub batch_size: Option<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -108,7 +115,9 @@ impl Span {
 ///
 /// `target` and `draft` have one entry for each listed token: all V of a full
 /// row, in order of token id, or those of a top-heavy row, whose ids are in
-/// `token_ids`. Entries are what the file holds, exactly, as `f64`.
+/// `token_ids`. Entries are what the file holds, exactly, as `f64`. Where target and draft
+/// have lists of their own, the tokens are those of either, and an entry is NaN where its
+/// row does not list the token.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// The target's row.
@@ -136,11 +145,34 @@ pub struct Row {
     pub drafts: Vec<i64>,
     /// The token that a verifier put out there.
     pub output: Option<i64>,
+    /// The probability of acceptance that a head predicts for `token`, from what the draft
+    /// knows once it has read it.
+    pub head_acceptance: Option<f64>,
+    /// The overlap of both rows that a head predicts from what the draft knows.
+    pub head_overlap: Option<f64>,
     scratch: Scratch,
+    head: Vec<f64>,
     sorted: Vec<u32>,
+    own_ids: [Vec<u32>; 2],
 }
 
 impl Row {
+    /// Puts two lists together: the tokens of the target's, then those that the draft's alone
+    /// has.
+    fn join_lists(&mut self) {
+        let [of_target, of_draft] = &self.own_ids;
+        self.token_ids.clone_from(of_target);
+        self.sorted.clone_from(of_target);
+        self.sorted.sort_unstable();
+        let alone = |id: &u32| self.sorted.binary_search(id).is_err();
+        self.token_ids
+            .extend(of_draft.iter().copied().filter(alone));
+        let own: HashMap<u32, f64> = of_draft.iter().copied().zip(self.draft.drain(..)).collect();
+        let entry = |id: &u32| own.get(id).copied().unwrap_or(f64::NAN);
+        self.draft.extend(self.token_ids.iter().map(entry));
+        self.target.resize(self.token_ids.len(), f64::NAN);
+    }
+
     /// The id of the token at a place in `target` and `draft`.
     pub fn token_at(&self, place: usize) -> u32 {
         self.token_ids
@@ -159,6 +191,7 @@ pub struct Chunk<'a> {
     target: RowWindow<'a>,
     draft: RowWindow<'a>,
     token_ids: Option<RowWindow<'a>>,
+    own_ids: Option<[RowWindow<'a>; 2]>,
     target_rest: Option<RowWindow<'a>>,
     draft_rest: Option<RowWindow<'a>>,
     prompt_id: Option<RowWindow<'a>>,
@@ -166,6 +199,8 @@ pub struct Chunk<'a> {
     token: Option<RowWindow<'a>>,
     drafts: Option<RowWindow<'a>>,
     output: Option<RowWindow<'a>>,
+    head_acceptance: Option<RowWindow<'a>>,
+    head_overlap: Option<RowWindow<'a>>,
 }
 
 impl Log {
@@ -400,7 +435,21 @@ impl Log {
 
     /// Whether rows list some tokens and give the mass of the rest.
     pub fn is_top_heavy(&self) -> bool {
-        self.shards.iter().any(|shard| shard.token_ids.is_some())
+        self.shards.iter().any(Shard::is_top_heavy)
+    }
+
+    /// Whether target and draft list tokens of their own, not the same ones.
+    pub fn has_own_lists(&self) -> bool {
+        self.shards.iter().any(|shard| shard.own_ids.is_some())
+    }
+
+    /// Whether the mass of unlisted tokens is given: of the target's rows, and of the
+    /// draft's.
+    pub fn has_rests(&self) -> [bool; 2] {
+        [
+            self.shards.iter().all(|shard| shard.target_rest.is_some()),
+            self.shards.iter().all(|shard| shard.draft_rest.is_some()),
+        ]
     }
 
     /// Whether every position says which prompt it belongs to.
@@ -413,11 +462,33 @@ impl Log {
         self.shards.iter().all(|shard| shard.token.is_some())
     }
 
-    /// Those of `drafts` and `output`, what an engine did at the positions, that are there.
+    /// Whether any file has the acceptance that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
+    pub fn has_head_acceptance(&self) -> bool {
+        let mut shards = self.shards.iter();
+        shards.any(|shard| shard.head_acceptance.is_some())
+    }
+
+    /// Whether any file has the overlap that a head predicts. Of the positions of a file
+    /// without, nothing is said: one with nothing but last tokens of texts, say.
+    pub fn has_head_overlap(&self) -> bool {
+        let mut shards = self.shards.iter();
+        shards.any(|shard| shard.head_overlap.is_some())
+    }
+
+    /// Those of `drafts`, `output`, `accepted`, `round` and `batch_size`, what an engine did at
+    /// the positions, that are there.
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for shard in &self.shards {
-            for tensor in [&shard.drafts, &shard.output].into_iter().flatten() {
+            let engine = [
+                &shard.drafts,
+                &shard.output,
+                &shard.accepted,
+                &shard.round,
+                &shard.batch_size,
+            ];
+            for tensor in engine.into_iter().flatten() {
                 if !names.contains(&tensor.name.as_str()) {
                     names.push(&tensor.name);
                 }
@@ -492,6 +563,13 @@ impl Log {
             target: shard.target.window(span.rows.clone())?,
             draft: shard.draft.window(span.rows.clone())?,
             token_ids: map(&shard.token_ids, span)?,
+            own_ids: match &shard.own_ids {
+                Some([target, draft]) => Some([
+                    target.window(span.rows.clone())?,
+                    draft.window(span.rows.clone())?,
+                ]),
+                None => None,
+            },
             target_rest: map(&shard.target_rest, span)?,
             draft_rest: map(&shard.draft_rest, span)?,
             prompt_id: map(&shard.prompt_id, span)?,
@@ -499,6 +577,8 @@ impl Log {
             token: map(&shard.token, span)?,
             drafts: map(&shard.drafts, span)?,
             output: map(&shard.output, span)?,
+            head_acceptance: map(&shard.head_acceptance, span)?,
+            head_overlap: map(&shard.head_overlap, span)?,
         })
     }
 
@@ -592,7 +672,7 @@ fn shard_file<'a>(directory: &Path, name: &'a str) -> Result<&'a Path, LogError>
     }
 }
 
-fn read_file(path: &Path) -> Result<Contents, LogError> {
+pub(super) fn read_file(path: &Path) -> Result<Contents, LogError> {
     read_source(path, Source::open(path)?)
 }
 
@@ -606,6 +686,10 @@ fn read_source(path: &Path, source: Source) -> Result<Contents, LogError> {
         )),
     }
 }
+
+/// What heads on the draft predict along the text.
+pub(super) const HEAD_ACCEPTANCE: &str = "head_acceptance";
+pub(super) const HEAD_OVERLAP: &str = "head_overlap";
 
 impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
@@ -628,28 +712,58 @@ impl Shard {
             take(path, &mut contents, name, positions, dimensions, false)
         };
         let token_ids = integers("token_ids", 2)?;
+        let target_ids = integers("target_token_ids", 2)?;
+        let draft_ids = integers("draft_token_ids", 2)?;
         let prompt_id = integers("prompt_id", 1)?;
         let position = integers("position", 1)?;
         let token = integers("token", 1)?;
         let drafts = integers("drafts", 2)?;
         let output = integers("output", 1)?;
+        let accepted = integers("accepted", 1)?;
+        let round = integers("round", 1)?;
+        let batch_size = integers("batch_size", 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
         let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
-        if let Some(ids) = &token_ids {
-            for tensor in [&target, &draft] {
-                if tensor.columns() != ids.columns() {
-                    return Err(LogError::tensor(
-                        path,
-                        &tensor.name,
-                        format!(
-                            "has {} columns but token_ids has {}; in a top-heavy log each column \
-                             of a row belongs to the token id in the same place",
-                            tensor.columns(),
-                            ids.columns()
-                        ),
-                    ));
-                }
+        let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
+        let head_overlap = take(path, &mut contents, HEAD_OVERLAP, positions, 1, true)?;
+        let own_ids = match (target_ids, draft_ids) {
+            (None, None) => None,
+            (Some(target), Some(draft)) => Some([target, draft]),
+            (Some(_), None) => return Err(without_the_other(path, "draft")),
+            (None, Some(_)) => return Err(without_the_other(path, "target")),
+        };
+        if let (Some(both), Some([target, _])) = (&token_ids, &own_ids) {
+            return Err(LogError::tensor(
+                path,
+                &target.name,
+                format!(
+                    "is there beside {}, which lists the tokens of both rows; keep one of the two",
+                    both.name
+                ),
+            ));
+        }
+        let lists = match (&token_ids, &own_ids) {
+            (Some(both), _) => vec![(&target, both), (&draft, both)],
+            (None, Some([of_target, of_draft])) => vec![(&target, of_target), (&draft, of_draft)],
+            (None, None) => Vec::new(),
+        };
+        for &(tensor, ids) in &lists {
+            if tensor.columns() != ids.columns() {
+                return Err(LogError::tensor(
+                    path,
+                    &tensor.name,
+                    format!(
+                        "has {} columns but {} has {}; in a top-heavy log each column of a row \
+                         belongs to the token id in the same place",
+                        tensor.columns(),
+                        ids.name,
+                        ids.columns()
+                    ),
+                ));
             }
+        }
+        if !lists.is_empty() {
+            // Each column has its token.
         } else if target_rest.is_some() || draft_rest.is_some() {
             return Err(LogError::tensor(
                 path,
@@ -678,6 +792,7 @@ impl Shard {
                 draft,
                 draft_kind,
                 token_ids,
+                own_ids,
                 target_rest,
                 draft_rest,
                 prompt_id,
@@ -685,6 +800,11 @@ impl Shard {
                 token,
                 drafts,
                 output,
+                head_acceptance,
+                head_overlap,
+                accepted,
+                round,
+                batch_size,
                 rollouts,
             },
             ignored,
@@ -693,7 +813,7 @@ impl Shard {
 
     /// V, after `--vocab`.
     fn vocabulary(&self, metadata: &Metadata, wanted: Option<usize>) -> Result<usize, LogError> {
-        let width = if self.token_ids.is_some() {
+        let width = if self.is_top_heavy() {
             metadata.vocabulary.ok_or_else(|| {
                 LogError::format(
                     &self.path,
@@ -751,13 +871,28 @@ impl Shard {
         }
     }
 
+    fn is_top_heavy(&self) -> bool {
+        self.token_ids.is_some() || self.own_ids.is_some()
+    }
+
     fn columns(&self, vocabulary: usize) -> usize {
-        if self.token_ids.is_some() {
+        if self.own_ids.is_some() {
+            self.target.columns().max(self.draft.columns())
+        } else if self.token_ids.is_some() {
             self.target.columns()
         } else {
             vocabulary
         }
     }
+}
+
+/// One row has a list of its own.
+fn without_the_other(path: &Path, model: &str) -> LogError {
+    LogError::tensor(
+        path,
+        &format!("{model}_token_ids"),
+        "is missing; where target and draft have lists of their own, both have their ids",
+    )
 }
 
 /// Finds a model's rows under one of their three names; `held` names what the file has.
@@ -877,12 +1012,27 @@ impl Chunk<'_> {
         }
         let shard = self.shard;
         let number = index - self.span.first + self.span.rows.start;
-        let listed = match &self.token_ids {
-            Some(window) => self.read_ids(window, number, row)?,
-            None => {
-                row.token_ids.clear();
-                self.log.vocabulary
+        let vocabulary = self.log.vocabulary;
+        let Row {
+            token_ids,
+            sorted,
+            own_ids,
+            ..
+        } = &mut *row;
+        token_ids.clear();
+        let listed = match (&self.token_ids, &self.own_ids) {
+            (Some(window), _) => {
+                self.read_ids(window, number, token_ids, sorted)?;
+                [token_ids.len(); 2]
             }
+            (None, Some(windows)) => {
+                for (window, own) in windows.iter().zip(&mut *own_ids) {
+                    own.clear();
+                    self.read_ids(window, number, own, sorted)?;
+                }
+                own_ids.each_ref().map(Vec::len)
+            }
+            (None, None) => [vocabulary; 2],
         };
         let Row {
             target,
@@ -890,13 +1040,16 @@ impl Chunk<'_> {
             scratch,
             ..
         } = row;
-        self.target.floats(number, listed, scratch, target);
-        self.draft.floats(number, listed, scratch, draft);
+        self.target.floats(number, listed[0], scratch, target);
+        self.draft.floats(number, listed[1], scratch, draft);
         row.target_kind = shard.target_kind;
         row.draft_kind = shard.draft_kind;
-        let full = self.token_ids.is_none();
+        let full = !shard.is_top_heavy();
         check(shard, &self.target, shard.target_kind, number, target, full)?;
         check(shard, &self.draft, shard.draft_kind, number, draft, full)?;
+        if self.own_ids.is_some() {
+            row.join_lists();
+        }
         row.target_rest.clear();
         row.draft_rest.clear();
         for (window, out) in [
@@ -924,6 +1077,8 @@ impl Chunk<'_> {
         row.position = one(&self.position);
         row.token = one(&self.token);
         row.output = one(&self.output);
+        row.head_acceptance = self.head(&self.head_acceptance, number, row)?;
+        row.head_overlap = self.head(&self.head_overlap, number, row)?;
         row.drafts.clear();
         if let Some(window) = &self.drafts {
             row.drafts.extend(window.integers(number));
@@ -951,17 +1106,42 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// Reads the ids of a top-heavy row; how many there are.
+    /// Reads what a head predicts; -1 stands for nothing.
+    fn head(
+        &self,
+        window: &Option<RowWindow<'_>>,
+        number: usize,
+        row: &mut Row,
+    ) -> Result<Option<f64>, LogError> {
+        let Some(window) = window else {
+            return Ok(None);
+        };
+        window.floats(number, 1, &mut row.scratch, &mut row.head);
+        let x = row.head.first().copied().unwrap_or(-1.0);
+        if !(0.0..=1.0).contains(&x) && x != -1.0 {
+            return Err(LogError::entry(
+                &self.shard.path,
+                &window.tensor.name,
+                number,
+                0,
+                format!("is {x}; what a head predicts is in [0, 1], and -1 stands for nothing"),
+            ));
+        }
+        Ok((x >= 0.0).then_some(x))
+    }
+
+    /// Reads the ids of a list.
     fn read_ids(
         &self,
         window: &RowWindow<'_>,
         number: usize,
-        row: &mut Row,
-    ) -> Result<usize, LogError> {
+        ids: &mut Vec<u32>,
+        sorted: &mut Vec<u32>,
+    ) -> Result<(), LogError> {
+        let name = &window.tensor.name;
         let refused = |column: usize, message: String| {
-            LogError::entry(&self.shard.path, "token_ids", number, column, message)
+            LogError::entry(&self.shard.path, name, number, column, message)
         };
-        row.token_ids.clear();
         for (column, id) in window.integers(number).enumerate() {
             if id == -1 {
                 break;
@@ -979,12 +1159,12 @@ impl Chunk<'_> {
                         ),
                     )
                 })?;
-            row.token_ids.push(id);
+            ids.push(id);
         }
         if let Some((column, id)) = window
             .integers(number)
             .enumerate()
-            .skip(row.token_ids.len())
+            .skip(ids.len())
             .find(|&(_, id)| id != -1)
         {
             return Err(refused(
@@ -992,21 +1172,21 @@ impl Chunk<'_> {
                 format!("token {id} stands after an unused place; unused places are at the end"),
             ));
         }
-        if row.token_ids.is_empty() {
+        if ids.is_empty() {
             return Err(LogError::row(
                 &self.shard.path,
-                "token_ids",
+                name,
                 number,
                 "lists no tokens",
             ));
         }
-        row.sorted.clone_from(&row.token_ids);
-        row.sorted.sort_unstable();
-        if let Some(&[id, _]) = row.sorted.array_windows().find(|[a, b]| a == b) {
-            let column = row.token_ids.iter().rposition(|&x| x == id).unwrap_or(0);
+        sorted.clone_from(ids);
+        sorted.sort_unstable();
+        if let Some(&[id, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+            let column = ids.iter().rposition(|&x| x == id).unwrap_or(0);
             return Err(refused(column, format!("token {id} is listed twice")));
         }
-        Ok(row.token_ids.len())
+        Ok(())
     }
 }
 

@@ -13,10 +13,21 @@ pub(super) const MARGIN: &str = "rollout_margin";
 pub(super) const ACCEPTANCE: &str = "rollout_acceptance";
 pub(super) const TARGET_P: &str = "rollout_target_p";
 pub(super) const OVERLAP: &str = "rollout_overlap";
+pub(super) const HEAD_OVERLAP: &str = "rollout_head_overlap";
 
 /// All tensors of rollouts that are known.
-pub(super) const NAMES: [&str; 10] = [
-    POSITION, TOKEN, ARGMAX, Q, TOP1, ENTROPY, MARGIN, ACCEPTANCE, TARGET_P, OVERLAP,
+pub(super) const NAMES: [&str; 11] = [
+    POSITION,
+    TOKEN,
+    ARGMAX,
+    Q,
+    TOP1,
+    ENTROPY,
+    MARGIN,
+    ACCEPTANCE,
+    TARGET_P,
+    OVERLAP,
+    HEAD_OVERLAP,
 ];
 
 /// The rollouts' tensors of a file, not looked at yet.

@@ -12,14 +12,15 @@ use super::error::LogError;
 use super::metadata::RolloutRecord;
 use super::reader::{Log, Row, RowKind, Shard};
 use super::rollout_tensors::{
-    ACCEPTANCE, ARGMAX, ENTROPY, MARGIN, NAMES, OVERLAP, POSITION, Q, TARGET_P, TOKEN, TOP1,
+    ACCEPTANCE, ARGMAX, ENTROPY, HEAD_OVERLAP, MARGIN, NAMES, OVERLAP, POSITION, Q, TARGET_P,
+    TOKEN, TOP1,
 };
 use super::tensor::{Dtype, Scratch, Tensor};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The version of rollouts that is written and read.
-pub(super) const VERSION: u32 = 1;
+/// The newest version of rollouts that is read: several start at a position.
+const VERSION: u32 = 2;
 
 const CURE: &str =
     "capture the log anew with --rollouts, or leave out its rollout_* tensors altogether";
@@ -46,12 +47,15 @@ pub struct Rollout<'a> {
     pub entropy: &'a [f64],
     /// The largest q less the second largest, in \[0, 1\].
     pub margin: &'a [f64],
-    /// The probability of acceptance that a head predicts, in \[0, 1\].
+    /// The probability of acceptance that a head predicts for the token, from what the
+    /// draft knows once it has read it, in \[0, 1\].
     pub acceptance: &'a [f64],
     /// p(token), p being the target's law that the log's `token` is drawn from.
     pub target_p: &'a [f64],
     /// Sum of min(p, q) over the vocabulary.
     pub overlap: &'a [f64],
+    /// The overlap that a head predicts before the token is drawn, in \[0, 1\].
+    pub head_overlap: &'a [f64],
 }
 
 /// Columns of rollouts, one row each.
@@ -66,7 +70,16 @@ pub(super) struct Columns {
     floats: [Vec<f64>; FLOATS.len()],
 }
 
-const FLOATS: [&str; 7] = [Q, TOP1, ENTROPY, MARGIN, ACCEPTANCE, TARGET_P, OVERLAP];
+const FLOATS: [&str; 8] = [
+    Q,
+    TOP1,
+    ENTROPY,
+    MARGIN,
+    ACCEPTANCE,
+    TARGET_P,
+    OVERLAP,
+    HEAD_OVERLAP,
+];
 
 impl Columns {
     pub(super) fn get(&self, index: usize) -> Option<Rollout<'_>> {
@@ -77,7 +90,16 @@ impl Columns {
             .get(index + 1)
             .copied()
             .unwrap_or(self.tokens.len());
-        let [q, top1, entropy, margin, acceptance, target_p, overlap] = self
+        let [
+            q,
+            top1,
+            entropy,
+            margin,
+            acceptance,
+            target_p,
+            overlap,
+            head_overlap,
+        ] = self
             .floats
             .each_ref()
             .map(|list| list.get(begin..end).unwrap_or(&[]));
@@ -92,6 +114,7 @@ impl Columns {
             acceptance,
             target_p,
             overlap,
+            head_overlap,
         })
     }
 
@@ -108,6 +131,7 @@ impl Columns {
             rollout.acceptance,
             rollout.target_p,
             rollout.overlap,
+            rollout.head_overlap,
         ]) {
             list.extend(more);
         }
@@ -165,6 +189,7 @@ pub(super) fn check_shape(
             rollout.acceptance.len(),
             rollout.target_p.len(),
             rollout.overlap.len(),
+            rollout.head_overlap.len(),
         ]
     };
     let fits = k > 0
@@ -218,7 +243,8 @@ pub struct Rollouts {
     /// File and row of each, for messages.
     places: Vec<(usize, usize)>,
     files: Vec<PathBuf>,
-    by_position: HashMap<usize, usize>,
+    /// Those of each position, in the log's order.
+    by_position: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Rollouts {
@@ -252,9 +278,22 @@ impl Rollouts {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// The number of the rollout that starts at a position of the log, if one does.
+    /// The number of the first rollout that starts at a position of the log, if one does.
     pub fn at(&self, position: usize) -> Option<usize> {
-        self.by_position.get(&position).copied()
+        self.paths_at(position).first().copied()
+    }
+
+    /// The numbers of all rollouts that start at a position of the log: draft paths, i.i.d.
+    /// from q given the prefix.
+    pub fn paths_at(&self, position: usize) -> &[usize] {
+        self.by_position.get(&position).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every position at which one starts, in the log's order, with the numbers of all that
+    /// start there.
+    pub fn anchors(&self) -> impl Iterator<Item = (usize, &[usize])> {
+        let all = self.by_position.iter();
+        all.map(|(&position, paths)| (position, paths.as_slice()))
     }
 
     /// Checks a rollout against the rows of the position that it says it starts at: q of
@@ -278,7 +317,8 @@ impl Rollouts {
             // Of a token that is not listed, the row says nothing.
             row.token_ids.iter().position(|&id| id == token)
         };
-        let Some(&entry) = place.and_then(|place| row.draft.get(place)) else {
+        let entry = place.and_then(|place| row.draft.get(place));
+        let Some(&entry) = entry.filter(|entry| !entry.is_nan()) else {
             return Ok(());
         };
         let probabilities = row.draft_kind == RowKind::Probabilities;
@@ -296,6 +336,7 @@ impl Rollouts {
             let sum: f64 = row
                 .draft
                 .iter()
+                .filter(|x| !x.is_nan())
                 .map(|&x| ((logit(x) - largest) * ratio).exp())
                 .sum();
             let listed = if row.token_ids.is_empty() {
@@ -354,12 +395,12 @@ impl Log {
 
     /// Reads all rollouts of the log, if it has any, and checks every entry.
     ///
-    /// Memory: about 64 bytes a token of a rollout.
+    /// Memory: about 64 bytes a token of a rollout, and 100 a position that has one.
     ///
     /// # Errors
     ///
     /// [`LogError`] with file, tensor and entry: shapes that do not go together, a rollout
-    /// at no position of the log or a second one at the same, tokens outside the
+    /// at no position of the log or more than it says at the same, tokens outside the
     /// vocabulary, numbers that are no probabilities; a version of rollouts that is not
     /// known.
     pub fn rollouts(&self) -> Result<Option<Rollouts>, LogError> {
@@ -376,7 +417,7 @@ impl Log {
             record,
             places: Vec::new(),
             files: Vec::new(),
-            by_position: HashMap::new(),
+            by_position: BTreeMap::new(),
         };
         let mut lists = None;
         for shard in self
@@ -402,12 +443,22 @@ impl Log {
 }
 
 fn check_record(path: &Path, record: &RolloutRecord) -> Result<(), LogError> {
-    if record.version != VERSION {
+    if !(1..=VERSION).contains(&record.version) {
         return Err(LogError::format(
             path,
             format!(
-                "its rollouts are of version {}; this version of specgap reads {VERSION}",
+                "its rollouts are of version {}; this version of specgap reads 1 to {VERSION}",
                 record.version
+            ),
+        ));
+    }
+    if record.paths == 0 || record.version == 1 && record.paths > 1 {
+        return Err(LogError::format(
+            path,
+            format!(
+                "its rollouts are of version {} with paths {}; version 1 has 1 at a position, \
+                 and version 2 one or more",
+                record.version, record.paths
             ),
         ));
     }
@@ -551,10 +602,19 @@ impl<'a> Tensors<'a> {
                     refuse(POSITION, 0, message)
                 })?;
             let index = all.columns.positions.len();
-            if all.by_position.insert(number, index).is_some() {
-                let message = format!("is {number}, where another rollout starts already");
+            let most = all.record.as_ref().map_or(1, |record| record.paths);
+            let here = all.by_position.entry(number).or_default();
+            if here.len() >= most {
+                let message = format!(
+                    "is {number}, where {} already; metadata.rollouts.paths says how many may",
+                    match here.len() {
+                        1 => "another rollout starts".to_owned(),
+                        several => format!("{several} other rollouts start"),
+                    }
+                );
                 return Err(refuse(POSITION, 0, message));
             }
+            here.push(index);
             let outside = |name: &str, column: usize, id: i64| {
                 let message = format!("token {id} is outside the vocabulary of {vocabulary}");
                 refuse(name, column, message)

@@ -3,7 +3,7 @@
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry};
 use super::npy::NpyHeader;
-use super::reader::{Log, read_index};
+use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::tensor::Dtype;
 use crate::files::Unfinished;
@@ -98,6 +98,16 @@ pub struct Position<'a> {
     pub draft: &'a [f32],
 }
 
+/// What heads on the draft model predict at a position of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HeadValues {
+    /// The probability that the position's token is accepted, from what the draft knows once
+    /// it has read it.
+    pub acceptance: Option<f64>,
+    /// The overlap of both rows, from what the draft knows before the token is drawn.
+    pub overlap: Option<f64>,
+}
+
 /// Writes a log as a directory of shards and a `log.json`.
 ///
 /// Shards are written under temporary names, synced and renamed; `log.json` is
@@ -155,6 +165,9 @@ struct Buffer {
     prompt_id: Vec<i64>,
     position: Vec<i64>,
     token: Vec<i64>,
+    /// `None` at positions without.
+    head_acceptance: Vec<Option<f64>>,
+    head_overlap: Vec<Option<f64>>,
     rollouts: Columns,
 }
 
@@ -186,6 +199,10 @@ impl LogWriter {
                 rest_temperatures, ..
             } => rest_temperatures.clone(),
         };
+        if let KeptTokens::Top { count, .. } = layout.tokens {
+            let top = metadata.extra.entry("top".to_owned());
+            top.or_insert_with(|| count.into());
+        }
         let index = Index {
             schema: SCHEMA,
             metadata,
@@ -356,7 +373,39 @@ impl LogWriter {
         buffer.prompt_id.push(position.prompt_id);
         buffer.position.push(position.position);
         buffer.token.push(position.token);
+        buffer.head_acceptance.push(None);
+        buffer.head_overlap.push(None);
         buffer.positions += 1;
+        Ok(())
+    }
+
+    /// Says what heads predict at the position that was appended last. Of positions of which
+    /// nothing is said, the log says nothing.
+    ///
+    /// # Errors
+    ///
+    /// Values outside \[0, 1\]; a position that is on the disk already, or none.
+    pub fn set_head(&mut self, values: &HeadValues) -> Result<(), LogError> {
+        let number = self.positions().saturating_sub(1);
+        for (name, value, list) in [
+            (
+                HEAD_ACCEPTANCE,
+                values.acceptance,
+                &mut self.buffer.head_acceptance,
+            ),
+            (HEAD_OVERLAP, values.overlap, &mut self.buffer.head_overlap),
+        ] {
+            let refused =
+                |message: String| LogError::entry(&self.directory, name, number, 0, message);
+            if let Some(x) = value.filter(|x| !(0.0..=1.0).contains(x)) {
+                let message = format!("is {x}; what a head predicts is in [0, 1]");
+                return Err(refused(message));
+            }
+            let last = list.last_mut();
+            *last
+                .ok_or_else(|| refused("belongs to no position that was appended".to_owned()))? =
+                value;
+        }
         Ok(())
     }
 
@@ -568,6 +617,22 @@ impl LogWriter {
                 },
             ));
         }
+        for (name, values) in [
+            (HEAD_ACCEPTANCE, &buffer.head_acceptance),
+            (HEAD_OVERLAP, &buffer.head_overlap),
+        ] {
+            if values.iter().any(Option::is_some) {
+                let values = values.iter().map(|value| value.unwrap_or(-1.0));
+                tensors.push((
+                    name,
+                    Encoded {
+                        dtype: Dtype::F64,
+                        shape: vec![n],
+                        data: Cow::Owned(values.flat_map(f64::to_le_bytes).collect()),
+                    },
+                ));
+            }
+        }
         for (name, dtype, shape, bytes) in buffer.rollouts.encoded() {
             tensors.push((
                 name,
@@ -731,10 +796,10 @@ fn padded(bytes: &[u8], ids: &[Vec<u32>], width: usize, dtype: Dtype) -> Vec<u8>
     out
 }
 
-struct Encoded<'a> {
-    dtype: Dtype,
-    shape: Vec<usize>,
-    data: Cow<'a, [u8]>,
+pub(super) struct Encoded<'a> {
+    pub dtype: Dtype,
+    pub shape: Vec<usize>,
+    pub data: Cow<'a, [u8]>,
 }
 
 impl View for &Encoded<'_> {
@@ -762,7 +827,7 @@ impl View for &Encoded<'_> {
     }
 }
 
-fn write_safetensors(
+pub(super) fn write_safetensors(
     file: &mut impl Write,
     tensors: &[(&'static str, Encoded<'_>)],
 ) -> io::Result<()> {
@@ -778,7 +843,10 @@ fn write_safetensors(
     file.write_all(&bytes)
 }
 
-fn write_npz(file: &mut impl Write, tensors: &[(&'static str, Encoded<'_>)]) -> io::Result<()> {
+pub(super) fn write_npz(
+    file: &mut impl Write,
+    tensors: &[(&'static str, Encoded<'_>)],
+) -> io::Result<()> {
     let mut archive = ZipWriter::new(io::Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let descr = match tensor.dtype {

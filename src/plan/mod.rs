@@ -17,6 +17,7 @@
 mod families;
 mod iid;
 mod measurement;
+mod selection;
 mod sequential;
 mod thinning;
 mod token_plan;
@@ -24,6 +25,7 @@ mod transport;
 
 pub(crate) use iid::Rising;
 pub use measurement::{PlanMeasurement, measure};
+pub use selection::{RatioBins, Selection, even_selection};
 pub use thinning::{PlanLaw, Verdict};
 pub use token_plan::{
     Draws, MOST_SEQUENTIAL_DRAFTS, PlanError, PlanSettings, PlanStatus, TokenPlan,

@@ -150,11 +150,9 @@ const KINDS: [(Kind, &str, &str); 4] = [
     (
         Kind::Truncated,
         "truncated, w",
-        "Rows list only their most probable tokens. The value is that of the listed tokens \
-             with the rest of the mass spread evenly over 64 entries; rounding moves this value by \
-             no more than an interval of width w. The full rows' value is another one: it lies \
-             within the bounds “in [a, b]” where they are given, over all that the tokens not \
-             listed may be.",
+        "Rows list only their most probable tokens. The full rows' value lies within the bounds \
+             “in [a, b]”, whatever the tokens not listed are, and the value that is shown is the \
+             middle of these; w is the room for rounding in it.",
     ),
 ];
 

@@ -433,7 +433,7 @@ pub fn junit(run: &CheckRun) -> String {
 
 /// Text as XML takes it: markup escaped, control characters that XML 1.0 has no
 /// way to write replaced.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -7,6 +7,7 @@
 //! what a page is about. Each report has one place that decides what stands on its page
 //! and in which order.
 
+pub mod audit;
 pub mod block;
 mod canvas;
 mod certainty;
@@ -17,6 +18,7 @@ mod html;
 pub mod length;
 mod markdown;
 pub mod page;
+pub mod paths;
 pub mod plot;
 mod replayed;
 pub mod solve;

@@ -22,8 +22,7 @@ mod overlap;
 mod rejections;
 mod scan;
 
-pub(crate) use cut::complete_evenly;
-pub use cut::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace};
+pub use cut::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, Unlisted};
 pub(crate) use draft_rank::Ranks;
 pub(crate) use hits::independent_hits;
 pub use memo::Memo;

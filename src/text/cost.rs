@@ -243,7 +243,7 @@ impl Timings {
         for (drafts, &count) in rounds.iter().enumerate() {
             calls += count;
             drafted += count * drafts as f64;
-            if count > 0.0
+            if count != 0.0
                 && let Some(shares) = self.shares(drafts + 1)
             {
                 for (entry, share) in shares {

@@ -32,6 +32,12 @@ pub struct LengthReport {
     pub unlisted: usize,
     /// The most tokens that a policy which stops by itself may draft.
     pub max_length: usize,
+    /// The rollouts that drafts behind rejected tokens are known from, if all logs have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollouts: Option<RolloutsRead>,
+    /// The command that logs what some policies' drafts need, where the logs lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
     /// The times that speeds follow from, if any were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,
@@ -54,6 +60,19 @@ pub struct LengthReport {
     pub definitions: BTreeMap<String, String>,
     /// What the log cannot tell, and why.
     pub left_out: Vec<String>,
+}
+
+/// Rollouts of all logs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RolloutsRead {
+    /// How many there are.
+    pub rollouts: usize,
+    /// K: the most tokens of one.
+    pub tokens: usize,
+    /// The probability that one starts at a position, log by log.
+    pub inclusion_probability: Vec<f64>,
+    /// Whether the target's probabilities are known on them.
+    pub target: bool,
 }
 
 /// One log.
@@ -110,7 +129,8 @@ pub struct PolicyResult {
     pub parameter: Parameter,
     /// `token`, `block` or `greedy-block`.
     pub verifier: String,
-    /// `estimate`: exact given the text, which is a sample.
+    /// `estimate`: exact given the text, which is a sample; `estimate, rollouts`: calls are,
+    /// and drafts are unbiased from rollouts, which are a sample too.
     pub kind: String,
     /// E\[tau\] of a round with `parameter` drafts, averaged over every position at which as
     /// many tokens are left. For fixed lengths.
@@ -125,6 +145,9 @@ pub struct PolicyResult {
     /// The part of the discard rate that the text shows, where it does not show all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discard_rate_at_least: Option<Estimate>,
+    /// The most that it can be, where rollouts end before the policy does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discard_rate_at_most: Option<Estimate>,
     /// Against the target alone; `null` without a cost or a discard rate.
     pub speedup: Option<Estimate>,
     /// What the speed would be if nothing were drafted after a rejected token.
@@ -133,6 +156,10 @@ pub struct PolicyResult {
     /// The cost of a draft step over that of a target step at which there is no gain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub break_even_cost_ratio: Option<Estimate>,
+    /// Whether no policy of the report with the same verifier makes as few calls with as few
+    /// discards, and fewer of either; where both rates are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_front: Option<bool>,
 }
 
 /// A point on the plane of both rates, with its speed.
@@ -169,6 +196,10 @@ pub struct AtCost {
     pub cost_ratio: f64,
     /// For each verifier, the fixed length that is best on one half of the prompts.
     pub chosen: Vec<Chosen>,
+    /// For each verifier and family whose drafts are known, the parameter that is best on one
+    /// half of the prompts.
+    #[serde(default)]
+    pub policies: Vec<ChosenPolicy>,
     /// The oracle's speed: of token verification.
     pub oracle: Estimate,
     /// The best lengths for one who knows the text but not the coins, one a verifier.
@@ -190,6 +221,28 @@ pub struct Chosen {
     pub reported_on: usize,
     /// Its speed on the others.
     pub speedup: Estimate,
+}
+
+/// A policy's parameter that was chosen on some prompts, with its numbers on the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChosenPolicy {
+    /// The family.
+    pub policy: String,
+    /// Its parameter.
+    pub parameter: Parameter,
+    /// The verifier.
+    pub verifier: String,
+    /// Prompts that it was chosen on.
+    pub chosen_on: usize,
+    /// Its speed on these, which flatters it.
+    pub speedup_where_chosen: f64,
+    /// Prompts that its speed is reported on: the others.
+    pub reported_on: usize,
+    /// Its speed on the others.
+    pub speedup: Estimate,
+    /// That less the speed of the fixed length that was chosen on the same prompts, both on
+    /// the same others; errors of measured times are not in its interval.
+    pub over_fixed: Estimate,
 }
 
 /// How often `sum of min(p, q) >= 1 - sqrt(gamma H(q))` fails.

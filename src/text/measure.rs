@@ -4,12 +4,14 @@ use super::TextError;
 use super::bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 use super::cost::Timings;
 use super::data::{
-    AtCost, Bound, Bounds, Chosen, EntropyBound, LengthReport, Parameter, PolicyResult, SCHEMA,
-    Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, Parameter,
+    PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 use super::glossary::definitions;
+use super::place::Place;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
 use super::replay::{Replay, replay};
+use super::rollouts::{Drafted, RolloutList, drafted_rounds};
 use super::survival::{ChainVerifier, accepted_lengths};
 use super::texts::{Text, Texts};
 use crate::gap::{Clustered, Estimate};
@@ -26,24 +28,28 @@ pub struct Settings {
     pub verifiers: Vec<ChainVerifier>,
     /// What a round costs, if it is known.
     pub timings: Option<Timings>,
-    /// The most tokens of a round, for policies that stop by themselves.
-    pub max_length: usize,
+    /// The most tokens of a round, for policies that stop by themselves;
+    /// [`Settings::MAX_LENGTH`] if not given, or as many as rollouts have, if these are fewer.
+    pub max_length: Option<usize>,
     /// The temperature at which the text was drawn, where the log does not say.
     pub temperature: Option<f64>,
 }
 
 impl Settings {
-    /// [`Settings::max_length`] if nothing else is asked for.
+    /// [`Settings::max_length`] where nothing else is asked for.
     pub const MAX_LENGTH: usize = 16;
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            policies: FAMILIES.iter().flat_map(|family| family.usual()).collect(),
+            policies: (FAMILIES.iter())
+                .filter(|family| !family.needs_head())
+                .flat_map(|family| family.usual())
+                .collect(),
             verifiers: ChainVerifier::ALL.to_vec(),
             timings: None,
-            max_length: Self::MAX_LENGTH,
+            max_length: None,
             temperature: None,
         }
     }
@@ -70,27 +76,75 @@ pub fn measure(
         return Err(TextError::Settings("no verifier is asked for".to_owned()));
     }
     let texts = Texts::read(logs, settings.temperature, progress)?;
-    Ok(Measurement::new(&texts, settings).report(logs, command))
+    let measurement = Measurement::new(&texts, settings);
+    measurement.refuse_missing_heads(logs)?;
+    Ok(measurement.report(logs, command))
+}
+
+/// Rounds by what is drafted in them.
+#[derive(Clone, Debug, Default)]
+struct Steps {
+    /// By n: rounds with n drafts.
+    rounds: Vec<f64>,
+    /// Draft steps of which no token came.
+    unused: f64,
+}
+
+impl Steps {
+    fn add(&mut self, other: &Self) {
+        add_each(&mut self.rounds, &other.rounds);
+        self.unused += other.unused;
+    }
+
+    fn drafts(&self) -> f64 {
+        let rounds = (0..).zip(&self.rounds);
+        rounds.map(|(n, &count)| f64::from(n) * count).sum()
+    }
 }
 
 /// What a policy does with a verifier along some text, in expectation.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
     calls: f64,
-    /// As [`Replay::rounds`].
-    rounds: Vec<f64>,
-    /// As [`Replay::seen`].
-    seen: Vec<f64>,
-    stopped: f64,
+    /// What it drafts: all of it, or the least.
+    least: Steps,
+    /// The most, where that is known and is another.
+    most: Steps,
 }
 
 impl Outcome {
-    fn add(&mut self, other: &Replay<f64>) {
+    fn add(&mut self, other: &Self) {
         self.calls += other.calls;
-        add_each(&mut self.rounds, &other.rounds);
-        add_each(&mut self.seen, &other.seen);
-        self.stopped += other.stopped;
+        self.least.add(&other.least);
+        self.most.add(&other.most);
     }
+}
+
+/// What a log tells of what is drafted in rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Known {
+    /// All of it, from the text alone.
+    FromText,
+    /// All of it on average, from rollouts.
+    FromRollouts,
+    /// Bounds, from rollouts that end too early.
+    Between,
+    /// The part up to each round's first rejection.
+    AtLeast,
+}
+
+impl Known {
+    fn is_whole(self) -> bool {
+        matches!(self, Self::FromText | Self::FromRollouts)
+    }
+}
+
+/// A policy's rounds with a verifier, added up by prompt.
+struct Played {
+    policy: Policy,
+    verifier: ChainVerifier,
+    known: Known,
+    outcomes: Vec<Outcome>,
 }
 
 /// Adds entry by entry, as if the shorter ended in zeros.
@@ -101,13 +155,6 @@ pub(super) fn add_each(one: &mut Vec<f64>, other: &[f64]) {
     one.iter_mut().zip(other).for_each(|(a, b)| *a += b);
 }
 
-fn drafts(rounds: &[f64]) -> f64 {
-    (0..)
-        .zip(rounds)
-        .map(|(n, &count)| f64::from(n) * count)
-        .sum()
-}
-
 /// The texts, what is asked of them, and what is the same for all policies.
 struct Measurement<'a> {
     texts: &'a Texts,
@@ -115,44 +162,84 @@ struct Measurement<'a> {
     /// Tokens of each prompt.
     tokens: Vec<f64>,
     unlisted: usize,
+    /// What rows do not list leaves ratios open.
+    are_open: bool,
+    max_length: usize,
 }
 
-/// Which ratios stand for tokens that their rows do not list.
+/// Which ratios stand for those that depend on tokens that rows do not list.
 #[derive(Clone, Copy, PartialEq)]
 enum Unlisted {
     /// Those of the mass that is not listed.
     Whole,
-    /// None of them is accepted.
+    /// The least that they can be: none is accepted that need not be.
     Rejected,
-    /// All of them are.
+    /// The most that they can be.
     Accepted,
 }
 
 impl<'a> Measurement<'a> {
     fn new(texts: &'a Texts, settings: &'a Settings) -> Self {
+        let usual = Settings::MAX_LENGTH;
         Self {
             texts,
             settings,
             tokens: texts.tokens(),
             unlisted: texts.unlisted(),
+            are_open: texts.are_open(),
+            max_length: (settings.max_length)
+                .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
         }
     }
 
+    /// Refuses policies of heads of which a log says nothing.
+    fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), TextError> {
+        for policy in &self.settings.policies {
+            let family = policy.family;
+            let (tensor, has, said): (_, fn(&Log) -> bool, fn(&Place) -> bool) = match family.list {
+                Some(RolloutList::HeadAcceptance) => {
+                    ("head_acceptance", Log::has_head_acceptance, |place| {
+                        place.head_acceptance.is_some()
+                    })
+                }
+                Some(RolloutList::HeadOverlap) => {
+                    ("head_overlap", Log::has_head_overlap, |place| {
+                        place.head_overlap.is_some()
+                    })
+                }
+                _ => continue,
+            };
+            let refused = |log: &Log, what: &str| {
+                Err(TextError::Log {
+                    log: log.path().to_owned(),
+                    message: format!(
+                        "{what} of the tensor {tensor}, which {} decides on: capture with a draft \
+                         whose graph has this head, or leave {} out of --policies (docs/formats.md, \
+                         Heads)",
+                        family.name, family.name
+                    ),
+                })
+            };
+            if let Some(log) = logs.iter().find(|log| !has(log)) {
+                return refused(log, "has nothing");
+            }
+            if let (Some(log), false) = (logs.first(), self.texts.drafted_places().all(said)) {
+                return refused(log, "has -1 at some token before a text's last");
+            }
+        }
+        Ok(())
+    }
+
     fn report(&self, logs: &[Log], command: &str) -> LengthReport {
-        let fixed: Vec<(ChainVerifier, usize, Vec<Outcome>)> = self
-            .settings
-            .verifiers
-            .iter()
+        let verifiers = self.settings.verifiers.iter();
+        let played: Vec<Played> = verifiers
             .filter(|verifier| verifier.has_rounds())
             .flat_map(|&verifier| {
-                let lengths = self.lengths();
-                lengths.into_iter().map(move |length| {
-                    let outcomes = self.outcomes(Policy::fixed(length), verifier, Unlisted::Whole);
-                    (verifier, length, outcomes)
-                })
+                let policies = self.settings.policies.iter();
+                policies.map(move |&policy| self.played(policy, verifier, Unlisted::Whole))
             })
             .collect();
-        let at = |timings: &Timings| self.at_cost(timings, &fixed);
+        let at = |timings: &Timings| self.at_cost(timings, &played);
         let by_cost = COST_RATIOS
             .iter()
             .filter_map(|&ratio| at(&Timings::cost_ratio(ratio).ok()?))
@@ -167,21 +254,35 @@ impl<'a> Measurement<'a> {
             clusters: self.texts.clusters,
             temperature: self.texts.temperature,
             unlisted: self.unlisted,
-            max_length: self.settings.max_length,
+            max_length: self.max_length,
+            rollouts: self.rollouts_read(),
+            needs: self.needs(logs, &played),
             timings: self.settings.timings.clone(),
             surprise: surprise(self.texts),
             acceptance: self.truncated(|text, unlisted| {
                 let ratios = ratios(text, unlisted);
                 ratios.len() as f64 - oracle_calls(&ratios)
             }),
-            results: self.results(),
+            results: self.results(&played),
             bounds: self.bounds(),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),
             entropy_bounds: self.entropy_bounds(),
             definitions: definitions(),
-            left_out: self.left_out(),
+            left_out: self.left_out(logs, &played),
         }
+    }
+
+    fn rollouts_read(&self) -> Option<RolloutsRead> {
+        let texts = self.texts.texts.iter();
+        Some(RolloutsRead {
+            tokens: self.texts.rollout_tokens()?,
+            rollouts: texts.map(|text| text.rollouts.len()).sum(),
+            inclusion_probability: (self.texts.rollouts.iter())
+                .map(|kind| kind.inclusion_probability)
+                .collect(),
+            target: self.texts.rollouts_have(RolloutList::TargetP),
+        })
     }
 
     /// Fixed lengths that are asked for, ascending.
@@ -193,32 +294,109 @@ impl<'a> Measurement<'a> {
     }
 
     /// A policy's rounds, added up by prompt.
-    fn outcomes(
-        &self,
-        policy: Policy,
-        verifier: ChainVerifier,
-        unlisted: Unlisted,
-    ) -> Vec<Outcome> {
-        self.by_prompt(|text| {
+    fn played(&self, policy: Policy, verifier: ChainVerifier, unlisted: Unlisted) -> Played {
+        let list = policy.family.list;
+        let known = if policy.is_set_at_start() {
+            Known::FromText
+        } else if !self.texts.rollouts.is_empty()
+            && list.is_none_or(|list| self.texts.rollouts_have(list))
+        {
+            Known::FromRollouts
+        } else {
+            Known::AtLeast
+        };
+        let unused = |stopped: f64| {
+            if policy.stops_before_drawing() {
+                stopped
+            } else {
+                0.0
+            }
+        };
+        let of = |text: &Text| {
             let along = AlongText {
                 policy,
                 places: &text.places,
-                most: self.settings.max_length,
+                most: self.max_length,
             };
-            replay(verifier, &ratios(text, unlisted), &along)
-        })
+            let replay = replay(verifier, &ratios(text, unlisted), &along)?;
+            let mut outcome = Outcome {
+                calls: replay.calls,
+                ..Outcome::default()
+            };
+            let mut known = known;
+            match known {
+                Known::FromText => outcome.least.rounds = replay.rounds,
+                Known::AtLeast => {
+                    outcome.least = Steps {
+                        rounds: replay.seen,
+                        unused: unused(replay.stopped),
+                    };
+                }
+                Known::FromRollouts | Known::Between => {
+                    let on: Vec<(usize, Result<Drafted, [Drafted; 2]>)> = text
+                        .rollouts
+                        .iter()
+                        .filter(|rollout| replay.starts.get(rollout.start) > Some(&0.0))
+                        .map(|rollout| (rollout.start, along.drafted_on(rollout)))
+                        .collect();
+                    if on.iter().any(|(_, drafted)| drafted.is_err()) {
+                        known = Known::Between;
+                    }
+                    let [least, most] = [0, 1].map(|end| {
+                        let on = on.iter().map(|&(start, drafted)| {
+                            (start, drafted.unwrap_or_else(|ends| ends[end]))
+                        });
+                        let found = drafted_rounds(
+                            &replay.starts,
+                            |start| along.drafted(start),
+                            on,
+                            &text.spacing,
+                        );
+                        Steps {
+                            rounds: found.rounds,
+                            unused: unused(found.stopped),
+                        }
+                    });
+                    outcome.least = least;
+                    outcome.most = most;
+                }
+            }
+            Some((outcome, known))
+        };
+        let found: Vec<Option<(Outcome, Known)>> = self.texts.texts.par_iter().map(of).collect();
+        let mut played = Played {
+            policy,
+            verifier,
+            known,
+            outcomes: vec![Outcome::default(); self.texts.clusters],
+        };
+        for (text, found) in self.texts.texts.iter().zip(&found) {
+            if let Some((outcome, known)) = found {
+                played.outcomes[text.cluster].add(outcome);
+                played.known = played.known.max(*known);
+            }
+        }
+        played
     }
 
-    /// Rounds of every text, added up by prompt in the texts' order.
+    /// Rounds of every text of lengths that are set when they begin, added up by prompt in the
+    /// texts' order.
     fn by_prompt(
         &self,
         rounds: impl Fn(&Text) -> Option<Replay<f64>> + Sync + Send,
     ) -> Vec<Outcome> {
         let replays: Vec<Option<Replay<f64>>> = self.texts.texts.par_iter().map(rounds).collect();
         let mut outcomes = vec![Outcome::default(); self.texts.clusters];
-        for (text, replay) in self.texts.texts.iter().zip(&replays) {
+        for (text, replay) in self.texts.texts.iter().zip(replays) {
             if let Some(replay) = replay {
-                outcomes[text.cluster].add(replay);
+                outcomes[text.cluster].add(&Outcome {
+                    calls: replay.calls,
+                    least: Steps {
+                        rounds: replay.rounds,
+                        unused: 0.0,
+                    },
+                    most: Steps::default(),
+                });
             }
         }
         outcomes
@@ -237,7 +415,7 @@ impl<'a> Measurement<'a> {
     /// each of their ratios.
     fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64) -> Estimate {
         let mean = |unlisted| self.rate(|text| of(text, unlisted)).mean;
-        let bounds = (self.unlisted > 0).then(|| {
+        let bounds = self.are_open.then(|| {
             let ends = [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
             [ends[0].min(ends[1]), ends[0].max(ends[1])]
         });
@@ -247,24 +425,27 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    fn results(&self) -> Vec<PolicyResult> {
+    fn results(&self, played: &[Played]) -> Vec<PolicyResult> {
         let most = self.lengths().into_iter().max().unwrap_or(0);
         let mut results = Vec::new();
         for &verifier in &self.settings.verifiers {
             let accepted = self.accepted(verifier, most);
             for &policy in &self.settings.policies {
                 let is_fixed = policy.family.name == "fixed";
-                if !verifier.has_rounds() && !is_fixed {
+                let found =
+                    (played.iter()).find(|one| one.verifier == verifier && one.policy == policy);
+                if found.is_none() && !is_fixed {
                     continue;
                 }
                 let length = policy.parameter as usize;
                 let expected = accepted.get(length.wrapping_sub(1)).copied().flatten();
                 results.push(PolicyResult {
                     expected_accepted_length: expected.filter(|_| is_fixed),
-                    ..self.result(policy, verifier)
+                    ..self.result(policy, verifier, found)
                 });
             }
         }
+        mark_fronts(&mut results);
         results
     }
 
@@ -289,8 +470,9 @@ impl<'a> Measurement<'a> {
             (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
         };
         let whole = sums(Unlisted::Whole);
-        let ends =
-            (self.unlisted > 0).then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
+        let ends = self
+            .are_open
+            .then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
         (0..most)
             .map(|length| {
                 let estimate = clustered(&whole, length)?;
@@ -305,15 +487,15 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    fn result(&self, policy: Policy, verifier: ChainVerifier) -> PolicyResult {
-        let parameter = if policy.family.counts {
-            Parameter::Count(policy.parameter as u64)
-        } else {
-            Parameter::Threshold(policy.parameter)
-        };
+    fn result(
+        &self,
+        policy: Policy,
+        verifier: ChainVerifier,
+        played: Option<&Played>,
+    ) -> PolicyResult {
         let mut result = PolicyResult {
             policy: policy.family.name.to_owned(),
-            parameter,
+            parameter: parameter(policy),
             verifier: verifier.as_str().to_owned(),
             kind: "estimate".to_owned(),
             expected_accepted_length: None,
@@ -321,32 +503,38 @@ impl<'a> Measurement<'a> {
             verification_rate: None,
             discard_rate: None,
             discard_rate_at_least: None,
+            discard_rate_at_most: None,
             speedup: None,
             speedup_at_most: None,
             break_even_cost_ratio: None,
+            on_front: None,
         };
-        if !verifier.has_rounds() {
+        let Some(played) = played else {
             return result;
-        }
+        };
         let group = Group {
-            outcomes: &self.outcomes(policy, verifier, Unlisted::Whole),
+            outcomes: &played.outcomes,
             tokens: &self.tokens,
         };
         result.tokens_per_call = Some(group.tokens_per_call());
         result.verification_rate = Some(group.verification_rate());
         let timings = self.settings.timings.as_ref();
-        if policy.is_set_at_start() {
+        if played.known == Known::FromRollouts || played.known == Known::Between {
+            result.kind = "estimate, rollouts".to_owned();
+        }
+        if played.known.is_whole() {
             result.discard_rate = Some(group.discard_rate());
             result.speedup = timings.and_then(|timings| group.speed(timings));
             result.break_even_cost_ratio = group.break_even(timings);
         } else {
-            let unused = policy.stops_before_drawing();
-            result.discard_rate_at_least = Some(group.discards_at_least());
-            result.speedup_at_most =
-                timings.and_then(|timings| group.speed_at_most(timings, unused));
+            result.discard_rate_at_least = Some(group.discard_rate());
+            result.speedup_at_most = timings.and_then(|timings| group.speed_at_most(timings));
+            if played.known == Known::Between {
+                result.discard_rate_at_most = Some(group.discards(|outcome| &outcome.most));
+            }
         }
         // Calls and drafts of fixed lengths fall as a token is accepted more often.
-        if self.unlisted > 0 && policy.family.name == "fixed" && verifier == ChainVerifier::Token {
+        if self.are_open && policy.family.name == "fixed" && verifier == ChainVerifier::Token {
             self.bound(&mut result, policy, verifier);
         }
         result
@@ -355,7 +543,7 @@ impl<'a> Measurement<'a> {
     /// Puts between bounds what depends on tokens that are not listed.
     fn bound(&self, result: &mut PolicyResult, policy: Policy, verifier: ChainVerifier) {
         let ends = [Unlisted::Rejected, Unlisted::Accepted]
-            .map(|unlisted| self.outcomes(policy, verifier, unlisted));
+            .map(|unlisted| self.played(policy, verifier, unlisted).outcomes);
         let groups = ends.each_ref().map(|outcomes| Group {
             outcomes,
             tokens: &self.tokens,
@@ -441,49 +629,70 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The best fixed lengths at a cost, each chosen on every other prompt.
-    fn at_cost(
-        &self,
-        timings: &Timings,
-        fixed: &[(ChainVerifier, usize, Vec<Outcome>)],
-    ) -> Option<AtCost> {
-        let mut chosen = Vec::new();
+    /// What is best at a cost, each chosen on every other prompt: a fixed length, and the
+    /// parameter of every other family whose drafts are known.
+    fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
+        let (mut chosen, mut policies) = (Vec::new(), Vec::new());
         for &verifier in &self.settings.verifiers {
-            let speeds = fixed.iter().filter(|one| one.0 == verifier);
-            let best = speeds
-                .filter_map(|(_, length, outcomes)| {
-                    let half = Half::new(outcomes, &self.tokens, 0);
-                    let speed = half.group().speed(timings)?.mean;
-                    Some((speed, *length, outcomes))
-                })
-                .fold(
-                    None,
-                    |best: Option<(f64, usize, &Vec<Outcome>)>, one| match best {
-                        Some(best) if best.0 >= one.0 => Some(best),
-                        _ => Some(one),
-                    },
-                );
-            let Some((flattered, length, outcomes)) = best else {
+            let best = |family: &str| {
+                let of_family = played.iter().filter(|one| {
+                    one.verifier == verifier
+                        && one.policy.family.name == family
+                        && one.known.is_whole()
+                });
+                let speeds = of_family.filter_map(|one| {
+                    let half = Half::new(&one.outcomes, &self.tokens, 0);
+                    Some((half.group().speed(timings)?.mean, one))
+                });
+                let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
+                let (flattered, one) = best?;
+                let half = Half::new(&one.outcomes, &self.tokens, 1);
+                (!half.tokens.is_empty()).then_some((flattered, one.policy, half))
+            };
+            let Some((flattered, fixed, reports)) = best("fixed") else {
                 continue;
             };
-            let half = Half::new(outcomes, &self.tokens, 1);
-            if half.tokens.is_empty() {
-                continue;
-            }
+            let reported_on = reports.tokens.len();
+            let chosen_on = self.texts.clusters - reported_on;
             chosen.push(Chosen {
                 verifier: verifier.as_str().to_owned(),
-                parameter: length as u64,
-                chosen_on: self.texts.clusters - half.tokens.len(),
+                parameter: fixed.parameter as u64,
+                chosen_on,
                 speedup_where_chosen: flattered,
-                reported_on: half.tokens.len(),
-                speedup: half.group().speed(timings)?,
+                reported_on,
+                speedup: reports.group().speed(timings)?,
             });
+            let fixed_pairs = reports.group().times(timings, false)?.pairs;
+            for family in &FAMILIES {
+                if family.name == "fixed" {
+                    continue;
+                }
+                let Some((flattered, policy, half)) = best(family.name) else {
+                    continue;
+                };
+                let Some(times) = half.group().times(timings, false) else {
+                    continue;
+                };
+                let beside = times.pairs.iter().copied();
+                let beside = beside.zip(fixed_pairs.iter().copied());
+                policies.push(ChosenPolicy {
+                    policy: family.name.to_owned(),
+                    parameter: parameter(policy),
+                    verifier: verifier.as_str().to_owned(),
+                    chosen_on,
+                    speedup_where_chosen: flattered,
+                    reported_on,
+                    speedup: times.speed(timings),
+                    over_fixed: Clustered::difference(beside).estimate(),
+                });
+            }
         }
         let blind = self.settings.verifiers.iter();
         let blind = blind.filter(|verifier| verifier.has_rounds());
         Some(AtCost {
             cost_ratio: timings.draft_cost(),
             chosen,
+            policies,
             oracle: self.oracle_speed(timings, oracle_calls),
             coin_blind: blind
                 .map(|&verifier| self.coin_blind(timings, verifier))
@@ -498,7 +707,7 @@ impl<'a> Measurement<'a> {
                 gamma,
                 policy: policy.to_owned(),
                 violated: self.rate(|text| {
-                    let violates = |place: &&super::texts::Place| {
+                    let violates = |place: &&Place| {
                         // Beyond what rounding does.
                         place.overlap < 1.0 - (gamma * place.entropy).sqrt() - 1e-9
                     };
@@ -508,31 +717,97 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    fn left_out(&self) -> Vec<String> {
+    /// The command that logs what all policies' drafts need.
+    fn needs(&self, logs: &[Log], played: &[Played]) -> Option<String> {
+        let lacking = || played.iter().filter(|one| !one.known.is_whole());
+        lacking().next()?;
+        let target = lacking().any(|one| on_both(one.policy.family.list));
+        let more = if target { " --rollout-target" } else { "" };
+        let options = format!("--rollouts {} --every 4{more}", self.max_length);
+        Some(capture_with(logs, &options))
+    }
+
+    fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
-        let off_path: BTreeSet<&str> = self
-            .settings
-            .policies
-            .iter()
-            .filter(|policy| !policy.is_set_at_start())
-            .map(|policy| policy.family.name)
-            .collect();
-        if !off_path.is_empty() {
-            let names: Vec<&str> = off_path.into_iter().collect();
-            lines.push(format!(
-                "draft tokens, discards and speed of {}: what they draft after a token that is \
-                 rejected depends on rows that are not in this log; they need rollouts of the \
-                 draft. Their target calls follow from the text alone, and the part of the drafts \
-                 that it shows bounds the rest",
-                names.join(", ")
-            ));
+        let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
+            let those = played.iter().filter(|one| one.known == known);
+            let mut names: Vec<&str> = Vec::new();
+            for one in those.filter(|one| wants(one.policy.family.list)) {
+                if !names.contains(&one.policy.family.name) {
+                    names.push(one.policy.family.name);
+                }
+            }
+            (!names.is_empty()).then(|| names.join(", "))
+        };
+        if self.texts.rollouts.is_empty() {
+            let lacking = logs.iter().find(|log| !log.has_rollouts());
+            let lacking = lacking.filter(|_| logs.iter().any(Log::has_rollouts));
+            let which = lacking.map_or_else(
+                || "this log".to_owned(),
+                |log| format!("all logs: {} has none", log.path().display()),
+            );
+            for (wants, more) in [(false, ""), (true, " --rollout-target")] {
+                if let Some(names) = names(Known::AtLeast, &|list| on_both(list) == wants) {
+                    lines.push(format!(
+                        "draft tokens, discards and speed of {names}: they need rollouts, what the \
+                         draft writes by itself, which are not in {which}; log them with {}. Target \
+                         calls follow from the text alone, and the part of the drafts that it shows \
+                         bounds the rest",
+                        capture_with(logs, &format!("--rollouts {} --every 4{more}", self.max_length))
+                    ));
+                }
+            }
+        } else {
+            let lists: BTreeSet<&str> = played
+                .iter()
+                .filter(|one| one.known == Known::AtLeast)
+                .filter_map(|one| Some(one.policy.family.list?.tensor()))
+                .collect();
+            for tensor in lists {
+                let wants =
+                    |list: Option<RolloutList>| list.map(RolloutList::tensor) == Some(tensor);
+                if let Some(names) = names(Known::AtLeast, &wants) {
+                    let cure = match tensor {
+                        "rollout_target_p" | "rollout_overlap" => capture_with(
+                            logs,
+                            &format!("--rollouts {} --every 4 --rollout-target", self.max_length),
+                        ),
+                        _ => format!("rollouts with {tensor}"),
+                    };
+                    lines.push(format!(
+                        "draft tokens, discards and speed of {names}: its rollouts have no {tensor}; \
+                         log them with {cure}"
+                    ));
+                }
+            }
+            if let Some(names) = names(Known::Between, &|_| true) {
+                let tokens = self.texts.rollout_tokens().unwrap_or(0);
+                lines.push(format!(
+                    "drafts and speed of {names}, but for bounds: rollouts of {tokens} tokens end \
+                     before these policies do, which may draft {}; ask for --max-length {tokens}, or \
+                     log longer ones with {}",
+                    self.max_length,
+                    capture_with(logs, &format!("--rollouts {} --every 4", self.max_length))
+                ));
+            }
         }
         lines.push(
-            "adaedl with a threshold that follows past acceptance, and heads that predict \
-             acceptance: the first needs the drafts that were rejected, the second what a head \
-             says; both need rollouts"
+            "adaedl with a threshold that follows past acceptance: its calls depend on the drafts \
+             that earlier rounds rejected, so that rollouts would have to follow one another as \
+             rounds do"
                 .to_owned(),
         );
+        if !logs
+            .iter()
+            .all(|log| log.has_head_acceptance() || log.has_head_overlap())
+        {
+            lines.push(
+                "specdec, specdec-late and overlap-head: they need what a head on the draft \
+                 predicts, at the text's tokens and on rollouts (head_acceptance and \
+                 rollout_acceptance, head_overlap and rollout_head_overlap)"
+                    .to_owned(),
+            );
+        }
         if self
             .settings
             .verifiers
@@ -598,11 +873,10 @@ pub(super) fn surprise(texts: &Texts) -> Surprise {
 /// q/p along a text.
 fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
     let places = text.places.iter();
-    let ratio = |place: &super::texts::Place| match unlisted {
-        Unlisted::Rejected if !place.listed => 0.0,
-        // At least 1; for blocks, more than any other ratio takes back.
-        Unlisted::Accepted if !place.listed => 1e100,
-        _ => place.ratio,
+    let ratio = |place: &Place| match unlisted {
+        Unlisted::Whole => place.ratio,
+        Unlisted::Rejected => place.ratio_bounds[0],
+        Unlisted::Accepted => place.ratio_bounds[1],
     };
     places.map(ratio).collect()
 }
@@ -666,55 +940,38 @@ impl Group<'_> {
             .estimate()
     }
 
+    /// Of what is known of the drafts: all of them, or the least.
     fn discard_rate(&self) -> Estimate {
-        self.ratio(|outcome, tokens| (drafts(&outcome.rounds) + outcome.calls - tokens, tokens))
-            .estimate()
+        self.discards(|outcome| &outcome.least)
     }
 
-    fn discards_at_least(&self) -> Estimate {
-        self.ratio(|outcome, tokens| (drafts(&outcome.seen) + outcome.calls - tokens, tokens))
+    fn discards(&self, of: fn(&Outcome) -> &Steps) -> Estimate {
+        self.ratio(|outcome, tokens| (of(outcome).drafts() + outcome.calls - tokens, tokens))
             .estimate()
     }
 
     /// t_0 N / E[time].
     fn speed(&self, timings: &Timings) -> Option<Estimate> {
-        self.speed_of(timings, |outcome| (&outcome.rounds, 0.0), false)
+        Some(self.times(timings, false)?.speed(timings))
     }
 
-    /// The same if nothing were drafted after a rejected token. With `unused`, a row that
-    /// makes a policy stop costs a draft step.
-    fn speed_at_most(&self, timings: &Timings, unused: bool) -> Option<Estimate> {
-        let steps = move |outcome: &Outcome| if unused { outcome.stopped } else { 0.0 };
-        self.speed_of(timings, |outcome| (&outcome.seen, steps(outcome)), true)
+    /// The same if nothing more were drafted than is known.
+    fn speed_at_most(&self, timings: &Timings) -> Option<Estimate> {
+        Some(self.times(timings, true)?.speed(timings))
     }
 
-    fn speed_of(
-        &self,
-        timings: &Timings,
-        rounds: impl Fn(&Outcome) -> (&Vec<f64>, f64),
-        at_least: bool,
-    ) -> Option<Estimate> {
-        let mut pairs = Vec::with_capacity(self.tokens.len());
-        let (mut all, mut all_steps, mut time) = (Vec::<f64>::new(), 0.0, 0.0);
+    /// Times of every prompt. With `at_least`, numbers of drafts are lower bounds.
+    fn times(&self, timings: &Timings, at_least: bool) -> Option<Times> {
+        let mut times = Times::default();
         for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
-            let (rounds, steps) = rounds(outcome);
-            let here = timings.total(rounds, steps, at_least)?;
-            pairs.push((timings.target_step.seconds * tokens, here));
-            if all.len() < rounds.len() {
-                all.resize(rounds.len(), 0.0);
-            }
-            all.iter_mut()
-                .zip(rounds)
-                .for_each(|(sum, count)| *sum += count);
-            all_steps += steps;
-            time += here;
+            let steps = &outcome.least;
+            let here = timings.total(&steps.rounds, steps.unused, at_least)?;
+            times
+                .pairs
+                .push((timings.target_step.seconds * tokens, here));
+            times.all.add(steps);
         }
-        let mut speed = Clustered::new(pairs.into_iter());
-        if time > 0.0 {
-            let of_times = timings.relative_variance(&all, all_steps, time).sqrt();
-            speed.error = speed.error.hypot(speed.mean * of_times);
-        }
-        Some(speed.estimate())
+        Some(times)
     }
 
     /// The cost ratio at which the speed is 1, all other times being as they are.
@@ -723,11 +980,76 @@ impl Group<'_> {
         let timings = timings.unwrap_or(&flat);
         let mut pairs = Vec::with_capacity(self.tokens.len());
         for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
-            let drafted = drafts(&outcome.rounds);
-            let others = timings.total(&outcome.rounds, -drafted, false)?;
-            pairs.push((tokens - others / timings.target_step.seconds, drafted));
+            let drafted = outcome.least.drafts();
+            let others = timings.total(&outcome.least.rounds, -drafted, false)?;
+            pairs.push((
+                tokens - others / timings.target_step.seconds,
+                drafted + outcome.least.unused,
+            ));
         }
         let drafted: f64 = pairs.iter().map(|pair| pair.1).sum();
         (drafted > 0.0).then(|| Clustered::new(pairs.into_iter()).estimate())
+    }
+}
+
+/// Times of some prompts.
+#[derive(Default)]
+struct Times {
+    /// Of the target alone, and with drafts, for each prompt.
+    pairs: Vec<(f64, f64)>,
+    /// Steps of all of them.
+    all: Steps,
+}
+
+impl Times {
+    /// t_0 N / E[time], errors of the times included.
+    fn speed(&self, timings: &Timings) -> Estimate {
+        let time: f64 = self.pairs.iter().map(|pair| pair.1).sum();
+        let mut speed = Clustered::new(self.pairs.iter().copied());
+        if time > 0.0 {
+            let of_times = timings.relative_variance(&self.all.rounds, self.all.unused, time);
+            speed.error = speed.error.hypot(speed.mean * of_times.sqrt());
+        }
+        speed.estimate()
+    }
+}
+
+/// A policy's parameter as reports have it.
+fn parameter(policy: Policy) -> Parameter {
+    if policy.family.counts {
+        Parameter::Count(policy.parameter as u64)
+    } else {
+        Parameter::Threshold(policy.parameter)
+    }
+}
+
+/// Marks policies that no other one of the same verifier passes in calls and discards both.
+fn mark_fronts(results: &mut [PolicyResult]) {
+    let known: Vec<Option<[f64; 2]>> = (results.iter())
+        .map(|row| Some([row.discard_rate?.mean, row.verification_rate?.mean]))
+        .collect();
+    let verifiers: Vec<String> = results.iter().map(|row| row.verifier.clone()).collect();
+    for (index, row) in results.iter_mut().enumerate() {
+        let Some(here) = known[index] else { continue };
+        let passes =
+            |other: &[f64; 2]| other.iter().zip(&here).all(|(a, b)| a <= b) && *other != here;
+        let others = known.iter().zip(&verifiers);
+        row.on_front = Some(!others.into_iter().any(|(other, verifier)| {
+            *verifier == row.verifier && other.as_ref().is_some_and(passes)
+        }));
+    }
+}
+
+/// Whether a list needs the target on rollouts.
+fn on_both(list: Option<RolloutList>) -> bool {
+    matches!(list, Some(RolloutList::Overlap | RolloutList::TargetP))
+}
+
+/// The command that captures logs with more options, as far as logs say how they were made.
+fn capture_with(logs: &[Log], options: &str) -> String {
+    let made = logs.first().and_then(|log| log.metadata().command.clone());
+    match made.filter(|command| command.starts_with("specgap capture")) {
+        Some(command) => format!("{command} {options}"),
+        None => format!("specgap capture ... {options}"),
     }
 }

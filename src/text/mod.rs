@@ -13,6 +13,7 @@
 //! | target calls of any policy without memory of rejected drafts | [`replay()`] | text and both rows |
 //! | draft tokens, where the length is set when a round begins | [`Replay::drafts_set_at_start`] | text and both rows |
 //! | draft tokens of other policies | not from text alone | rollouts of the draft |
+//! | what several draft paths could give, and what verifiers get of it | [`measure_paths`] | text and both rows; for bounds without bias, draft paths |
 //! | what no policy can pass | [`oracle_calls`], [`coin_blind`] | text and both rows |
 //!
 //! Proofs are in `docs/text.md`; the ledger checks each against enumeration of the whole
@@ -23,8 +24,11 @@ mod cost;
 mod data;
 mod glossary;
 mod measure;
+mod paths;
+mod place;
 mod policy;
 mod replay;
+mod rollouts;
 mod spread;
 mod survival;
 mod texts;
@@ -33,16 +37,24 @@ mod trees;
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
-    AtCost, Bound, Bounds, Chosen, EntropyBound, LengthReport, Parameter, PolicyResult, SCHEMA,
-    Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, Parameter,
+    PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
+pub(crate) use paths::paths_definitions;
+pub use paths::{
+    AtDrafts, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, ToldTwice, UpperBound,
+    accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, measure_paths, sets_bound,
+    sets_of_text,
+};
+pub use place::{Place, Rest};
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
+pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};
 pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
 pub use survival::{ChainVerifier, Survival, accepted_lengths};
-pub use texts::{Place, Text, Texts};
+pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,

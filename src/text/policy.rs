@@ -1,7 +1,8 @@
 //! Policies: when to stop drafting.
 
+use super::place::Place;
 use super::replay::{DraftLength, RoundEnd};
-use super::texts::Place;
+use super::rollouts::{Drafted, RolledOut, RolloutList};
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,6 +21,13 @@ pub enum DecidedOn {
     /// p/q of the tokens drafted in this round, after each is drawn: what a head that
     /// predicts acceptance would know if it were never wrong.
     TrueAcceptance,
+    /// What a head predicts for the tokens drafted in this round, once the draft has read
+    /// each.
+    AcceptanceHead,
+    /// The same of all tokens but the one that was drawn last, which is not read yet.
+    LaggedAcceptanceHead,
+    /// The overlap that a head predicts, before a token is drawn.
+    OverlapHead,
 }
 
 impl DecidedOn {
@@ -31,6 +39,9 @@ impl DecidedOn {
             Self::DraftedTokens => "drafted tokens",
             Self::BothRows => "both rows",
             Self::TrueAcceptance => "both models at the drafted tokens",
+            Self::AcceptanceHead => "acceptance head, read before it decides",
+            Self::LaggedAcceptanceHead => "acceptance head, one token late",
+            Self::OverlapHead => "overlap head",
         }
     }
 }
@@ -44,17 +55,19 @@ pub struct Family {
     pub rule: &'static str,
     /// What it is decided on.
     pub decided_on: DecidedOn,
+    /// What rollouts have to tell it beside the probabilities of their tokens.
+    pub list: Option<RolloutList>,
     /// Parameters that are replayed if none are named.
     pub parameters: &'static [f64],
     /// Whether the parameter is a number of tokens.
     pub counts: bool,
     /// How many of the next tokens of a text are drafted.
-    along: fn(&Round<'_>) -> usize,
+    along: fn(&Round<'_>) -> Drafted,
 }
 
 /// What a family's rule sees.
 struct Round<'a> {
-    /// The text behind the round's start.
+    /// The text behind the round's start, or what the draft wrote there by itself.
     ahead: &'a [Place],
     /// The most tokens that may be drafted.
     most: usize,
@@ -64,18 +77,31 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
+    fn set(&self, length: usize) -> Drafted {
+        Drafted {
+            tokens: length.min(self.most),
+            stopped: false,
+        }
+    }
+
     /// Tokens before the first whose row says stop, which is not drawn from.
-    fn before(&self, stops: impl FnMut(&Place) -> bool) -> usize {
-        let most = self.ahead.len().min(self.most);
-        (self.ahead.iter().take(most))
-            .position(stops)
-            .unwrap_or(most)
+    fn before(&self, stops: impl FnMut(&Place) -> bool) -> Drafted {
+        let found = (self.ahead.iter().take(self.most)).position(stops);
+        Drafted {
+            tokens: found.unwrap_or(self.ahead.len().min(self.most)),
+            stopped: found.is_some(),
+        }
     }
 
     /// Tokens up to the first after which to stop, which is kept.
-    fn after(&self, stops: impl FnMut(&Place) -> bool) -> usize {
-        let most = self.ahead.len().min(self.most);
-        (self.before(stops) + 1).min(most)
+    fn after(&self, stops: impl FnMut(&Place) -> bool) -> Drafted {
+        let before = self.before(stops);
+        let tokens = before.tokens + usize::from(before.stopped);
+        Drafted {
+            tokens,
+            // Behind the last that it may draft nobody asks.
+            stopped: before.stopped && tokens < self.most,
+        }
     }
 
     /// Stops when a product over the round's tokens falls below the parameter.
@@ -87,6 +113,19 @@ impl Round<'_> {
             product < least
         }
     }
+
+    /// Stops when a rejection is likelier than the parameter, by what a head predicts for the
+    /// round's tokens; with `late`, for all but the last of them.
+    fn predicted(&self, late: bool) -> impl FnMut(&Place) -> bool {
+        let mut product = 1.0;
+        let most = self.parameter;
+        move |place| {
+            let before = product;
+            // A head that says nothing sees no danger.
+            product *= place.head_acceptance.unwrap_or(1.0);
+            1.0 - if late { before } else { product } > most
+        }
+    }
 }
 
 /// The factor in SVIP's and AdaEDL's bound 1 - sqrt(gamma H(q)) on the overlap.
@@ -95,30 +134,33 @@ pub const SVIP_GAMMA: f64 = 0.15;
 pub const ADAEDL_GAMMA: f64 = 0.2;
 
 /// All families, in the order of reports.
-pub static FAMILIES: [Family; 9] = [
+pub static FAMILIES: [Family; 12] = [
     Family {
         name: "fixed",
         rule: "draft x tokens every round",
         decided_on: DecidedOn::EarlierRounds,
+        list: None,
         parameters: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0],
         counts: true,
-        along: |round| round.parameter as usize,
+        along: |round| round.set(round.parameter as usize),
     },
     Family {
         name: "schedule",
         rule: "draft x tokens in the first round, then 2 more after a round whose drafts were all \
                accepted, else 1 fewer, at least 1 (transformers' schedule)",
         decided_on: DecidedOn::EarlierRounds,
+        list: None,
         parameters: &[5.0],
         counts: true,
-        along: |round| round.memory,
+        along: |round| round.set(round.memory),
     },
     Family {
         name: "confidence",
         rule: "stop after a drafted token with q < x, which is kept (transformers' dynamic length, \
                vLLM's)",
         decided_on: DecidedOn::DraftedTokens,
-        parameters: &[0.2, 0.4, 0.6],
+        list: None,
+        parameters: &[0.1, 0.2, 0.3, 0.4, 0.6, 0.8],
         counts: false,
         along: |round| round.after(|place| place.draft < round.parameter),
     },
@@ -126,7 +168,8 @@ pub static FAMILIES: [Family; 9] = [
         name: "p-min",
         rule: "stop before drawing if the largest probability of q is below x (llama.cpp)",
         decided_on: DecidedOn::DraftRow,
-        parameters: &[0.1, 0.3, 0.5, 0.75],
+        list: Some(RolloutList::Top),
+        parameters: &[0.1, 0.2, 0.3, 0.5, 0.75],
         counts: false,
         along: |round| round.before(|place| place.top < round.parameter),
     },
@@ -134,6 +177,7 @@ pub static FAMILIES: [Family; 9] = [
         name: "svip",
         rule: "stop before drawing if sqrt(0.15 H(q)) > x, H in nats (SVIP)",
         decided_on: DecidedOn::DraftRow,
+        list: Some(RolloutList::Entropy),
         parameters: &[0.2, 0.3, 0.5, 0.7, 0.9],
         counts: false,
         along: |round| round.before(|place| (SVIP_GAMMA * place.entropy).sqrt() > round.parameter),
@@ -143,6 +187,7 @@ pub static FAMILIES: [Family; 9] = [
         rule: "stop before drawing if 1 - sqrt(0.2 H(q)) < x (AdaEDL with its threshold held; it \
                is svip with another number)",
         decided_on: DecidedOn::DraftRow,
+        list: Some(RolloutList::Entropy),
         parameters: &[0.1, 0.3, 0.5],
         counts: false,
         along: |round| {
@@ -154,7 +199,8 @@ pub static FAMILIES: [Family; 9] = [
         rule: "stop after a drafted token that takes the product of q over the round's tokens \
                below x",
         decided_on: DecidedOn::DraftedTokens,
-        parameters: &[0.1, 0.3, 0.5],
+        list: None,
+        parameters: &[0.02, 0.05, 0.1, 0.2, 0.3, 0.5],
         counts: false,
         along: |round| round.after(round.product(|place| place.draft)),
     },
@@ -163,6 +209,7 @@ pub static FAMILIES: [Family; 9] = [
         rule: "stop before drawing if the product of the round's overlaps, sum of min(p, q), falls \
                below x: the most that a head which predicts the overlap can know",
         decided_on: DecidedOn::BothRows,
+        list: Some(RolloutList::Overlap),
         parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
         counts: false,
         along: |round| round.before(round.product(|place| place.overlap)),
@@ -172,9 +219,41 @@ pub static FAMILIES: [Family; 9] = [
         rule: "stop after a drafted token that takes the product of min(1, p/q) over the round's \
                tokens below x: SpecDec++ with 1 - x for its threshold and a head without error",
         decided_on: DecidedOn::TrueAcceptance,
-        parameters: &[0.3, 0.5, 0.7],
+        list: Some(RolloutList::TargetP),
+        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
         counts: false,
         along: |round| round.after(round.product(|place| (1.0 / place.ratio).min(1.0))),
+    },
+    Family {
+        name: "specdec",
+        rule: "stop after a drafted token that takes 1 - the product of predicted acceptances over \
+               the round's tokens above x (SpecDec++ as its paper has it: the draft reads the token \
+               before it decides, and a row that makes it stop is not drawn from)",
+        decided_on: DecidedOn::AcceptanceHead,
+        list: Some(RolloutList::HeadAcceptance),
+        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
+        counts: false,
+        along: |round| round.after(round.predicted(false)),
+    },
+    Family {
+        name: "specdec-late",
+        rule: "the same one token late: the product leaves out the token that was drawn last \
+               (SpecDec++ as its code has it)",
+        decided_on: DecidedOn::LaggedAcceptanceHead,
+        list: Some(RolloutList::HeadAcceptance),
+        parameters: &[0.1, 0.3, 0.5, 0.7, 0.9],
+        counts: false,
+        along: |round| round.after(round.predicted(true)),
+    },
+    Family {
+        name: "overlap-head",
+        rule: "stop before drawing if the product of the overlaps that a head predicts for the \
+               round's laws falls below x",
+        decided_on: DecidedOn::OverlapHead,
+        list: Some(RolloutList::HeadOverlap),
+        parameters: &[0.05, 0.1, 0.2, 0.4, 0.6],
+        counts: false,
+        along: |round| round.before(round.product(|place| place.head_overlap.unwrap_or(1.0))),
     },
 ];
 
@@ -288,7 +367,20 @@ impl Policy {
     pub fn stops_before_drawing(self) -> bool {
         matches!(
             self.family.decided_on,
-            DecidedOn::DraftRow | DecidedOn::BothRows
+            DecidedOn::DraftRow
+                | DecidedOn::BothRows
+                | DecidedOn::AcceptanceHead
+                | DecidedOn::OverlapHead
+        )
+    }
+}
+
+impl Family {
+    /// Whether it decides on what a head predicts, of which most logs say nothing.
+    pub fn needs_head(&self) -> bool {
+        matches!(
+            self.list,
+            Some(RolloutList::HeadAcceptance | RolloutList::HeadOverlap)
         )
     }
 }
@@ -304,24 +396,72 @@ pub struct AlongText<'a> {
     pub most: usize,
 }
 
+impl AlongText<'_> {
+    /// What is drafted from a start where the text has room for `room` tokens, if the tokens
+    /// drawn are those of `ahead`.
+    fn on(&self, ahead: &[Place], room: usize, memory: usize) -> Drafted {
+        let round = Round {
+            ahead,
+            most: self.most_in(room),
+            parameter: self.policy.parameter,
+            memory,
+        };
+        (self.policy.family.along)(&round)
+    }
+
+    fn most_in(&self, room: usize) -> usize {
+        if self.policy.is_set_at_start() {
+            room
+        } else {
+            room.min(self.most)
+        }
+    }
+
+    fn ahead(&self, start: usize) -> &[Place] {
+        self.places.get(start..).unwrap_or_default()
+    }
+
+    fn room(&self, start: usize) -> usize {
+        self.places.len().saturating_sub(start + 1)
+    }
+
+    /// What is drafted from a start if it draws the text's own tokens, by policies without
+    /// memory.
+    pub fn drafted(&self, start: usize) -> Drafted {
+        self.on(self.ahead(start), self.room(start), 0)
+    }
+
+    /// What is drafted on a rollout. `Err` where the rollout ends before the policy does: the
+    /// least that is drafted, and the most.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn drafted_on(&self, rollout: &RolledOut) -> Result<Drafted, [Drafted; 2]> {
+        let room = self.room(rollout.start);
+        let found = self.on(&rollout.places, room, 0);
+        let most = self.most_in(room);
+        if found.stopped || found.tokens >= most {
+            return Ok(found);
+        }
+        let longest = Drafted {
+            tokens: most,
+            stopped: false,
+        };
+        Err([found, longest])
+    }
+}
+
 impl DraftLength for AlongText<'_> {
     fn first(&self) -> usize {
         self.policy.parameter as usize
     }
 
     fn along(&self, start: usize, most: usize, memory: usize) -> usize {
-        let most = if self.policy.is_set_at_start() {
-            most
-        } else {
-            most.min(self.most)
-        };
-        let round = Round {
-            ahead: self.places.get(start..).unwrap_or_default(),
-            most,
-            parameter: self.policy.parameter,
-            memory,
-        };
-        (self.policy.family.along)(&round).min(most)
+        self.on(self.ahead(start), most, memory).tokens
+    }
+
+    fn stops(&self, start: usize, _length: usize, room: usize) -> bool {
+        self.on(self.ahead(start), room, 0).stopped
     }
 
     fn next(&self, memory: usize, end: RoundEnd) -> usize {
@@ -401,6 +541,50 @@ mod tests {
         assert_eq!(schedule.first(), 5);
         assert_eq!(schedule.next(5, RoundEnd::AllAccepted), 7);
         assert_eq!(schedule.next(1, RoundEnd::Rejected), 1);
+    }
+
+    /// Predicted acceptances .8, .5, .9, .1: products .8, .4, .36, .036.
+    #[test]
+    fn heads_decide_with_the_token_that_was_read_or_one_late() {
+        let places =
+            [(0.8, 0.9), (0.5, 0.5), (0.9, 0.5), (0.1, 1.0)].map(|(accepted, common)| Place {
+                head_acceptance: Some(accepted),
+                head_overlap: Some(common),
+                ..Place::default()
+            });
+        let drafted = |policy: &str, most: usize| {
+            let on = AlongText {
+                policy: policy.parse().unwrap(),
+                places: &[],
+                most,
+            };
+            on.on(&places, 9, 0)
+        };
+        for (policy, most, tokens, stopped) in [
+            ("specdec=0.1", 4, 1, true),
+            ("specdec=0.5", 4, 2, true),
+            ("specdec=0.63", 4, 3, true),
+            // Nobody asks behind the last that may be drafted.
+            ("specdec=0.5", 2, 2, false),
+            ("specdec=0.99", 4, 4, false),
+            // Late: .2 is known when the second token is drawn.
+            ("specdec-late=0.1", 4, 2, true),
+            ("specdec-late=0.5", 4, 3, true),
+            ("specdec-late=0.5", 3, 3, false),
+            ("specdec-late=0.63", 5, 4, true),
+            // .9, .45, .225, .225.
+            ("overlap-head=0.95", 4, 0, true),
+            ("overlap-head=0.5", 4, 1, true),
+            ("overlap-head=0.3", 4, 2, true),
+            ("overlap-head=0.2", 4, 4, false),
+        ] {
+            let expected = Drafted { tokens, stopped };
+            assert_eq!(drafted(policy, most), expected, "{policy}, {most}");
+        }
+        // The code pays no step for what it does not read.
+        let unused = ["specdec=0.5", "specdec-late=0.5", "overlap-head=0.5"]
+            .map(|policy| policy.parse::<Policy>().unwrap().stops_before_drawing());
+        assert_eq!(unused, [true, false, true]);
     }
 
     #[test]

@@ -20,6 +20,13 @@ pub trait DraftLength {
     /// them are the text's own: at most `most`.
     fn along(&self, start: usize, most: usize, memory: usize) -> usize;
 
+    /// Whether a round that drafts `length` tokens from there ends because the policy says
+    /// so, where the text has room for `room`.
+    fn stops(&self, start: usize, length: usize, room: usize) -> bool {
+        let _ = start;
+        length < room
+    }
+
     /// What the next round remembers.
     fn next(&self, memory: usize, end: RoundEnd) -> usize {
         let _ = end;
@@ -95,7 +102,7 @@ impl<T: Number> Replay<T> {
 }
 
 /// sum over n of n times the n-th.
-fn weighted<T: Number>(counts: &[T]) -> T {
+pub(super) fn weighted<T: Number>(counts: &[T]) -> T {
     let mut sum = T::zero();
     let mut number = T::zero();
     for count in counts {
@@ -181,7 +188,7 @@ pub fn replay<T: Number>(
             }
             begin(start + length + 1, RoundEnd::AllAccepted, &reached);
             count(&mut replay.seen, length, &reached);
-            if length < most {
+            if policy.stops(start, length, most) {
                 replay.stopped.gain(&reached);
             }
         }

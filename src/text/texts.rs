@@ -1,39 +1,17 @@
 //! Texts of logs, with what the identities need of each position.
 
 use super::TextError;
+use super::place::{Place, Rest};
+use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
-use crate::gap::{probabilities, refuse_probabilities};
-use crate::log::{Log, Row, RowKind, Span};
-use crate::row::Workspace as Scan;
+use crate::gap::{Lists, probabilities, refuse_probabilities};
+use crate::log::{Log, Rollouts, Row, RowKind, Span};
+use crate::row::{Unlisted, Workspace as Scan};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// Positions that one task takes.
 const SPAN: usize = 16;
-
-/// What is known of a position of a text: of the token y that was put out there, and of the
-/// two rows that predict it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place {
-    /// q(y)/p(y).
-    pub ratio: f64,
-    /// q(y).
-    pub draft: f64,
-    /// The largest probability of q.
-    pub top: f64,
-    /// The entropy of q in nats.
-    pub entropy: f64,
-    /// sum of min(p, q).
-    pub overlap: f64,
-    /// y is among the tokens that the row lists.
-    pub listed: bool,
-    /// -ln p(y).
-    pub(super) surprise: f64,
-    /// What -ln p(y) is on average over y ~ p, and its variance.
-    pub(super) expected_surprise: [f64; 2],
-    /// What the two rows do not list of p and q.
-    pub(super) unlisted: [f64; 2],
-}
 
 /// A text from its first token on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,13 +22,20 @@ pub struct Text {
     pub places: Vec<Place>,
     /// q/p at its tokens.
     pub ratios: Vec<f64>,
+    /// What the draft wrote on its own behind some of its starts.
+    pub rollouts: Vec<RolledOut>,
+    /// One over the probability that a rollout starts at a position.
+    pub spacing: f64,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
+    /// The same where no token of the rest has both p and q: as many, or none.
+    pub(super) apart: Vec<f64>,
 }
 
 /// What else is asked of a position's rows, beside what a [`Place`] holds: of both rows, the
 /// column of the text's token, and a number that no other position has. Tokens that a row
-/// does not list are one token, the last column. As many numbers at every position.
+/// does not list are the last columns, as few as they can be. As many numbers at every
+/// position.
 pub(super) type Question<'a> =
     dyn Fn(&mut Scan, Rows<'_>, usize, u64) -> Result<Vec<f64>, String> + Sync + 'a;
 
@@ -63,6 +48,8 @@ pub struct Texts {
     pub texts: Vec<Text>,
     /// How many prompts there are.
     pub clusters: usize,
+    /// What the rollouts of each log tell; empty unless all logs have some.
+    pub rollouts: Vec<RolloutKind>,
 }
 
 impl Texts {
@@ -72,8 +59,9 @@ impl Texts {
     /// # Errors
     /// Logs without sampled tokens, prompts or places in the text; texts drawn at another
     /// temperature, at temperature 0, or from part of the target's tokens; texts with gaps;
-    /// tokens to which the target gives no probability; rows that are refused. Each names
-    /// the log, and the position where there is one, and says what to do.
+    /// tokens to which the target gives no probability; rows that are refused; rollouts that
+    /// do not fit their positions, or of another temperature. Each names the log, and the
+    /// position where there is one, and says what to do.
     ///
     /// # Complexity
     /// O(N V) time; memory grows by 100 bytes a position.
@@ -108,13 +96,38 @@ impl Texts {
             }
             all.temperature = drawn;
             one_pair(&logs[..index], log)?;
-            rest_column(log, drawn)?;
+            lists_of(log)?;
             refuse_probabilities(log)?;
         }
+        let with_rollouts = question.is_none() && logs.iter().all(Log::has_rollouts);
         for log in logs {
-            all.add(log, progress, question)?;
+            let rollouts = if with_rollouts { log.rollouts()? } else { None };
+            if let Some(rollouts) = &rollouts {
+                let kind = RolloutKind::new(log, rollouts, all.temperature)?;
+                all.rollouts.push(kind);
+            }
+            all.add(log, progress, question, rollouts.as_ref())?;
         }
         Ok(all)
+    }
+
+    /// Whether the rollouts of all logs have a list.
+    pub(super) fn rollouts_have(&self, list: RolloutList) -> bool {
+        !self.rollouts.is_empty() && self.rollouts.iter().all(|kind| kind.has(list))
+    }
+
+    /// The most tokens of a rollout, if there are any.
+    pub(super) fn rollout_tokens(&self) -> Option<usize> {
+        self.rollouts.iter().map(|kind| kind.tokens).min()
+    }
+
+    /// Places that a head has to say something of: all but the last of each text, which is
+    /// never drafted.
+    pub(super) fn drafted_places(&self) -> impl Iterator<Item = &Place> {
+        self.texts.iter().flat_map(|text| {
+            let all = text.places.split_last();
+            all.map_or(&[][..], |(_, before)| before)
+        })
     }
 
     /// Tokens of each prompt.
@@ -132,6 +145,12 @@ impl Texts {
         places.filter(|place| !place.listed).count()
     }
 
+    /// Whether what rows do not list leaves any ratio open.
+    pub(super) fn are_open(&self) -> bool {
+        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
+    }
+
     /// N, over all texts.
     pub fn positions(&self) -> usize {
         self.texts.iter().map(|text| text.places.len()).sum()
@@ -143,13 +162,15 @@ impl Texts {
         log: &Log,
         progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
+        rollouts: Option<&Rollouts>,
     ) -> Result<(), TextError> {
         let task = Task {
             log,
             question,
+            rollouts,
             before: self.positions() as u64,
             temperature: self.temperature,
-            rest: rest_column(log, self.temperature)?,
+            lists: lists_of(log)?,
         };
         let read: Vec<Vec<Read>> = log
             .spans(SPAN)
@@ -160,6 +181,10 @@ impl Texts {
                 result
             })
             .collect::<Result<_, _>>()?;
+        let spacing = match (rollouts, self.rollouts.last()) {
+            (Some(_), Some(kind)) => 1.0 / kind.inclusion_probability,
+            _ => 1.0,
+        };
         let mut prompts = BTreeMap::<i64, usize>::new();
         // The text that each prompt is in, and its next index.
         let mut open = BTreeMap::<usize, (usize, i64)>::new();
@@ -183,6 +208,7 @@ impl Texts {
             if read.position == 0 {
                 self.texts.push(Text {
                     cluster,
+                    spacing,
                     ..Text::default()
                 });
                 open.insert(cluster, (self.texts.len() - 1, 0));
@@ -190,9 +216,13 @@ impl Texts {
             if let Some((index, next)) = open.get_mut(&cluster)
                 && let Some(text) = self.texts.get_mut(*index)
             {
+                let rollout = rollouts.and_then(|all| all.get(all.at(number)?));
+                let start = text.places.len();
+                (text.rollouts).extend(rollout.map(|one| RolledOut::new(start, &one)));
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.asked.extend(read.asked);
+                text.apart.extend(read.apart);
                 *next += 1;
             }
         }
@@ -312,24 +342,10 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
     }
 }
 
-/// The column of the log's rest mass at a temperature, if its rows list some tokens only and
-/// it has any.
-fn rest_column(log: &Log, temperature: f64) -> Result<Option<usize>, TextError> {
-    let known = &log.metadata().rest_temperatures;
-    if known.is_empty() {
-        return Ok(None);
-    }
-    let column = known.iter().position(|&t| t == temperature);
-    column.map(Some).ok_or_else(|| {
-        refused(
-            log,
-            format!(
-                "lists the top tokens alone, and the mass of the others at temperatures {known:?}, \
-                 not at {temperature}, at which its text was drawn; capture with \
-                 --rest-temperatures {temperature}"
-            ),
-        )
-    })
+/// What the log's rows leave out; `None` if they are complete.
+fn lists_of(log: &Log) -> Result<Option<Lists>, TextError> {
+    // The message names the log.
+    Lists::new(log).map_err(TextError::Settings)
 }
 
 /// A position as it is read.
@@ -338,6 +354,7 @@ struct Read {
     position: i64,
     place: Place,
     asked: Vec<f64>,
+    apart: Vec<f64>,
 }
 
 /// Room for one position at a time.
@@ -354,8 +371,9 @@ struct Workspace {
 struct Task<'a> {
     log: &'a Log,
     temperature: f64,
-    rest: Option<usize>,
+    lists: Option<Lists>,
     question: Option<&'a Question<'a>>,
+    rollouts: Option<&'a Rollouts>,
     /// Positions of the logs before this one.
     before: u64,
 }
@@ -367,6 +385,11 @@ impl Task<'_> {
             .positions()
             .map(|number| {
                 chunk.read(number, &mut workspace.row)?;
+                if let Some(rollouts) = self.rollouts
+                    && let Some(index) = rollouts.at(number)
+                {
+                    rollouts.check_row(index, &workspace.row, self.log)?;
+                }
                 self.position(number, workspace)
                     .map_err(|message| position_refused(self.log, number, message))
             })
@@ -398,24 +421,25 @@ impl Task<'_> {
             .map_err(|error| format!("target: {error}"))?;
         probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
             .map_err(|error| format!("draft: {error}"))?;
-        let rest = |masses: &[f64]| {
-            let column = self.rest.and_then(|column| masses.get(column));
-            column.copied().unwrap_or(0.0)
+        let unlisted = match &self.lists {
+            Some(lists) => lists.unlisted(row, self.temperature),
+            None => [Unlisted::NONE; 2],
         };
-        let (target_rest, draft_rest) = (rest(&row.target_rest), rest(&row.draft_rest));
+        let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
         } else {
             row.token_ids.iter().position(|&id| id == token)
         };
-        let at = |row: &[f64], place: usize, rest: f64| {
-            row.get(place).map_or(0.0, |mass| mass * (1.0 - rest))
-        };
-        let (p, q) = match place {
-            Some(place) => (at(target, place, target_rest), at(draft, place, draft_rest)),
+        // What the two rows list of the token.
+        let listed = [&*target, &*draft].map(|row| {
+            let share = place.map_or(Some(0.0), |place| row.get(place).copied());
+            share.filter(|share| !share.is_nan() && place.is_some())
+        });
+        let [p, q] = [0, 1].map(|row| {
             // All tokens that are not listed count as one.
-            None => (target_rest, draft_rest),
-        };
+            listed[row].map_or(rests[row], |share| share * (1.0 - rests[row]))
+        });
         if p <= 0.0 {
             return Err(format!(
                 "the target gives probability 0 to token {token}, which is logged as drawn from it \
@@ -423,45 +447,127 @@ impl Task<'_> {
                 self.temperature
             ));
         }
+        let ratio_bounds = ratio_bounds(listed, unlisted);
+        let ratio = match listed {
+            [Some(_), Some(_)] | [None, None] => (q / p).min(f64::MAX),
+            // The middle of what may be accepted.
+            _ => 0.5 * (ratio_bounds[0].min(1.0) + ratio_bounds[1].min(1.0)),
+        };
         let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
         let of_draft = Moments::new(&row.draft, row.draft_kind, rule.temperature, draft);
         let of_target = Moments::new(&row.target, row.target_kind, rule.temperature, target);
+        let [target_rest, draft_rest] = rests;
         let common: f64 = target
             .iter()
             .zip(draft.iter())
+            .filter(|(p, q)| !p.is_nan() && !q.is_nan())
             .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
             .sum();
-        let asked = match self.question {
-            Some(question) => {
-                let column = place.unwrap_or(target.len());
-                if self.rest.is_some() {
-                    for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-                        row.iter_mut().for_each(|mass| *mass *= 1.0 - rest);
-                        row.push(rest);
+        let rest = match (&self.lists, listed) {
+            (None, _) => Rest::None,
+            _ if unlisted
+                .iter()
+                .all(|one| one.is_known() && one.largest.is_finite())
+                && target.iter().chain(draft.iter()).all(|mass| !mass.is_nan()) =>
+            {
+                Rest::Known
+            }
+            _ => Rest::Open,
+        };
+        let (mut asked, mut apart) = (Vec::new(), Vec::new());
+        if let Some(question) = self.question {
+            let column = place.unwrap_or(target.len());
+            let number = self.before + number as u64;
+            let listed = target.len();
+            if self.lists.is_some() {
+                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                    for mass in row.iter_mut() {
+                        *mass = if mass.is_nan() {
+                            0.0
+                        } else {
+                            *mass * (1.0 - rest)
+                        };
                     }
                 }
-                let rows = Rows { target, draft };
-                question(scan, rows, column, self.before + number as u64)?
+                // In proportion, on tokens that are no heavier than they may be.
+                let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
+                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+                    row.resize(listed + count, rest / count as f64);
+                }
+                asked = question(scan, Rows { target, draft }, column, number)?;
+                target.truncate(listed);
+                target.push(target_rest);
+                target.resize(listed + count + 1, 0.0);
+                draft.insert(listed, 0.0);
+                apart = question(scan, Rows { target, draft }, column, number)?;
+            } else {
+                asked = question(scan, Rows { target, draft }, column, number)?;
             }
-            None => Vec::new(),
-        };
+        }
         Ok(Read {
             asked,
+            apart,
             prompt,
             position,
             place: Place {
-                ratio: (q / p).min(f64::MAX),
-                draft: if place.is_some() { q } else { q / spread },
+                ratio,
+                draft: if listed[1].is_some() { q } else { q / spread },
                 top: of_draft.top * (1.0 - draft_rest),
                 entropy: of_draft.entropy(draft_rest, spread),
                 overlap: (common + target_rest.min(draft_rest)).min(1.0),
-                listed: place.is_some(),
+                head_acceptance: row.head_acceptance,
+                head_overlap: row.head_overlap,
+                listed: listed[0].is_some() && listed[1].is_some(),
+                ratio_bounds: match listed {
+                    // Nothing is open, and the ratio is what it was computed to be.
+                    [Some(_), Some(_)] if unlisted.iter().all(Unlisted::is_known) => [ratio; 2],
+                    _ => ratio_bounds,
+                },
                 surprise: -p.ln(),
                 expected_surprise: of_target.surprise(target_rest),
                 unlisted: [target_rest, draft_rest],
+                rest,
             },
         })
     }
+}
+
+/// Most tokens that stand for those that rows do not list.
+const MOST_PIECES: usize = 1024;
+
+/// The fewest equal tokens that have the masses of the rest, none of them heavier than it may
+/// be.
+fn pieces(unlisted: [Unlisted; 2], others: usize) -> usize {
+    let of = |one: &Unlisted| match one.most() > 0.0 {
+        true => (one.mass[1] / one.most()).ceil(),
+        false => 1.0,
+    };
+    let count = unlisted.iter().map(of).fold(1.0, f64::max) as usize;
+    count.clamp(1, others.clamp(1, MOST_PIECES))
+}
+
+/// At least 1; for blocks, more than any other ratio takes back.
+const ACCEPTED: f64 = 1e100;
+
+/// Bounds on q/p of a token of which each row lists a share, or nothing.
+fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {
+    let [[p_least, p_most], [q_least, q_most]] = [0, 1].map(|row| {
+        let [least, most] = unlisted[row].mass;
+        match listed[row] {
+            Some(share) => [share * (1.0 - most), share * (1.0 - least)],
+            None => [0.0, unlisted[row].most()],
+        }
+    });
+    let over = |q: f64, p: f64| {
+        if q <= 0.0 {
+            0.0
+        } else if p > 0.0 {
+            (q / p).min(ACCEPTED)
+        } else {
+            ACCEPTED
+        }
+    };
+    [over(q_least, p_most), over(q_most, p_least)]
 }
 
 /// What is asked of the logarithms of a row's probabilities.
@@ -479,7 +585,8 @@ impl Moments {
         let top = probabilities.iter().copied().fold(0.0, f64::max);
         let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (mut first, mut second) = (0.0, 0.0);
-        for (&entry, &mass) in row.iter().zip(probabilities) {
+        let listed = row.iter().zip(probabilities);
+        for (&entry, &mass) in listed.filter(|(entry, _)| !entry.is_nan()) {
             // ln of the probability over the largest.
             let below = if mass <= 0.0 {
                 0.0

@@ -243,6 +243,7 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: false,
     sampled_from: None,
+    on_lists: true,
 };
 
 impl VerifierName {

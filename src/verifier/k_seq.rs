@@ -432,15 +432,15 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: false,
     sampled_from: None,
+    on_lists: false,
 };
 
 const ON_ROW: Question = Question {
     full: on_row,
-    // The root moves by no more than the curve that it lies on.
+    // The root moves by no more than the curve that it lies on, and rho is at most n.
     cut: |row, ask| {
-        let [a, b] = row.rests();
-        let moved = a.min(ask.drafts as f64 * b);
-        Ok([ask.on_even[0] - moved, ask.on_even[1]])
+        let drafts = ask.drafts;
+        row.rising_rule(drafts, on_row, move |q| drafts as f64 * q)
     },
 };
 

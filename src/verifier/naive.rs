@@ -266,12 +266,13 @@ fn masses_by_tuples(problem: &Problem, token: usize) -> Vec<Rational> {
     masses
 }
 
-const fn first_seen(on_row: OnRow, nested: bool) -> TokenRule {
+const fn first_seen(on_row: OnRow, nested: bool, on_lists: bool) -> TokenRule {
     TokenRule {
         on_row,
         exact: masses_by_tuples,
         nested,
         sampled_from: None,
+        on_lists,
     }
 }
 
@@ -287,6 +288,7 @@ const INDEPENDENT: TokenRule = first_seen(
         Ok(unseen.collect())
     },
     true,
+    true,
 );
 
 /// In the order of sequential draws.
@@ -297,6 +299,7 @@ const SEQUENTIAL: TokenRule = first_seen(
         Ok(ranks.into_iter().map(|rank| p * rank).collect())
     },
     true,
+    false,
 );
 
 /// The heaviest tokens for sure.
@@ -309,6 +312,7 @@ const HEAVIEST: TokenRule = first_seen(
         }
         Ok(masses)
     },
+    true,
     true,
 );
 
@@ -330,6 +334,7 @@ const FIXED_AND_DRAWN: TokenRule = first_seen(
         Ok(masses)
     },
     false,
+    true,
 );
 
 /// (x, a) with q(x), or (a, x).
@@ -348,6 +353,7 @@ const HUB_AND_DRAWN: TokenRule = first_seen(
         })
     },
     false,
+    true,
 );
 
 fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {

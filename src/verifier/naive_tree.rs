@@ -11,7 +11,7 @@ use crate::distribution::{Draft, Rational, split_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{Question, Row, RowError};
+use crate::row::{CutRow, Question, Row, RowError};
 use crate::scheme::SchemeName;
 use multiversion::multiversion;
 use rand::RngCore;
@@ -213,12 +213,14 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: true,
     sampled_from: None,
+    on_lists: true,
 };
 
 const ON_ROW: Question = Question {
     full: on_row,
-    // The first draft alone is accepted with the overlap.
-    cut: |_, ask| Ok([ask.overlap[0], 1.0]),
+    // What is put out of a token rises with its p and its q, and is most of several tokens
+    // if they are one.
+    cut: |row, ask| row.rising_rule(ask.drafts, on_row, CutRow::drafted_iid(ask.drafts)),
 };
 
 impl VerifierName {

@@ -11,7 +11,7 @@ use crate::distribution::{Draft, Rational, TwoFloat};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{CutQuestion, CutRow, Question, Row, RowError, residual_error};
+use crate::row::{Question, Row, RowError, residual_error};
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
@@ -218,27 +218,16 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: true,
     sampled_from: None,
+    on_lists: true,
 };
-
-/// M(L) is smallest on one merged token and largest where the rest is disjoint, at every L,
-/// and L grows with it.
-fn on_cut_row(row: &mut CutRow<'_>, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
-    let (low, high) = (ask.even, row.disjoint());
-    let (mut least, mut most) = (0.0, 0.0);
-    let (mut least_left, mut most_left) = (1.0, 1.0);
-    for _ in 0..ask.drafts {
-        least += least_left;
-        most += most_left;
-        least_left = low.residual_mass(least);
-        most_left = high.residual_mass(most);
-    }
-    let lower = 1.0 - high.residual_mass(least);
-    Ok([lower.max(ask.overlap[0]), 1.0 - low.residual_mass(most)])
-}
 
 const ON_ROW: Question = Question {
     full: on_row,
-    cut: on_cut_row,
+    // The first draft alone is accepted with the overlap.
+    cut: |row, ask| {
+        let [lower, upper] = row.rejected_in_turn(ask.drafts);
+        Ok([lower.max(ask.overlap[0]), upper])
+    },
 };
 
 impl VerifierName {

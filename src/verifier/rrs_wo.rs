@@ -323,6 +323,7 @@ const AT_TOKEN: TokenRule = TokenRule {
     nested: true,
     // One draft and two are sums in closed form.
     sampled_from: Some(2),
+    on_lists: false,
 };
 
 impl VerifierName {
@@ -339,8 +340,11 @@ pub const ENTRY: Entry = Entry {
     build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),
     on_row: |_| {
         Some(RowRule {
-            // The first draft alone is accepted with the overlap.
-            cut: Some(|_, ask| Ok([ask.overlap[0], 1.0])),
+            // It accepts no less than rrs does on independent drafts.
+            cut: Some(|row, ask| {
+                let [lower, _] = row.rejected_in_turn(ask.drafts);
+                Ok([lower.max(ask.overlap[0]), 1.0])
+            }),
             ..RowRule::always(RowRate::Seeded(on_row))
         })
     },

@@ -180,6 +180,7 @@ const DRAWN: TokenRule = TokenRule {
     },
     nested: true,
     sampled_from: None,
+    on_lists: true,
 };
 
 /// p where the draft is the heaviest token of q.
@@ -196,6 +197,7 @@ const HEAVIEST: TokenRule = TokenRule {
     },
     nested: true,
     sampled_from: None,
+    on_lists: true,
 };
 
 fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {

@@ -297,6 +297,7 @@ const AT_TOKEN: TokenRule = TokenRule {
     },
     nested: false,
     sampled_from: None,
+    on_lists: false,
 };
 
 impl VerifierName {

@@ -63,6 +63,10 @@ pub struct TokenRule {
     pub nested: bool,
     /// The first rank, from 0, that is a mean over random draws on rows.
     pub sampled_from: Option<usize>,
+    /// Whether what the first k drafts give a token that both rows list is known from rows
+    /// that list some tokens only: it lies between what they give it where p and q of the
+    /// rest are in proportion, and where no token of the rest has both.
+    pub on_lists: bool,
 }
 
 /// A row, y, n and a seed to p(y) A(k | y; n) for all k < n.

@@ -3,6 +3,7 @@
 //! Needs ONNX Runtime; see `runtime_library`.
 
 mod decode;
+mod heads;
 mod onnx;
 mod rollouts;
 #[path = "../run/mod.rs"]

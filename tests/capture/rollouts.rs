@@ -86,6 +86,7 @@ fn rollouts_are_what_full_forward_passes_of_both_models_say() {
     let plan = RolloutPlan {
         tokens: 3,
         every: 3,
+        paths: 1,
         target: true,
     };
     let mut expected = 0;
@@ -204,6 +205,7 @@ fn rollouts_in_pieces_are_the_same() {
             rollouts: Some(RolloutPlan {
                 tokens: 4,
                 every: 2,
+                paths: 1,
                 target: true,
             }),
         };
@@ -318,11 +320,56 @@ fn at_temperature_0_a_rollout_is_the_drafts_greedy_text() {
 }
 
 #[test]
+fn paths_of_a_position_begin_with_its_rollout_and_are_independent_draws() {
+    let bench = Bench::new(6);
+    let same = ["--dtype", "f32", "--batch", "1"];
+    let more = ["--path-length", "3", "--every", "3", "--paths", "4"];
+    let rows = sorted(bench.capture("paths", &[&same[..], &more].concat()));
+    let alone = sorted(bench.capture("alone", &[&same[..], &ROLLED].concat()));
+    assert_eq!(rows, alone);
+    let alone = Log::open(&bench.path("alone")).unwrap();
+    let alone = alone.rollouts().unwrap().unwrap();
+    let log = Log::open(&bench.path("paths")).unwrap();
+    let rollouts = log.rollouts().unwrap().unwrap();
+    let record = rollouts.record().unwrap();
+    assert_eq!((record.version, record.paths, record.target), (2, 4, true));
+    assert_eq!(rollouts.len(), 4 * alone.len());
+    let (mut row, mut equal, mut pairs) = (Row::default(), 0, 0);
+    for (position, paths) in rollouts.anchors() {
+        assert_eq!(paths.len(), 4);
+        let first = rollouts.get(paths[0]).unwrap();
+        assert_eq!(Some(first), alone.get(alone.at(position).unwrap()));
+        log.read(position, &mut row).unwrap();
+        for &path in paths {
+            rollouts.check_row(path, &row, &log).unwrap();
+        }
+        for (index, &path) in paths.iter().enumerate() {
+            for &other in &paths[..index] {
+                let tokens = |path| rollouts.get(path).unwrap().tokens;
+                pairs += 1;
+                equal += usize::from(tokens(path) == tokens(other));
+            }
+        }
+    }
+    assert!(10 * equal < pairs, "{equal} of {pairs} pairs are one path");
+    // Continued only with as many, and the alone log is of one.
+    let two = ["--rollouts", "3", "--every", "3", "--paths", "2"];
+    bench
+        .run("paths", &[&same[..], &two].concat())
+        .refused(&["--paths was 4 and is now 2"]);
+    bench
+        .run("alone", &[&same[..], &two].concat())
+        .refused(&["--paths was 1 and is now 2"]);
+}
+
+#[test]
 fn options_of_rollouts_are_refused_alone_and_out_of_range() {
     let bench = Bench::new(1);
     for more in [
         &["--every", "2"][..],
         &["--rollout-target"],
+        &["--paths", "2"],
+        &["--paths", "0", "--rollouts", "3"],
         &["--rollouts", "0"],
         &["--every", "0", "--rollouts", "3"],
     ] {
@@ -397,6 +444,7 @@ fn rollouts_sample_positions_and_tokens_without_bias() {
         rollouts: Some(RolloutPlan {
             tokens: 2,
             every: EVERY,
+            paths: 1,
             target: true,
         }),
     };

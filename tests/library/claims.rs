@@ -4,7 +4,7 @@
 use specgap::claims::ledger;
 
 /// Claims that the specification of the ledger names.
-const REQUIRED: [(&str, &str); 33] = [
+const REQUIRED: [(&str, &str); 34] = [
     ("otm-membership-equal", "holds"),
     ("otm-subset-equal", "holds"),
     ("dual-integral", "holds"),
@@ -33,6 +33,7 @@ const REQUIRED: [(&str, &str); 33] = [
     ("khisti-n2", "holds"),
     ("token-block-greedy", "holds"),
     ("replay", "holds"),
+    ("rollout-drafts", "holds"),
     ("oracle-stochastic", "holds"),
     ("specdec-threshold-form", "refuted"),
     ("entropy-lower-bound", "refuted"),

@@ -107,6 +107,7 @@ fn report() -> GapReport {
             vocabulary: 49152,
             rows: "top-heavy".into(),
             listed: 1873,
+            own_lists: false,
             dtypes: ["f16".into(), "f16".into()],
             rest: vec![RestMass {
                 temperature: 1.0,

@@ -1,8 +1,10 @@
 //! Does the library keep its promises? One module a question.
 
+mod audit;
 mod blocks;
 mod certificates;
 mod claims;
+mod engines;
 mod formulations;
 mod gap;
 mod gap_compare;
@@ -11,6 +13,7 @@ mod gap_report;
 mod imports;
 mod log;
 mod optimal_plan;
+mod paths;
 mod peaked;
 mod rollouts;
 mod rooms;
@@ -22,8 +25,12 @@ mod sequential_weights;
 mod shipped_problems;
 mod solve_report;
 mod text;
+mod text_rollouts;
 mod trees;
+mod truncated;
 mod verify_large;
 
 #[path = "../made_log/mod.rs"]
 mod made_log;
+#[path = "../made_paths/mod.rs"]
+mod made_paths;

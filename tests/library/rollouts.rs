@@ -1,7 +1,9 @@
 //! Are rollouts read as they were written, and refused where they do not fit the log?
 
 use crate::log::safetensors;
-use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Row};
+use specgap::log::{
+    HeadValues, Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Row,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ fn record() -> RolloutRecord {
         tokens: 2,
         every: 2,
         inclusion_probability: 0.5,
+        paths: 1,
         temperature: 1.0,
         target: true,
     }
@@ -79,6 +82,7 @@ fn what_was_written_is_read_across_shards_and_commits() {
                 acceptance: &[],
                 target_p: &[0.5, x],
                 overlap: &[1.0, 1.0 - x],
+                head_overlap: &[x, 1.0],
             };
             writer.append_rollout(&rollout).unwrap();
             expected.push((number, tokens, q, x));
@@ -112,6 +116,7 @@ fn what_was_written_is_read_across_shards_and_commits() {
         assert_eq!(rollout.acceptance, [0.0; 0]);
         assert_eq!(rollout.target_p, [0.5, *x]);
         assert_eq!(rollout.overlap, [1.0, 1.0 - x]);
+        assert_eq!(rollout.head_overlap, [*x, 1.0]);
         log.read(*number, &mut row).unwrap();
         rollouts.check_row(index, &row, &log).unwrap();
         // The row beside it has another law.
@@ -131,6 +136,52 @@ fn what_was_written_is_read_across_shards_and_commits() {
 }
 
 #[test]
+fn several_paths_of_a_position_are_read_where_the_log_says_how_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, paths: usize| {
+        let path = folder.path().join(name);
+        let rollouts = RolloutRecord {
+            version: 2,
+            paths,
+            ..record()
+        };
+        let metadata = Metadata {
+            rollouts: Some(rollouts),
+            ..Metadata::default()
+        };
+        let mut writer = LogWriter::create(&path, metadata, Layout::new(2)).unwrap();
+        for number in 0..3 {
+            writer.append(&position(number).0).unwrap();
+        }
+        for (number, second) in [(2, 0), (0, 1), (2, 1), (2, 0)] {
+            let rollout = Rollout {
+                position: number,
+                tokens: &[0, second],
+                q: &[0.5, 0.25],
+                ..Rollout::default()
+            };
+            writer.append_rollout(&rollout).unwrap();
+        }
+        writer.commit().unwrap();
+        Log::open(&path).unwrap().rollouts()
+    };
+    let rollouts = write("several", 3).unwrap().unwrap();
+    assert_eq!(rollouts.paths_at(2), [0, 2, 3]);
+    assert_eq!((rollouts.at(2), rollouts.at(1)), (Some(0), None));
+    assert_eq!(rollouts.paths_at(1), [0; 0]);
+    let anchors: Vec<_> = rollouts.anchors().collect();
+    assert_eq!(anchors, [(0, &[1][..]), (2, &[0, 2, 3])]);
+    let error = write("more", 2).unwrap_err().to_string();
+    for word in [
+        "row 3",
+        "is 2, where 2 other rollouts start",
+        "rollouts.paths",
+    ] {
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
 fn a_log_without_rollouts_has_none() {
     let row = f64s(&[0.0; 2]);
     let bytes = safetensors(&[
@@ -139,6 +190,75 @@ fn a_log_without_rollouts_has_none() {
     ]);
     let log = Log::from_bytes(Path::new("a.safetensors"), Arc::from(bytes)).unwrap();
     assert!(!log.has_rollouts() && log.rollouts().unwrap().is_none());
+}
+
+/// What heads predict along the text, where they predict anything.
+#[test]
+fn values_of_heads_are_read_as_they_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let mut writer = LogWriter::create(&path, Metadata::default(), Layout::new(2)).unwrap();
+    let head = |acceptance, overlap| HeadValues {
+        acceptance,
+        overlap,
+    };
+    let nowhere = writer.set_head(&head(Some(0.5), None)).unwrap_err();
+    assert!(nowhere.to_string().contains("no position"), "{nowhere}");
+    // The last is a text of one token, in a file of its own.
+    let values = [
+        head(Some(0.25), Some(1.0)),
+        head(None, Some(0.5)),
+        head(None, Some(0.75)),
+    ];
+    for (number, values) in values.iter().enumerate() {
+        if number == 2 {
+            writer.commit().unwrap();
+        }
+        writer.append(&position(number).0).unwrap();
+        writer.set_head(values).unwrap();
+    }
+    let wrong = writer.set_head(&head(None, Some(1.5))).unwrap_err();
+    assert!(
+        wrong
+            .to_string()
+            .contains("head_overlap: row 2, column 0: is 1.5"),
+        "{wrong}"
+    );
+    writer.commit().unwrap();
+    let log = Log::open(&path).unwrap();
+    assert!(log.has_head_acceptance() && log.has_head_overlap());
+    assert_eq!(log.ignored_tensors(), [""; 0]);
+    let mut row = Row::default();
+    for (number, values) in values.iter().enumerate() {
+        log.read(number, &mut row).unwrap();
+        assert_eq!(head(row.head_acceptance, row.head_overlap), *values);
+    }
+    // A log without, and one with what is no probability.
+    let row = f64s(&[0.0; 2]);
+    for (values, says) in [(&[-0.5][..], "is -0.5"), (&[f64::NAN], "is NaN"), (&[], "")] {
+        let mut tensors: Vec<(&str, &str, &[usize], Vec<u8>)> = vec![
+            ("target_logits", "F64", &[1, 2], row.clone()),
+            ("draft_logits", "F64", &[1, 2], row.clone()),
+        ];
+        if !values.is_empty() {
+            tensors.push(("head_acceptance", "F64", &[1], f64s(values)));
+        }
+        let bytes = Arc::from(safetensors(&tensors));
+        let log = Log::from_bytes(Path::new("a.safetensors"), bytes).unwrap();
+        assert_eq!(log.has_head_acceptance(), !values.is_empty());
+        let read = log.read(0, &mut Row::default());
+        match read {
+            Ok(()) => assert!(values.is_empty()),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("head_acceptance: row 0, column 0"),
+                    "{error}"
+                );
+                assert!(error.contains(says) && error.contains("[0, 1]"), "{error}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -254,10 +374,25 @@ fn a_record_that_says_nothing_sensible_is_refused() {
     for (number, (bent, says)) in [
         (
             RolloutRecord {
-                version: 2,
+                version: 3,
                 ..record()
             },
-            "of version 2; this version of specgap reads 1",
+            "of version 3; this version of specgap reads 1 to 2",
+        ),
+        (
+            RolloutRecord {
+                paths: 4,
+                ..record()
+            },
+            "of version 1 with paths 4",
+        ),
+        (
+            RolloutRecord {
+                version: 2,
+                paths: 0,
+                ..record()
+            },
+            "with paths 0",
         ),
         (
             RolloutRecord {

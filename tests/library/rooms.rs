@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 26] = [
+const ALLOWED: [(&str, &[&str]); 29] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -64,6 +64,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "lp",
             "number",
             "optimum",
+            "plan",
             "problem",
             "scheme",
             "tree",
@@ -108,6 +109,11 @@ const ALLOWED: [(&str, &[&str]); 26] = [
         ],
     ),
     ("log", &["files"]),
+    ("import", &["log"]),
+    (
+        "conformance",
+        &["distribution", "log", "problem", "scheme", "verifier"],
+    ),
     (
         "text",
         &[
@@ -116,6 +122,8 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "gap",
             "log",
             "number",
+            // The law of a selected draft.
+            "plan",
             // Which child of a tree's node a token comes through.
             "row",
             "scheme",
@@ -123,6 +131,8 @@ const ALLOWED: [(&str, &[&str]); 26] = [
             "verifier",
         ],
     ),
+    // Of gap: rows as probabilities, and which logs are refused.
+    ("audit", &["distribution", "gap", "log"]),
     ("capture", &["log", "panics"]),
     (
         "gap",
@@ -131,6 +141,7 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     (
         "report",
         &[
+            "audit",
             "block",
             "claims",
             "distribution",
@@ -145,13 +156,16 @@ const ALLOWED: [(&str, &[&str]); 26] = [
     (
         "cli",
         &[
+            "audit",
             "capture",
             "certify",
             "claims",
+            "conformance",
             "distribution",
             "evaluate",
             "files",
             "gap",
+            "import",
             "log",
             "problem",
             "report",

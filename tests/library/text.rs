@@ -163,7 +163,7 @@ fn log(metadata: &str, changes: impl Fn(&mut Tensors)) -> Log {
     Log::from_bytes(Path::new("markov.safetensors"), bytes.into()).unwrap()
 }
 
-fn report(settings: &Settings) -> LengthReport {
+pub(crate) fn report(settings: &Settings) -> LengthReport {
     measure(&[log(DRAWN, |_| {})], settings, "specgap length", &|_| {}).unwrap()
 }
 

@@ -5,12 +5,16 @@ mod bad_input;
 mod block;
 mod check;
 mod gap;
+mod import;
 mod length;
+mod paths;
 mod solve;
 mod tree;
 mod verify;
 
 #[path = "../made_log/mod.rs"]
 mod made_log;
+#[path = "../made_paths/mod.rs"]
+mod made_paths;
 #[path = "../run/mod.rs"]
 mod run;

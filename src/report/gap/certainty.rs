@@ -5,12 +5,15 @@ use crate::gap::{GapReport, Optimum, VerifierRow};
 use crate::known::Kind;
 use crate::report::certainty::{Tally, meanings};
 
-/// True if some rows list only their most probable tokens, and the mass of the others
-/// was spread over them: what is computed is then not the full rows' value.
+/// True if some rows list only their most probable tokens, so that the full rows' numbers
+/// are known between bounds.
 ///
-/// Rows of a sampler that draws from the listed tokens alone have no such mass.
+/// Rows of a sampler that draws from the listed tokens alone leave nothing open.
 pub(super) fn is_truncated(report: &GapReport) -> bool {
-    report.logs.iter().any(|log| !log.rest.is_empty())
+    let overlaps = report.overlap.iter().map(|row| row.kind);
+    let optima = (report.cells.iter()).map(|cell| cell.optimal_acceptance_rate.kind);
+    let mut kinds = overlaps.chain(optima);
+    kinds.any(|kind| kind == Kind::Truncated) || report.logs.iter().any(|log| !log.rest.is_empty())
 }
 
 /// How a gap came about, with the widest enclosure: that of its two terms.

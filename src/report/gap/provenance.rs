@@ -72,9 +72,9 @@ fn rest(log: &LogSummary, index: usize, drafts: Option<usize>) -> Option<Table> 
     let table = Table::new(id, "Mass outside the listed tokens", columns).rows(rows);
     (!table.is_empty()).then(|| {
         table.note(
-            "Rows list only their top tokens; the rest of the mass lies outside and is spread \
-             evenly over 64 entries. The optimum with replacement is within the target's rest of \
-             the full rows'. Masses are those that the log gives, averaged in double precision.",
+            "Rows list only their top tokens, and the rest of the mass lies outside: on which tokens \
+             is not known, and the bounds “in [a, b]” hold for all. Masses are those that the log \
+             gives, averaged in double precision.",
         )
     })
 }

@@ -2,7 +2,7 @@
 
 use super::certainty::is_truncated;
 use super::select::{attains, cells_at, headline, sampled_at, temperatures};
-use crate::gap::{Cell, GapReport, VerifierRow};
+use crate::gap::{Cell, GapReport, LogSummary, VerifierRow};
 use crate::report::certainty::{bounds, plus_minus};
 use crate::report::page::Block;
 use crate::report::text::{count, counted, listed, percent, rate, temperature};
@@ -76,10 +76,15 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
     }
     blocks.push(Block::List(points));
     blocks.extend(
-        [truncation(report, at), sampling(report), clusters(report)]
-            .into_iter()
-            .flatten()
-            .map(Block::Caution),
+        [
+            truncation(report, at),
+            longer_lists(report, at),
+            sampling(report),
+            clusters(report),
+        ]
+        .into_iter()
+        .flatten()
+        .map(Block::Caution),
     );
     blocks
 }
@@ -137,14 +142,8 @@ fn truncation(report: &GapReport, at: f64) -> Option<String> {
     if !is_truncated(report) {
         return None;
     }
-    let cut: Vec<_> = report
-        .logs
-        .iter()
-        .filter(|log| !log.rest.is_empty())
-        .collect();
-    let most = cut.iter().max_by_key(|log| log.listed)?;
-    let masses: Vec<_> = cut
-        .iter()
+    let most = cut_logs(report).max_by_key(|log| log.listed)?;
+    let masses: Vec<_> = cut_logs(report)
         .flat_map(|log| &log.rest)
         .filter(|rest| rest.temperature == at)
         .collect();
@@ -155,7 +154,7 @@ fn truncation(report: &GapReport, at: f64) -> Option<String> {
         String::new()
     } else {
         format!(
-            " (at T = {} on average {} of the target's and {} of the draft's)",
+            " (at T = {} on average {} of the target's mass and {} of the draft's)",
             temperature(at),
             rate(largest(|rest| rest.target_mean)),
             rate(largest(|rest| rest.draft_mean))
@@ -169,18 +168,67 @@ fn truncation(report: &GapReport, at: f64) -> Option<String> {
                 .any(|row| row.acceptance.truncation.is_some())
     });
     let consequence = if has_bounds {
-        "The numbers are those of the truncated rows. “in [a, b]” bounds what the full rows would \
-         give at the same positions; ± has no part in it."
+        "“in [a, b]” bounds what the full rows would give at the same positions, whatever the \
+         others are. The number before it is the middle of these bounds, and ± has no part in them."
     } else {
         "The numbers are those of the truncated rows, and the full rows would give others. No \
-         bounds of these are in this report; only α* of drafts with replacement is known to be off \
-         by no more than the target's mass."
+         bounds of these are in this report."
     };
     Some(format!(
-        "Truncated rows: they list at most {} of {} tokens, and the mass of all others{rest} is \
-         spread evenly over 64 entries. {consequence}",
+        "Truncated rows: they list at most {} of {} tokens, and say of all others{rest} no more \
+         than how much they have together. {consequence}",
         count(most.listed),
         count(most.vocabulary)
+    ))
+}
+
+/// Logs with rows that list some tokens only.
+fn cut_logs(report: &GapReport) -> impl Iterator<Item = &LogSummary> {
+    let is_cut = |log: &&LogSummary| {
+        log.rows == "top-heavy" && log.metadata.unlisted.is_none() || !log.rest.is_empty()
+    };
+    report.logs.iter().filter(is_cut)
+}
+
+/// Width of the bounds of a single draft's acceptance above which lists are called too short.
+const TOO_WIDE: f64 = 0.05;
+
+/// List lengths that are asked for.
+const LENGTHS: [usize; 3] = [256, 1024, 4096];
+
+/// What to ask the engine for, if the lists say too little.
+fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
+    let row = report.overlap.iter().find(|row| row.temperature == at)?;
+    let [low, high] = row
+        .estimate
+        .truncation
+        .filter(|[low, high]| high - low > TOO_WIDE)?;
+    let log = cut_logs(report).min_by_key(|log| log.listed)?;
+    let has = match log.metadata.tops() {
+        Some([target, draft]) if target.min(draft) > 0 => target.min(draft),
+        _ => log.listed,
+    };
+    let wanted = LENGTHS.into_iter().find(|&length| length > has);
+    let ask = match wanted.filter(|&length| length < log.vocabulary) {
+        Some(length) => format!(
+            "log the {} most probable tokens of each model",
+            count(length)
+        ),
+        None => "log full rows".to_owned(),
+    };
+    let union = if log.own_lists && wanted.is_some() {
+        ", and have both models score the tokens of both lists: what one list lacks of the other's \
+         is a part of this"
+    } else {
+        ""
+    };
+    Some(format!(
+        "The lists are too short for temperature {}: they leave a single draft's acceptance open by \
+         {}, from {} to {}. To narrow it, {ask}{union}. Lower temperatures need less.",
+        temperature(at),
+        rate(high - low),
+        rate(low),
+        rate(high)
     ))
 }
 

@@ -5,7 +5,7 @@ use super::tables::{of, verifiers};
 use crate::gap::Estimate;
 use crate::report::page::Figure;
 use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
-use crate::text::{AtCost, LengthReport, Parameter, PolicyResult};
+use crate::text::{AtCost, DecidedOn, FAMILIES, LengthReport, Parameter, PolicyResult};
 
 /// The colour of a verifier, the same in every picture.
 fn hue(verifier: &str) -> usize {
@@ -280,6 +280,82 @@ pub(super) fn rates(report: &LengthReport) -> Option<Figure> {
             "{title}: lower and further left is better at every cost. Points of a solid line: \
              lengths K, from the left as in the tables; longer ones, which save less than 1% of \
              the calls, are not drawn."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// Each family's target calls against its discards, a picture for each verifier.
+pub(super) fn fronts(report: &LengthReport) -> Vec<Figure> {
+    verifiers(report)
+        .into_iter()
+        .filter_map(|verifier| front(report, verifier))
+        .collect()
+}
+
+fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
+    let points = |family: &str| -> Vec<Point> {
+        let rows = report.results.iter();
+        let rows = rows.filter(|row| row.verifier == verifier && row.policy == family);
+        let mut points: Vec<Point> = rows
+            .filter_map(|row| {
+                // Intervals would set points aside that have to be where they are.
+                Some(Point::new(
+                    row.discard_rate?.mean,
+                    row.verification_rate?.mean,
+                ))
+            })
+            .collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        points
+    };
+    let mut lines = vec![Line {
+        label: "fixed lengths".to_owned(),
+        hue: 0,
+        stroke: Stroke::Solid,
+        points: while_it_pays(points("fixed")),
+    }];
+    // What stops by itself, where its drafts are known.
+    let families = FAMILIES
+        .iter()
+        .filter(|family| family.decided_on != DecidedOn::EarlierRounds);
+    for (index, family) in families.enumerate() {
+        let points = points(family.name);
+        if !points.is_empty() {
+            lines.push(Line {
+                label: format!("{}: {}", family.name, family.decided_on.as_str()),
+                hue: 1 + index,
+                stroke: Stroke::Dashed(index),
+                points,
+            });
+        }
+    }
+    if lines.len() < 2 {
+        return None;
+    }
+    let most = lines
+        .iter()
+        .flat_map(|line| line.points.iter().map(|point| point.x))
+        .fold(0.0, f64::max);
+    let title = format!("Policies: target calls against discarded drafts, {verifier} verification");
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "discarded drafts for each token of the text".to_owned(),
+            stops: round_stops(most),
+            log: false,
+        },
+        y_label: "target calls for each token of the text".to_owned(),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: format!("policies-{verifier}"),
+        alt: format!("{title}. {}.", said(&plot.lines)),
+        caption: format!(
+            "{title}: a policy below the solid line makes fewer calls for the same discards. \
+             Points of a line: its numbers x; their intervals are in the tables."
         ),
         canvas: plot.draw(),
         title,

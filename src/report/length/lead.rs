@@ -1,13 +1,11 @@
 //! The first lines: what to set, and what it buys.
 
 use super::numbers::{cost, decimals, plus_minus};
+use super::tables;
 use crate::report::page::Block;
 use crate::report::replayed;
 use crate::report::text::{count, counted, listed, percent};
-use crate::text::{AtCost, Chosen, LengthReport};
-
-/// Cost ratios of the first lines where none is given.
-const SHOWN: [f64; 3] = [0.02, 0.1, 0.3];
+use crate::text::{AtCost, Chosen, ChosenPolicy, DecidedOn, FAMILIES, LengthReport, Parameter};
 
 pub(super) fn title(report: &LengthReport) -> String {
     let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
@@ -67,6 +65,19 @@ fn advice(report: &LengthReport) -> String {
                 plus_minus(&best.speedup, 2)
             );
         }
+        if let Some(policy) = quicker(at, best) {
+            return format!(
+                "Let {} at {} set the draft length, with {} verification: {} times as fast as the \
+                 target alone at c = {cost}, {} more than the best fixed length, {} (both on \
+                 prompts that had no say in the choice){others}.",
+                policy.policy,
+                policy.parameter,
+                policy.verifier,
+                plus_minus(&policy.speedup, 2),
+                plus_minus(&policy.over_fixed, 3),
+                best.parameter
+            );
+        }
         let unsure = if best.speedup.ci95[0] <= 1.0 {
             " (the interval holds 1: these prompts do not show a gain)"
         } else {
@@ -80,7 +91,7 @@ fn advice(report: &LengthReport) -> String {
             times(best)
         );
     }
-    let parts: Vec<String> = SHOWN
+    let parts: Vec<String> = tables::SHOWN
         .iter()
         .filter_map(|&ratio| {
             let at = report.by_cost.iter().find(|at| at.cost_ratio == ratio)?;
@@ -121,6 +132,73 @@ fn first(at: &AtCost) -> Option<&Chosen> {
     at.chosen.first()
 }
 
+/// Whether a family does not look at the target, so that a decoder can run it.
+fn is_blind(name: &str) -> bool {
+    let known = FAMILIES.iter().find(|family| family.name == name);
+    known.is_some_and(|family| {
+        !matches!(
+            family.decided_on,
+            DecidedOn::BothRows | DecidedOn::TrueAcceptance
+        )
+    })
+}
+
+/// The policy that is quickest where it was chosen, of those that a decoder can run: they do
+/// not look at the target.
+fn chosen_policy<'a>(at: &'a AtCost, fixed: &Chosen) -> Option<&'a ChosenPolicy> {
+    let policies = at.policies.iter().filter(|one| is_blind(&one.policy));
+    policies
+        .filter(|one| one.verifier == fixed.verifier)
+        .reduce(|best, one| {
+            if best.speedup_where_chosen >= one.speedup_where_chosen {
+                best
+            } else {
+                one
+            }
+        })
+}
+
+/// The same, if other prompts show that it is quicker than the fixed length.
+fn quicker<'a>(at: &'a AtCost, fixed: &Chosen) -> Option<&'a ChosenPolicy> {
+    chosen_policy(at, fixed).filter(|one| {
+        one.speedup_where_chosen > fixed.speedup_where_chosen && one.over_fixed.ci95[0] > 0.0
+    })
+}
+
+/// Whether rules that stop by themselves are worth it.
+fn against_fixed(report: &LengthReport) -> Option<String> {
+    // Without rollouts there is none but the schedule.
+    report.rollouts.as_ref()?;
+    let parts: Vec<String> = tables::shown(report)
+        .into_iter()
+        .filter_map(|at| {
+            let fixed = first(at)?;
+            let one = chosen_policy(at, fixed)?;
+            let shown = if one.over_fixed.ci95[0] > 0.0 {
+                "quicker"
+            } else if one.over_fixed.ci95[1] < 0.0 {
+                "slower"
+            } else {
+                "no difference shown"
+            };
+            Some(format!(
+                "at c = {} {} at {}, {} more than {} tokens ({shown})",
+                cost(at.cost_ratio),
+                one.policy,
+                one.parameter,
+                plus_minus(&one.over_fixed, 3),
+                fixed.parameter
+            ))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "The quickest rule that stops by itself, against the best fixed length, in speed-up: {}.",
+            parts.join("; ")
+        )
+    })
+}
+
 fn times(chosen: &Chosen) -> String {
     format!("{} times", plus_minus(&chosen.speedup, 2))
 }
@@ -147,16 +225,21 @@ fn points(report: &LengthReport) -> Vec<String> {
             plus_minus(&at.oracle, 2)
         ));
     }
+    points.extend(against_fixed(report));
     let known = report.results.iter();
+    let known = known.filter(|row| is_blind(&row.policy));
     let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));
     // The first of those that are as high.
     let best = known.reduce(|best, one| if one.1.mean > best.1.mean { one } else { best });
     if let Some((row, ratio)) = best {
         points.push(format!(
-            "Drafting pays below a cost of c = {}: the break-even of {} length {} with {} \
+            "Drafting pays below a cost of c = {}: the break-even of {} {} with {} \
              verification, the highest of all that were replayed.",
             decimals(ratio.mean, 2),
-            row.policy,
+            match row.parameter {
+                Parameter::Count(_) => format!("{} length", row.policy),
+                Parameter::Threshold(_) => format!("{} at", row.policy),
+            },
             row.parameter,
             row.verifier
         ));

@@ -20,7 +20,7 @@ mod tables;
 
 use super::page::{Block, Page, Section};
 use super::replayed;
-use super::text::count;
+use super::text::{count, counted};
 use crate::text::LengthReport;
 
 /// The report as a page.
@@ -90,19 +90,35 @@ fn policies(report: &LengthReport) -> Option<Section> {
     if tables.is_empty() {
         return None;
     }
-    let how = Block::Paragraph(format!(
+    let set = format!(
         "Policies that set a length as they go, with at most {} tokens a round. Target calls \
-         follow from the text. Drafts behind a rejected token are not in this log, so that \
-         discards are at least, and speed-ups at most, what stands here; a policy whose speed-up \
-         is below a fixed length's even so is not worth a second look.",
+         follow from the text.",
         count(report.max_length)
-    ));
+    );
+    let how = match &report.rollouts {
+        Some(rollouts) => format!(
+            "{set} Drafts behind a rejected token are from {} of the draft, of {} each: unbiased, \
+             and what their chance adds is in the intervals.",
+            counted(rollouts.rollouts, "rollout"),
+            counted(rollouts.tokens, "token")
+        ),
+        None => format!(
+            "{set} Drafts behind a rejected token are not in this log, so that discards are at \
+             least, and speed-ups at most, what stands here; a policy whose speed-up is below a \
+             fixed length's even so is not worth a second look."
+        ),
+    };
+    let chosen = tables::chosen(report).into_iter().map(Block::Table);
     let tables = tables.into_iter().map(Block::Table);
+    let fronts = figures::fronts(report).into_iter().map(Block::Figure);
     Some(Section::new(
         "policies",
         "Policies that stop by themselves",
-        "Confidence, entropy and other rules: what the text alone tells of them.",
-        std::iter::once(how).chain(tables),
+        "Confidence, entropy and other rules, and heads that predict acceptance.",
+        std::iter::once(Block::Paragraph(how))
+            .chain(chosen)
+            .chain(fronts)
+            .chain(tables),
     ))
 }
 

@@ -1,6 +1,6 @@
 //! The tables of a report on draft lengths.
 
-use super::numbers::{bounded, cost, entry, maybe};
+use super::numbers::{bounded, cost, entry, maybe, plus_minus};
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::percent;
 use crate::text::{AtCost, Bound, FAMILIES, LengthReport, PolicyResult};
@@ -161,6 +161,7 @@ pub(super) fn policies(report: &LengthReport) -> Vec<Table> {
             if has_speed {
                 columns.push(Column::number("speed-up"));
             }
+            columns.push(Column::words("front"));
             let mut table = Table::new(
                 format!("policies-{verifier}"),
                 format!("Policies, {verifier} verification"),
@@ -169,19 +170,34 @@ pub(super) fn policies(report: &LengthReport) -> Vec<Table> {
             for family in &FAMILIES {
                 let rows = of(report, verifier, false).filter(|row| row.policy == family.name);
                 let rows: Vec<Row> = rows.map(|row| policy(row, has_speed)).collect();
+                let lacks = of(report, verifier, false)
+                    .any(|row| row.policy == family.name && row.discard_rate.is_none());
+                let needs = if lacks { "; needs rollouts" } else { "" };
                 if !rows.is_empty() {
                     table.groups.push(Group {
-                        title: Some(format!("{} ({})", family.name, family.decided_on.as_str())),
+                        title: Some(format!(
+                            "{} ({}{needs})",
+                            family.name,
+                            family.decided_on.as_str()
+                        )),
                         rows,
                         main: false,
                     });
                 }
             }
             (!table.is_empty()).then(|| {
-                table.note(
-                    "≥ and ≤: what the text shows of drafts up to a round's first rejection. In \
-                     parentheses: what a policy is decided on. Its rule is among the definitions.",
-                )
+                let mut note =
+                    "In parentheses: what a policy is decided on. Its rule is among the \
+                                definitions. In the last column: whether no policy with this \
+                                verifier has fewer calls and fewer discards."
+                        .to_owned();
+                if let Some(command) = &report.needs {
+                    note.push_str(&format!(
+                        " ≥ and ≤: what is known of the drafts; the rest needs rollouts of the \
+                         draft, which are logged with: {command}"
+                    ));
+                }
+                table.note(note)
             })
         })
         .collect()
@@ -194,7 +210,14 @@ fn policy(row: &PolicyResult, has_speed: bool) -> Row {
         maybe(row.verification_rate.as_ref(), 3),
         match &row.discard_rate {
             Some(known) => entry(known, 3),
-            None => bounded("≥", row.discard_rate_at_least.as_ref(), 3),
+            None => {
+                let least = bounded("≥", row.discard_rate_at_least.as_ref(), 3);
+                let most = row.discard_rate_at_most.as_ref();
+                Entry {
+                    under: most.map(|most| format!("≤ {}", plus_minus(most, 3))),
+                    ..least
+                }
+            }
         },
     ];
     if has_speed {
@@ -203,7 +226,99 @@ fn policy(row: &PolicyResult, has_speed: bool) -> Row {
             None => bounded("≤", row.speedup_at_most.as_ref(), 2),
         });
     }
+    entries.push(match row.on_front {
+        Some(true) => Entry::plain("on it"),
+        Some(false) => Entry::plain("passed"),
+        None => Entry::none(),
+    });
     Row::new(entries)
+}
+
+/// Cost ratios that stand for all where none is given.
+pub(super) const SHOWN: [f64; 3] = [0.02, 0.1, 0.3];
+
+/// Costs to show: the given one, or [`SHOWN`].
+pub(super) fn shown(report: &LengthReport) -> Vec<&AtCost> {
+    match &report.at_cost {
+        Some(at) => vec![at],
+        None => SHOWN
+            .iter()
+            .filter_map(|&ratio| report.by_cost.iter().find(|at| at.cost_ratio == ratio))
+            .collect(),
+    }
+}
+
+/// The best parameter of each family beside the best fixed length, a table for each verifier.
+pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
+    let costs = shown(report);
+    verifiers(report)
+        .into_iter()
+        .filter_map(|verifier| {
+            let mut columns = vec![Column::words("policy")];
+            for at in &costs {
+                let over = format!("c = {}", cost(at.cost_ratio));
+                columns.push(Column::number("x").over(&over));
+                columns.push(Column::number("speed-up").over(&over));
+                columns.push(Column::number("more than fixed").over(&over));
+            }
+            let fixed = costs.iter().flat_map(|at| {
+                let one = at.chosen.iter().find(|one| one.verifier == verifier);
+                [
+                    one.map_or_else(Entry::none, |one| Entry::plain(one.parameter.to_string())),
+                    maybe(one.map(|one| &one.speedup), 2),
+                    Entry::none(),
+                ]
+            });
+            let first = std::iter::once(Entry::plain("fixed")).chain(fixed);
+            let mut rows = vec![Row {
+                reference: true,
+                ..Row::new(first)
+            }];
+            for family in &FAMILIES {
+                let of = |at: &&&AtCost| {
+                    let mut all = at.policies.iter();
+                    all.any(|one| one.verifier == verifier && one.policy == family.name)
+                };
+                if !costs.iter().any(|at| of(&at)) {
+                    continue;
+                }
+                let entries = costs.iter().flat_map(|at| {
+                    let mut all = at.policies.iter();
+                    let one = all.find(|one| one.verifier == verifier && one.policy == family.name);
+                    [
+                        one.map_or_else(Entry::none, |one| {
+                            Entry::titled(
+                                one.parameter.to_string(),
+                                format!(
+                                    "chosen on {} prompts, with {} there; reported on {} others",
+                                    one.chosen_on, one.speedup_where_chosen, one.reported_on
+                                ),
+                            )
+                        }),
+                        maybe(one.map(|one| &one.speedup), 2),
+                        maybe(one.map(|one| &one.over_fixed), 3),
+                    ]
+                });
+                rows.push(Row::new(
+                    std::iter::once(Entry::plain(family.name)).chain(entries),
+                ));
+            }
+            (rows.len() > 1).then(|| {
+                Table::new(
+                    format!("chosen-{verifier}"),
+                    format!("Each policy at its best, {verifier} verification"),
+                    columns,
+                )
+                .rows(rows)
+                .note(
+                    "Every number x and the fixed length are chosen on every other prompt; speeds, \
+                     and what they are more than the fixed length's, are from the others. The \
+                     difference is paired by prompt: an interval above 0 shows that the policy is \
+                     quicker than the best fixed length.",
+                )
+            })
+        })
+        .collect()
 }
 
 /// The bounds at the given cost.

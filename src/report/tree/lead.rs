@@ -140,9 +140,9 @@ fn unlisted(report: &TreeReport) -> Option<String> {
     (p > 0.0 || q > 0.0).then(|| {
         format!(
             "Rows list only some tokens: {} of the target's mass and {} of the draft's are not \
-             listed on average, and {} of the text's {} tokens. All tokens that are not listed \
-             count as one, as a verifier would see them that knew no more; no bounds of what full \
-             rows would give are known.",
+             listed on average, and {} of the text's {} tokens. “in [a, b]” bounds what full rows \
+             would give, where such bounds are known; the number over it takes the tokens that are \
+             not listed for as few as they can be, with p and q in proportion.",
             percent(p),
             percent(q),
             count(report.unlisted),

@@ -1,117 +1,137 @@
 //! Bounds on alpha* of rows that list some tokens only, one a draft law.
 //!
-//! One draw from q is one draw from q, whatever its law.
+//! Sets that hold all of the rest, or nothing of it, are sets of every completion. The upper
+//! bounds look at these alone; the lower ones let the rest of q into any set for nothing.
 
-use super::{CUT_ROUNDING, CutQuestion, CutRow, REST_ENTRIES, RowError};
+use super::{CUT_ROUNDING, CutQuestion, CutRow, RowError, Token};
+
+/// Whose row does not list a token that counts.
+#[derive(Clone, Copy, PartialEq)]
+enum Open {
+    No,
+    Target,
+    Draft,
+}
 
 impl CutRow<'_> {
-    /// Of independent draws: merging tokens cannot lower alpha*, splitting them cannot raise
-    /// it; the even completion has the alpha* of one merged token.
-    pub fn optimum_iid(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
-        let (drafts, even) = (ask.drafts, ask.on_even);
-        if drafts == 1 {
-            return Ok(self.overlap(even));
+    /// Of independent draws: tight where both rows list the same tokens and the masses of
+    /// the rest are known.
+    pub fn optimum_iid(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
+        let drafts = ask.drafts;
+        let more = self.more(Self::drafted_iid(drafts));
+        let [lower, upper] =
+            self.rises(drafts, |row, n| Ok(row.with_replacement(n)?.rate), more)?;
+        if self.is_merged_attained() {
+            return Ok([lower, upper]);
         }
-        let lower = self.disjoint.with_replacement(drafts)?.rate.lower();
-        Ok([lower, even[1]])
+        let with = self.least_of_sets(drafts, true);
+        let without = self.least_of_sets(drafts, false);
+        Ok([lower, upper.min(with).min(without)])
+    }
+
+    /// The least of 1 + P(H) - q(H)^n over some sets H, of each the most over all
+    /// completions: sets that hold what neither row lists, or sets that do not. Sets are
+    /// taken along falling q/p, as each token would count.
+    fn least_of_sets(&self, drafts: usize, with_rest: bool) -> f64 {
+        let [target, draft] = self.unlisted;
+        // p of a token, and bounds on q, that it adds if it is in H.
+        let counts = |token: &Token| match (token.target, token.draft, with_rest) {
+            (Some(p), Some(q), true) => Some((p[0], q, Open::No)),
+            (Some(p), Some(q), false) => Some((p[1], q, Open::No)),
+            // q of the rest may be where H is not.
+            (Some(p), None, true) => Some((p[0], [0.0, draft.most()], Open::Draft)),
+            (Some(_), None, false) => None,
+            // p of the rest is in H anyway, or may be on these tokens.
+            (None, Some(q), true) => Some((0.0, q, Open::No)),
+            (None, Some(q), false) => Some((target.most(), q, Open::Target)),
+            (None, None, _) => None,
+        };
+        let mut tokens: Vec<(f64, [f64; 2], Open)> =
+            self.tokens.iter().filter_map(counts).collect();
+        let ratio = |&(p, q, _): &(f64, [f64; 2], Open)| match p > 0.0 {
+            true => q[1] / p,
+            false => f64::INFINITY,
+        };
+        tokens.sort_by(|one, other| ratio(other).total_cmp(&ratio(one)));
+        let mut outside = tokens.iter().filter(|one| one.2 == Open::Draft).count();
+        let (mut p, mut least_q, mut most_q, mut open) = (0.0, 0.0, 0.0, 0.0);
+        let value = |p: f64, [least_q, most_q]: [f64; 2], open: f64, outside: usize| {
+            let (p, q) = if with_rest {
+                // q of what is listed falls as the rest rises, and with the rest it rises.
+                let hidden = outside as f64 * draft.most();
+                let q = (most_q + draft.mass[0] - hidden).max(least_q);
+                (p + target.mass[1], q)
+            } else {
+                (p + f64::min(open, target.mass[1]), least_q)
+            };
+            1.0 + p - q.min(1.0).powf(drafts as f64)
+        };
+        let mut least = value(p, [least_q, most_q], open, outside);
+        for &(more, [low, high], kind) in &tokens {
+            if kind == Open::Target {
+                open += more;
+            } else {
+                p += more;
+            }
+            if kind == Open::Draft {
+                outside -= 1;
+            } else {
+                (least_q, most_q) = (least_q + low, most_q + high);
+            }
+            least = least.min(value(p, [least_q, most_q], open, outside));
+        }
+        least
     }
 
     /// Of sequential draws: P of drafts inside a set that holds the rest only rises as the
-    /// rest is split, from one token to infinitely many, by no more than P of their meeting.
-    /// And drafts that differ cover no less than independent ones.
-    pub fn optimum_sequential(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
-        let (drafts, even, a) = (ask.drafts, ask.on_even, self.target_rest);
-        if drafts == 1 {
-            return Ok(self.overlap(even));
-        }
-        let independent = self.disjoint.with_replacement(drafts)?.rate.lower();
-        let met = self.meeting(drafts, 0);
-        let lower = even[0] - a - met / REST_ENTRIES as f64;
-        Ok([lower.max(independent), even[1] + a + met])
-    }
-
-    /// Of independent draws that all differ: as of sequential ones, with their own P of a
-    /// meeting.
-    pub fn optimum_distinct(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
-        let (drafts, even, a) = (ask.drafts, ask.on_even, self.target_rest);
-        if drafts == 1 {
-            return Ok(self.overlap(even));
-        }
-        let merged = self.disjoint.distinct_conditioned(drafts)?;
-        let upper = merged.rate.upper() + a;
-        Ok([even[0] - a - self.meeting_of_distinct(drafts), upper])
-    }
-
-    /// Where the n-1 heaviest tokens of q are drafts anyway: p(top) + sum over the others of
-    /// min(p, q/(1-q(top))).
-    pub fn optimum_with_fixed(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
-        let (fixed, even) = (ask.drafts.saturating_sub(1), ask.on_even);
-        let (a, b) = (self.target_rest, self.draft_rest);
-        let Some(last) = fixed.checked_sub(1) else {
-            return Ok(self.overlap(even));
-        };
-        let others = self.without(fixed);
-        // Fewer can be drawn: unlisted ones are among the top.
-        let least = (self.heaviest.get(last)).map_or(0.0, |&token| self.draft[token]);
-        if b < least {
-            // No unlisted token is among the top.
-            return Ok([even[0] - a.min(b / (others + b)), even[1]]);
-        }
-        // The top has q between that of the listed top and b more.
-        let (mut lower, mut upper) = (0.0, a);
-        for (&p, &q) in self.target.iter().zip(self.draft) {
-            lower += p.min(q / (others + b));
-            upper += if q >= least { p } else { p.min(q / others) };
-        }
-        Ok([lower, upper])
-    }
-
-    /// p of the n tokens of largest q, of which unlisted ones may be some. Which of equal
-    /// ones are drafted is left open.
-    pub fn top_mass(&mut self, ask: CutQuestion<'_, '_>) -> Result<[f64; 2], RowError> {
+    /// rest is split into more tokens, and most if they are equal.
+    pub fn optimum_sequential(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
         let drafts = ask.drafts;
-        let last = drafts.checked_sub(1).and_then(|k| self.heaviest.get(k));
-        let least = last.map_or(0.0, |&token| self.draft[token]);
-        let held = |belongs: &dyn Fn(f64) -> bool| -> f64 {
-            let listed = self.target.iter().zip(self.draft);
-            listed.filter(|(_, q)| belongs(**q)).map(|(p, _)| p).sum()
-        };
-        let most = held(&|q| q >= least);
-        if least > self.draft_rest {
-            // No unlisted token is among the top.
-            let drafted = self.draft.iter().filter(|&&q| q >= least).count();
-            let sure = if drafted == drafts {
-                most
-            } else {
-                held(&|q| q > least)
-            };
-            return Ok([sure, most]);
-        }
-        Ok([held(&|q| q > self.draft_rest), most + self.target_rest])
+        let more = self.more(self.drafted_in_turn(drafts));
+        let [lower, upper] =
+            self.rises(drafts, |row, n| Ok(row.without_replacement(n)?.rate), more)?;
+        // Drafts that differ cover no less than independent ones.
+        let independent = self.sure.with_replacement(drafts)?.rate.lower();
+        let split = lower - self.meeting(drafts, 0) * self.spare;
+        Ok([split.max(independent), upper])
     }
 
-    /// The meeting of independent draws given that all differ: its P is at most that without
-    /// the condition, over the probability of the condition.
+    /// Of independent draws that all differ: below as of sequential ones; above by sets that
+    /// hold all tokens outside A, for which the rest is best one token.
+    pub fn optimum_distinct(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
+        let drafts = ask.drafts;
+        let split = self.sure.distinct_conditioned(drafts)?.rate.lower();
+        let merged = self.likely.distinct_conditioned(drafts)?.rate.upper();
+        let of_both = self.tokens.iter().filter(|token| token.both().is_some());
+        let listed: f64 = of_both.map(|token| token.least()[0]).sum();
+        let lower = split - self.meeting_of_distinct(drafts);
+        if drafts == 1 {
+            return Ok([lower.max(ask.overlap[0]), ask.overlap[1]]);
+        }
+        Ok([lower, merged + (1.0 - listed)])
+    }
+
+    /// The meeting of independent draws given that all differ, where the rest is fewer tokens
+    /// than there are: its P is at most that without the condition, over the probability of
+    /// the condition.
     fn meeting_of_distinct(&self, drafts: usize) -> f64 {
-        let (b, entries) = (self.draft_rest, REST_ENTRIES as f64);
-        if b <= 0.0 {
+        let b = self.unlisted[1].mass[1];
+        if b <= 0.0 || self.spare == 0.0 || drafts < 2 {
             return 0.0;
         }
         // n! e_n of the listed tokens and one of mass b: P(all differ), at least.
         let mut differ = vec![0.0; drafts + 1];
         differ[0] = 1.0;
-        for &q in self.draft.iter().chain([&b]) {
+        let listed = self.tokens.iter().map(|token| token.least()[1]);
+        for q in listed.chain([b]) {
             for k in (1..=drafts).rev() {
                 differ[k] += k as f64 * q * differ[k - 1];
             }
         }
-        let met = pairs(drafts) * b * b / (entries * differ[drafts] * (1.0 - CUT_ROUNDING));
-        let all: f64 = (0..drafts).map(|k| 1.0 - k as f64 / entries).product();
+        let n = drafts as f64;
+        let pairs = 0.5 * n * (n - 1.0);
+        let met = pairs * b * b * self.spare / (differ[drafts] * (1.0 - CUT_ROUNDING));
+        let all: f64 = (0..drafts).map(|k| 1.0 - k as f64 * self.spare).product();
         met.min(1.0 - all)
     }
-}
-
-/// n (n-1) / 2.
-fn pairs(drafts: usize) -> f64 {
-    (drafts * (drafts - 1)) as f64 * 0.5
 }

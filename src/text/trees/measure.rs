@@ -3,7 +3,9 @@
 use super::super::TextError;
 use super::super::cost::Timings;
 use super::super::measure::{add_each, surprise, text_log};
+use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
+use super::between::{RoundBounds, replay_between};
 use super::data::{
     ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
     TreeResult,
@@ -306,11 +308,33 @@ struct Measurement<'a> {
     tokens: Vec<f64>,
 }
 
+/// Bounds on each child's share, between two rows' of which the first k children get no less
+/// together, and no more, than in the one or the other.
+fn between<'a>(one: &'a [f64], other: &'a [f64]) -> impl Iterator<Item = [f64; 2]> + 'a {
+    let (mut so_far, mut bounds) = ([0.0f64; 2], [0.0f64; 2]);
+    one.iter().zip(other).map(move |(one, other)| {
+        so_far = [so_far[0] + one, so_far[1] + other];
+        let next = [so_far[0].min(so_far[1]), so_far[0].max(so_far[1])];
+        let share = [next[0] - bounds[1], next[1] - bounds[0]];
+        bounds = next;
+        share.map(|share| share.clamp(0.0, 1.0))
+    })
+}
+
 /// A tree's rounds, prompt by prompt.
 struct Group<'a> {
     shape: &'a Shape,
     rounds: Vec<Rounds>,
+    /// Where rows list some tokens only, and what they leave open is known.
+    bounds: Option<Vec<RoundBounds>>,
     tokens: &'a [f64],
+}
+
+/// What the children of nodes get, text by text.
+struct Shares {
+    texts: Vec<ChildShares<f64>>,
+    /// At least and at most, where rows list some tokens only and that is known.
+    bounds: Option<[Vec<ChildShares<f64>>; 2]>,
 }
 
 impl Group<'_> {
@@ -326,12 +350,38 @@ impl Group<'_> {
         let there = self.of(half).filter(|(rounds, _)| rounds.whole > 0.0);
         let sums = there.map(|(rounds, _)| (rounds.accepted, rounds.whole));
         let any = sums.clone().next().is_some();
-        any.then(|| Clustered::new(sums).estimate())
+        any.then(|| Estimate {
+            truncation: self.between(half, |bounds, _, end| (bounds.accepted[end], bounds.whole)),
+            ..Clustered::new(sums).estimate()
+        })
     }
 
     fn tokens_per_call(&self, half: Half) -> Estimate {
         let sums = self.of(half).map(|(rounds, tokens)| (tokens, rounds.calls));
-        Clustered::new(sums).estimate()
+        Estimate {
+            // The fewest calls make the most tokens a call.
+            truncation: self.between(half, |bounds, tokens, end| (tokens, bounds.calls[1 - end])),
+            ..Clustered::new(sums).estimate()
+        }
+    }
+
+    /// The ratio of two sums over prompts, at least and at most.
+    fn between(
+        &self,
+        half: Half,
+        of: impl Fn(&RoundBounds, f64, usize) -> (f64, f64),
+    ) -> Option<[f64; 2]> {
+        let all = self.bounds.as_ref()?;
+        let ends = [0, 1].map(|end| {
+            let prompts = all.iter().zip(self.tokens).enumerate();
+            let here = prompts.filter(|(cluster, _)| half.has(*cluster));
+            here.fold((0.0, 0.0), |sum, (_, (bounds, &tokens))| {
+                let (one, other) = of(bounds, tokens, end);
+                (sum.0 + one, sum.1 + other)
+            })
+        });
+        let [low, high] = ends.map(|(sum, count)| sum / count);
+        (low.is_finite() && high.is_finite()).then_some([low, high])
     }
 
     /// t_0 N / E[time], a draft step a level.
@@ -397,8 +447,13 @@ impl Measurement<'_> {
             [0, 1].map(|row| places().map(|place| place.unlisted[row]).sum::<f64>() / count);
         let mut left_out = self.plan.left_out.clone();
         let (mut results, mut best, mut independence) = (Vec::new(), Vec::new(), Vec::new());
+        let is_cut = places().any(|place| place.rest != Rest::None);
+        let mut unbounded = Vec::new();
         for pair in &self.plan.pairs {
             let shares = self.shares(pair);
+            if is_cut && shares.bounds.is_none() {
+                unbounded.push(pair.name());
+            }
             for tree in &self.settings.trees {
                 let shape = tree.tree.shape();
                 if pair.takes(&shape) {
@@ -418,6 +473,7 @@ impl Measurement<'_> {
                 .unwrap_or(tree.expected_accepted_length_where_chosen)
         };
         best.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        left_out.extend(self.without_bounds(&unbounded));
         if self.texts.clusters < 2 {
             left_out.push(
                 "the best tree: it is chosen on some prompts and reported on others, and there is \
@@ -464,8 +520,76 @@ impl Measurement<'_> {
         }
     }
 
+    /// Why some numbers have no bounds although rows list some tokens only.
+    fn without_bounds(&self, unbounded: &[String]) -> Option<String> {
+        if unbounded.is_empty() {
+            return None;
+        }
+        let names = unbounded.join(", ");
+        let cure = if self.are_known() {
+            "what they give a listed token depends on how the rest is spread over other tokens. \
+             Log full rows"
+        } else {
+            "the masses of what rows do not list are not known at the text's temperature, or target \
+             and draft list tokens of their own. Log the tokens of both lists with both rows, and \
+             log-probabilities or masses of the rest at that temperature"
+        };
+        Some(format!(
+            "bounds of what full rows would give, for {names}: {cure}"
+        ))
+    }
+
+    /// Whether what rows do not list is known well enough for bounds.
+    fn are_known(&self) -> bool {
+        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
+        places.all(|place| place.rest != Rest::Open)
+    }
+
     /// What the children of a node get, text by text.
-    fn shares(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
+    fn shares(&self, pair: &Pair) -> Shares {
+        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
+        let is_cut = places.any(|place| place.rest != Rest::None);
+        let has_bounds = is_cut && pair.rule.on_lists && self.are_known();
+        Shares {
+            texts: self.values(pair),
+            bounds: has_bounds.then(|| {
+                [0, 1].map(|end| {
+                    let texts = self.texts.texts.iter();
+                    texts.map(|text| self.bounds_of(pair, text, end)).collect()
+                })
+            }),
+        }
+    }
+
+    /// The least or the most that the children of a node get along a text.
+    fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
+        let width = self.plan.width.max(1);
+        let mut offset = pair.offset;
+        let tables: Vec<(usize, Vec<f64>)> = pair
+            .asked
+            .iter()
+            .map(|&children| {
+                let begin = offset;
+                offset += children;
+                let mut table = Vec::with_capacity(children * text.places.len());
+                for (position, place) in text.places.iter().enumerate() {
+                    let range = position * width + begin..position * width + begin + children;
+                    let own = text.asked.get(range.clone()).unwrap_or_default();
+                    let other = text.apart.get(range).unwrap_or(own);
+                    if place.listed {
+                        table.extend(between(own, other).map(|ends| ends[end]));
+                    } else {
+                        table.extend(std::iter::repeat_n(end as f64, own.len()));
+                    }
+                }
+                (children, table)
+            })
+            .collect();
+        ChildShares::new(text.places.len(), pair.rule.nested, tables)
+    }
+
+    /// What the children of a node get, text by text, with the rest in proportion.
+    fn values(&self, pair: &Pair) -> Vec<ChildShares<f64>> {
         let of = |text: &Text| {
             let mut offset = pair.offset;
             let tables: Vec<(usize, Vec<f64>)> = pair
@@ -485,8 +609,20 @@ impl Measurement<'_> {
     }
 
     /// A tree's rounds, added up by prompt in the texts' order.
-    fn group<'a>(&'a self, shares: &[ChildShares<f64>], shape: &'a Shape) -> Group<'a> {
+    fn group<'a>(&'a self, shares: &Shares, shape: &'a Shape) -> Group<'a> {
+        let bounds = shares.bounds.as_ref().map(|[least, most]| {
+            let mut bounds = vec![RoundBounds::default(); self.texts.clusters];
+            let tables = least.par_iter().zip(most);
+            let found: Vec<RoundBounds> = tables
+                .map(|(least, most)| replay_between(shape, least, most))
+                .collect();
+            for (text, found) in self.texts.texts.iter().zip(found) {
+                bounds[text.cluster].add(found);
+            }
+            bounds
+        });
         let replays: Vec<TreeReplay<f64>> = shares
+            .texts
             .par_iter()
             .map(|shares| replay_tree(shape, shares))
             .collect();
@@ -497,6 +633,7 @@ impl Measurement<'_> {
         Group {
             shape,
             rounds,
+            bounds,
             tokens: &self.tokens,
         }
     }
@@ -504,7 +641,7 @@ impl Measurement<'_> {
     fn result(
         &self,
         pair: &Pair,
-        shares: &[ChildShares<f64>],
+        shares: &Shares,
         tree: &NamedTree,
         shape: &Shape,
         left_out: &mut Vec<String>,
@@ -537,9 +674,9 @@ impl Measurement<'_> {
     }
 
     /// Mean shares of the children of a node with so many.
-    fn vector(&self, shares: &[ChildShares<f64>], children: usize, half: Half) -> Vec<f64> {
+    fn vector(&self, shares: &Shares, children: usize, half: Half) -> Vec<f64> {
         let (mut sums, mut count) = (vec![0.0; children], 0.0);
-        for (text, shares) in self.texts.texts.iter().zip(shares) {
+        for (text, shares) in self.texts.texts.iter().zip(&shares.texts) {
             if !half.has(text.cluster) {
                 continue;
             }
@@ -553,7 +690,7 @@ impl Measurement<'_> {
     }
 
     /// E[tau] as it would be if levels were independent.
-    fn predicted(&self, shares: &[ChildShares<f64>], tree: &DraftTree, half: Half) -> f64 {
+    fn predicted(&self, shares: &Shares, tree: &DraftTree, half: Half) -> f64 {
         let shape = tree.shape();
         let most = shape.children.iter().copied().max().unwrap_or(0);
         let vectors: Vec<Vec<f64>> = (0..=most)
@@ -574,7 +711,7 @@ impl Measurement<'_> {
         reached[1..].iter().sum()
     }
 
-    fn grown(&self, pair: &Pair, shares: &[ChildShares<f64>]) -> Option<GrownTree> {
+    fn grown(&self, pair: &Pair, shares: &Shares) -> Option<GrownTree> {
         if pair.branch == 0 || self.texts.clusters < 2 {
             return None;
         }
@@ -582,7 +719,7 @@ impl Measurement<'_> {
             branch: pair.branch,
             ..self.settings.limits
         };
-        let chooses = self.texts.texts.iter().zip(shares);
+        let chooses = self.texts.texts.iter().zip(&shares.texts);
         let chooses = chooses.filter(|(text, _)| Half::Chooses.has(text.cluster));
         let growth = Growth::new(chooses.map(|(_, shares)| shares), limits);
         let timings = self.settings.timings.as_ref();
@@ -653,12 +790,7 @@ impl Measurement<'_> {
         })
     }
 
-    fn sequoia(
-        &self,
-        pair: &Pair,
-        shares: &[ChildShares<f64>],
-        limits: Limits,
-    ) -> Option<SequoiaTree> {
+    fn sequoia(&self, pair: &Pair, shares: &Shares, limits: Limits) -> Option<SequoiaTree> {
         let vector = self.vector(shares, limits.branch, Half::Chooses);
         let rates = AcceptanceRates::new(vec![vector.clone()]).ok()?;
         let limits = TopologyLimits {
@@ -687,7 +819,7 @@ impl Measurement<'_> {
         })
     }
 
-    fn independence(&self, pair: &Pair, shares: &[ChildShares<f64>]) -> Option<Independence> {
+    fn independence(&self, pair: &Pair, shares: &Shares) -> Option<Independence> {
         let drafts = if pair.branch > 0 {
             pair.branch
         } else {
@@ -698,7 +830,7 @@ impl Measurement<'_> {
             .texts
             .texts
             .iter()
-            .zip(shares)
+            .zip(&shares.texts)
             .map(|(text, shares)| {
                 let at = |position| shares.at(position, drafts).iter().take(drafts).sum();
                 (text.cluster, (0..shares.len()).map(at).collect())

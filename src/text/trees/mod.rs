@@ -10,6 +10,7 @@
 //!
 //! [`measure_trees`] makes the report of `specgap tree`.
 
+mod between;
 mod data;
 mod glossary;
 mod grow;

@@ -122,7 +122,7 @@ pub(in crate::text) fn survival_of_tree<T: Number>(
 }
 
 /// The probability of each node of at most `room` levels, and m_0, .., m_room.
-fn walk<T: Number>(
+pub(super) fn walk<T: Number>(
     shape: &Shape,
     shares: &ChildShares<T>,
     start: usize,

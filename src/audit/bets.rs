@@ -1,0 +1,248 @@
+//! Bets whose capital cannot grow under the null, whatever the engine does within it.
+//!
+//! The claimed law of an outcome o is c, known from the log's rows before o is. The engine's
+//! law is c', unknown. A bet is a function b >= 0 of the outcome with E_c b = 1, and R is the
+//! largest value of b less the smallest. Its *drift* is d = (E_c' b - 1)/R, the difference
+//! that c' makes to the mean of a score in [0, 1]. With a tolerance e, the capital is
+//! multiplied by
+//!
+//! ```text
+//! b(o) / ((1 + e R)(1 + ROUNDING))
+//! ```
+//!
+//! If d <= e at every step, the capital is a supermartingale, since E_c' b = 1 + d R. More
+//! generally the product of b/(1 + d R) is a martingale, so that the capital stays below one
+//! wherever the sum of ln(1 + d R) is at most the sum of ln(1 + e R). `docs/audit.md` has the
+//! proof and what the second form allows.
+
+/// The part of every bet that is not staked, so that one outcome that a bug excludes does
+/// not end the suspicion.
+const KEPT: f64 = 0.02;
+
+/// What sums over all tokens may be off by, relatively: paid at every step.
+const ROUNDING: f64 = 1e-9;
+
+/// Where likelihood ratios are cut.
+const CAPS: [f64; 16] = [
+    1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 4096.0, 1e6,
+];
+
+/// The parts of a cut bet that are played.
+const FRACTIONS: [f64; 3] = [1.0, 0.5, 0.2];
+
+/// Bins of the ratio r/c: four an octave, from 2^-20 to 2^21.
+const BINS: usize = 41 * 4;
+
+/// How much of a bet against a bug is staked, and with which weight: all of it, or part,
+/// for an engine that has the bug now and then.
+pub(super) const STAKES: [(f64, f64); 3] = [(1.0, 0.8), (0.25, 0.1), (0.0625, 0.1)];
+
+/// Stakes on a score, up and down, each with the same weight.
+pub(super) const SCORE_STAKES: [f64; 14] = [
+    0.8, 0.4, 0.2, 0.1, 0.05, 0.025, 0.0125, -0.8, -0.4, -0.2, -0.1, -0.05, -0.025, -0.0125,
+];
+
+/// The logarithm of what a stake multiplies the capital by: `gain` is b(o) - 1 and `range`
+/// is R at a stake of 1.
+pub(super) fn log_step(gain: f64, range: f64, stake: f64, tolerance: f64) -> f64 {
+    (stake * gain).ln_1p() - (tolerance * stake.abs() * range).ln_1p() - ROUNDING
+}
+
+/// A bet on one law against another: their ratio, cut at a cap (which is what a test against
+/// all laws near c should play, Huber 1965), and less of it where that grows faster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bet {
+    cap: f64,
+    /// E_c min(r/c, cap).
+    total: f64,
+    fraction: f64,
+    /// R.
+    pub range: f64,
+}
+
+impl Bet {
+    /// The bet on `bug` against `claimed` that grows fastest under `bug`, from laws over the
+    /// same outcomes; `None` if none grows. O(V).
+    pub(super) fn new(claimed: &[f64], bug: &[f64], tolerance: f64) -> Option<Self> {
+        let mut bins = [(0.0f64, 0.0f64); BINS];
+        let (mut lowest, mut highest) = (f64::INFINITY, 0.0f64);
+        // Mass of the bug where the claim has none.
+        let mut outside = 0.0;
+        for (&c, &r) in claimed.iter().zip(bug) {
+            if c > 0.0 {
+                let ratio = r / c;
+                lowest = lowest.min(ratio);
+                highest = highest.max(ratio);
+                if let Some(bin) = bins.get_mut(bin(ratio)) {
+                    bin.0 += c;
+                    bin.1 += r;
+                }
+            } else if r > 0.0 {
+                outside += r;
+                highest = f64::INFINITY;
+            }
+        }
+        if highest - lowest < 1e-9 {
+            return None;
+        }
+        let filled: Vec<(f64, f64, f64)> = bins
+            .iter()
+            .filter(|(c, _)| *c > 0.0)
+            .map(|&(c, r)| (r / c, c, KEPT.mul_add(c, (1.0 - KEPT) * r)))
+            .collect();
+        let outside = (1.0 - KEPT) * outside;
+        let mut best: Option<(f64, f64, f64)> = None;
+        for cap in CAPS {
+            if cap <= lowest {
+                continue;
+            }
+            let total: f64 = filled.iter().map(|(ratio, c, _)| c * ratio.min(cap)).sum();
+            let range = (1.0 - KEPT) * (highest.min(cap) - lowest) / total;
+            let gain = |ratio: f64| (1.0 - KEPT) * (ratio.min(cap) / total - 1.0);
+            for fraction in FRACTIONS {
+                let inside: f64 = filled
+                    .iter()
+                    .map(|&(ratio, _, r)| r * (fraction * gain(ratio)).ln_1p())
+                    .sum();
+                let beyond = if outside > 0.0 {
+                    outside * (fraction * gain(cap)).ln_1p()
+                } else {
+                    0.0
+                };
+                let growth = inside + beyond - (tolerance * fraction * range).ln_1p() - ROUNDING;
+                if growth > best.map_or(0.0, |(growth, ..)| growth) {
+                    best = Some((growth, cap, fraction));
+                }
+            }
+            if cap >= highest {
+                break;
+            }
+        }
+        let (_, cap, fraction) = best?;
+        let total: f64 = claimed.iter().zip(bug).map(|(&c, &r)| r.min(cap * c)).sum();
+        (total > 0.0).then(|| Self {
+            cap,
+            total,
+            fraction,
+            range: fraction * (1.0 - KEPT) * (highest.min(cap) - lowest) / total,
+        })
+    }
+
+    /// b(o) - 1, from what both laws give the outcome.
+    pub(super) fn gain(&self, claimed: f64, bug: f64) -> f64 {
+        let ratio = if claimed > 0.0 {
+            (bug / claimed).min(self.cap)
+        } else if bug > 0.0 {
+            self.cap
+        } else {
+            return 0.0;
+        };
+        self.fraction * (1.0 - KEPT) * (ratio / self.total - 1.0)
+    }
+}
+
+/// Four bins an octave.
+fn bin(ratio: f64) -> usize {
+    let lowest = (1023u64 - 20) << 2;
+    let place = (ratio.to_bits() >> 50).saturating_sub(lowest);
+    usize::try_from(place).unwrap_or(BINS).min(BINS - 1)
+}
+
+/// ln of a sum of e^x.
+pub(super) fn log_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
+    let largest = terms.clone().fold(f64::NEG_INFINITY, f64::max);
+    if largest == f64::NEG_INFINITY {
+        return largest;
+    }
+    largest + terms.map(|x| (x - largest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLAIMED: [f64; 4] = [0.5, 0.3, 0.2, 0.0];
+
+    /// The capital's mean after one step, over a law.
+    fn mean(law: &[f64], bet: &Bet, bug: &[f64], stake: f64, tolerance: f64) -> f64 {
+        let step = |i: usize| log_step(bet.gain(CLAIMED[i], bug[i]), bet.range, stake, tolerance);
+        (0..4).map(|i| law[i] * step(i).exp()).sum()
+    }
+
+    #[test]
+    fn a_bet_is_fair_under_the_claim_and_unfavourable_within_the_tolerance() {
+        let bugs = [
+            [0.1, 0.2, 0.7, 0.0],
+            [1.0, 0.0, 0.0, 0.0],
+            [0.4, 0.3, 0.2, 0.1],
+        ];
+        for tolerance in [0.0, 0.002, 0.05] {
+            for bug in &bugs {
+                let bet = Bet::new(&CLAIMED, bug, tolerance).unwrap();
+                for (stake, _) in STAKES {
+                    let fair = mean(&CLAIMED, &bet, bug, stake, 0.0);
+                    assert!((fair - 1.0).abs() < 1e-8, "{fair}");
+                    // The worst law within total variation `tolerance`: mass moves from the
+                    // outcome with the smallest gain that has any to the one with the largest.
+                    let mut worst = 0.0f64;
+                    for from in 0..3 {
+                        for to in 0..4 {
+                            let mut law = CLAIMED;
+                            law[from] -= tolerance;
+                            law[to] += tolerance;
+                            worst = worst.max(mean(&law, &bet, bug, stake, tolerance));
+                        }
+                    }
+                    assert!(worst <= 1.0, "{bug:?} {tolerance} {worst}");
+                    // Without paying for it the bet would be favourable there.
+                    if tolerance > 0.0 {
+                        let mut law = CLAIMED;
+                        let best = if bug[3] > 0.0 {
+                            3
+                        } else {
+                            (0..3)
+                                .max_by(|&a, &b| {
+                                    (bug[a] / CLAIMED[a]).total_cmp(&(bug[b] / CLAIMED[b]))
+                                })
+                                .unwrap()
+                        };
+                        let least = (0..3)
+                            .min_by(|&a, &b| {
+                                (bug[a] / CLAIMED[a]).total_cmp(&(bug[b] / CLAIMED[b]))
+                            })
+                            .unwrap();
+                        law[best] += tolerance;
+                        law[least] -= tolerance;
+                        assert!(mean(&law, &bet, bug, stake, 0.0) > 1.0);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_laws_are_no_bet_and_small_departures_are_not_played() {
+        assert_eq!(Bet::new(&CLAIMED, &CLAIMED, 0.0), None);
+        let near = [0.5001, 0.2999, 0.2, 0.0];
+        assert!(Bet::new(&CLAIMED, &near, 0.0).is_some());
+        assert_eq!(Bet::new(&CLAIMED, &near, 0.002), None);
+    }
+
+    #[test]
+    fn without_tolerance_a_bet_is_nearly_the_likelihood_ratio() {
+        let bug = [0.1, 0.2, 0.7, 0.0];
+        let bet = Bet::new(&CLAIMED, &bug, 0.0).unwrap();
+        for i in 0..3 {
+            let ratio = bug[i] / CLAIMED[i];
+            let expected = (1.0 - KEPT) * (ratio - 1.0);
+            assert!((bet.gain(CLAIMED[i], bug[i]) - expected).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn log_sums_do_not_overflow() {
+        let sum = log_sum([1e5, 1e5].into_iter());
+        assert!((sum - 1e5 - 2f64.ln()).abs() < 1e-9);
+        assert_eq!(log_sum(std::iter::empty()), f64::NEG_INFINITY);
+    }
+}

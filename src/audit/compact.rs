@@ -1,0 +1,693 @@
+//! Records of five numbers a drafted token, for engines that cannot log rows.
+
+use super::AuditError;
+use super::bets::{SCORE_STAKES, STAKES, log_step, log_sum};
+use super::data::{AuditReport, Conclusion, Outcome, PartReport, Settings, Suspect};
+use super::judge::Part;
+use super::measure::conclude;
+use super::rule::{Drafts, Rule};
+use super::steps::Count;
+use super::verdict::smallest_tv;
+use std::path::Path;
+
+/// What is known of one position.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Which text it is of.
+    pub prompt: Option<i64>,
+    /// How far into its round.
+    pub depth: Option<i64>,
+    /// What is known of the draft; `None` where there was none.
+    pub draft: Option<DraftRecord>,
+    /// A uniform number between the p mass before y in p's order and that with y.
+    pub u_p: f64,
+    /// The same under the law that y was drawn from, where it was no accepted draft.
+    pub u_c: Option<f64>,
+}
+
+/// What is known of a drafted token x.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DraftRecord {
+    /// p(x).
+    pub p: f64,
+    /// q(x).
+    pub q: f64,
+    /// x was accepted.
+    pub accepted: bool,
+    /// The q mass before x in q's order.
+    pub u_q: f64,
+}
+
+/// The records of an engine's run.
+///
+/// # Format
+/// Comma-separated values with a header. Columns `p`, `q`, `accepted` (0 or 1), `u_q` and `u_p`
+/// are needed, `u_c`, `prompt` and `depth` may be there, in any order. The first four are empty
+/// where nothing was drafted. docs/audit.md says what they are.
+///
+/// ```
+/// use specgap::audit::Records;
+/// let text = "p,q,accepted,u_q,u_p\n0.5,0.25,1,0.0,0.31\n,,,,0.77\n";
+/// let records = Records::parse("run.csv".as_ref(), text).unwrap();
+/// assert_eq!(records.records.len(), 2);
+/// assert!(Records::parse("run.csv".as_ref(), "p,q\n").is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    /// The file's name.
+    pub name: String,
+    /// One a line.
+    pub records: Vec<Record>,
+}
+
+const NEEDED: [&str; 5] = ["p", "q", "accepted", "u_q", "u_p"];
+const OPTIONAL: [&str; 3] = ["u_c", "prompt", "depth"];
+
+impl Records {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// Missing or unknown columns, lines of another length, numbers out of range; each names
+    /// file, line and column.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, AuditError> {
+        let refused = |line: usize, message: String| AuditError::Record {
+            file: file.to_owned(),
+            line: line + 1,
+            message,
+        };
+        let mut lines = text.lines().enumerate();
+        let (_, header) = lines
+            .next()
+            .ok_or_else(|| refused(0, "is empty; the first line names the columns".to_owned()))?;
+        let header = header.trim_start_matches('\u{feff}');
+        let columns: Vec<&str> = header.split(',').map(str::trim).collect();
+        for (index, column) in columns.iter().enumerate() {
+            if !NEEDED.contains(column) && !OPTIONAL.contains(column) {
+                return Err(refused(
+                    0,
+                    format!(
+                        "column {column:?} is unknown; there are {} and {}",
+                        NEEDED.join(", "),
+                        OPTIONAL.join(", ")
+                    ),
+                ));
+            }
+            if columns.iter().take(index).any(|other| other == column) {
+                return Err(refused(0, format!("column {column} stands there twice")));
+            }
+        }
+        if let Some(missing) = NEEDED.iter().find(|name| !columns.contains(name)) {
+            return Err(refused(0, format!("column {missing} is missing")));
+        }
+        let mut records = Vec::new();
+        for (number, line) in lines {
+            if line.trim().is_empty() {
+                continue;
+            }
+            let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+            if fields.len() != columns.len() {
+                return Err(refused(
+                    number,
+                    format!(
+                        "has {} fields; the header has {}",
+                        fields.len(),
+                        columns.len()
+                    ),
+                ));
+            }
+            let field = |name: &str| {
+                let place = columns.iter().position(|column| *column == name);
+                place
+                    .and_then(|place| fields.get(place))
+                    .copied()
+                    .unwrap_or("")
+            };
+            let share = |name: &str| -> Result<Option<f64>, AuditError> {
+                let text = field(name);
+                if text.is_empty() {
+                    return Ok(None);
+                }
+                let value: f64 = text
+                    .parse()
+                    .map_err(|_| refused(number, format!("{name}: {text:?} is no number")))?;
+                if !(0.0..=1.0).contains(&value) {
+                    return Err(refused(
+                        number,
+                        format!("{name} is {value}; it is in [0, 1]"),
+                    ));
+                }
+                Ok(Some(value))
+            };
+            let whole = |name: &str| -> Result<Option<i64>, AuditError> {
+                let text = field(name);
+                if text.is_empty() {
+                    return Ok(None);
+                }
+                let value = text.parse();
+                let value = value
+                    .map_err(|_| refused(number, format!("{name}: {text:?} is no integer")))?;
+                Ok(Some(value))
+            };
+            let accepted = match field("accepted") {
+                "" => None,
+                "0" => Some(false),
+                "1" => Some(true),
+                other => {
+                    return Err(refused(
+                        number,
+                        format!("accepted is {other:?}; it is 0 or 1"),
+                    ));
+                }
+            };
+            let draft = match (share("p")?, share("q")?, accepted, share("u_q")?) {
+                (Some(p), Some(q), Some(accepted), Some(u_q)) => {
+                    if u_q + q > 1.0 + 1e-6 {
+                        return Err(refused(
+                            number,
+                            format!("u_q + q is {}; it is the mass up to x, at most 1", u_q + q),
+                        ));
+                    }
+                    Some(DraftRecord {
+                        p,
+                        q,
+                        accepted,
+                        u_q,
+                    })
+                }
+                (None, None, None, None) => None,
+                _ => {
+                    let message = "p, q, accepted and u_q are all there, or all empty where \
+                                   nothing was drafted";
+                    return Err(refused(number, message.to_owned()));
+                }
+            };
+            let Some(u_p) = share("u_p")? else {
+                return Err(refused(
+                    number,
+                    "u_p is empty; every line has one".to_owned(),
+                ));
+            };
+            records.push(Record {
+                prompt: whole("prompt")?,
+                depth: whole("depth")?,
+                draft,
+                u_p,
+                u_c: share("u_c")?,
+            });
+        }
+        if records.is_empty() {
+            return Err(refused(0, "has no records".to_owned()));
+        }
+        let name = file.file_name().map_or_else(
+            || file.display().to_string(),
+            |name| name.to_string_lossy().into(),
+        );
+        Ok(Self { name, records })
+    }
+}
+
+/// A bet that is one of a part's.
+struct Bettor {
+    name: &'static str,
+    words: &'static str,
+    weight: f64,
+    logs: Vec<f64>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The density 1/w on [0, w), and a little everywhere.
+    Head(f64),
+    /// The same on [1-w, 1].
+    Tail(f64),
+    /// Keeps with this times the rule's probability, at most 1.
+    Lenient(f64),
+    /// Keeps with p(x).
+    Exact,
+    /// A score with its mean.
+    Score,
+}
+
+const KEPT: f64 = 0.02;
+
+impl Bettor {
+    fn list(part: Part, rule: Rule) -> Vec<Self> {
+        let head = "tokens stand too far up in the order of their probabilities: argmax, top-k, \
+                    or a temperature that is too low";
+        let tail = "tokens stand too far down in the order of their probabilities: a temperature \
+                    that is too high, or a cut that is missing";
+        let mut all: Vec<(&'static str, &'static str, f64, Kind)> = Vec::new();
+        if part == Part::Acceptance {
+            let words = "drafts are kept with 1/0.9 of the rule's probability";
+            all.push(("lenient-acceptance", words, 3.0, Kind::Lenient(0.9)));
+            let words = "nearly every draft is kept";
+            all.push(("accepts-everything", words, 2.0, Kind::Lenient(1e-3)));
+            if rule == Rule::Single {
+                let words = "drafts are kept with p(x), as exact-match does, which loses nothing";
+                all.push(("exact-match", words, 3.0, Kind::Exact));
+            }
+            let words = "drafts are kept too often, or too seldom";
+            all.push(("accepted", words, 2.0, Kind::Score));
+        } else {
+            for (w, weight) in [
+                (0.02, 1.0),
+                (0.1, 2.0),
+                (0.3, 1.0),
+                (0.6, 1.0),
+                (0.8, 1.0),
+                (0.9, 1.0),
+                (0.95, 1.0),
+            ] {
+                all.push(("too-likely", head, weight, Kind::Head(w)));
+            }
+            for w in [0.05, 0.2, 0.5] {
+                all.push(("too-unlikely", tail, 0.7, Kind::Tail(w)));
+            }
+            all.push((
+                "rank",
+                "tokens are likelier, or less likely, than draws",
+                2.0,
+                Kind::Score,
+            ));
+        }
+        let total: f64 = all.iter().map(|(.., weight, _)| weight).sum();
+        all.into_iter()
+            .map(|(name, words, weight, kind)| Self {
+                name,
+                words,
+                weight: weight / total,
+                logs: vec![
+                    0.0;
+                    if matches!(kind, Kind::Score) {
+                        SCORE_STAKES.len()
+                    } else {
+                        STAKES.len()
+                    }
+                ],
+                kind,
+            })
+            .collect()
+    }
+
+    fn log(&self) -> f64 {
+        let weights = |index: usize| match self.kind {
+            Kind::Score => -(SCORE_STAKES.len() as f64).ln(),
+            _ => STAKES
+                .get(index)
+                .map_or(f64::NEG_INFINITY, |(_, weight)| weight.ln()),
+        };
+        log_sum(
+            self.logs
+                .iter()
+                .enumerate()
+                .map(|(index, log)| log + weights(index)),
+        )
+    }
+
+    fn play(&mut self, gain: f64, range: f64, tolerance: f64) {
+        for (slot, (stake, _)) in self.logs.iter_mut().zip(STAKES) {
+            *slot += log_step(gain, range, stake, tolerance);
+        }
+    }
+
+    fn score(&mut self, value: f64, mean: f64, tolerance: f64) {
+        for (slot, stake) in self.logs.iter_mut().zip(SCORE_STAKES) {
+            *slot += log_step(stake * (value - mean), 1.0, 1.0, tolerance * stake.abs());
+        }
+    }
+
+    /// A number that is uniform in [0, 1], or known to lie evenly in an interval.
+    fn uniform(&mut self, from: f64, width: f64, tolerance: f64) {
+        let gain = |inside: f64, w: f64| {
+            let mean = if width > 0.0 { inside / width } else { inside };
+            (1.0 - KEPT) * (mean / w - 1.0)
+        };
+        let to = from + width;
+        let (gain, w) = match self.kind {
+            Kind::Score => {
+                self.score((0.5 * (from + to)).min(1.0), 0.5, tolerance);
+                return;
+            }
+            Kind::Head(w) if width > 0.0 => (gain((to.min(w) - from).max(0.0), w), w),
+            Kind::Tail(w) if width > 0.0 => (gain((to - from.max(1.0 - w)).max(0.0), w), w),
+            Kind::Head(w) => (gain(f64::from(u8::from(from < w)), w), w),
+            Kind::Tail(w) => (gain(f64::from(u8::from(from >= 1.0 - w)), w), w),
+            Kind::Lenient(_) | Kind::Exact => return,
+        };
+        self.play(gain, (1.0 - KEPT) / w, tolerance);
+    }
+
+    /// A draft that is kept with a probability under the rule.
+    fn kept(&mut self, keep: f64, p: f64, accepted: bool, tolerance: f64) {
+        let wrong = match self.kind {
+            Kind::Lenient(factor) => (keep / factor).min(1.0),
+            Kind::Exact => p,
+            Kind::Score => {
+                self.score(f64::from(u8::from(accepted)), keep, tolerance);
+                return;
+            }
+            Kind::Head(_) | Kind::Tail(_) => return,
+        };
+        let (claimed, wrong) = ([keep, 1.0 - keep], [wrong, 1.0 - wrong]);
+        if let Some(bet) = super::bets::Bet::new(&claimed, &wrong, tolerance) {
+            let place = usize::from(!accepted);
+            self.play(bet.gain(claimed[place], wrong[place]), bet.range, tolerance);
+        }
+    }
+}
+
+/// Audits records.
+///
+/// # Errors
+/// Rules that five numbers cannot tell: those of several drafts, and blocks.
+pub fn audit_records(
+    records: &Records,
+    settings: &Settings,
+    command: &str,
+) -> Result<AuditReport, AuditError> {
+    let rule = settings.rule;
+    if rule.needs_full_rows().is_some() {
+        return Err(AuditError::Log(format!(
+            "{}: five numbers a token do not tell {rule} from others; log rows, or audit one of \
+             single, one-hot, exact-match, threshold:A",
+            records.name
+        )));
+    }
+    if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5)
+        || !(settings.alpha > 0.0 && settings.alpha < 1.0)
+    {
+        return Err(AuditError::Log(
+            "--tolerance is at least 0 and below 0.5, --alpha above 0 and below 1".to_owned(),
+        ));
+    }
+    let tolerance = settings.tolerance;
+    let mut bettors = Part::ALL.map(|part| Bettor::list(part, rule));
+    let mut steps = [0u64; 4];
+    let (mut zero, mut undrafted, mut after) =
+        (Count::default(), Count::default(), Count::default());
+    let mut before: Option<Record> = None;
+    let mut rounds = 0;
+    for (index, record) in records.records.iter().enumerate() {
+        if record.depth.is_none_or(|depth| depth == 0) {
+            rounds += 1;
+        }
+        if let (Some(depth), Some(last)) = (record.depth, before)
+            && depth > 0
+            && last.prompt == record.prompt
+            && last.draft.is_none_or(|draft| !draft.accepted)
+        {
+            after.found(index);
+        }
+        before = Some(*record);
+        if let Some(draft) = record.draft {
+            if draft.accepted && draft.p <= 0.0 {
+                zero.found(index);
+            }
+            if draft.q <= 0.0 && rule.drafts() != Drafts::Any {
+                undrafted.found(index);
+            }
+            match rule.drafts() {
+                Drafts::Any => {}
+                Drafts::Likeliest => {
+                    steps[0] += 1;
+                    let hit = f64::from(u8::from(draft.u_q <= 0.0));
+                    for bettor in &mut bettors[0] {
+                        if matches!(bettor.kind, Kind::Score) {
+                            bettor.score(hit, 1.0, tolerance);
+                        }
+                    }
+                }
+                Drafts::Sampled | Drafts::Distinct => {
+                    steps[0] += 1;
+                    for bettor in &mut bettors[0] {
+                        bettor.uniform(draft.u_q, draft.q, tolerance);
+                    }
+                }
+            }
+            let keep = match rule {
+                Rule::OneHot | Rule::ExactMatch => draft.p,
+                Rule::Threshold(factor) => (draft.p / factor).min(1.0),
+                _ if draft.p <= 0.0 => 0.0,
+                _ if draft.p >= draft.q => 1.0,
+                _ => draft.p / draft.q,
+            };
+            steps[1] += 1;
+            for bettor in &mut bettors[1] {
+                bettor.kept(keep, draft.p, draft.accepted, tolerance);
+            }
+        }
+        let replaced = record.draft.is_none_or(|draft| !draft.accepted);
+        if let Some(u_c) = record.u_c.filter(|_| replaced) {
+            steps[2] += 1;
+            for bettor in &mut bettors[2] {
+                bettor.uniform(u_c, 0.0, tolerance);
+            }
+        }
+        if rule.is_lossless() {
+            steps[3] += 1;
+            for bettor in &mut bettors[3] {
+                bettor.uniform(record.u_p, 0.0, tolerance);
+            }
+        }
+    }
+    let parts: Vec<PartReport> = Part::ALL
+        .into_iter()
+        .zip(&bettors)
+        .zip(steps)
+        .map(|((part, bettors), steps)| verdict(part, bettors, steps, rule, settings))
+        .collect();
+    let mut report = AuditReport {
+        schema: 1,
+        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+        command: command.to_owned(),
+        log: records.name.clone(),
+        target: None,
+        draft: None,
+        rule: rule.to_string(),
+        rule_words: rule.words().to_owned(),
+        claimed: None,
+        positions: records.records.len(),
+        rounds,
+        not_audited: 0,
+        tolerance,
+        alpha: settings.alpha,
+        false_alarm: settings.alpha * steps.iter().filter(|steps| **steps > 0).count() as f64,
+        plan: None,
+        hard_checks: vec![
+            zero.check("target-zero", "a draft of probability 0 under the target was accepted"),
+            undrafted.check("draft-zero", "a token was drafted that the draft gives probability 0"),
+            after.check("accepted-after-rejection", "a round went on behind its rejection"),
+        ],
+        parts,
+        conclusion: Conclusion::Undecided,
+        fits: None,
+        lossy_by_design: None,
+        negative_control: None,
+        notes: vec![
+            "records of five numbers: bugs are told apart less well than from rows, and bets are on \
+             the order of probabilities"
+                .to_owned(),
+        ],
+        ok: false,
+    };
+    let refuted =
+        |report: &AuditReport, part: Part| report.parts[part.index()].verdict == Outcome::Refuted;
+    if rule == Rule::Single
+        && refuted(&report, Part::Acceptance)
+        && !refuted(&report, Part::TargetLaw)
+        && report.parts[Part::Acceptance.index()].suspect.as_deref() == Some("exact-match")
+    {
+        let other = Settings {
+            rule: Rule::ExactMatch,
+            ..settings.clone()
+        };
+        let other = audit_records(records, &other, command)?;
+        report.fits = other.ok.then(|| "exact-match".to_owned());
+    }
+    conclude(&mut report, rule);
+    Ok(report)
+}
+
+fn verdict(
+    part: Part,
+    bettors: &[Bettor],
+    steps: u64,
+    rule: Rule,
+    settings: &Settings,
+) -> PartReport {
+    let log = log_sum(bettors.iter().map(|one| one.weight.ln() + one.log()));
+    let mut evidence: Vec<Suspect> = bettors
+        .iter()
+        .map(|one| Suspect {
+            name: one.name.to_owned(),
+            words: one.words.to_owned(),
+            cure: "log rows to tell bugs apart".to_owned(),
+            log10_e_value: one.log() / std::f64::consts::LN_10,
+            is_bug: part == Part::Acceptance && !matches!(one.kind, Kind::Score),
+        })
+        .filter(|one| one.log10_e_value >= 2.0)
+        .collect();
+    evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
+    let scores = bettors.iter().filter(|one| matches!(one.kind, Kind::Score));
+    let share = scores.map(|one| one.weight).fold(1.0, f64::min);
+    let limit = smallest_tv(share, settings.tolerance, steps, settings.alpha);
+    let refuted = log >= -settings.alpha.ln();
+    let reason = match part {
+        _ if refuted => None,
+        Part::DraftLaw if rule.drafts() == Drafts::Any => {
+            Some(format!("{rule} claims nothing of how drafts are drawn"))
+        }
+        Part::Correction if steps == 0 => Some(
+            "five numbers do not tell it: add column u_c, as u_p under the law that the token was \
+             drawn from, where it was no accepted draft"
+                .to_owned(),
+        ),
+        Part::TargetLaw if !rule.is_lossless() => {
+            Some("a lossy rule's outputs do not follow p; what they follow needs rows".to_owned())
+        }
+        _ if limit.is_none() => Some(format!("{steps} steps are too few")),
+        _ => None,
+    };
+    let verdict = match (refuted, &reason) {
+        (true, _) => Outcome::Refuted,
+        (_, Some(_)) => Outcome::NotTestable,
+        _ => Outcome::Consistent,
+    };
+    PartReport {
+        part: part.name().to_owned(),
+        verdict,
+        steps,
+        e_value: log.min(300.0 * std::f64::consts::LN_10).exp(),
+        log10_e_value: log / std::f64::consts::LN_10,
+        smallest_tv_excluded: limit,
+        suspect: evidence
+            .first()
+            .filter(|_| refuted)
+            .map(|one| one.name.clone()),
+        evidence,
+        groups: Vec::new(),
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    #[test]
+    fn bets_on_intervals_are_fair() {
+        // q = (.5, .3, .2) in its order: intervals [0, .5), [.5, .8), [.8, 1).
+        let cells = [(0.0, 0.5), (0.5, 0.3), (0.8, 0.2)];
+        for mut bettor in Bettor::list(Part::DraftLaw, Rule::Single) {
+            let mut mean = vec![0.0; bettor.logs.len()];
+            for (from, width) in cells {
+                bettor.logs.fill(0.0);
+                bettor.uniform(from, width, 0.0);
+                for (mean, log) in mean.iter_mut().zip(&bettor.logs) {
+                    *mean += width * log.exp();
+                }
+            }
+            for mean in mean {
+                assert!((mean - 1.0).abs() < 1e-8, "{} {mean}", bettor.name);
+            }
+        }
+    }
+
+    /// Records of speculative sampling, or of exact match, on three tokens.
+    fn run(exact: bool, argmax: bool, count: usize) -> Records {
+        let (p, q) = ([0.2, 0.5, 0.3], [0.6, 0.3, 0.1]);
+        // Mass before a token in the order of p.
+        let before = [0.8, 0.0, 0.5];
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(3);
+        let draw = |law: &[f64], u: f64| {
+            let mut sum = 0.0;
+            law.iter().position(|x| {
+                sum += x;
+                u < sum
+            })
+        };
+        let records = (0..count)
+            .map(|_| {
+                let x = if argmax {
+                    0
+                } else {
+                    draw(&q, random.random()).unwrap_or(2)
+                };
+                let keep: f64 = if exact { p[x] } else { (p[x] / q[x]).min(1.0) };
+                let accepted = random.random::<f64>() < keep;
+                let y = if accepted {
+                    x
+                } else if exact {
+                    let mut off = p;
+                    off[x] = 0.0;
+                    let total: f64 = off.iter().sum();
+                    draw(&off.map(|m| m / total), random.random()).unwrap_or(2)
+                } else {
+                    // (p - q)+ = (0, .2, .2).
+                    1 + usize::from(random.random::<bool>())
+                };
+                Record {
+                    draft: Some(DraftRecord {
+                        p: p[x],
+                        q: q[x],
+                        accepted,
+                        u_q: [0.0, 0.6, 0.9][x],
+                    }),
+                    u_p: before[y] + random.random::<f64>() * p[y],
+                    ..Record::default()
+                }
+            })
+            .collect();
+        Records {
+            name: "run.csv".to_owned(),
+            records,
+        }
+    }
+
+    #[test]
+    fn records_tell_an_honest_engine_from_two_others() {
+        let settings = Settings::new(Rule::Single);
+        let honest = audit_records(&run(false, false, 4000), &settings, "").unwrap();
+        assert!(honest.ok, "{honest:#?}");
+        assert_eq!(honest.conclusion, Conclusion::AsClaimed);
+        assert!(honest.parts[2].reason.as_deref().unwrap().contains("u_c"));
+        let exact = audit_records(&run(true, false, 4000), &settings, "").unwrap();
+        assert_eq!(
+            exact.conclusion,
+            Conclusion::LosslessAnotherRule,
+            "{exact:#?}"
+        );
+        assert_eq!(exact.fits.as_deref(), Some("exact-match"));
+        let argmax = audit_records(&run(false, true, 4000), &settings, "").unwrap();
+        assert_eq!(argmax.parts[0].verdict, Outcome::Refuted);
+        assert_eq!(argmax.parts[1].verdict, Outcome::Consistent);
+        assert_eq!(argmax.conclusion, Conclusion::Lossy);
+    }
+
+    #[test]
+    fn bad_records_name_line_and_column() {
+        let refused = |text: &str| {
+            Records::parse(Path::new("r.csv"), text)
+                .unwrap_err()
+                .to_string()
+        };
+        let head = "p,q,accepted,u_q,u_p\n";
+        for (line, words) in [
+            ("0.5,0.5,2,0,0.1", "line 2: accepted is \"2\""),
+            ("0.5,1.5,1,0,0.1", "q is 1.5"),
+            ("0.5,0.5,1,0.9,0.1", "u_q + q"),
+            ("0.5,,1,0,0.1", "all there, or all empty"),
+            ("0.5,0.5,1,0", "has 4 fields"),
+            ("0.5,0.5,1,0,", "u_p is empty"),
+            ("x,0.5,1,0,0.1", "\"x\" is no number"),
+            ("NaN,0.5,1,0,0.1", "p is NaN"),
+        ] {
+            let message = refused(&format!("{head}{line}\n"));
+            assert!(message.contains(words), "{message}");
+        }
+        assert!(refused("p,q,zz\n").contains("\"zz\" is unknown"));
+        assert!(refused("").contains("is empty"));
+    }
+}

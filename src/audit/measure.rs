@@ -1,0 +1,949 @@
+//! An audit of a log, what it takes, and its negative control.
+
+use super::bets::STAKES;
+use super::bugs::{BUGS, Bug};
+use super::data::{
+    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Settings,
+    Tampering,
+};
+use super::engine::{Engine, Laws, Position};
+use super::judge::{Judge, Part, Step, Tally};
+use super::play::{Player, visit};
+use super::rows::{Pair, Reader};
+use super::rule::{Drafts, Rule};
+use super::steps::{Count, Happened, Steps};
+use super::verdict::{Family, Group, families, part};
+use super::{AuditError, refused_at};
+use crate::gap::refuse_probabilities;
+use crate::log::{Log, Span};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Positions that one task takes. Sums are made by task, so that they do not depend on threads.
+const SPAN: usize = 16;
+
+/// Tasks between two sums, which bounds memory.
+const BATCH: usize = 256;
+
+/// Rows that minimum N is simulated on.
+const PLANNED_ROWS: usize = 96;
+
+/// Steps of each bug on each of these rows.
+const COPIES: usize = 4;
+
+/// Rows that the negative control plays on.
+const CONTROL_ROWS: usize = 400;
+
+/// Positions that the negative control plays at most.
+const MOST_POSITIONS: u64 = 400_000;
+
+/// The normal quantile of a power of 99%.
+const POWER: f64 = 2.326_347_874_040_841;
+
+/// What row by row checks find.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct RowChecks {
+    target_zero: Count,
+    outside: Count,
+    draft_zero: Count,
+    repeated: Count,
+}
+
+impl RowChecks {
+    fn add(&mut self, other: Self) {
+        self.target_zero.add(other.target_zero);
+        self.outside.add(other.outside);
+        self.draft_zero.add(other.draft_zero);
+        self.repeated.add(other.repeated);
+    }
+
+    /// Looks at one step.
+    fn look(&mut self, rule: Rule, pair: &Pair, step: &Step, tolerance: f64, index: usize) {
+        let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
+        if get(&pair.whole, step.output) <= 0.0 {
+            self.target_zero.found(index);
+        } else if pair.is_outside(step.output, tolerance) {
+            self.outside.found(index);
+        }
+        let claims = rule.drafts() != Drafts::Any;
+        if claims && step.drafts.iter().any(|&x| get(&pair.q, x) <= 0.0) {
+            self.draft_zero.found(index);
+        }
+        if matches!(rule.drafts(), Drafts::Distinct | Drafts::Likeliest) {
+            let mut drafts = step.drafts.clone();
+            drafts.sort_unstable();
+            // Tokens that are not listed stand in one place and may differ.
+            let twice = |pair_of: &[usize; 2]| {
+                pair_of[0] == pair_of[1] && !(pair.rest && pair_of[0] + 1 == pair.p.len())
+            };
+            if drafts.array_windows().any(twice) {
+                self.repeated.found(index);
+            }
+        }
+    }
+
+    fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
+        let structure = &steps.checks;
+        let mut all = vec![
+            self.target_zero.check(
+                "target-zero",
+                "a token came out that the target gives probability 0 (u <= 0 accepts one)",
+            ),
+            self.draft_zero.check(
+                "draft-zero",
+                "a token was drafted that the draft gives probability 0",
+            ),
+            self.repeated.check(
+                "draft-repeated",
+                "a token was drafted twice for one position, where drafts are distinct",
+            ),
+            structure.not_emitted.check(
+                "accepted-not-emitted",
+                "a draft was accepted and another token came out",
+            ),
+            structure.after_rejection.check(
+                "accepted-after-rejection",
+                "a round went on behind its rejection",
+            ),
+            structure.missing.check(
+                "tokens-missing",
+                "a round put out fewer tokens than it accepted, and one more",
+            ),
+            structure.after_end.check(
+                "text-after-its-end",
+                "a text went on behind a token that ends texts",
+            ),
+        ];
+        if claimed_cut {
+            let outside = self.outside.check(
+                "outside-claimed-cut",
+                "a token came out that top-k, top-p or min-p leaves out",
+            );
+            all.insert(1, outside);
+        }
+        all
+    }
+}
+
+/// What was found in some positions.
+#[derive(Clone, Debug)]
+struct Found {
+    total: Tally,
+    groups: BTreeMap<Group, Tally>,
+    checks: RowChecks,
+    /// Sum of total variations between p and a lossy rule's output, and how many.
+    lossy: (f64, u64),
+}
+
+impl Found {
+    fn new(judge: &Judge) -> Self {
+        Self {
+            total: Tally::new(judge),
+            groups: BTreeMap::new(),
+            checks: RowChecks::default(),
+            lossy: (0.0, 0),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.total.add(&other.total);
+        self.checks.add(other.checks);
+        self.lossy.0 += other.lossy.0;
+        self.lossy.1 += other.lossy.1;
+        for (group, tally) in other.groups {
+            match self.groups.get_mut(&group) {
+                Some(mine) => mine.add(&tally),
+                None => {
+                    self.groups.insert(group, tally);
+                }
+            }
+        }
+    }
+}
+
+/// A log, opened for an audit: settled settings, and what was done at each position.
+#[derive(Debug)]
+pub(super) struct Opened<'a> {
+    pub log: &'a Log,
+    pub claimed: Claimed,
+    pub steps: Steps,
+    pub rule: Rule,
+    /// Block verification: `reach` at each position.
+    reach: Vec<f64>,
+}
+
+/// How a log says that it was sampled.
+///
+/// # Errors
+/// A temperature of 0 or out of range, cuts out of range.
+pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError> {
+    let claimed = match (&settings.claimed, &log.metadata().sampling) {
+        (Some(claimed), _) => claimed.clone(),
+        (None, Some(sampling)) => Claimed {
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            ..Claimed::at(sampling.temperature)
+        },
+        (None, None) => Claimed::at(1.0),
+    };
+    let refused = |message: String| AuditError::Log(format!("{}: {message}", log.path().display()));
+    for (name, t) in [
+        ("temperature", claimed.temperature),
+        ("draft temperature", claimed.draft_temperature),
+    ] {
+        if t == 0.0 {
+            return Err(refused(format!(
+                "the {name} is 0: a greedy engine has no law to test; compare its tokens with the \
+                 rows' likeliest"
+            )));
+        }
+        if !(t.is_finite() && t > 0.0) {
+            return Err(refused(format!(
+                "the {name} is {t}; it is finite and above 0"
+            )));
+        }
+    }
+    if claimed.top_k == Some(0) {
+        return Err(refused("top-k is 0; it is at least 1".to_owned()));
+    }
+    for (name, share) in [("top-p", claimed.top_p), ("min-p", claimed.min_p)] {
+        if let Some(share) = share
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(refused(format!(
+                "{name} is {share}; it is above 0 and at most 1"
+            )));
+        }
+    }
+    Ok(claimed)
+}
+
+fn check_settings(settings: &Settings) -> Result<(), AuditError> {
+    if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5) {
+        return Err(AuditError::Log(format!(
+            "--tolerance {} is out of range; it is at least 0 and below 0.5",
+            settings.tolerance
+        )));
+    }
+    if !(settings.alpha > 0.0 && settings.alpha < 1.0) {
+        return Err(AuditError::Log(format!(
+            "--alpha {} is out of range; it is above 0 and below 1",
+            settings.alpha
+        )));
+    }
+    Ok(())
+}
+
+/// Tokens that end texts, from the metadata and the settings.
+fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
+    let noted = log.metadata().extra.get("stop_tokens");
+    let noted = noted.and_then(serde_json::Value::as_array);
+    let ids = noted
+        .into_iter()
+        .flatten()
+        .filter_map(serde_json::Value::as_u64);
+    ids.filter_map(|id| u32::try_from(id).ok())
+        .chain(settings.stop.iter().copied())
+        .collect()
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn new(
+        log: &'a Log,
+        settings: &Settings,
+        rule: Rule,
+        steps: Option<Steps>,
+    ) -> Result<Self, AuditError> {
+        check_settings(settings)?;
+        let claimed = claimed_of(log, settings)?;
+        if log.is_top_heavy()
+            && let Some(why) = rule.needs_full_rows()
+        {
+            return Err(AuditError::Log(format!(
+                "{}: rows list some tokens only, and {rule} cannot be audited on them: {why}; log \
+                 full rows, or audit the draft law and the outputs with --rule single",
+                log.path().display()
+            )));
+        }
+        refuse_probabilities(log).map_err(|error| AuditError::Log(error.to_string()))?;
+        Reader::new(log, &claimed)?;
+        let steps = match steps {
+            Some(steps) => steps,
+            None => Steps::read(log, rule, &stop_tokens(log, settings))?,
+        };
+        let mut opened = Self {
+            log,
+            claimed,
+            steps,
+            rule,
+            reach: Vec::new(),
+        };
+        if rule == Rule::Block {
+            opened.reach = opened.reaches()?;
+        }
+        Ok(opened)
+    }
+
+    /// For each position, P(the prefix of its round is accepted | it was drafted).
+    fn reaches(&self) -> Result<Vec<f64>, AuditError> {
+        let ratios: Vec<Vec<f64>> = self
+            .log
+            .spans(SPAN)
+            .par_iter()
+            .map(|span| {
+                let mut ratios = Vec::with_capacity(span.positions().len());
+                self.rows(span, &mut |index, pair| {
+                    let step = self.steps.at.get(index).and_then(Option::as_ref);
+                    let draft = step
+                        .filter(|step| step.accepted)
+                        .and_then(|step| step.drafts.first());
+                    ratios.push(draft.map_or(1.0, |&draft| {
+                        let get = |row: &[f64]| row.get(pair.place(draft)).copied().unwrap_or(0.0);
+                        let (p, q) = (get(&pair.p), get(&pair.q));
+                        if q > 0.0 { p / q } else { 1.0 }
+                    }));
+                    Ok(())
+                })?;
+                Ok(ratios)
+            })
+            .collect::<Result<_, AuditError>>()?;
+        let mut reach = 1.0;
+        Ok(ratios
+            .into_iter()
+            .flatten()
+            .zip(&self.steps.at)
+            .map(|(ratio, step)| {
+                let depth = step.as_ref().map_or(0, |step| step.depth);
+                if depth == 0 {
+                    reach = 1.0;
+                }
+                let here = reach;
+                reach = (reach * ratio).min(1.0);
+                here
+            })
+            .collect())
+    }
+
+    /// Every row of a span.
+    fn rows(
+        &self,
+        span: &Span,
+        each: &mut dyn FnMut(usize, &Pair) -> Result<(), AuditError>,
+    ) -> Result<(), AuditError> {
+        let chunk = self.log.chunk(span)?;
+        let mut reader = Reader::new(self.log, &self.claimed)?;
+        let mut pair = Pair::default();
+        for index in chunk.positions() {
+            reader.read(&chunk, index, &mut pair)?;
+            each(index, &pair)?;
+        }
+        Ok(())
+    }
+
+    fn found(&self, judge: &Judge, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
+        let mut all = Found::new(judge);
+        for batch in self.log.spans(SPAN).chunks(BATCH) {
+            let parts: Vec<Found> = batch
+                .par_iter()
+                .map(|span| {
+                    let mut found = Found::new(judge);
+                    self.rows(span, &mut |index, pair| {
+                        if let Some(happened) = self.steps.at.get(index).and_then(Option::as_ref) {
+                            self.one(judge, index, pair, happened, &mut found);
+                        }
+                        Ok(())
+                    })?;
+                    progress(span.positions().len());
+                    Ok(found)
+                })
+                .collect::<Result<_, AuditError>>()?;
+            for found in parts {
+                all.add(found);
+            }
+        }
+        Ok(all)
+    }
+
+    fn one(
+        &self,
+        judge: &Judge,
+        index: usize,
+        pair: &Pair,
+        happened: &Happened,
+        found: &mut Found,
+    ) {
+        let step = Step {
+            drafts: happened.drafts.iter().map(|&id| pair.place(id)).collect(),
+            accepted: happened.accepted,
+            output: pair.place(happened.output),
+        };
+        let at = Position {
+            p: &pair.p,
+            q: &pair.q,
+            rest: pair.rest,
+            reach: self.reach.get(index).copied().unwrap_or(1.0),
+        };
+        found
+            .checks
+            .look(self.rule, pair, &step, judge.tolerance, index);
+        if !self.rule.is_lossless() && !self.steps.siblings {
+            if let Some(off) = output_tv(self.rule, &Engine::HONEST, &at) {
+                found.lossy.0 += off;
+                found.lossy.1 += 1;
+            }
+        }
+        let mut tally = [Tally::new(judge)];
+        judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
+        let [tally] = tally;
+        let mut group = |group: Group| match found.groups.get_mut(&group) {
+            Some(mine) => mine.add(&tally),
+            None => {
+                found.groups.insert(group, tally.clone());
+            }
+        };
+        group((
+            Family::Depth,
+            i64::try_from(happened.depth).unwrap_or(i64::MAX),
+        ));
+        if let Some(prompt) = happened.prompt {
+            group((Family::Prompt, prompt));
+        }
+        if let Some(batch) = happened.batch {
+            group((Family::BatchSize, batch));
+        }
+        found.total.add(&tally);
+    }
+}
+
+/// Total variation between p and what an engine puts out.
+fn output_tv(rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<f64> {
+    let out = Laws::new(rule, engine, at).output()?;
+    Some(
+        0.5 * out
+            .iter()
+            .zip(at.p)
+            .map(|(a, b)| (a - b).abs())
+            .sum::<f64>(),
+    )
+}
+
+/// Audits a log. `command` is what is printed as the command; `progress` is told of positions
+/// as they are done.
+///
+/// The e-values are functions of the log and the settings alone, the same to the bit on any
+/// number of threads.
+///
+/// # Errors
+/// Logs without `drafts` and `output`; rounds that contradict themselves; rows that are refused;
+/// rows that list some tokens only, where the rule needs all; settings out of range.
+///
+/// # Complexity
+/// O(N B V) for B bugs (about 20), with top-k, top-p or min-p a sort of each row; memory
+/// O(V B + N).
+pub fn audit(
+    log: &Log,
+    settings: &Settings,
+    command: &str,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<AuditReport, AuditError> {
+    let opened = Opened::new(log, settings, settings.rule, None)?;
+    let judge = Judge::new(settings.rule, settings.tolerance);
+    let found = opened.found(&judge, progress)?;
+    let parts: Vec<PartReport> = Part::ALL
+        .map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha))
+        .into();
+    let hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
+    let audited = opened.steps.at.iter().flatten().count();
+    let mut report = AuditReport {
+        schema: 1,
+        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
+        command: command.to_owned(),
+        log: log.path().file_name().map_or_else(
+            || log.path().display().to_string(),
+            |name| name.to_string_lossy().into(),
+        ),
+        target: log.metadata().target.as_ref().map(|file| file.name.clone()),
+        draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
+        rule: settings.rule.to_string(),
+        rule_words: settings.rule.words().to_owned(),
+        claimed: Some(opened.claimed.clone()),
+        positions: log.positions(),
+        rounds: opened.steps.rounds,
+        not_audited: log.positions() - audited,
+        tolerance: settings.tolerance,
+        alpha: settings.alpha,
+        false_alarm: false_alarm(&found, settings.alpha),
+        plan: None,
+        hard_checks,
+        parts,
+        conclusion: Conclusion::Undecided,
+        fits: None,
+        lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
+        negative_control: None,
+        notes: notes(&opened, settings),
+        ok: false,
+    };
+    if needs_another_rule(&report) {
+        report.fits = another_rule(&opened, settings)?;
+    }
+    conclude(&mut report, settings.rule);
+    Ok(report)
+}
+
+/// Four parts, and for each the families of groups.
+fn false_alarm(found: &Found, alpha: f64) -> f64 {
+    let each = 1.0 + families(&found.groups).len() as f64;
+    let parts = found.total.steps.iter().filter(|steps| **steps > 0).count() as f64;
+    (alpha * parts * each).min(1.0)
+}
+
+fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
+    let mut notes = Vec::new();
+    if settings.claimed.is_none() && opened.log.metadata().sampling.is_none() {
+        notes.push(
+            "the log does not say how it was sampled: temperature 1, no cuts; say so with \
+             --temperature, --top-k, --top-p, --min-p"
+                .to_owned(),
+        );
+    }
+    if opened.log.is_top_heavy() {
+        notes.push(
+            "rows list some tokens only: draft and output laws are tested with all others as one \
+             token, acceptance where the draft is listed, corrections given that they are listed; \
+             each of these laws is known exactly"
+                .to_owned(),
+        );
+    }
+    if !opened.log.engine_tensors().contains(&"accepted") {
+        notes.push(
+            "the log has no tensor accepted: every position is a round of its own, and a draft \
+             counts as accepted where it is the output"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn verdict_of(report: &AuditReport, part: Part) -> Outcome {
+    let found = report.parts.iter().find(|one| one.part == part.name());
+    found.map_or(Outcome::NotTestable, |one| one.verdict)
+}
+
+fn needs_another_rule(report: &AuditReport) -> bool {
+    report
+        .parts
+        .iter()
+        .any(|one| one.verdict == Outcome::Refuted)
+        && verdict_of(report, Part::TargetLaw) != Outcome::Refuted
+        && report.hard_checks.iter().all(|check| check.violations == 0)
+}
+
+/// A lossless rule under which nothing is refuted, and acceptance is tested.
+fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<String>, AuditError> {
+    let candidates: &[Rule] = if opened.steps.siblings {
+        &[
+            Rule::Rrs,
+            Rule::RrsWo,
+            Rule::KSeq,
+            Rule::OneHot,
+            Rule::ExactMatch,
+        ]
+    } else {
+        &[Rule::Single, Rule::OneHot, Rule::Block, Rule::ExactMatch]
+    };
+    for &rule in candidates {
+        if rule == settings.rule || (opened.log.is_top_heavy() && rule.needs_full_rows().is_some())
+        {
+            continue;
+        }
+        let other = Opened::new(opened.log, settings, rule, Some(opened.steps.clone()))?;
+        let judge = Judge::new(rule, settings.tolerance);
+        let found = other.found(&judge, &|_| {})?;
+        let all =
+            Part::ALL.map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha));
+        let checks = found.checks.list(&other.steps, other.claimed.cuts());
+        let fits = all.iter().all(|one| one.verdict != Outcome::Refuted)
+            && all[Part::Acceptance.index()].verdict == Outcome::Consistent
+            && checks.iter().all(|check| check.violations == 0);
+        if fits {
+            return Ok(Some(rule.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// What parts and checks say together.
+pub(super) fn conclude(report: &mut AuditReport, rule: Rule) {
+    let broken = |names: &[&str]| {
+        let all = report.hard_checks.iter();
+        all.filter(|check| names.contains(&check.name.as_str()))
+            .any(|check| check.violations > 0)
+    };
+    let any_check = report.hard_checks.iter().any(|check| check.violations > 0);
+    let any_part = report
+        .parts
+        .iter()
+        .any(|one| one.verdict == Outcome::Refuted);
+    let lossy = verdict_of(report, Part::TargetLaw) == Outcome::Refuted
+        || broken(&["target-zero", "outside-claimed-cut", "text-after-its-end"]);
+    report.conclusion = if lossy && rule.is_lossless() {
+        Conclusion::Lossy
+    } else if any_part || any_check {
+        if report.fits.is_some() {
+            Conclusion::LosslessAnotherRule
+        } else if rule.is_lossless() {
+            Conclusion::NotTheRule
+        } else {
+            Conclusion::NotAsClaimed
+        }
+    } else if report
+        .parts
+        .iter()
+        .all(|one| one.verdict == Outcome::NotTestable)
+    {
+        Conclusion::Undecided
+    } else {
+        Conclusion::AsClaimed
+    };
+    let control = report.negative_control.as_deref().unwrap_or_default();
+    report.ok = !any_part && !any_check && control.iter().all(|one| one.refuted != Some(false));
+}
+
+/// What it takes to find each bug, from the rows of a log alone: nothing of what the engine did
+/// is looked at but how many drafts a round has.
+///
+/// # Errors
+/// As [`audit`].
+pub fn plan(log: &Log, settings: &Settings) -> Result<Plan, AuditError> {
+    let opened = Opened::new(log, settings, settings.rule, None)?;
+    plan_of(&opened, settings)
+}
+
+/// Sums of one bug's bets, by part: the capital's growth a position, and its square; a part
+/// that is not concerned adds nothing.
+#[derive(Clone, Debug)]
+struct Growth {
+    sums: [[f64; 2]; 4],
+    tv: (f64, u64),
+    visits: f64,
+}
+
+fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError> {
+    let rule = settings.rule;
+    let judge = Judge::new(rule, settings.tolerance);
+    let bugs: Vec<&Bug> = BUGS.iter().filter(|bug| (bug.of)(rule)).collect();
+    let all = opened.log.positions();
+    let (rows, copies) = if rule == Rule::Block {
+        (PLANNED_ROWS.min(24).min(all), 1)
+    } else {
+        (PLANNED_ROWS.min(all), COPIES)
+    };
+    let siblings = opened.steps.siblings;
+    let most = opened.steps.most.max(1);
+    let mut players: Vec<Player> = Vec::new();
+    for (number, bug) in bugs.iter().enumerate() {
+        for copy in 0..copies {
+            let stream = (number * copies + copy) as u64;
+            let mut player = Player::new(rule, &bug.engine, most, siblings, settings.seed, stream);
+            // Copies are in different places of a round.
+            if !siblings && rule != Rule::Block {
+                player.depth = copy % (most + 1);
+            }
+            players.push(player);
+        }
+    }
+    let mut growth = vec![
+        Growth {
+            sums: [[0.0; 2]; 4],
+            tv: (0.0, 0),
+            visits: 0.0,
+        };
+        bugs.len()
+    ];
+    let mut reader = Reader::new(opened.log, &opened.claimed)?;
+    let mut pair = Pair::default();
+    for number in 0..rows {
+        let index = number * all / rows.max(1);
+        let spans = opened.log.spans_of(index..index + 1, 1);
+        let Some(span) = spans.first() else { continue };
+        reader.read(&opened.log.chunk(span)?, index, &mut pair)?;
+        let at = Position {
+            p: &pair.p,
+            q: &pair.q,
+            rest: pair.rest,
+            reach: 1.0,
+        };
+        let mut tallies = vec![Tally::new(&judge); players.len()];
+        visit(&judge, &at, siblings, &mut players, &mut tallies, |_, _| {});
+        for ((bug, growth), tallies) in bugs.iter().zip(&mut growth).zip(tallies.chunks(copies)) {
+            if !siblings && let Some(tv) = output_tv(rule, &with_drafts(rule, &bug.engine), &at) {
+                growth.tv.0 += tv;
+                growth.tv.1 += 1;
+            }
+            for tally in tallies {
+                growth.visits += 1.0;
+                for component in judge.components.iter().filter(|one| one.name == bug.name) {
+                    let log = tally.logs.get(component.first).copied().unwrap_or(0.0);
+                    if let Some(sums) = growth.sums.get_mut(component.part) {
+                        sums[0] += log;
+                        sums[1] += log * log;
+                    }
+                }
+            }
+        }
+    }
+    let minimum = bugs
+        .iter()
+        .zip(&growth)
+        .map(|(bug, growth)| {
+            let needed = |index: usize| {
+                let one =
+                    |one: &&super::judge::Component| one.name == bug.name && one.part == index;
+                let component = judge.components.iter().find(one)?;
+                let [sum, squares] = *growth.sums.get(index)?;
+                let stake = STAKES.first().map_or(1.0, |(_, weight)| *weight);
+                let wanted = -settings.alpha.ln() - (component.weight * stake).ln();
+                positions_for(sum / growth.visits, squares / growth.visits, wanted)
+            };
+            let first = Part::ALL
+                .into_iter()
+                .filter_map(|part| Some((needed(part.index())?, part)))
+                .min();
+            MinimumN {
+                bug: bug.name.to_owned(),
+                words: bug.words.to_owned(),
+                part: first.map(|(_, part)| part.name().to_owned()),
+                positions: first.map(|(positions, _)| positions),
+                positions_by_output: needed(Part::TargetLaw.index()),
+                output_tv: (growth.tv.1 > 0).then(|| growth.tv.0 / growth.tv.1 as f64),
+            }
+        })
+        .collect();
+    Ok(Plan {
+        positions: opened.steps.at.iter().flatten().count(),
+        rows,
+        minimum,
+    })
+}
+
+/// Exact match claims nothing of its drafts; what is simulated drafts from q.
+fn with_drafts(rule: Rule, engine: &Engine) -> Engine {
+    Engine {
+        draws: engine.draws || rule == Rule::ExactMatch,
+        ..*engine
+    }
+}
+
+/// The least n with n m - z sqrt(n v) at least what is wanted.
+fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
+    // Growth that small takes more positions than anybody logs, and is not told from none.
+    let least = 1e-7;
+    let spread = (square - mean * mean).max(0.0).sqrt();
+    if !(mean > least) {
+        return None;
+    }
+    let root = (POWER * spread + (POWER * POWER * spread * spread + 4.0 * mean * wanted).sqrt())
+        / (2.0 * mean);
+    let positions = (root * root).ceil();
+    (positions < 1e12).then_some(positions as u64)
+}
+
+/// Plays every bug on the log's rows, tampers with its rounds, and audits what comes of it:
+/// an audit that can find nothing finds nothing wrong. Bugs that the log is too short for are
+/// played on its rows as often as they need, and `own_positions_enough` says so.
+///
+/// # Errors
+/// As [`audit`].
+pub fn negative_control(
+    log: &Log,
+    settings: &Settings,
+    plan: &Plan,
+) -> Result<Vec<Tampering>, AuditError> {
+    let opened = Opened::new(log, settings, settings.rule, None)?;
+    let rule = settings.rule;
+    let judge = Judge::new(rule, settings.tolerance);
+    let all = opened.log.positions();
+    let rows = CONTROL_ROWS.min(all);
+    let siblings = opened.steps.siblings;
+    let most = opened.steps.most.max(1);
+    let mut results: Vec<Tampering> = Vec::new();
+    let mut players: Vec<Player> = Vec::new();
+    let mut of_player: Vec<usize> = Vec::new();
+    for (number, minimum) in plan.minimum.iter().enumerate() {
+        let bug = BUGS.iter().find(|bug| bug.name == minimum.bug);
+        // What `positions` a bug needs is an estimate: half as many more.
+        let wanted = minimum.positions.map(|n| n + n / 2 + 50);
+        let reason = match (wanted, minimum.output_tv) {
+            (None, Some(tv)) => Some(format!(
+                "harmless at this size: it moves outputs by {tv:.1e} in total variation, and no \
+                 part by more than the tolerance"
+            )),
+            (None, None) => Some("within the tolerance on these rows".to_owned()),
+            (Some(n), _) if n > MOST_POSITIONS => Some(format!(
+                "takes about {n} positions, more than are played here"
+            )),
+            _ => None,
+        };
+        let copies = match (&reason, wanted) {
+            (None, Some(n)) => n.div_ceil(rows.max(1) as u64).max(1),
+            _ => 0,
+        };
+        if let Some(bug) = bug {
+            for copy in 0..copies {
+                // Streams that the plan does not use.
+                let stream = (1 << 40) + ((number as u64) << 24) + copy;
+                let seed = settings.seed;
+                players.push(Player::new(rule, &bug.engine, most, siblings, seed, stream));
+                of_player.push(number);
+            }
+        }
+        results.push(Tampering {
+            name: minimum.bug.clone(),
+            words: minimum.words.clone(),
+            refuted: None,
+            by: Vec::new(),
+            positions: copies * rows as u64,
+            own_positions_enough: minimum
+                .positions
+                .is_some_and(|n| n <= plan.positions as u64),
+            reason,
+        });
+    }
+    let mut tallies = vec![Tally::new(&judge); players.len()];
+    let mut checks = vec![RowChecks::default(); results.len()];
+    let mut zero: Option<(usize, RowChecks)> = None;
+    let mut outside: Option<(usize, RowChecks)> = None;
+    let mut reader = Reader::new(opened.log, &opened.claimed)?;
+    let mut pair = Pair::default();
+    for number in 0..rows {
+        let index = number * all / rows.max(1);
+        let spans = opened.log.spans_of(index..index + 1, 1);
+        let Some(span) = spans.first() else { continue };
+        reader.read(&opened.log.chunk(span)?, index, &mut pair)?;
+        let at = Position {
+            p: &pair.p,
+            q: &pair.q,
+            rest: pair.rest,
+            reach: 1.0,
+        };
+        visit(
+            &judge,
+            &at,
+            siblings,
+            &mut players,
+            &mut tallies,
+            |player, step| {
+                if let Some(checks) = of_player.get(player).and_then(|&bug| checks.get_mut(bug)) {
+                    checks.look(rule, &pair, step, judge.tolerance, index);
+                }
+            },
+        );
+        // What no engine may put out, put out.
+        let forbidden = |place: usize| Step {
+            drafts: vec![place],
+            accepted: true,
+            output: place,
+        };
+        if zero.is_none()
+            && let Some(place) = pair.whole.iter().position(|p| *p <= 0.0)
+        {
+            let mut found = RowChecks::default();
+            found.look(rule, &pair, &forbidden(place), judge.tolerance, index);
+            zero = Some((index, found));
+        }
+        if outside.is_none()
+            && let Some(place) =
+                (0..pair.p.len()).find(|&place| pair.is_outside(place, judge.tolerance))
+        {
+            let mut found = RowChecks::default();
+            found.look(rule, &pair, &forbidden(place), judge.tolerance, index);
+            outside = Some((index, found));
+        }
+    }
+    for (number, result) in results.iter_mut().enumerate() {
+        if result.positions == 0 {
+            continue;
+        }
+        let mut total = Tally::new(&judge);
+        for (tally, _) in tallies
+            .iter()
+            .zip(&of_player)
+            .filter(|(_, bug)| **bug == number)
+        {
+            total.add(tally);
+        }
+        let none = BTreeMap::new();
+        for one in Part::ALL {
+            let found = part(&judge, one, &total, &none, settings.alpha);
+            if found.verdict == Outcome::Refuted {
+                result.by.push(found.part);
+            }
+        }
+        if let Some(checks) = checks.get(number) {
+            let broken = checks.list(&Steps::default(), opened.claimed.cuts());
+            let broken = broken.into_iter().filter(|check| check.violations > 0);
+            result.by.extend(broken.map(|check| check.name));
+        }
+        result.refuted = Some(!result.by.is_empty());
+    }
+    let mut hard = |name: &str, words: &str, refuted: Result<bool, String>| {
+        let reason = refuted.as_ref().err().cloned();
+        let refuted = refuted.ok();
+        results.push(Tampering {
+            name: name.to_owned(),
+            words: words.to_owned(),
+            by: refuted
+                .filter(|done| *done)
+                .map(|_| name.to_owned())
+                .into_iter()
+                .collect(),
+            refuted,
+            positions: 1,
+            own_positions_enough: refuted == Some(true),
+            reason,
+        });
+    };
+    hard(
+        "target-zero",
+        "an accepted token is replaced by one of probability 0",
+        zero.map(|(_, found)| found.target_zero.violations == 1)
+            .ok_or_else(|| "no token of these rows has probability 0".to_owned()),
+    );
+    if opened.claimed.cuts() {
+        hard(
+            "outside-claimed-cut",
+            "an accepted token is replaced by one that the claimed cuts leave out (min-p dropped \
+             while speculating)",
+            outside
+                .map(|(_, found)| found.outside.violations == 1)
+                .ok_or_else(|| "no token of these rows is left out".to_owned()),
+        );
+    }
+    let stop = stop_tokens(log, settings);
+    for (name, words, outcome) in super::simulate::tampered_rounds(&opened, &stop)? {
+        hard(name, words, outcome);
+    }
+    Ok(results)
+}
+
+/// What of an error names a position.
+pub(super) fn position_error(log: &Log, (position, message): (usize, String)) -> AuditError {
+    refused_at(log, position, message)
+}
+
+/// The report with its plan and its negative control.
+impl AuditReport {
+    /// Adds what was known before the run.
+    pub fn with_plan(mut self, plan: Plan) -> Self {
+        self.plan = Some(plan);
+        self
+    }
+
+    /// Adds the negative control, whose failure is the report's.
+    pub fn with_control(mut self, control: Vec<Tampering>) -> Self {
+        self.negative_control = Some(control);
+        let failed = self.negative_control.iter().flatten();
+        self.ok &= failed.clone().all(|one| one.refuted != Some(false));
+        self
+    }
+}

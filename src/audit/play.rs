@@ -1,0 +1,230 @@
+//! Engines, honest and not, played on rows: what minimum N, the negative control and the
+//! simulations come from.
+//!
+//! A player drafts, accepts and corrects on the rows in their order, whatever it put out before:
+//! as if both models answered by the place in the text alone.
+
+use super::engine::{Engine, Laws, Position};
+use super::judge::{Judge, Step, Tally};
+use super::rule::Rule;
+use super::siblings::{decide, next_draft};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// An engine in the middle of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Player {
+    pub rule: Rule,
+    pub engine: Engine,
+    /// Drafts a round, or a position if they are alternatives.
+    drafts: usize,
+    siblings: bool,
+    pub random: ChaCha8Rng,
+    pub depth: usize,
+    pub reach: f64,
+}
+
+impl Player {
+    pub(super) fn new(
+        rule: Rule,
+        engine: &Engine,
+        drafts: usize,
+        siblings: bool,
+        seed: u64,
+        stream: u64,
+    ) -> Self {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(stream);
+        let mut engine = *engine;
+        // Exact match claims nothing of its drafts; a player has to draft something.
+        engine.draws |= rule == Rule::ExactMatch;
+        Self {
+            rule,
+            engine,
+            drafts: drafts.max(1),
+            siblings,
+            random,
+            depth: 0,
+            reach: 1.0,
+        }
+    }
+
+    /// Begins a text.
+    pub(super) fn begin(&mut self) {
+        self.depth = 0;
+        self.reach = 1.0;
+    }
+
+    /// Its laws where a round starts.
+    pub(super) fn laws(&self, at: &Position<'_>) -> Laws {
+        Laws::new(self.rule, &self.engine, at)
+    }
+
+    /// What it does at a position. `start` are its laws there with nothing accepted before.
+    pub(super) fn step(&mut self, at: &Position<'_>, start: &Laws) -> Step {
+        if self.siblings {
+            return self.several(at);
+        }
+        let own;
+        let laws = if self.reach < 1.0 {
+            let at = Position {
+                reach: self.reach,
+                ..*at
+            };
+            own = self.laws(&at);
+            &own
+        } else {
+            start
+        };
+        let undrafted = self.depth >= self.drafts
+            || (laws.dropped > 0.0 && self.random.random::<f64>() < laws.dropped);
+        let law = match &laws.draft {
+            Some(law) if !undrafted => law,
+            _ => {
+                self.begin();
+                return Step {
+                    drafts: Vec::new(),
+                    accepted: false,
+                    output: draw(&laws.bonus, self.random.random()),
+                };
+            }
+        };
+        let draft = draw(law, self.random.random());
+        let accepted = self.random.random::<f64>() < laws.keep(draft);
+        let output = if accepted {
+            self.depth += 1;
+            if self.rule == Rule::Block {
+                self.reach = laws.ratio(draft);
+            }
+            draft
+        } else {
+            self.begin();
+            draw(&laws.correction(draft), self.random.random())
+        };
+        Step {
+            drafts: vec![draft],
+            accepted,
+            output,
+        }
+    }
+
+    fn several(&mut self, at: &Position<'_>) -> Step {
+        let mut drafts = Vec::with_capacity(self.drafts);
+        for _ in 0..self.drafts {
+            let Some(law) = next_draft(self.rule, &self.engine, at, &drafts) else {
+                break;
+            };
+            drafts.push(draw(&law, self.random.random()));
+        }
+        let found = decide(self.rule, &self.engine, at, &drafts);
+        let place = draw(&found.law, self.random.random());
+        let kept = found.tokens.get(place).copied();
+        let output = kept.unwrap_or_else(|| draw(&found.correction, self.random.random()));
+        Step {
+            drafts,
+            accepted: kept.is_some(),
+            output,
+        }
+    }
+}
+
+/// The outcome that a uniform number in [0, 1) falls on.
+fn draw(law: &[f64], uniform: f64) -> usize {
+    let total: f64 = law.iter().sum();
+    let wanted = uniform * total;
+    let mut sum = 0.0;
+    let mut last = 0;
+    for (place, mass) in law.iter().enumerate() {
+        if *mass > 0.0 {
+            sum += mass;
+            last = place;
+            if wanted < sum {
+                return place;
+            }
+        }
+    }
+    last
+}
+
+/// Players that make one step each at a position, and the bets on them. `each` is told of every
+/// step. Players of one engine should stand together.
+pub(super) fn visit(
+    judge: &Judge,
+    at: &Position<'_>,
+    siblings: bool,
+    players: &mut [Player],
+    tallies: &mut [Tally],
+    mut each: impl FnMut(usize, &Step),
+) {
+    let mut known: Option<(Engine, Laws)> = None;
+    let mut steps = Vec::with_capacity(players.len());
+    let mut reaches = Vec::with_capacity(players.len());
+    for (index, player) in players.iter_mut().enumerate() {
+        reaches.push(player.reach);
+        let laws = match known.take() {
+            Some((engine, laws)) if engine == player.engine => laws,
+            _ => player.laws(at),
+        };
+        let step = player.step(at, &laws);
+        known = Some((player.engine, laws));
+        each(index, &step);
+        steps.push(step);
+    }
+    if judge.rule == Rule::Block {
+        for ((step, tally), reach) in steps.iter().zip(tallies.iter_mut()).zip(reaches) {
+            let at = Position { reach, ..*at };
+            judge.judge(&at, siblings, &[step], std::slice::from_mut(tally));
+        }
+    } else {
+        let steps: Vec<&Step> = steps.iter().collect();
+        judge.judge(at, siblings, &steps, tallies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_follow_their_law() {
+        let law = [0.25, 0.0, 0.75];
+        assert_eq!(draw(&law, 0.0), 0);
+        assert_eq!(draw(&law, 0.25), 2);
+        assert_eq!(draw(&law, 0.999_999), 2);
+    }
+
+    #[test]
+    fn an_honest_block_reaches_prefixes_as_often_as_its_definition_says() {
+        // P(two drafts are accepted) = E min(1, r p/q), summed over both tokens by hand.
+        let (p, q) = ([0.6, 0.4], [0.3, 0.7]);
+        let at = Position {
+            p: &p,
+            q: &q,
+            rest: false,
+            reach: 1.0,
+        };
+        let mut expected = 0.0;
+        for a in 0..2 {
+            for b in 0..2 {
+                let first = (p[a] / q[a] as f64).min(1.0);
+                expected += q[a] * q[b] * (first * p[b] / q[b]).min(1.0);
+            }
+        }
+        let mut player = Player::new(Rule::Block, &Engine::HONEST, 2, false, 7, 0);
+        let start = player.laws(&at);
+        let (mut both, rounds) = (0u32, 60_000u32);
+        let mut done = 0;
+        while done < rounds {
+            let step = player.step(&at, &start);
+            if player.depth == 2 {
+                both += 1;
+            }
+            if !step.accepted {
+                done += 1;
+            }
+        }
+        let seen = f64::from(both) / f64::from(rounds);
+        let error = (expected * (1.0 - expected) / f64::from(rounds)).sqrt();
+        assert!((seen - expected).abs() < 5.0 * error, "{seen} {expected}");
+    }
+}

@@ -1,0 +1,252 @@
+//! Rows of a log as the laws that an engine claims to draw from.
+
+use super::data::Claimed;
+use super::{AuditError, refused_at};
+use crate::distribution::Softmax;
+use crate::gap::probabilities;
+use crate::log::{Log, Row};
+use std::collections::BTreeMap;
+
+/// A token that the sampler should have cut is forgiven if it is this near, in nats, to the
+/// last one that is kept: two passes of a model may order them otherwise.
+const SLACK: f64 = 0.25;
+
+/// A position's rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pair {
+    /// p as it is sampled from.
+    pub p: Vec<f64>,
+    /// q as drafts are drawn from.
+    pub q: Vec<f64>,
+    /// p before top-k, top-p and min-p.
+    pub whole: Vec<f64>,
+    /// The smallest probability of `whole` that is kept.
+    pub least: f64,
+    /// The last entry stands for all tokens that are not listed.
+    pub rest: bool,
+    places: BTreeMap<u32, usize>,
+}
+
+impl Pair {
+    /// Where a token stands.
+    pub(super) fn place(&self, token: u32) -> usize {
+        if !self.rest && self.places.is_empty() {
+            return token as usize;
+        }
+        (self.places.get(&token).copied()).unwrap_or(self.p.len().saturating_sub(1))
+    }
+
+    /// Whether a token is outside of what top-k, top-p and min-p keep, beyond rounding.
+    pub(super) fn is_outside(&self, place: usize, tolerance: f64) -> bool {
+        let get = |row: &[f64]| row.get(place).copied().unwrap_or(0.0);
+        let slack = if tolerance > 0.0 { (-SLACK).exp() } else { 1.0 };
+        get(&self.p) <= 0.0 && get(&self.whole) > 0.0 && get(&self.whole) < slack * self.least
+    }
+}
+
+/// Reads rows at the claimed settings.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    log: &'a Log,
+    claimed: &'a Claimed,
+    rest: Option<usize>,
+    row: Row,
+    logits: Vec<f64>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(log: &'a Log, claimed: &'a Claimed) -> Result<Self, AuditError> {
+        let known = &log.metadata().rest_temperatures;
+        let mut rest = None;
+        if log.is_top_heavy() {
+            let wanted = claimed.temperature;
+            rest = known.iter().position(|t| *t == wanted);
+            let all = [claimed.temperature, claimed.draft_temperature];
+            if all.iter().any(|t| *t != wanted) || rest.is_none() {
+                return Err(AuditError::Log(format!(
+                    "{}: rows list some tokens only, with the mass of the others at temperatures \
+                     {known:?}, and the audit is at {all:?} (target, draft): what is not listed \
+                     would be guessed; log full rows, or the rest masses at one temperature for \
+                     both",
+                    log.path().display()
+                )));
+            }
+        }
+        Ok(Self {
+            log,
+            claimed,
+            rest,
+            row: Row::default(),
+            logits: Vec::new(),
+        })
+    }
+
+    /// One position. O(V), with top-k, top-p or min-p O(V log V).
+    pub(super) fn read(
+        &mut self,
+        chunk: &crate::log::Chunk<'_>,
+        index: usize,
+        pair: &mut Pair,
+    ) -> Result<(), AuditError> {
+        chunk.read(index, &mut self.row)?;
+        let row = &self.row;
+        let applied = self.log.metadata().temperature_applied;
+        let refused = |error: crate::distribution::DistributionError| {
+            refused_at(self.log, index, error.to_string())
+        };
+        for (entries, kind, temperature, out) in [
+            (
+                &row.target,
+                row.target_kind,
+                self.claimed.temperature,
+                &mut pair.p,
+            ),
+            (
+                &row.draft,
+                row.draft_kind,
+                self.claimed.draft_temperature,
+                &mut pair.q,
+            ),
+        ] {
+            let rule = Softmax {
+                temperature: temperature / applied,
+                ..Softmax::default()
+            };
+            probabilities(entries, kind, &rule, &mut self.logits, out).map_err(refused)?;
+        }
+        pair.places.clear();
+        pair.rest = !row.token_ids.is_empty();
+        if pair.rest {
+            pair.places.extend(
+                row.token_ids
+                    .iter()
+                    .enumerate()
+                    .map(|(place, id)| (*id, place)),
+            );
+            for (out, rest) in [
+                (&mut pair.p, &row.target_rest),
+                (&mut pair.q, &row.draft_rest),
+            ] {
+                let Some(mass) = self.rest.and_then(|column| rest.get(column)).copied() else {
+                    return Err(refused_at(
+                        self.log,
+                        index,
+                        "lists some tokens only, without the mass of the others; log full rows, or \
+                         target_rest and draft_rest"
+                            .to_owned(),
+                    ));
+                };
+                out.iter_mut().for_each(|x| *x *= 1.0 - mass);
+                out.push(mass);
+            }
+        }
+        pair.whole.clone_from(&pair.p);
+        if self.claimed.cuts() {
+            cut(&mut pair.p, self.claimed, pair.rest)
+                .map_err(|message| refused_at(self.log, index, message))?;
+            if self.claimed.draft_cut {
+                cut(&mut pair.q, self.claimed, pair.rest)
+                    .map_err(|message| refused_at(self.log, index, message))?;
+            }
+        }
+        let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);
+        pair.least = kept.fold(f64::INFINITY, |least, (whole, _)| least.min(*whole));
+        Ok(())
+    }
+}
+
+/// Keeps the top-k, of these the top-p, of these those of at least min-p times the largest,
+/// and renormalises. Ties at an end are all kept.
+fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
+    let listed = row.len() - usize::from(rest);
+    let mut sorted: Vec<f64> = row.iter().take(listed).copied().collect();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    let mut keep = sorted.len();
+    let mut beyond = rest;
+    if let Some(k) = claimed.top_k {
+        if k > keep && rest {
+            return Err(format!(
+                "top-k {k} needs more tokens than the {keep} that are listed"
+            ));
+        }
+        keep = keep.min(k);
+        beyond = false;
+    }
+    if let Some(wanted) = claimed.top_p {
+        let outside = if beyond {
+            row.last().copied().unwrap_or(0.0)
+        } else {
+            0.0
+        };
+        let total: f64 = sorted.iter().take(keep).sum::<f64>() + outside;
+        let mut held = 0.0;
+        let mut enough = false;
+        for (index, x) in sorted.iter().take(keep).enumerate() {
+            held += x;
+            if held >= wanted * total {
+                keep = index + 1;
+                enough = true;
+                break;
+            }
+        }
+        if !enough && beyond {
+            return Err(format!("top-p {wanted} needs more tokens than are listed"));
+        }
+        beyond = false;
+    }
+    let mut least = sorted.get(keep.saturating_sub(1)).copied().unwrap_or(0.0);
+    if let Some(share) = claimed.min_p {
+        let largest = sorted.first().copied().unwrap_or(0.0);
+        if beyond && sorted.last().is_some_and(|last| *last >= share * largest) {
+            return Err(format!("min-p {share} needs more tokens than are listed"));
+        }
+        least = least.max(share * largest);
+        beyond = false;
+    }
+    row.iter_mut()
+        .filter(|x| **x < least)
+        .for_each(|x| *x = 0.0);
+    if rest
+        && !beyond
+        && let Some(last) = row.last_mut()
+    {
+        *last = 0.0;
+    }
+    super::engine::normalise(row);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_are_those_of_samplers() {
+        let row = [0.05, 0.4, 0.3, 0.15, 0.1];
+        let claimed = |top_k, top_p, min_p| Claimed {
+            top_k,
+            top_p,
+            min_p,
+            ..Claimed::at(1.0)
+        };
+        for (claimed, kept) in [
+            (claimed(Some(2), None, None), vec![1, 2]),
+            (claimed(None, Some(0.7), None), vec![1, 2]),
+            (claimed(None, Some(0.71), None), vec![1, 2, 3]),
+            (claimed(None, None, Some(0.3)), vec![1, 2, 3]),
+            (claimed(Some(4), Some(0.8), Some(0.5)), vec![1, 2]),
+        ] {
+            let mut out = row;
+            cut(&mut out, &claimed, false).unwrap();
+            let found: Vec<usize> = (0..5).filter(|&i| out[i] > 0.0).collect();
+            assert_eq!(found, kept, "{claimed:?}");
+            assert!((out.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+        // The last entry is what is not listed.
+        let mut out = row;
+        cut(&mut out, &claimed(Some(4), None, None), true).unwrap();
+        assert_eq!(out[4], 0.0);
+        assert!(cut(&mut row.clone(), &claimed(Some(5), None, None), true).is_err());
+        assert!(cut(&mut row.clone(), &claimed(None, Some(0.95), None), true).is_err());
+    }
+}

@@ -1,0 +1,473 @@
+//! Whole runs of simulated engines, and rounds that are tampered with.
+
+use super::AuditError;
+use super::bugs::BUGS;
+use super::data::{Outcome, Settings};
+use super::engine::{Engine, Position};
+use super::judge::{Judge, Part, Step, Tally};
+use super::measure::{Opened, claimed_of, position_error};
+use super::play::{Player, visit};
+use super::rows::{Pair, Reader};
+use super::steps::Steps;
+use super::verdict::part;
+use crate::log::{EngineRecord, Log};
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+/// The name of a bug of the table.
+///
+/// ```
+/// use specgap::audit::BugName;
+/// assert!("argmax-drafts".parse::<BugName>().is_ok());
+/// assert!(BugName::all().count() > 20 && "nonsense".parse::<BugName>().is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BugName(&'static str);
+
+impl BugName {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        BUGS.iter().map(|bug| Self(bug.name))
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// What the engine does.
+    pub fn words(self) -> &'static str {
+        BUGS.iter()
+            .find(|bug| bug.name == self.0)
+            .map_or("", |bug| bug.words)
+    }
+
+    fn engine(self) -> Engine {
+        BUGS.iter()
+            .find(|bug| bug.name == self.0)
+            .map_or(Engine::HONEST, |bug| bug.engine)
+    }
+}
+
+impl FromStr for BugName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::all()
+            .find(|one| one.0 == text)
+            .ok_or_else(|| format!("{text:?} is no bug of the table"))
+    }
+}
+
+/// Plays engines on the rows of a log.
+///
+/// An engine answers by the place in the text, whatever it put out before: an engine of two
+/// models that are the log's rows. What it does at a position then follows the laws of an
+/// engine there, which is all that an audit rests on.
+#[derive(Clone, Debug)]
+pub struct Simulator {
+    /// What is audited.
+    pub settings: Settings,
+    /// The rule that the engine follows; what is audited, if `None`.
+    pub follows: Option<super::Rule>,
+    /// What the engine does wrong.
+    pub bug: Option<BugName>,
+    /// Drafts a round, or a position.
+    pub drafts: usize,
+    /// The drafts are alternatives for one position.
+    pub siblings: bool,
+    /// The noise of another forward pass: the engine's logits differ from the log's by normal
+    /// numbers of this standard deviation.
+    pub noise: f64,
+}
+
+/// What an audit says of one simulated run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulatedRun {
+    /// log10 of the e-value of each part.
+    pub log10_e_values: [f64; 4],
+    /// The verdict on each part.
+    pub verdicts: [Outcome; 4],
+    /// What fits a refutation best.
+    pub suspects: [Option<String>; 4],
+}
+
+/// What a simulated engine did at each position of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulatedLog {
+    /// One a position: `drafts`, `accepted`, `round` and `output` as a log has them.
+    pub records: Vec<EngineRecord>,
+}
+
+impl Simulator {
+    /// Audits many runs of `positions` positions each. Run r begins at its own place of the log
+    /// and goes around; what it draws follows from the seed and r.
+    ///
+    /// # Errors
+    /// As [`super::audit`], but for what engines did.
+    ///
+    /// # Complexity
+    /// Each row is read once. O(rows (V bugs + runs positions/rows V)).
+    pub fn runs(
+        &self,
+        log: &Log,
+        runs: usize,
+        positions: usize,
+    ) -> Result<Vec<SimulatedRun>, AuditError> {
+        let claimed = claimed_of(log, &self.settings)?;
+        let rule = self.settings.rule;
+        let judge = Judge::new(rule, self.settings.tolerance);
+        let rows = log.positions();
+        let engine = self.bug.map_or(Engine::HONEST, BugName::engine);
+        let whole = positions / rows;
+        let left = positions % rows;
+        let copies = whole + usize::from(left > 0);
+        let follows = self.follows.unwrap_or(rule);
+        let mut players: Vec<Player> = (0..runs * copies)
+            .map(|number| {
+                let mut player = Player::new(
+                    follows,
+                    &engine,
+                    self.drafts,
+                    self.siblings,
+                    self.settings.seed,
+                    number as u64,
+                );
+                if !self.siblings && follows != super::Rule::Block {
+                    player.depth = number % (self.drafts + 1);
+                }
+                player
+            })
+            .collect();
+        let mut tallies = vec![Tally::new(&judge); runs];
+        let mut reader = Reader::new(log, &claimed)?;
+        let mut pair = Pair::default();
+        let mut scratch = vec![Tally::new(&judge); runs * copies];
+        for index in 0..rows {
+            let spans = log.spans_of(index..index + 1, 1);
+            let Some(span) = spans.first() else { continue };
+            reader.read(&log.chunk(span)?, index, &mut pair)?;
+            let at = Position {
+                p: &pair.p,
+                q: &pair.q,
+                rest: pair.rest,
+                reach: 1.0,
+            };
+            // The last copy of a run plays on part of the rows.
+            let plays = |number: usize| {
+                let (run, copy) = (number / copies, number % copies);
+                let start = run * 7919 % rows;
+                copy < whole || (index + rows - start) % rows < left
+            };
+            let mut active: Vec<Player> = Vec::new();
+            let mut who = Vec::new();
+            for (number, player) in players.iter().enumerate() {
+                if plays(number) {
+                    active.push(player.clone());
+                    who.push(number);
+                }
+            }
+            let tallies_here = scratch.get_mut(..active.len()).unwrap_or_default();
+            for tally in tallies_here.iter_mut() {
+                tally.steps = [0; 4];
+                tally.logs.fill(0.0);
+            }
+            if self.noise > 0.0 {
+                self.noisy(&judge, &at, &mut active, tallies_here);
+            } else {
+                visit(
+                    &judge,
+                    &at,
+                    self.siblings,
+                    &mut active,
+                    tallies_here,
+                    |_, _| {},
+                );
+            }
+            for ((player, number), tally) in active.into_iter().zip(who).zip(tallies_here.iter()) {
+                if let Some(slot) = players.get_mut(number) {
+                    *slot = player;
+                }
+                if let Some(slot) = tallies.get_mut(number / copies) {
+                    slot.add(tally);
+                }
+            }
+        }
+        let none = BTreeMap::new();
+        Ok(tallies
+            .iter()
+            .map(|tally| {
+                let parts =
+                    Part::ALL.map(|one| part(&judge, one, tally, &none, self.settings.alpha));
+                SimulatedRun {
+                    log10_e_values: [0, 1, 2, 3].map(|i: usize| parts[i].log10_e_value),
+                    verdicts: [0, 1, 2, 3].map(|i: usize| parts[i].verdict),
+                    suspects: parts.map(|one| one.suspect),
+                }
+            })
+            .collect())
+    }
+
+    /// Every player sees rows of its own, which differ from the log's by noise.
+    fn noisy(
+        &self,
+        judge: &Judge,
+        at: &Position<'_>,
+        players: &mut [Player],
+        tallies: &mut [Tally],
+    ) {
+        use rand::Rng;
+        for (player, tally) in players.iter_mut().zip(tallies.iter_mut()) {
+            let mut normal = || {
+                let (a, b): (f64, f64) = (player.random.random(), player.random.random());
+                (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+            };
+            let mut noisy = |row: &[f64]| {
+                let mut out: Vec<f64> = row
+                    .iter()
+                    .map(|x| x * (self.noise * normal()).exp())
+                    .collect();
+                super::engine::normalise(&mut out);
+                out
+            };
+            let (p, q) = (noisy(at.p), noisy(at.q));
+            let theirs = Position {
+                p: &p,
+                q: &q,
+                ..*at
+            };
+            let reach = player.reach;
+            let start = player.laws(&theirs);
+            let step = player.step(&theirs, &start);
+            let at = Position { reach, ..*at };
+            judge.judge(&at, self.siblings, &[&step], std::slice::from_mut(tally));
+        }
+    }
+
+    /// What the engine does along the log, as the log would have it.
+    ///
+    /// # Errors
+    /// As [`super::audit`], but for what engines did.
+    pub fn log(&self, log: &Log) -> Result<SimulatedLog, AuditError> {
+        let claimed = claimed_of(log, &self.settings)?;
+        let follows = self.follows.unwrap_or(self.settings.rule);
+        let engine = self.bug.map_or(Engine::HONEST, BugName::engine);
+        let seed = self.settings.seed;
+        let mut player = Player::new(follows, &engine, self.drafts, self.siblings, seed, 0);
+        let labels = log.labels()?;
+        let mut reader = Reader::new(log, &claimed)?;
+        let mut pair = Pair::default();
+        let mut records: Vec<EngineRecord> = Vec::with_capacity(log.positions());
+        // Drafts of the round so far, and where it began.
+        let mut round: Option<usize> = None;
+        let mut row = crate::log::Row::default();
+        for span in log.spans(64) {
+            let chunk = log.chunk(&span)?;
+            for index in chunk.positions() {
+                reader.read(&chunk, index, &mut pair)?;
+                chunk.read(index, &mut row)?;
+                let label = labels.get(index).copied().unwrap_or_default();
+                if records
+                    .last()
+                    .is_some_and(|last| last.prompt != label.prompt)
+                {
+                    player.begin();
+                    round = None;
+                }
+                let at = Position {
+                    p: &pair.p,
+                    q: &pair.q,
+                    rest: pair.rest,
+                    reach: 1.0,
+                };
+                let start = player.laws(&at);
+                let step = player.step(&at, &start);
+                let id = |place: usize| id_of(&row, &pair, place, log.vocabulary());
+                let width = self.drafts.max(1);
+                let mut record = EngineRecord {
+                    prompt: label.prompt,
+                    position: label.position,
+                    drafts: vec![-1; width],
+                    output: Some(id(step.output)),
+                    accepted: Some(-1),
+                    round: Some(0),
+                    batch_size: None,
+                };
+                write_round(
+                    &mut records,
+                    &mut record,
+                    &mut round,
+                    &step,
+                    self.siblings,
+                    &id,
+                );
+                records.push(record);
+                if self.siblings || !step.accepted {
+                    round = None;
+                }
+            }
+        }
+        Ok(SimulatedLog { records })
+    }
+}
+
+/// Notes a step in the record of its position, and in that of its round's first one.
+fn write_round(
+    records: &mut [EngineRecord],
+    record: &mut EngineRecord,
+    round: &mut Option<usize>,
+    step: &Step,
+    siblings: bool,
+    id: &dyn Fn(usize) -> i64,
+) {
+    let here = records.len();
+    let begins = round.is_none();
+    let first = *round.get_or_insert(here);
+    let depth = here - first;
+    record.round = i64::try_from(depth).ok();
+    if begins {
+        record.accepted = Some(0);
+    }
+    if siblings {
+        for (slot, &draft) in record.drafts.iter_mut().zip(&step.drafts) {
+            *slot = id(draft);
+        }
+    }
+    let start = if begins {
+        Some(record)
+    } else {
+        records.get_mut(first)
+    };
+    let Some(start) = start else { return };
+    if step.accepted {
+        start.accepted = start.accepted.map(|count| count + 1);
+    }
+    if !siblings
+        && let (Some(slot), Some(&draft)) = (start.drafts.get_mut(depth), step.drafts.first())
+    {
+        *slot = id(draft);
+    }
+}
+
+/// The id of a place; of what is not listed, the first id that is not.
+fn id_of(row: &crate::log::Row, pair: &Pair, place: usize, vocabulary: usize) -> i64 {
+    if pair.rest && place + 1 == pair.p.len() {
+        let listed: BTreeSet<u32> = row.token_ids.iter().copied().collect();
+        let free = (0u32..).take(vocabulary).find(|id| !listed.contains(id));
+        return i64::from(free.unwrap_or(0));
+    }
+    i64::from(row.token_at(place))
+}
+
+/// A change to a log's rounds.
+type Change = dyn Fn(&mut Vec<EngineRecord>) -> bool;
+/// A hard check, what was done, and whether it was found; or why it was not done.
+type TamperedRound = (&'static str, &'static str, Result<bool, String>);
+
+/// A log's rounds, each broken in one way, and whether the order of tokens alone shows it.
+pub(super) fn tampered_rounds(
+    opened: &Opened<'_>,
+    stop: &BTreeSet<u32>,
+) -> Result<Vec<TamperedRound>, AuditError> {
+    let records = opened.log.engine_records()?;
+    let has_rounds = opened.log.engine_tensors().contains(&"accepted");
+    let read = |records: &[EngineRecord]| {
+        Steps::from_records(records, opened.rule, has_rounds, stop)
+            .map_err(|error| position_error(opened.log, error))
+    };
+    let ends = stop.first().map(|id| i64::from(*id));
+    let other = i64::try_from(opened.log.vocabulary()).unwrap_or(1).max(1);
+    let starts = |record: &EngineRecord| record.accepted.is_some_and(|count| count >= 0);
+    let goes_on = move |records: &mut Vec<EngineRecord>| {
+        let at = (1..records.len()).find(|&i| {
+            starts(&records[i])
+                && starts(&records[i - 1])
+                && records[i - 1].accepted == Some(0)
+                && records[i].prompt == records[i - 1].prompt
+        });
+        let Some(at) = at else { return false };
+        records[at].accepted = Some(-1);
+        records[at].round = records[at].round.map(|_| 1);
+        let mut depth = 1;
+        for record in records
+            .iter_mut()
+            .skip(at + 1)
+            .take_while(|record| !starts(record))
+        {
+            depth += 1;
+            record.round = record.round.map(|_| depth);
+        }
+        true
+    };
+    let emits_another = move |records: &mut Vec<EngineRecord>| {
+        let found = records
+            .iter_mut()
+            .find(|record| record.accepted.is_some_and(|count| count > 0));
+        let Some(record) = found else { return false };
+        let used: Vec<i64> = record.drafts.clone();
+        let output = (0..other).find(|id| !used.contains(id));
+        record.output = output.or(record.output);
+        output.is_some()
+    };
+    let misses = move |records: &mut Vec<EngineRecord>| {
+        let at = (1..records.len()).find(|&i| {
+            starts(&records[i])
+                && !starts(&records[i - 1])
+                && records[i].prompt == records[i - 1].prompt
+        });
+        let Some(at) = at else { return false };
+        records.remove(at - 1);
+        true
+    };
+    let ends_inside = move |records: &mut Vec<EngineRecord>| {
+        let Some(end) = ends else { return false };
+        let at = (1..records.len()).find(|&i| records[i].prompt == records[i - 1].prompt);
+        let Some(at) = at else { return false };
+        records[at - 1].output = Some(end);
+        true
+    };
+    let all: [(&'static str, &'static str, &Change); 4] = [
+        (
+            "accepted-after-rejection",
+            "a round goes on behind its rejection",
+            &goes_on,
+        ),
+        (
+            "accepted-not-emitted",
+            "an accepted draft does not come out",
+            &emits_another,
+        ),
+        (
+            "tokens-missing",
+            "a round's last token is taken out",
+            &misses,
+        ),
+        (
+            "text-after-its-end",
+            "a text goes on behind a token that ends texts",
+            &ends_inside,
+        ),
+    ];
+    let mut results = Vec::new();
+    for (name, words, change) in all {
+        let mut changed = records.clone();
+        if !change(&mut changed) {
+            let reason = if name == "text-after-its-end" && stop.is_empty() {
+                "no token is known that ends texts; name them with --stop"
+            } else {
+                "the log has no round that this can be done to"
+            };
+            results.push((name, words, Err(reason.to_owned())));
+            continue;
+        }
+        let checks = read(&changed)?.checks;
+        let count = match name {
+            "accepted-after-rejection" => checks.after_rejection,
+            "accepted-not-emitted" => checks.not_emitted,
+            "tokens-missing" => checks.missing,
+            _ => checks.after_end,
+        };
+        results.push((name, words, Ok(count.violations > 0)));
+    }
+    Ok(results)
+}

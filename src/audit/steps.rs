@@ -1,0 +1,375 @@
+//! From what a log says of rounds to what was done at each position.
+
+use super::data::HardCheck;
+use super::rule::Rule;
+use super::{AuditError, refused_at};
+use crate::log::{EngineRecord, Log};
+use std::collections::BTreeSet;
+
+/// What an engine did at a position, and where it stands. Tokens are ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Happened {
+    pub drafts: Vec<u32>,
+    pub accepted: bool,
+    pub output: u32,
+    /// How far into its round.
+    pub depth: usize,
+    pub prompt: Option<i64>,
+    pub batch: Option<i64>,
+}
+
+/// The steps of a log, by position; positions outside any round have none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    pub at: Vec<Option<Happened>>,
+    /// The columns of `drafts` are alternatives for one position.
+    pub siblings: bool,
+    pub rounds: usize,
+    /// The most drafts that a round, or a position, has.
+    pub most: usize,
+    pub checks: Structure,
+}
+
+/// What the order of tokens alone shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Structure {
+    pub not_emitted: Count,
+    pub after_rejection: Count,
+    pub missing: Count,
+    pub after_end: Count,
+}
+
+/// How often, and where first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub violations: u64,
+    pub first: Option<usize>,
+}
+
+impl Count {
+    pub(super) fn found(&mut self, position: usize) {
+        self.violations += 1;
+        self.first = Some(self.first.map_or(position, |first| first.min(position)));
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.violations += other.violations;
+        self.first = match (self.first, other.first) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    pub(super) fn check(self, name: &'static str, words: &'static str) -> HardCheck {
+        HardCheck {
+            name: name.to_owned(),
+            violations: self.violations,
+            first_position: self.first,
+            words: words.to_owned(),
+        }
+    }
+}
+
+impl Steps {
+    /// Reads the rounds of a log.
+    pub(super) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
+        let held = log.engine_tensors();
+        for (name, what) in [
+            ("drafts", "the tokens that were drafted"),
+            ("output", "the token that came out at each position"),
+        ] {
+            if !held.contains(&name) {
+                return Err(AuditError::Log(format!(
+                    "{}: has no tensor {name}, {what}; an audit needs drafts [N, n], output [N] \
+                     and, for rounds of several tokens, accepted [N] (docs/formats.md)",
+                    log.path().display()
+                )));
+            }
+        }
+        let records = log.engine_records()?;
+        let has_rounds = held.contains(&"accepted");
+        if held.contains(&"round") && !has_rounds {
+            return Err(AuditError::Log(format!(
+                "{}: has round but no accepted; add accepted [N]: how many drafts were accepted in \
+                 the round that starts there, -1 where none does",
+                log.path().display()
+            )));
+        }
+        Self::from_records(&records, rule, has_rounds, stop)
+            .map_err(|(position, message)| refused_at(log, position, message))
+    }
+
+    pub(super) fn from_records(
+        records: &[EngineRecord],
+        rule: Rule,
+        has_rounds: bool,
+        stop: &BTreeSet<u32>,
+    ) -> Result<Self, (usize, String)> {
+        let mut steps = Self {
+            at: vec![None; records.len()],
+            ..Self::default()
+        };
+        // Drafts behind a round's first position can only be alternatives.
+        let mut depth = None;
+        let mut deep = false;
+        for (index, record) in records.iter().enumerate() {
+            depth = match record.accepted {
+                Some(0..) => Some(0usize),
+                _ if index > 0 && records[index - 1].prompt != record.prompt => None,
+                _ => depth.map(|depth| depth + 1),
+            };
+            deep |= depth > Some(0) && record.drafts.iter().any(|&x| x >= 0);
+        }
+        steps.siblings = rule.needs_siblings() || deep || !has_rounds;
+        let mut round: Option<Round> = None;
+        for (index, record) in records.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|i| records.get(i));
+            let same_text = before.is_some_and(|before| before.prompt == record.prompt);
+            if !same_text {
+                // The end of a text may cut its last round.
+                round = None;
+            }
+            if same_text
+                && let Some(before) = before
+                && let Some(ended) = token(before.output)
+                && stop.contains(&ended)
+                && follows(before.position, record.position)
+            {
+                steps.checks.after_end.found(index);
+            }
+            let drafts: Vec<u32> = (record.drafts.iter())
+                .filter_map(|&x| u32::try_from(x).ok())
+                .collect();
+            let accepted = if has_rounds {
+                record.accepted.filter(|accepted| *accepted >= 0)
+            } else {
+                let hit = token(record.output).is_some_and(|y| drafts.contains(&y));
+                Some(i64::from(hit))
+            };
+            if let Some(accepted) = accepted {
+                if let Some(open) = &round
+                    && open.next <= open.accepted
+                {
+                    steps.checks.missing.found(index);
+                }
+                let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
+                if !steps.siblings && accepted > drafts.len() {
+                    return Err((
+                        index,
+                        format!(
+                            "accepted is {accepted}, but the round has {} drafts",
+                            drafts.len()
+                        ),
+                    ));
+                }
+                steps.rounds += 1;
+                round = Some(Round {
+                    accepted,
+                    chain: drafts.clone(),
+                    next: 0,
+                });
+            }
+            let Some(open) = &mut round else { continue };
+            let depth = open.next;
+            open.next += 1;
+            if let Some(said) = record.round.filter(|said| *said >= 0)
+                && usize::try_from(said) != Ok(depth)
+            {
+                return Err((
+                    index,
+                    format!(
+                        "round is {said}, but the round began {depth} positions before; round \
+                         counts from 0 at the position where accepted is not -1"
+                    ),
+                ));
+            }
+            if depth > open.accepted {
+                steps.checks.after_rejection.found(index);
+                continue;
+            }
+            let Some(output) = token(record.output) else {
+                return Err((
+                    index,
+                    "output is -1 inside a round; it is the token that came out there".to_owned(),
+                ));
+            };
+            let kept = depth < open.accepted;
+            let drafts = if steps.siblings {
+                drafts
+            } else {
+                open.chain.get(depth).copied().into_iter().collect()
+            };
+            if steps.siblings && kept && drafts.is_empty() {
+                return Err((
+                    index,
+                    "a draft was accepted there, but drafts has none".to_owned(),
+                ));
+            }
+            if kept && !drafts.contains(&output) {
+                steps.checks.not_emitted.found(index);
+                continue;
+            }
+            steps.most = steps.most.max(if steps.siblings {
+                drafts.len()
+            } else {
+                open.chain.len()
+            });
+            if let Some(slot) = steps.at.get_mut(index) {
+                *slot = Some(Happened {
+                    drafts,
+                    accepted: kept,
+                    output,
+                    depth,
+                    prompt: record.prompt,
+                    batch: record.batch_size.filter(|size| *size >= 0),
+                });
+            }
+        }
+        let single = matches!(rule, Rule::Single | Rule::Block);
+        if steps.siblings && steps.most > 1 && single {
+            let index = steps
+                .at
+                .iter()
+                .position(|step| step.as_ref().is_some_and(|step| step.drafts.len() > 1));
+            return Err((
+                index.unwrap_or(0),
+                format!(
+                    "has {} drafts for one position, and {rule} takes one; without accepted [N] \
+                     every position is a round of its own, and drafts behind a round's first \
+                     position are alternatives: add accepted, or name rrs, rrs-wo or k-seq",
+                    steps.most
+                ),
+            ));
+        }
+        if steps.most <= 1 && !rule.needs_siblings() {
+            steps.siblings = false;
+        }
+        Ok(steps)
+    }
+}
+
+struct Round {
+    accepted: usize,
+    chain: Vec<u32>,
+    next: usize,
+}
+
+fn token(id: Option<i64>) -> Option<u32> {
+    id.and_then(|id| u32::try_from(id).ok())
+}
+
+/// Whether one index of a text comes after another, as far as they are known.
+fn follows(before: Option<i64>, after: Option<i64>) -> bool {
+    match (before, after) {
+        (Some(before), Some(after)) => before.checked_add(1) == Some(after),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(accepted: i64, drafts: &[i64], output: i64) -> EngineRecord {
+        EngineRecord {
+            prompt: Some(0),
+            drafts: drafts.to_vec(),
+            output: Some(output),
+            accepted: Some(accepted),
+            ..EngineRecord::default()
+        }
+    }
+
+    fn read(records: &[EngineRecord], rule: Rule) -> Result<Steps, (usize, String)> {
+        Steps::from_records(records, rule, true, &BTreeSet::from([9]))
+    }
+
+    #[test]
+    fn a_chain_is_taken_apart() {
+        let records = [
+            record(1, &[4, 5, 6], 4),
+            record(-1, &[-1, -1, -1], 7),
+            record(2, &[1, 2, -1], 1),
+            record(-1, &[-1, -1, -1], 2),
+            record(-1, &[-1, -1, -1], 3),
+        ];
+        let steps = read(&records, Rule::Single).unwrap();
+        let all: Vec<(Vec<u32>, bool, usize)> = steps
+            .at
+            .iter()
+            .flatten()
+            .map(|step| (step.drafts.clone(), step.accepted, step.depth))
+            .collect();
+        let expected = [
+            (vec![4], true, 0),
+            (vec![5], false, 1),
+            (vec![1], true, 0),
+            (vec![2], true, 1),
+            // The bonus.
+            (vec![], false, 2),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!((steps.rounds, steps.siblings), (2, false));
+        assert_eq!(steps.checks, Structure::default());
+    }
+
+    #[test]
+    fn broken_rounds_are_counted() {
+        let mut records = vec![
+            record(0, &[4, 5], 7),
+            // Goes on behind the rejection.
+            record(-1, &[-1, -1], 5),
+            // Accepted, and another token came out.
+            record(1, &[4, 5], 3),
+            // The token behind the accepted one is missing.
+            record(0, &[4, 5], 9),
+            // Behind the end of the text.
+            record(0, &[4, 5], 1),
+        ];
+        let checks = read(&records, Rule::Single).unwrap().checks;
+        let count = |first| Count {
+            violations: 1,
+            first: Some(first),
+        };
+        assert_eq!(checks.after_rejection, count(1));
+        assert_eq!(checks.not_emitted, count(2));
+        assert_eq!(checks.missing, count(3));
+        assert_eq!(checks.after_end, count(4));
+        records[0] = record(3, &[4, 5], 4);
+        let (position, message) = read(&records, Rule::Single).unwrap_err();
+        assert_eq!(position, 0);
+        assert!(message.contains("accepted is 3"), "{message}");
+    }
+
+    #[test]
+    fn drafts_behind_the_first_position_are_alternatives() {
+        let records = [
+            record(1, &[4, 5], 5),
+            record(-1, &[1, 2], 7),
+            record(0, &[1, 2], 3),
+        ];
+        let steps = read(&records, Rule::OneHot).unwrap();
+        assert!(steps.siblings);
+        let second = steps.at[1].clone().unwrap();
+        assert_eq!(
+            (second.drafts, second.accepted, second.depth),
+            (vec![1, 2], false, 1)
+        );
+        assert!(
+            read(&records, Rule::Single)
+                .unwrap_err()
+                .1
+                .contains("takes one")
+        );
+    }
+
+    #[test]
+    fn rounds_that_contradict_themselves_are_refused() {
+        let mut one = record(0, &[1], 1);
+        one.round = Some(1);
+        let (_, message) = read(&[one], Rule::Single).unwrap_err();
+        assert!(message.contains("round is 1"), "{message}");
+        let (_, message) = read(&[record(0, &[1], -1)], Rule::Single).unwrap_err();
+        assert!(message.contains("output is -1"), "{message}");
+    }
+}

@@ -1,0 +1,247 @@
+//! From capital to verdicts.
+
+use super::bets::{SCORE_STAKES, log_sum};
+use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
+use super::judge::{Judge, Part, SCORE_SHARE, Tally};
+use super::rule::Drafts;
+use std::collections::BTreeMap;
+
+/// What a group of steps has in common: a family and which of it.
+pub(super) type Group = (Family, i64);
+
+/// How steps are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    Depth,
+    Prompt,
+    BatchSize,
+}
+
+impl Family {
+    pub(super) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::Prompt => "prompt",
+            Self::BatchSize => "batch-size",
+        }
+    }
+}
+
+/// Evidence below this is not listed.
+const LISTED: f64 = 2.0;
+
+/// Families of which there is more than one group: the others say nothing new.
+pub(super) fn families(groups: &BTreeMap<Group, Tally>) -> Vec<Family> {
+    let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
+    Family::ALL.into_iter().filter(many).collect()
+}
+
+/// The verdict on a part.
+pub(super) fn part(
+    judge: &Judge,
+    part: Part,
+    total: &Tally,
+    groups: &BTreeMap<Group, Tally>,
+    alpha: f64,
+) -> PartReport {
+    let steps = total.steps.get(part.index()).copied().unwrap_or(0);
+    let log = judge.log_capital(part, total);
+    let mut flagged = Vec::new();
+    for family in families(groups) {
+        let of: Vec<(i64, u64, f64)> = groups
+            .iter()
+            .filter(|((one, _), _)| *one == family)
+            .map(|((_, group), tally)| {
+                let steps = tally.steps.get(part.index()).copied().unwrap_or(0);
+                (*group, steps, judge.log_capital(part, tally))
+            })
+            .filter(|(_, steps, _)| *steps > 0)
+            .collect();
+        let logs: Vec<f64> = of.iter().map(|(.., log)| *log).collect();
+        for index in e_bh(&logs, alpha) {
+            if let Some(&(group, steps, log)) = of.get(index) {
+                flagged.push(FlaggedGroup {
+                    family: family.name().to_owned(),
+                    group,
+                    steps,
+                    log10_e_value: log / std::f64::consts::LN_10,
+                });
+            }
+        }
+    }
+    let mut evidence: Vec<Suspect> = judge
+        .components
+        .iter()
+        .filter(|one| one.part == part.index())
+        .map(|one| Suspect {
+            name: one.name.to_owned(),
+            words: one.words.to_owned(),
+            cure: one.cure.to_owned(),
+            log10_e_value: judge.log_of(one, total) / std::f64::consts::LN_10,
+            is_bug: one.is_bug,
+        })
+        .filter(|one| one.log10_e_value >= LISTED)
+        .collect();
+    evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
+    let log10 = log / std::f64::consts::LN_10;
+    let scores = judge
+        .components
+        .iter()
+        .filter(|one| one.part == part.index() && !one.is_bug);
+    let share = scores.map(|one| one.weight).fold(SCORE_SHARE, f64::min);
+    let limit = smallest_tv(share, judge.tolerance, steps, alpha);
+    let refuted = log >= -alpha.ln() || !flagged.is_empty();
+    let (verdict, reason) = if refuted {
+        (Outcome::Refuted, None)
+    } else if part == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
+        let reason = format!("{} claims nothing of how drafts are drawn", judge.rule);
+        (Outcome::NotTestable, Some(reason))
+    } else if limit.is_none() {
+        let reason = if steps == 0 {
+            "the log has no step of this kind".to_owned()
+        } else {
+            format!("{steps} steps are too few to tell whatever departure from the claim")
+        };
+        (Outcome::NotTestable, Some(reason))
+    } else {
+        (Outcome::Consistent, None)
+    };
+    PartReport {
+        part: part.name().to_owned(),
+        verdict,
+        steps,
+        e_value: log.min(300.0 * std::f64::consts::LN_10).exp(),
+        log10_e_value: log10,
+        smallest_tv_excluded: limit,
+        suspect: evidence
+            .first()
+            .filter(|_| refuted)
+            .map(|one| one.name.clone()),
+        evidence,
+        groups: flagged,
+        reason,
+    }
+}
+
+/// e-BH (Wang and Ramdas 2022): the largest k for which k e-values are at least K/(k alpha);
+/// which ones these are. Under any dependence, at most a share alpha of what is named is
+/// named wrongly, on average.
+pub(super) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..logs.len()).collect();
+    order.sort_by(|&a, &b| logs[b].total_cmp(&logs[a]).then(a.cmp(&b)));
+    let all = logs.len() as f64;
+    let enough = |k: usize| {
+        let least = order.get(k - 1).and_then(|&index| logs.get(index));
+        least.is_some_and(|log| *log >= (all / (k as f64 * alpha)).ln())
+    };
+    let keep = (1..=order.len()).rev().find(|&k| enough(k)).unwrap_or(0);
+    let mut named: Vec<usize> = order.into_iter().take(keep).collect();
+    named.sort_unstable();
+    named
+}
+
+/// The smallest departure that a part's scores find with probability 99% in so many steps.
+///
+/// A score that is an indicator of mean 1/2 (the hardest, since its variance is the largest)
+/// and whose mean an engine moves by t hits S times of N. The capital of the score's stakes
+/// reaches 1/alpha from S = s on, which is computed; and P(S < s) <= exp(-N kl(s/N, 1/2 + t))
+/// is at most 1% from some t on (Chernoff).
+///
+/// `share` is the weight of the score in the part's capital.
+pub(super) fn smallest_tv(share: f64, tolerance: f64, steps: u64, alpha: f64) -> Option<f64> {
+    if steps == 0 {
+        return None;
+    }
+    let n = steps as f64;
+    let weight = share.ln() - (SCORE_STAKES.len() as f64).ln();
+    let capital = |hits: f64| {
+        let log = |stake: f64| {
+            hits * (0.5 * stake).ln_1p() + (n - hits) * (-0.5 * stake).ln_1p()
+                - n * (tolerance * stake.abs()).ln_1p()
+        };
+        weight + log_sum(SCORE_STAKES.iter().map(|&stake| log(stake)))
+    };
+    if capital(n) < -alpha.ln() {
+        return None;
+    }
+    // The capital rises with hits above one half.
+    let (mut low, mut high) = (steps.div_ceil(2), steps);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if capital(middle as f64) >= -alpha.ln() {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    let share = low as f64 / n;
+    let divergence = |mean: f64| {
+        let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+        term(share, mean) + term(1.0 - share, 1.0 - mean)
+    };
+    let found = |t: f64| 0.5 + t > share && n * divergence(0.5 + t) >= 100f64.ln();
+    let most = 0.5 - 1e-12;
+    if !found(most) {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if found(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statrs::distribution::{Binomial, DiscreteCDF};
+
+    #[test]
+    fn e_bh_names_what_the_definition_says() {
+        let logs = |values: &[f64]| values.iter().map(|x: &f64| x.ln()).collect::<Vec<_>>();
+        // K = 4, alpha = 0.1: thresholds 40, 20, 13.3, 10.
+        assert!(e_bh(&logs(&[39.0, 1.0, 1.0, 1.0]), 0.1).is_empty());
+        assert_eq!(e_bh(&logs(&[1.0, 41.0, 1.0, 1.0]), 0.1), [1]);
+        assert_eq!(e_bh(&logs(&[25.0, 1.0, 21.0, 1.0]), 0.1), [0, 2]);
+        assert_eq!(e_bh(&logs(&[11.0, 12.0, 13.0, 14.0]), 0.1), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_smallest_departure_has_the_power_that_is_said() {
+        let share = SCORE_SHARE / 3.0;
+        assert_eq!(smallest_tv(share, 0.002, 5, 1e-6), None);
+        let mut before = 0.5;
+        for steps in [200u64, 2_000, 20_000, 200_000] {
+            let t = smallest_tv(share, 0.002, steps, 1e-6).unwrap();
+            assert!(t < before && t > 0.002, "{steps} {t}");
+            before = t;
+            // Hits that are needed, again by going up one by one.
+            let n = steps as f64;
+            let log = |hits: u64| {
+                let s = hits as f64;
+                let terms = SCORE_STAKES.map(|stake| {
+                    s * (0.5 * stake).ln_1p() + (n - s) * (-0.5 * stake).ln_1p()
+                        - n * (0.002 * stake.abs()).ln_1p()
+                });
+                log_sum(terms.into_iter()) + (share / 14.0).ln()
+            };
+            let needed = (steps / 2..=steps)
+                .find(|&hits| log(hits) >= 1e6f64.ln())
+                .unwrap();
+            let law = Binomial::new(0.5 + t, steps).unwrap();
+            assert!(
+                law.cdf(needed - 1) <= 0.01,
+                "{steps}: {}",
+                law.cdf(needed - 1)
+            );
+        }
+        assert!(before < 0.01);
+    }
+}

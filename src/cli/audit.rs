@@ -1,0 +1,240 @@
+//! `specgap audit`: whether an engine samples what it claims.
+
+use super::options::{Common, Folder, Format, Kept};
+use super::output::{
+    CliError, Verdict, check_folder, page_files, progress, width, write_together, write_whole,
+};
+use super::printed::print_report;
+use crate::audit::{
+    Claimed, Records, Rule, Settings, audit, audit_records, claimed_of, negative_control, plan,
+};
+use crate::log::Log;
+use crate::report::audit as report;
+use clap::Args;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Arguments of `specgap audit`.
+#[derive(Args, Debug)]
+#[command(after_long_help = definitions())]
+pub(super) struct AuditArgs {
+    /// A log with the tensors drafts, output and accepted; or a .csv file of records
+    /// (docs/audit.md).
+    #[arg(value_name = "LOG")]
+    log: PathBuf,
+    /// What the engine says that it does.
+    #[arg(long, value_name = "RULE", value_parser = Rule::from_str, long_help = rules())]
+    rule: Rule,
+    /// How much the mean of a score may differ from the log's rows before it counts.
+    #[arg(long, value_name = "EPS", default_value_t = Settings::TOLERANCE, allow_negative_numbers = true)]
+    tolerance: f64,
+    /// The level at which a part is refuted.
+    #[arg(long, value_name = "A", default_value_t = Settings::ALPHA, allow_negative_numbers = true)]
+    alpha: f64,
+    /// Write the verdicts as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write a Markdown block to paste into an issue; - prints it.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Also tamper with the log in every listed way: each has to be refused, or the exit code
+    /// is 1.
+    #[arg(long)]
+    negative_control: bool,
+    /// The target's temperature, where the log does not say.
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    temperature: Option<f64>,
+    /// The draft's temperature; the target's, if not given.
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    draft_temperature: Option<f64>,
+    /// The engine samples from the k likeliest tokens.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Of these, from the fewest that hold this much.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    top_p: Option<f64>,
+    /// Of these, from those of at least this share of the largest probability.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    min_p: Option<f64>,
+    /// The draft's row is cut by top-k, top-p and min-p too.
+    #[arg(long)]
+    draft_cut: bool,
+    /// Tokens that end a text, beside those in the log's metadata.
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    stop: Vec<u32>,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+fn rules() -> String {
+    let mut help = "What the engine says that it does:\n".to_owned();
+    for (name, words) in Rule::WORDS {
+        help.push_str(&format!("- {name}: {words}\n"));
+    }
+    help
+}
+
+fn definitions() -> String {
+    let mut text = "Definitions:\n".to_owned();
+    for (name, meaning) in report::definitions() {
+        text.push_str(&format!("  {name}: {meaning}\n"));
+    }
+    text
+}
+
+impl AuditArgs {
+    fn settings(&self, log: Option<&Log>, common: &Common) -> Result<Settings, CliError> {
+        let mut settings = Settings {
+            tolerance: self.tolerance,
+            alpha: self.alpha,
+            stop: self.stop.clone(),
+            seed: common.seed,
+            ..Settings::new(self.rule)
+        };
+        let asked = self.temperature.is_some()
+            || self.draft_temperature.is_some()
+            || self.top_k.is_some()
+            || self.top_p.is_some()
+            || self.min_p.is_some()
+            || self.draft_cut;
+        if let Some(log) = log
+            && asked
+        {
+            // What the command line says goes before what the log says.
+            let said = match (self.temperature, claimed_of(log, &settings)) {
+                (_, Ok(said)) => said,
+                // Such as a log of greedy text: the temperature that is given stands.
+                (Some(temperature), Err(_)) => Claimed::at(temperature),
+                (None, Err(error)) => return Err(error.into()),
+            };
+            let temperature = self.temperature.unwrap_or(said.temperature);
+            settings.claimed = Some(Claimed {
+                temperature,
+                draft_temperature: self.draft_temperature.unwrap_or(temperature),
+                top_k: self.top_k.or(said.top_k),
+                top_p: self.top_p.or(said.top_p),
+                min_p: self.min_p,
+                draft_cut: self.draft_cut,
+            });
+        } else if asked {
+            return Err(CliError::Input {
+                path: self.log.clone(),
+                message: "is a file of records, whose p and q are what the engine sampled from; \
+                          --temperature, --top-k and the like are for logs of rows"
+                    .to_owned(),
+            });
+        }
+        Ok(settings)
+    }
+
+    /// The command that makes the report, without paths of the machine.
+    fn command(&self) -> String {
+        let name = self.log.file_name().map_or_else(
+            || self.log.display().to_string(),
+            |name| name.to_string_lossy().into(),
+        );
+        let mut command = format!("specgap audit {name} --rule {}", self.rule);
+        let mut option = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                command.push_str(&format!(" --{name} {value}"));
+            }
+        };
+        let number = |value: Option<f64>| value.map(|value| format!("{value:?}"));
+        let changed = |value: f64, usual: f64| (value != usual).then_some(value);
+        option(
+            "tolerance",
+            number(changed(self.tolerance, Settings::TOLERANCE)),
+        );
+        option("alpha", number(changed(self.alpha, Settings::ALPHA)));
+        option("temperature", number(self.temperature));
+        option("draft-temperature", number(self.draft_temperature));
+        option("top-k", self.top_k.map(|k| k.to_string()));
+        option("top-p", number(self.top_p));
+        option("min-p", number(self.min_p));
+        let stop: Vec<String> = self.stop.iter().map(ToString::to_string).collect();
+        option("stop", (!stop.is_empty()).then(|| stop.join(",")));
+        option("vocab", self.kept.vocab.map(|n| n.to_string()));
+        if self.draft_cut {
+            command.push_str(" --draft-cut");
+        }
+        if self.negative_control {
+            command.push_str(" --negative-control");
+        }
+        command
+    }
+}
+
+pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError> {
+    if let Some(folder) = &args.folder.out {
+        check_folder(folder)?;
+    }
+    let records = args
+        .log
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let command = args.command();
+    let people = common.format == Format::Text && !common.quiet;
+    let made = if records {
+        let text = std::fs::read_to_string(&args.log).map_err(|source| CliError::File {
+            path: args.log.clone(),
+            action: "cannot be read",
+            source,
+        })?;
+        if args.negative_control {
+            return Err(CliError::Input {
+                path: args.log.clone(),
+                message: "is a file of records; a negative control plays engines on rows, so log \
+                          rows for it"
+                    .to_owned(),
+            });
+        }
+        let settings = args.settings(None, common)?;
+        audit_records(&Records::parse(&args.log, &text)?, &settings, &command)?
+    } else {
+        let log =
+            Log::open_with(&args.log, args.kept.vocab).map_err(crate::audit::AuditError::from)?;
+        let settings = args.settings(Some(&log), common)?;
+        let planned = plan(&log, &settings)?;
+        if people {
+            let mut stdout = std::io::stdout().lock();
+            writeln!(
+                stdout,
+                "{}",
+                report::plan(&planned).text(width(), common.verbose > 0)
+            )?;
+            stdout.flush()?;
+        }
+        let bar = progress(log.positions(), people, "positions");
+        let found = audit(&log, &settings, &command, &|done| bar.inc(done as u64))?;
+        bar.finish_and_clear();
+        let found = if args.negative_control {
+            found.with_control(negative_control(&log, &settings, &planned)?)
+        } else {
+            found
+        };
+        found.with_plan(planned)
+    };
+    let page = report::page(&made);
+    if let Some(folder) = &args.folder.out {
+        write_together(folder, &page_files(&page, &made)?)?;
+    }
+    if let Some(path) = &args.junit {
+        write_whole(path, report::junit(&made).as_bytes())?;
+    }
+    let block = report::issue(&made);
+    let printed = args.markdown.as_deref() == Some(Path::new("-"));
+    if let Some(path) = args.markdown.as_deref().filter(|_| !printed) {
+        write_whole(path, block.as_bytes())?;
+    }
+    if common.quiet && common.format == Format::Text {
+        writeln!(std::io::stdout(), "{}", report::conclusion(&made))?;
+    }
+    print_report(&made, &page, args.folder.out.as_deref(), common)?;
+    if printed && common.format == Format::Text {
+        write!(std::io::stdout(), "\n{block}")?;
+    }
+    Ok(Verdict::of(made.ok))
+}

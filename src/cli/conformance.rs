@@ -1,0 +1,66 @@
+//! `specgap conformance`: test vectors for the kernels of inference engines.
+
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict, check_folder, write_together};
+use crate::conformance::{Rule, Settings, vectors};
+use crate::report::counted;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Arguments of `specgap conformance`.
+#[derive(Args, Debug)]
+pub struct ConformanceArgs {
+    /// Write manifest.json and the vectors, as .npz, into this folder.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Vocabularies.
+    #[arg(long, value_name = "V,...", value_delimiter = ',', default_values_t = Settings::VOCABULARIES)]
+    vocab: Vec<usize>,
+    /// Verification rules; all if not given.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = rules())]
+    rules: Vec<Rule>,
+}
+
+/// All rules, with their words.
+fn rules() -> impl TypedValueParser<Value = Rule> {
+    PossibleValuesParser::new(
+        Rule::ALL.map(|rule| PossibleValue::new(rule.as_str()).help(rule.words())),
+    )
+    .try_map(|name| Rule::from_str(&name))
+}
+
+pub(super) fn run(args: &ConformanceArgs, common: &Common) -> Result<Verdict, CliError> {
+    check_folder(&args.out)?;
+    let settings = Settings {
+        vocabularies: args.vocab.clone(),
+        rules: if args.rules.is_empty() {
+            Rule::ALL.into()
+        } else {
+            args.rules.clone()
+        },
+        seed: common.seed,
+    };
+    let files = vectors(&settings)?;
+    write_together(&args.out, &files)?;
+    let bytes: usize = files.iter().map(|(_, contents)| contents.len()).sum();
+    let vectors = files.len() - 1;
+    match common.format {
+        Format::Json => println!(
+            "{}",
+            json!({"schema": 1, "folder": args.out.display().to_string(), "files": vectors, "bytes": bytes})
+        ),
+        Format::Text => {
+            let folder = args.out.display();
+            println!(
+                "{} of vectors, {:.1} MB: {folder}",
+                counted(vectors, "file"),
+                bytes as f64 / 1e6
+            );
+            println!("next: python scripts/conformance/harness.py {folder} --kernel MODULE");
+        }
+    }
+    Ok(Verdict::Agrees)
+}

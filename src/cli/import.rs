@@ -1,0 +1,190 @@
+//! `specgap import`: exports of inference engines to a log.
+
+use super::options::{Common, Format};
+use super::output::{CliError, Verdict};
+use crate::import::{Engine, Imported, LogprobsMode, Request, import};
+use crate::report::counted;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Arguments of `specgap import`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "docs/engines.md says what to ask each engine for.")]
+pub struct ImportArgs {
+    /// Files with the rows of both models: records {"target": RESPONSE, "draft": RESPONSE},
+    /// or, of hf, recorded calls.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Where the files come from.
+    #[arg(long, value_name = "ENGINE", value_parser = engines())]
+    from: Engine,
+    /// Files with the target's rows.
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    target: Vec<PathBuf>,
+    /// Files with the draft's rows of the same texts, in the same order.
+    #[arg(long, value_name = "FILE", num_args = 1.., value_delimiter = ',')]
+    draft: Vec<PathBuf>,
+    /// The log: a folder that is made.
+    #[arg(long, value_name = "LOG")]
+    out: PathBuf,
+    /// Tokens of the models, padding included: "vocab_size" in config.json. Of hf: keep the
+    /// first N tokens of every row.
+    #[arg(long, value_name = "N")]
+    vocab: Option<usize>,
+    /// The temperature of the requests.
+    #[arg(
+        long,
+        value_name = "T",
+        allow_negative_numbers = true,
+        default_value_t = 1.0
+    )]
+    temperature: f64,
+    /// The requests' top-k, if they had one.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// The requests' top-p, if they had one.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    top_p: Option<f64>,
+    /// vllm: what the server's --logprobs-mode was, raw_logprobs or processed_logprobs.
+    #[arg(long, value_name = "MODE", value_parser = LogprobsMode::from_str, default_value = "raw_logprobs")]
+    logprobs_mode: LogprobsMode,
+    /// sglang: the server ran with SGLANG_RETURN_ORIGINAL_LOGPROB.
+    #[arg(long)]
+    original_logprobs: bool,
+    /// Tokens of each prompt, where both models scored prompt and text as one and the
+    /// records have no "prompt_length".
+    #[arg(long, value_name = "N")]
+    prompt_tokens: Option<usize>,
+    /// The target's name; otherwise what the records say.
+    #[arg(long, value_name = "NAME")]
+    target_name: Option<String>,
+    /// The draft's name; otherwise what the records say.
+    #[arg(long, value_name = "NAME")]
+    draft_name: Option<String>,
+}
+
+/// All engines, with what their exports are.
+fn engines() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(
+        Engine::ALL.map(|engine| PossibleValue::new(engine.as_str()).help(engine.rule())),
+    )
+    .try_map(|name| Engine::from_str(&name))
+}
+
+pub(super) fn run(args: &ImportArgs, common: &Common) -> Result<Verdict, CliError> {
+    let request = Request {
+        joint: args.files.clone(),
+        target: args.target.clone(),
+        draft: args.draft.clone(),
+        vocabulary: args.vocab,
+        temperature: args.temperature,
+        top_k: args.top_k,
+        top_p: args.top_p,
+        logprobs_mode: args.logprobs_mode,
+        original_logprobs: args.original_logprobs,
+        prompt_tokens: args.prompt_tokens,
+        target_name: args.target_name.clone(),
+        draft_name: args.draft_name.clone(),
+        ..Request::new(args.from)
+    };
+    let made = import(&request, &args.out, &command(args))?;
+    match common.format {
+        Format::Json => {
+            let mut line = serde_json::to_value(&made)?;
+            if let Some(fields) = line.as_object_mut() {
+                fields.insert("schema".to_owned(), 1.into());
+            }
+            println!("{line}");
+        }
+        Format::Text => print(&made, args),
+    }
+    Ok(Verdict::Agrees)
+}
+
+/// The command, without the folders of its files.
+fn command(args: &ImportArgs) -> String {
+    let name = |path: &PathBuf| match path.file_name() {
+        Some(name) => format!(" {}", name.display()),
+        None => format!(" {}", path.display()),
+    };
+    let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<String>();
+    let mut text = format!("specgap import --from {}{}", args.from, names(&args.files));
+    for (option, files) in [("--target", &args.target), ("--draft", &args.draft)] {
+        if !files.is_empty() {
+            text.push_str(&format!(" {option}{}", names(files)));
+        }
+    }
+    if let Some(size) = args.vocab {
+        text.push_str(&format!(" --vocab {size}"));
+    }
+    text.push_str(&format!(" --temperature {}", args.temperature));
+    if let Some(k) = args.top_k {
+        text.push_str(&format!(" --top-k {k}"));
+    }
+    if let Some(p) = args.top_p {
+        text.push_str(&format!(" --top-p {p}"));
+    }
+    if args.logprobs_mode == LogprobsMode::Processed {
+        text.push_str(" --logprobs-mode processed_logprobs");
+    }
+    if args.original_logprobs {
+        text.push_str(" --original-logprobs");
+    }
+    if let Some(tokens) = args.prompt_tokens {
+        text.push_str(&format!(" --prompt-tokens {tokens}"));
+    }
+    text
+}
+
+/// What was made, and what to do with it.
+fn print(made: &Imported, args: &ImportArgs) {
+    let temperature = made.temperature_applied;
+    println!(
+        "{} of {} from {}",
+        counted(made.positions, "position"),
+        counted(made.texts, "text"),
+        made.engine
+    );
+    match made.rows.as_str() {
+        "full rows" => println!("rows list all {} tokens", made.vocabulary),
+        "never-drawn" => println!(
+            "rows list at most {} of {} tokens; the others are never drawn, because the sampler \
+             truncates",
+            made.listed, made.vocabulary
+        ),
+        _ => println!(
+            "rows list at most {} of {} tokens",
+            made.listed, made.vocabulary
+        ),
+    }
+    if temperature == 1.0 {
+        println!("rows are at temperature 1");
+    } else {
+        println!("rows are divided by temperature {temperature} already");
+    }
+    if let Some(unlisted) = made.unlisted {
+        println!(
+            "not listed: on average {:.4} of the target's mass and {:.4} of the draft's, at most \
+             {:.4} and {:.4}",
+            unlisted.target_mean, unlisted.draft_mean, unlisted.target_max, unlisted.draft_max
+        );
+        println!(
+            "both models list the same tokens at {} of {} positions",
+            made.same_tokens, made.positions
+        );
+        if unlisted.target_mean.max(unlisted.draft_mean) > 0.01 {
+            println!(
+                "numbers of this log come with bounds, which the missing mass makes wide: ask the \
+                 engine for more tokens"
+            );
+        }
+    }
+    if let Some(share) = made.engine_acceptance {
+        println!("the engine accepted {share:.4} of the tokens that it drafted");
+    }
+    let log = args.out.display();
+    println!("log: {log}");
+    println!("next: specgap gap {log} --temperature {temperature} --out report");
+}

@@ -1,0 +1,295 @@
+//! Test vectors for the kernels of inference engines.
+//!
+//! A vector is what a verification kernel is given: the target's rows, the draft's rows and
+//! the drafted tokens. Beside it stands what the kernel has to do: the exact law of what it
+//! puts out given these drafts; and, for kernels that are functions of uniform numbers,
+//! numbers at which there is one right answer. Rows are f32, as kernels get them, and the
+//! laws are those of these very numbers over their sum.
+//!
+//! The vectors are the situations in which kernels go wrong ([`Situation`]): equal rows, a
+//! token of probability zero that was drafted, 0/0, one-hot rows, residuals of 1e-15,
+//! duplicate siblings, and vocabularies up to 262,144.
+//!
+//! `scripts/conformance/harness.py` runs a kernel over them.
+//!
+//! # Example
+//! ```
+//! use specgap::conformance::{Rule, Settings, vectors};
+//! let settings = Settings { vocabularies: vec![2, 5], rules: vec![Rule::Chain], seed: 0 };
+//! let files = vectors(&settings)?;
+//! assert_eq!(files[0].0, "manifest.json");
+//! assert!(files.iter().any(|(name, _)| name == "chain-v5-k1.npz"));
+//! # Ok::<(), specgap::conformance::ConformanceError>(())
+//! ```
+
+mod arrays;
+mod coins;
+mod laws;
+mod situation;
+
+pub use situation::Situation;
+
+use crate::log::{RawTensor, npz};
+use arrays::Arrays;
+use laws::Laws;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// Largest vocabulary of a vector.
+pub const LARGEST_VOCABULARY: usize = 1 << 20;
+
+/// Why there are no vectors.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConformanceError {
+    /// A vocabulary that is too small or too large.
+    #[error("--vocab {0}: vocabularies are from 2 to {LARGEST_VOCABULARY}")]
+    Vocabulary(usize),
+    /// Nothing is asked for.
+    #[error("{0} names nothing")]
+    Nothing(&'static str),
+    /// What cannot happen did.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// A verification rule whose kernel is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A chain of drafts drawn from q, each kept with min(1, p/q).
+    Chain,
+    /// A chain of drafts that stand for one-hot rows, each kept with p.
+    OneHot,
+    /// Several i.i.d. drafts for one position, rejected in turn.
+    Rrs,
+    /// Several distinct drafts for one position, rejected in turn.
+    RrsWo,
+    /// Several drafts for one position; the target is drawn from, and the draft that it
+    /// hits is accepted.
+    TargetOnly,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Chain,
+        Self::OneHot,
+        Self::Rrs,
+        Self::RrsWo,
+        Self::TargetOnly,
+    ];
+
+    /// Its name on the command line, in file names and in the manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chain => "chain",
+            Self::OneHot => "one-hot",
+            Self::Rrs => "rrs",
+            Self::RrsWo => "rrs-wo",
+            Self::TargetOnly => "target-only",
+        }
+    }
+
+    /// What it does.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Chain => {
+                "draft k of a chain is kept with min(1, p/q); at the first that is not, the next \
+                 token is drawn from (p - q)+, and behind the last from the target"
+            }
+            Self::OneHot => {
+                "draft k of a chain is kept with p(x), as if q were one-hot; at the first that is \
+                 not, the next token is drawn from p without x"
+            }
+            Self::Rrs => {
+                "i.i.d. drafts for one position, each kept with min(1, r/q) where r is what the \
+                 drafts before it leave of p; then a token is drawn from what is left"
+            }
+            Self::RrsWo => {
+                "the same for drafts without replacement: q is renormalised without the drafts \
+                 before"
+            }
+            Self::TargetOnly => {
+                "a token is drawn from the target; it is accepted if it is among the drafts"
+            }
+        }
+    }
+
+    /// Whether drafts follow one another, and are not alternatives.
+    pub fn is_chain(self) -> bool {
+        matches!(self, Self::Chain | Self::OneHot)
+    }
+
+    /// Numbers of drafts that there are vectors of.
+    fn drafts(self) -> &'static [usize] {
+        match self {
+            Self::Chain | Self::OneHot => &[1, 3],
+            Self::Rrs | Self::RrsWo => &[2, 3],
+            Self::TargetOnly => &[2, 4],
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        (Self::ALL.into_iter().find(|rule| rule.as_str() == text)).ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            format!("{text:?} is no rule; there are {names}")
+        })
+    }
+}
+
+/// Which vectors are made.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Vocabularies.
+    pub vocabularies: Vec<usize>,
+    /// Rules.
+    pub rules: Vec<Rule>,
+    /// Seed of the rows.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Vocabularies that there are vectors of if none are named.
+    pub const VOCABULARIES: [usize; 6] = [2, 3, 17, 1024, 32_000, 262_144];
+}
+
+/// Up to this V, laws are computed in exact fractions and rounded once.
+const EXACT: usize = 1024;
+/// From this V on, there is one number of drafts and few situations.
+const LARGE: usize = 20_000;
+
+/// What `manifest.json` says.
+#[derive(Serialize)]
+struct Manifest {
+    schema: u32,
+    tool: &'static str,
+    seed: u64,
+    rules: Vec<Named>,
+    situations: Vec<Named>,
+    arrays: Vec<Named>,
+    files: Vec<File>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: &'static str,
+    words: &'static str,
+}
+
+#[derive(Serialize)]
+struct File {
+    file: String,
+    rule: &'static str,
+    vocabulary: usize,
+    drafts: usize,
+    /// How the laws were computed.
+    arithmetic: &'static str,
+    /// The situation of each vector.
+    situations: Vec<&'static str>,
+}
+
+/// All files: the manifest first, then one a rule, vocabulary and number of drafts.
+///
+/// # Errors
+/// Vocabularies out of range; settings that name nothing.
+pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, ConformanceError> {
+    if settings.rules.is_empty() {
+        return Err(ConformanceError::Nothing("--rules"));
+    }
+    if settings.vocabularies.is_empty() {
+        return Err(ConformanceError::Nothing("--vocab"));
+    }
+    let wrong = |&&v: &&usize| !(2..=LARGEST_VOCABULARY).contains(&v);
+    if let Some(&vocabulary) = settings.vocabularies.iter().find(wrong) {
+        return Err(ConformanceError::Vocabulary(vocabulary));
+    }
+    let (mut files, mut listed) = (Vec::new(), Vec::new());
+    for &rule in &settings.rules {
+        for &vocabulary in &settings.vocabularies {
+            for &drafts in rule.drafts() {
+                let few = vocabulary >= LARGE;
+                if few && Some(&drafts) != rule.drafts().first() {
+                    continue;
+                }
+                let name = format!("{rule}-v{vocabulary}-k{drafts}.npz");
+                if listed.iter().any(|file: &File| file.file == name) {
+                    continue;
+                }
+                let (situations, tensors) = file(rule, vocabulary, drafts, settings.seed)?;
+                if situations.is_empty() {
+                    continue;
+                }
+                let bytes = npz(&tensors)
+                    .map_err(|error| ConformanceError::Internal(format!("{name}: {error}")))?;
+                files.push((name.clone(), bytes));
+                listed.push(File {
+                    file: name,
+                    rule: rule.as_str(),
+                    vocabulary,
+                    drafts,
+                    arithmetic: if vocabulary <= EXACT { "exact" } else { "f64" },
+                    situations,
+                });
+            }
+        }
+    }
+    let manifest = Manifest {
+        schema: 1,
+        tool: concat!("specgap ", env!("CARGO_PKG_VERSION")),
+        seed: settings.seed,
+        rules: (settings.rules.iter())
+            .map(|rule| Named {
+                name: rule.as_str(),
+                words: rule.words(),
+            })
+            .collect(),
+        situations: Situation::ALL
+            .map(|situation| Named {
+                name: situation.as_str(),
+                words: situation.words(),
+            })
+            .into(),
+        arrays: (arrays::WORDS.iter())
+            .map(|&(name, words)| Named { name, words })
+            .collect(),
+        files: listed,
+    };
+    let mut text = serde_json::to_vec_pretty(&manifest)
+        .map_err(|error| ConformanceError::Internal(error.to_string()))?;
+    text.push(b'\n');
+    files.insert(0, ("manifest.json".to_owned(), text));
+    Ok(files)
+}
+
+/// The vectors of one file, and the situation of each.
+fn file(
+    rule: Rule,
+    vocabulary: usize,
+    drafts: usize,
+    seed: u64,
+) -> Result<(Vec<&'static str>, Vec<RawTensor>), ConformanceError> {
+    let mut arrays = Arrays::new(rule, vocabulary, drafts);
+    let mut situations = Vec::new();
+    for situation in Situation::of(rule, vocabulary, drafts, vocabulary >= LARGE) {
+        let vector = situation.vector(rule, vocabulary, drafts, seed);
+        let laws = Laws::new(rule, &vector, vocabulary <= EXACT)
+            .map_err(|error| ConformanceError::Internal(format!("{rule}: {error}")))?;
+        situations.push(situation.as_str());
+        arrays.push(&vector, &laws);
+    }
+    Ok((situations, arrays.finish()))
+}
+
+#[cfg(test)]
+mod tests;

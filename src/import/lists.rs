@@ -1,0 +1,477 @@
+//! What both models say along one text, put together.
+
+use super::error::{Fault, ImportError};
+use super::json::Place;
+use std::collections::{HashMap, HashSet};
+
+/// A list is over 1 by this much at most: its entries are rounded, and engines compute in
+/// f32.
+const SUM_TOLERANCE: f64 = 1e-4;
+/// How far below 1 the list of a sampler may sum: what a float loses.
+const SAMPLER_TOLERANCE: f64 = 2e-3;
+
+/// Some tokens of one model's row, with their log-probabilities.
+#[derive(Clone, Debug, Default)]
+pub(super) struct List {
+    /// No token twice.
+    pub entries: Vec<(u32, f64)>,
+    /// No token that is not listed has a larger log-probability.
+    pub largest_unlisted: f64,
+    /// How many of the entries are the most probable tokens of the row, for certain.
+    pub most_probable: usize,
+}
+
+impl List {
+    /// A list of the most probable tokens and, maybe, the text's own `token`.
+    ///
+    /// The text's token is listed even where it is not among the most probable, so that
+    /// it says nothing of the others where it is the least.
+    pub(super) fn top(entries: Vec<(u32, f64)>, token: u32) -> Result<Self, String> {
+        let mut list = Self {
+            entries: Vec::with_capacity(entries.len()),
+            largest_unlisted: 0.0,
+            most_probable: 0,
+        };
+        let mut seen: HashMap<u32, f64> = HashMap::with_capacity(entries.len());
+        for (id, value) in entries {
+            match seen.insert(id, value) {
+                None => list.entries.push((id, value)),
+                Some(before) if before == value => {}
+                Some(before) => {
+                    return Err(format!(
+                        "token {id} is listed twice, with {before} and with {value}"
+                    ));
+                }
+            }
+        }
+        let sum = list.sum();
+        if sum > 1.0 + SUM_TOLERANCE {
+            return Err(format!(
+                "the list's probabilities sum to {sum:.6}, which is more than 1; these are no \
+                 logprobs of one row"
+            ));
+        }
+        if sum <= 0.0 {
+            return Err("lists no token of positive probability".to_owned());
+        }
+        let least = |entries: &mut dyn Iterator<Item = &(u32, f64)>| {
+            entries.map(|&(_, value)| value).fold(0.0, f64::min)
+        };
+        let own = list.entries.iter().find(|(id, _)| *id == token);
+        let others = least(&mut list.entries.iter().filter(|(id, _)| *id != token));
+        (list.largest_unlisted, list.most_probable) = match own {
+            Some(&(_, value)) if list.entries.len() > 1 && value <= others => {
+                (others, list.entries.len() - 1)
+            }
+            _ => (least(&mut list.entries.iter()), list.entries.len()),
+        };
+        Ok(list)
+    }
+
+    /// Adds tokens that were asked for by id, which need not be among the most probable.
+    pub(super) fn add(&mut self, entries: Vec<(u32, f64)>) -> Result<(), String> {
+        let known: HashMap<u32, f64> = self.entries.iter().copied().collect();
+        let mut added = HashSet::new();
+        for (id, value) in entries {
+            // Engines compute the two lists from the same row, but may round them apart.
+            match known.get(&id) {
+                Some(before) if (before - value).abs() > 1e-3 => {
+                    return Err(format!(
+                        "token {id} has {value} here and {before} among the most probable"
+                    ));
+                }
+                Some(_) => {}
+                None if added.insert(id) => self.entries.push((id, value)),
+                None => {}
+            }
+        }
+        let sum = self.sum();
+        if sum > 1.0 + SUM_TOLERANCE {
+            return Err(format!(
+                "with these the list's probabilities sum to {sum:.6}, which is more than 1"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The mass of the listed tokens.
+    pub(super) fn sum(&self) -> f64 {
+        self.entries.iter().map(|(_, value)| value.exp()).sum()
+    }
+
+    /// The mass of the others.
+    pub(super) fn rest(&self) -> f64 {
+        (1.0 - self.sum()).clamp(0.0, 1.0)
+    }
+}
+
+/// How a row was scored: while the text was written, or as a part of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// One row for each token that was generated.
+    Generated,
+    /// Rows for the last tokens of a prompt of this many.
+    Prompt {
+        /// Tokens of the prompt.
+        length: usize,
+    },
+}
+
+/// One text as one model scored it.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    pub origin: Origin,
+    /// The text's token and the list at each position, to the text's end.
+    pub rows: Vec<(u32, List)>,
+    /// The field that names the tokens.
+    pub token_field: &'static str,
+    /// What the rows' logits were divided by.
+    pub temperature_applied: f64,
+    /// Whether unlisted tokens cannot be drawn: the list is the sampler's.
+    pub sampler: bool,
+    /// Where the text to be logged begins in the prompt, if the record says so.
+    pub prompt_length: Option<usize>,
+    /// The model's name, if the record says it.
+    pub model: Option<String>,
+    /// What the engine counted of its speculation.
+    pub counts: Counts,
+}
+
+/// What engines count of their speculation, over all records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub drafted: u64,
+    pub accepted: u64,
+    pub steps: u64,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: Self) {
+        self.drafted += other.drafted;
+        self.accepted += other.accepted;
+        self.steps += other.steps;
+    }
+}
+
+/// Both models at one position.
+#[derive(Clone, Debug)]
+pub(super) struct Position {
+    pub token: u32,
+    pub target: List,
+    pub draft: List,
+}
+
+/// Rows of both models along one text. They have to be of the same tokens.
+pub(super) fn pair(
+    target: (&Place, Text),
+    draft: (&Place, Text),
+    prompt_tokens: Option<usize>,
+) -> Result<Vec<Position>, ImportError> {
+    let ((target_place, target), (draft_place, draft)) = (target, draft);
+    let of_draft = |field: String, message: String| draft_place.refuse(Fault::new(field, message));
+    let of_target =
+        |field: String, message: String| target_place.refuse(Fault::new(field, message));
+    if target.temperature_applied != draft.temperature_applied {
+        return Err(of_draft(
+            draft.token_field.to_owned(),
+            format!(
+                "the draft's rows were divided by temperature {} and the target's by {}; score \
+                 both alike, or export both at temperature 1",
+                draft.temperature_applied, target.temperature_applied
+            ),
+        ));
+    }
+    let prompt = target
+        .prompt_length
+        .or(draft.prompt_length)
+        .or(prompt_tokens);
+    let count = match (target.origin, draft.origin) {
+        (Origin::Generated, Origin::Generated) => {
+            if target.rows.len() != draft.rows.len() {
+                return Err(of_draft(
+                    draft.token_field.to_owned(),
+                    format!(
+                        "has {} tokens where the target's text has {}; let the draft score the \
+                         target's text instead of writing its own",
+                        draft.rows.len(),
+                        target.rows.len()
+                    ),
+                ));
+            }
+            target.rows.len()
+        }
+        (Origin::Generated, Origin::Prompt { .. }) => target.rows.len(),
+        (Origin::Prompt { .. }, Origin::Generated) => draft.rows.len(),
+        (Origin::Prompt { length }, Origin::Prompt { length: other }) => {
+            if length != other {
+                return Err(of_draft(
+                    draft.token_field.to_owned(),
+                    format!(
+                        "has {other} tokens where the target scored {length}; score the same ids \
+                         with both"
+                    ),
+                ));
+            }
+            let Some(prompt) = prompt else {
+                return Err(of_target(
+                    target.token_field.to_owned(),
+                    "nothing says where the text begins that follows the prompt; give \
+                     --prompt-tokens N, or add a field \"prompt_length\" to each record"
+                        .to_owned(),
+                ));
+            };
+            length
+                .checked_sub(prompt)
+                .filter(|&left| left > 0)
+                .ok_or_else(|| {
+                    of_target(
+                        target.token_field.to_owned(),
+                        format!(
+                            "has {length} tokens, so that a prompt of {prompt} leaves no text \
+                             behind it"
+                        ),
+                    )
+                })?
+        }
+    };
+    for (text, place, other) in [
+        (&target, target_place, "draft"),
+        (&draft, draft_place, "target"),
+    ] {
+        if text.rows.len() < count {
+            return Err(place.refuse(Fault::new(
+                text.token_field,
+                format!(
+                    "has rows of {} tokens where the text, by the {other}'s record, has {count}; \
+                     score the whole text",
+                    text.rows.len()
+                ),
+            )));
+        }
+    }
+    let skip = |text: &Text| text.rows.len() - count;
+    let (skip_target, skip_draft) = (skip(&target), skip(&draft));
+    // Where a row's token stands among the tokens that the field names.
+    let at = |text: &Text, skip: usize, index: usize| match text.origin {
+        Origin::Generated => skip + index,
+        Origin::Prompt { length } => length - text.rows.len() + skip + index,
+    };
+    let (target_at, draft_at) = (at(&target, skip_target, 0), at(&draft, skip_draft, 0));
+    let rows = target.rows.into_iter().skip(skip_target);
+    let others = draft.rows.into_iter().skip(skip_draft);
+    let mut positions = Vec::with_capacity(count);
+    for (index, ((token, row), (other_token, other))) in rows.zip(others).enumerate() {
+        if token != other_token {
+            return Err(of_draft(
+                format!("{}[{}]", draft.token_field, draft_at + index),
+                format!(
+                    "is token {other_token} where the target's {}[{}] is {token}; score the same \
+                     ids with both",
+                    target.token_field,
+                    target_at + index
+                ),
+            ));
+        }
+        for (text, place, list, field_at) in [
+            (
+                target.sampler,
+                target_place,
+                &row,
+                (target.token_field, target_at),
+            ),
+            (
+                draft.sampler,
+                draft_place,
+                &other,
+                (draft.token_field, draft_at),
+            ),
+        ] {
+            let rest = list.rest();
+            if text && rest > SAMPLER_TOLERANCE {
+                return Err(place.refuse(Fault::new(
+                    format!("{}[{}]", field_at.0, field_at.1 + index),
+                    format!(
+                        "its list of {} tokens leaves {rest:.4} out, so it is not all that the \
+                         sampler keeps; ask for more logprobs, or for those before the sampler \
+                         truncates",
+                        list.entries.len()
+                    ),
+                )));
+            }
+        }
+        positions.push(Position {
+            token,
+            target: row,
+            draft: other,
+        });
+    }
+    Ok(positions)
+}
+
+/// Tokens by number: as the engine gives it, or, where it gives texts alone, in order of
+/// first appearance.
+#[derive(Debug, Default)]
+pub(super) struct Vocabulary {
+    /// V, if it is known.
+    size: Option<usize>,
+    by_text: HashMap<String, u32>,
+    texts: Vec<String>,
+    numbered: bool,
+}
+
+impl Vocabulary {
+    pub(super) fn new(size: Option<usize>) -> Self {
+        Self {
+            size,
+            ..Self::default()
+        }
+    }
+
+    /// The texts of tokens, if these were named by text.
+    pub(super) fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// A token by its number.
+    pub(super) fn number(&mut self, id: i64) -> Result<u32, String> {
+        self.numbered = true;
+        self.within(id)
+    }
+
+    fn within(&self, id: i64) -> Result<u32, String> {
+        let number = u32::try_from(id)
+            .ok()
+            .filter(|&number| i32::try_from(number).is_ok())
+            .ok_or_else(|| format!("{id} is no token id"))?;
+        match self.size {
+            Some(size) if number as usize >= size => Err(format!(
+                "token {id} is outside the vocabulary of {size}; --vocab is the number of tokens \
+                 of the model, padding included"
+            )),
+            _ => Ok(number),
+        }
+    }
+
+    /// A token by what vLLM writes for it: `token_id:N`, or its text.
+    pub(super) fn written(&mut self, token: &str) -> Result<u32, String> {
+        if let Some(number) = token.strip_prefix("token_id:")
+            && let Ok(id) = number.parse()
+        {
+            return self.number(id);
+        }
+        if self.numbered {
+            return Err(format!(
+                "{token:?} is a text where other tokens are numbers; {CURE}"
+            ));
+        }
+        if token.contains(char::REPLACEMENT_CHARACTER) || token.is_empty() {
+            return Err(format!(
+                "{token:?} can be the text of several tokens, which collide; {CURE}"
+            ));
+        }
+        if let Some(&id) = self.by_text.get(token) {
+            return Ok(id);
+        }
+        let id = self.within(self.texts.len() as i64)?;
+        self.by_text.insert(token.to_owned(), id);
+        self.texts.push(token.to_owned());
+        Ok(id)
+    }
+
+    /// Refuses texts where numbers came after them.
+    pub(super) fn check_mixed(&self) -> Result<(), String> {
+        if self.numbered && !self.texts.is_empty() {
+            return Err(format!(
+                "some tokens are texts and others are numbers; {CURE}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What to do about tokens that are named by their text.
+pub(super) const CURE: &str = "start the server with --return-tokens-as-token-ids, or send \
+     \"return_tokens_as_token_ids\": true";
+
+/// Refuses a list in which a text stands twice.
+pub(super) fn refuse_collision<'a>(
+    texts: impl Iterator<Item = &'a str>,
+) -> Result<(), (usize, String)> {
+    let mut seen = HashSet::new();
+    for (index, text) in texts.enumerate() {
+        if !text.starts_with("token_id:") && !seen.insert(text) {
+            return Err((
+                index,
+                format!("{text:?} is the text of two tokens of one list, which collide; {CURE}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_own_token_does_not_bound_the_others() {
+        let entries = |last: f64| vec![(7, -1.0), (1, -2.0), (9, last)];
+        // 9 may be in the list only because the text has it.
+        assert_eq!(List::top(entries(-8.0), 9).unwrap().largest_unlisted, -2.0);
+        assert_eq!(List::top(entries(-8.0), 7).unwrap().largest_unlisted, -8.0);
+        assert_eq!(List::top(entries(-1.5), 9).unwrap().largest_unlisted, -2.0);
+        assert_eq!(
+            List::top(vec![(3, -0.5)], 3).unwrap().largest_unlisted,
+            -0.5
+        );
+    }
+
+    #[test]
+    fn lists_that_are_none_are_refused() {
+        for (entries, word) in [
+            (vec![], "positive"),
+            (vec![(1, f64::NEG_INFINITY)], "positive"),
+            (vec![(1, -0.1), (2, -0.1)], "more than 1"),
+            (vec![(1, -1.0), (1, -2.0)], "twice"),
+        ] {
+            let error = List::top(entries, 0).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+        let same = List::top(vec![(1, -1.0), (1, -1.0)], 0).unwrap();
+        assert_eq!(same.entries, [(1, -1.0)]);
+    }
+
+    #[test]
+    fn texts_get_numbers_and_do_not_mix_with_them() {
+        let mut vocabulary = Vocabulary::new(Some(2));
+        assert_eq!(vocabulary.written(" a"), Ok(0));
+        assert_eq!(vocabulary.written("b"), Ok(1));
+        assert_eq!(vocabulary.written(" a"), Ok(0));
+        assert!(
+            vocabulary
+                .written("c")
+                .unwrap_err()
+                .contains("vocabulary of 2")
+        );
+        assert!(
+            vocabulary
+                .written("\u{fffd}")
+                .unwrap_err()
+                .contains("collide")
+        );
+        assert!(vocabulary.check_mixed().is_ok());
+        assert_eq!(vocabulary.written("token_id:1"), Ok(1));
+        assert!(vocabulary.check_mixed().is_err());
+        assert!(vocabulary.number(-1).is_err());
+        assert!(
+            vocabulary
+                .number(2)
+                .unwrap_err()
+                .contains("vocabulary of 2")
+        );
+        let mut numbers = Vocabulary::new(None);
+        assert_eq!(numbers.number(40_000), Ok(40_000));
+        assert!(numbers.number(1 << 31).is_err());
+        assert!(numbers.written("x").unwrap_err().contains("return_tokens"));
+    }
+}

@@ -1,0 +1,188 @@
+//! llama.cpp's server: responses of `/completion` with `n_probs`.
+//!
+//! Shapes of `completion_token_output` in `tools/server/server-task.cpp`.
+
+use super::error::Fault;
+use super::json::LogProb;
+use super::lists::{Counts, List, Origin, Text, Vocabulary};
+use super::options::Rules;
+use serde::Deserialize;
+
+/// A response, or two of them under `target` and `draft`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response {
+    pub target: Option<Box<Self>>,
+    pub draft: Option<Box<Self>>,
+    pub prompt_id: Option<i64>,
+    pub position: Option<i64>,
+    pub token: Option<i64>,
+    model: Option<String>,
+    stop: Option<bool>,
+    generation_settings: Option<Settings>,
+    completion_probabilities: Option<Vec<Entry>>,
+    timings: Option<Timings>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Settings {
+    temperature: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Timings {
+    #[serde(default)]
+    draft_n: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    id: i64,
+    logprob: Option<LogProb>,
+    top_logprobs: Option<Vec<TopLogprob>>,
+    prob: Option<f64>,
+    top_probs: Option<Vec<TopProb>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TopLogprob {
+    id: i64,
+    logprob: LogProb,
+}
+
+#[derive(Debug, Deserialize)]
+struct TopProb {
+    id: i64,
+    prob: f64,
+}
+
+const FIELD: &str = "completion_probabilities";
+
+impl Response {
+    /// The text of this response, as its model scored it.
+    ///
+    /// `token` is the text's token where the response is of one step, made to score a
+    /// prefix; what the server drew itself counts for nothing then.
+    pub(super) fn text(
+        self,
+        token: Option<i64>,
+        rules: &Rules,
+        vocabulary: &mut Vocabulary,
+    ) -> Result<Text, Fault> {
+        if self.stop == Some(false) {
+            return Err(Fault::new(
+                "stop",
+                "is false: this is a chunk of a stream; ask with \"stream\": false",
+            ));
+        }
+        if self.timings.is_some_and(|timings| timings.draft_n > 0) {
+            return Err(Fault::new(
+                "timings.draft_n",
+                "is not 0: the server was speculating, and it has no probabilities of tokens that \
+                 come from drafts; score the text with speculation off",
+            ));
+        }
+        let entries = self.completion_probabilities.ok_or_else(|| {
+            Fault::new(
+                FIELD,
+                "is missing: there are no rows here; ask with \"n_probs\": K",
+            )
+        })?;
+        let after = entries.iter().any(|entry| entry.top_probs.is_some());
+        if token.is_some() && entries.len() != 1 {
+            return Err(Fault::new(
+                FIELD,
+                format!(
+                    "has {} entries where the record names one token; ask with \"n_predict\": 1",
+                    entries.len()
+                ),
+            ));
+        }
+        let mut rows = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.into_iter().enumerate() {
+            let here = |name: &str| format!("{FIELD}[{index}]{name}");
+            let token = match token {
+                Some(token) => {
+                    (vocabulary.number(token)).map_err(|message| Fault::new("token", message))?
+                }
+                None => (vocabulary.number(entry.id))
+                    .map_err(|message| Fault::new(here(".id"), message))?,
+            };
+            let (name, mut listed, own) = match (entry.top_logprobs, entry.top_probs) {
+                (Some(top), None) if !after => {
+                    let listed = top.into_iter().map(|top| (top.id, top.logprob)).collect();
+                    (".top_logprobs", listed, entry.logprob)
+                }
+                (None, Some(top)) => {
+                    let mut listed = Vec::with_capacity(top.len());
+                    for (at, top) in top.into_iter().enumerate() {
+                        let value = logarithm(top.prob).map_err(|message| {
+                            Fault::new(here(&format!(".top_probs[{at}].prob")), message)
+                        })?;
+                        listed.push((top.id, value));
+                    }
+                    let own = (entry.prob.map(logarithm).transpose())
+                        .map_err(|message| Fault::new(here(".prob"), message))?;
+                    (".top_probs", listed, own)
+                }
+                _ => {
+                    return Err(Fault::new(
+                        here(".top_logprobs"),
+                        "is missing; all entries are to have top_logprobs, or all top_probs",
+                    ));
+                }
+            };
+            if listed.is_empty() {
+                return Err(Fault::new(
+                    here(name),
+                    "is empty: the row is missing, as after a draft token was accepted; score the \
+                     text with \"n_probs\": K and speculation off",
+                ));
+            }
+            if let Some(own) = own
+                && i64::from(token) == entry.id
+                && !listed
+                    .iter()
+                    .any(|(id, _): &(i64, LogProb)| *id == entry.id)
+            {
+                listed.push((entry.id, own));
+            }
+            let mut numbered = Vec::with_capacity(listed.len());
+            for (at, (id, value)) in listed.into_iter().enumerate() {
+                let id = (vocabulary.number(id))
+                    .map_err(|message| Fault::new(here(&format!("{name}[{at}].id")), message))?;
+                numbered.push((id, value.0));
+            }
+            let list =
+                List::top(numbered, token).map_err(|message| Fault::new(here(name), message))?;
+            rows.push((token, list));
+        }
+        // Before the samplers, rows are softmax of the raw logits, whatever the
+        // temperature.
+        let settings = self.generation_settings;
+        let temperature = settings.and_then(|settings| settings.temperature);
+        Ok(Text {
+            origin: Origin::Generated,
+            rows,
+            token_field: FIELD,
+            temperature_applied: match after {
+                true => temperature.filter(|&t| t > 0.0).unwrap_or(rules.divisor()),
+                false => 1.0,
+            },
+            sampler: after,
+            prompt_length: None,
+            model: self.model,
+            counts: Counts::default(),
+        })
+    }
+}
+
+/// The logarithm of a probability that is written as it is.
+fn logarithm(probability: f64) -> Result<LogProb, String> {
+    if (0.0..=1.0 + 1e-6).contains(&probability) {
+        Ok(LogProb(probability.ln().min(0.0)))
+    } else {
+        Err(format!(
+            "is {probability}; probabilities are between 0 and 1"
+        ))
+    }
+}

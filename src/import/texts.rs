@@ -1,0 +1,223 @@
+//! Records of both models, put together text by text.
+
+use super::error::{Fault, ImportError};
+use super::json::{self, Place};
+use super::lists::{Counts, Position, Text, Vocabulary, pair};
+use super::options::{Request, Rules};
+use super::{llama_cpp, sglang, vllm};
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+
+/// A record of an engine whose exports are JSON.
+pub(super) trait Record: DeserializeOwned + Sized {
+    /// Two responses in one record, if that is what it is.
+    fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>);
+
+    /// What was added to the record: whose text it is, where it stands there, and its token.
+    fn place(&self) -> InText;
+
+    /// The text, as its model scored it.
+    fn read(
+        self,
+        token: Option<i64>,
+        rules: &Rules,
+        vocabulary: &mut Vocabulary,
+    ) -> Result<Text, Fault>;
+}
+
+/// Where a record's first row stands.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InText {
+    prompt: Option<i64>,
+    position: Option<i64>,
+    token: Option<i64>,
+}
+
+impl InText {
+    fn or(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt.or(other.prompt),
+            position: self.position.or(other.position),
+            token: self.token.or(other.token),
+        }
+    }
+}
+
+macro_rules! record {
+    ($response:ty, $token:expr, $read:expr) => {
+        impl Record for $response {
+            fn both(&mut self) -> (Option<Box<Self>>, Option<Box<Self>>) {
+                (self.target.take(), self.draft.take())
+            }
+
+            fn place(&self) -> InText {
+                let token: fn(&Self) -> Option<i64> = $token;
+                InText {
+                    prompt: self.prompt_id,
+                    position: self.position,
+                    token: token(self),
+                }
+            }
+
+            fn read(
+                self,
+                token: Option<i64>,
+                rules: &Rules,
+                vocabulary: &mut Vocabulary,
+            ) -> Result<Text, Fault> {
+                let read: fn(Self, Option<i64>, &Rules, &mut Vocabulary) -> Result<Text, Fault> =
+                    $read;
+                read(self, token, rules, vocabulary)
+            }
+        }
+    };
+}
+
+record!(vllm::Response, |_| None, |record, _, rules, vocabulary| {
+    record.text(rules, vocabulary)
+});
+record!(
+    sglang::Response,
+    |_| None,
+    |record, _, rules, vocabulary| { record.text(rules, vocabulary) }
+);
+record!(
+    llama_cpp::Response,
+    |record| record.token,
+    llama_cpp::Response::text
+);
+
+/// The texts of an export, each with the number of its prompt and the index of its first
+/// row.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    pub all: Vec<(i64, i64, Vec<Position>)>,
+    /// What the target's and the draft's records say of themselves.
+    pub models: [Option<String>; 2],
+    pub counts: Counts,
+    pub temperature_applied: Option<f64>,
+    pub sampler: [bool; 2],
+}
+
+/// All records of some files.
+fn records<R: Record>(paths: &[PathBuf]) -> Result<Vec<(Place, R)>, ImportError> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(json::read(path)?);
+    }
+    Ok(all)
+}
+
+/// Reads the files of a request.
+pub(super) fn read<R: Record>(
+    request: &Request,
+    rules: &Rules,
+    vocabulary: &mut Vocabulary,
+) -> Result<Texts, ImportError> {
+    let mut pairs: Vec<(InText, (Place, R), (Place, R))> = Vec::new();
+    if request.joint.is_empty() {
+        let targets = records::<R>(&request.target)?;
+        let drafts = records::<R>(&request.draft)?;
+        if targets.len() != drafts.len() {
+            return Err(ImportError::Options(format!(
+                "--target has {} records and --draft {}; the n-th of one is to be of the same \
+                 text as the n-th of the other",
+                targets.len(),
+                drafts.len()
+            )));
+        }
+        for (mut target, mut draft) in targets.into_iter().zip(drafts) {
+            for (place, record) in [&mut target, &mut draft] {
+                if let (Some(_), _) | (_, Some(_)) = record.both() {
+                    return Err(place.refuse(Fault::new(
+                        "target",
+                        "is there: this record is of both models; name its file without --target \
+                         and --draft",
+                    )));
+                }
+            }
+            pairs.push((target.1.place().or(draft.1.place()), target, draft));
+        }
+    } else {
+        for (place, mut record) in records::<R>(&request.joint)? {
+            let outer = record.place();
+            let (target, draft) = match record.both() {
+                (Some(target), Some(draft)) => (*target, *draft),
+                (target, _) => {
+                    let missing = if target.is_some() { "draft" } else { "target" };
+                    return Err(place.refuse(Fault::new(
+                        missing,
+                        "is missing; a record of both models is {\"target\": RESPONSE, \"draft\": \
+                         RESPONSE}, and files of one model each go behind --target and --draft",
+                    )));
+                }
+            };
+            let inner = outer.or(target.place()).or(draft.place());
+            pairs.push((inner, (place.clone(), target), (place, draft)));
+        }
+    }
+    let joint = !request.joint.is_empty();
+    let mut texts = Texts::default();
+    for (number, (place, target, draft)) in pairs.into_iter().enumerate() {
+        let mut scored = |(at, record): (Place, R), model: &str| {
+            let text = record
+                .read(place.token, rules, vocabulary)
+                .map_err(|mut fault| {
+                    if joint {
+                        fault.field = format!("{model}.{}", fault.field);
+                    }
+                    at.refuse(fault)
+                })?;
+            Ok::<_, ImportError>((at, text))
+        };
+        let (target_place, mut target) = scored(target, "target")?;
+        let (draft_place, mut draft) = scored(draft, "draft")?;
+        for (model, text) in [&mut target, &mut draft].into_iter().enumerate() {
+            let name = text.model.take();
+            if let Some(slot) = texts.models.get_mut(model) {
+                match (&slot, name) {
+                    (None, name) => *slot = name,
+                    (Some(before), Some(name)) if *before != name => {
+                        let place = [&target_place, &draft_place][model];
+                        return Err(place.refuse(Fault::new(
+                            "model",
+                            format!("is {name:?} where records before it are of {before:?}"),
+                        )));
+                    }
+                    _ => {}
+                }
+            }
+            texts.counts.add(text.counts);
+            if text.sampler {
+                texts.sampler[model] = true;
+            }
+        }
+        if texts
+            .temperature_applied
+            .is_some_and(|before| before != target.temperature_applied)
+        {
+            return Err(target_place.refuse(Fault::new(
+                target.token_field,
+                format!(
+                    "rows are divided by temperature {} and those of records before it are not; \
+                     import them as logs of their own",
+                    target.temperature_applied
+                ),
+            )));
+        }
+        texts.temperature_applied = Some(target.temperature_applied);
+        let positions = pair(
+            (&target_place, target),
+            (&draft_place, draft),
+            request.prompt_tokens,
+        )?;
+        if positions.is_empty() {
+            return Err(target_place.refuse(Fault::new("the record", "has no tokens")));
+        }
+        let prompt = place.prompt.unwrap_or(number as i64);
+        texts
+            .all
+            .push((prompt, place.position.unwrap_or(0), positions));
+    }
+    Ok(texts)
+}

@@ -1,0 +1,677 @@
+//! The page of `specgap audit`, its JUnit file, and the block for an issue.
+//!
+//! What to do comes first, then the four verdicts, then everything they follow from.
+
+use super::check::escape;
+use super::page::{Block, Fact, Page, Section};
+use super::table::{Column, Entry, Row, Table};
+use super::text::{count, counted, rate};
+use crate::audit::{
+    AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
+};
+use std::fmt::Write as _;
+
+/// What is printed before an audit runs.
+///
+/// Numbers are estimates by simulation on the log's rows; nothing that the engine did is in
+/// them.
+pub fn plan(plan: &Plan) -> Page {
+    Page {
+        title: format!(
+            "Minimum N, before the run: this log has {}",
+            counted(plan.positions, "position")
+        ),
+        lead: vec![
+            Block::Table(minimum(plan)),
+            Block::Paragraph(short_of(plan)),
+        ],
+        ..Page::default()
+    }
+}
+
+fn short_of(plan: &Plan) -> String {
+    let positions = plan.positions as u64;
+    let short: Vec<&str> = plan
+        .minimum
+        .iter()
+        .filter(|one| one.positions.is_some_and(|n| n > positions))
+        .map(|one| one.bug.as_str())
+        .collect();
+    if short.is_empty() {
+        "The log is long enough for every bug that more than the tolerance comes of.".to_owned()
+    } else {
+        format!(
+            "The log is too short to find with 99%: {}. Log more rounds.",
+            short.join(", ")
+        )
+    }
+}
+
+fn minimum(plan: &Plan) -> Table {
+    let columns = vec![
+        Column::words("bug"),
+        Column::words("shown first by"),
+        Column::number("positions needed"),
+        Column::number("by outputs alone"),
+        Column::number("TV of outputs"),
+    ];
+    let positions = plan.positions as u64;
+    let row = |one: &MinimumN| {
+        let needed = one
+            .positions
+            .map_or_else(|| "none finds it".to_owned(), count_of);
+        let enough = one.positions.is_some_and(|n| n <= positions);
+        Row {
+            entries: vec![
+                Entry {
+                    title: Some(one.words.clone()),
+                    ..Entry::plain(one.bug.clone())
+                },
+                Entry::plain(one.part.clone().unwrap_or_else(|| "–".to_owned())),
+                Entry {
+                    strong: enough,
+                    ..Entry::plain(needed)
+                },
+                Entry::plain(
+                    one.positions_by_output
+                        .map_or_else(|| "–".to_owned(), count_of),
+                ),
+                Entry::plain(one.output_tv.map_or_else(|| "–".to_owned(), rate)),
+            ],
+            ..Row::default()
+        }
+    };
+    Table::new("minimum", "", columns)
+        .rows(plan.minimum.iter().map(row))
+        .note(format!(
+            "Positions until a part is refuted with probability 99%: an estimate, from engines \
+             with the bug that were played on {}. TV: mean total variation between p and what \
+             such an engine puts out, a sum over all tokens.",
+            counted(plan.rows, "row")
+        ))
+}
+
+fn count_of(n: u64) -> String {
+    count(usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+/// The report as a page.
+pub fn page(report: &AuditReport) -> Page {
+    let mut sections = vec![
+        Section {
+            main: true,
+            ..Section::new(
+                "verdicts",
+                "The four verdicts",
+                "What was tested, on how much, and what came of it.",
+                [Block::Table(verdicts(report))],
+            )
+        },
+        Section {
+            main: report.hard_checks.iter().any(|check| check.violations > 0),
+            ..Section::new(
+                "hard-checks",
+                "Hard checks",
+                "What may never happen, however short the log.",
+                [Block::Table(hard_checks(report))],
+            )
+        },
+    ];
+    if report.parts.iter().any(|part| !part.evidence.is_empty()) {
+        sections.push(Section::new(
+            "evidence",
+            "Evidence",
+            "Bugs and scores with an e-value of 100 or more, by part.",
+            [Block::Table(evidence(report))],
+        ));
+    }
+    if report.parts.iter().any(|part| !part.groups.is_empty()) {
+        sections.push(Section {
+            main: true,
+            ..Section::new(
+                "groups",
+                "Where it fails",
+                "Groups of steps that e-BH names at the same level.",
+                [Block::Table(groups(report))],
+            )
+        });
+    }
+    if let Some(plan) = &report.plan {
+        sections.push(Section::new(
+            "minimum",
+            "Minimum N",
+            "What it takes to find each bug, known before the run.",
+            [Block::Table(minimum(plan))],
+        ));
+    }
+    if let Some(control) = &report.negative_control {
+        sections.push(Section {
+            main: true,
+            ..Section::new(
+                "control",
+                "Negative control",
+                "Tampered logs, each of which the audit has to refuse.",
+                [Block::Table(tampering(control))],
+            )
+        });
+    }
+    sections.push(Section::new(
+        "words",
+        "What the words mean",
+        "",
+        [Block::Definitions(definitions())],
+    ));
+    if !report.notes.is_empty() {
+        sections.push(Section {
+            main: true,
+            ..Section::new("notes", "Notes", "", [Block::List(report.notes.clone())])
+        });
+    }
+    sections.push(Section::new(
+        "made-by",
+        "Made by",
+        "",
+        [Block::Facts(facts(report))],
+    ));
+    Page {
+        title: format!("Audit: {} as {}", report.log, report.rule),
+        subtitle: report.rule_words.clone(),
+        lead: lead(report),
+        sections,
+    }
+}
+
+/// What every word of the report means.
+pub fn definitions() -> Vec<(String, String)> {
+    [
+        (
+            "draft-law",
+            "drafted tokens follow the law that the rule claims of them",
+        ),
+        (
+            "acceptance",
+            "drafts are kept with the rule's probability, given p, q and the draft",
+        ),
+        (
+            "correction",
+            "what replaces a rejected draft follows the rule's residual, and what follows an \
+             accepted chain follows p",
+        ),
+        (
+            "target-law",
+            "what comes out follows p (of a lossy rule, the law that the rule gives)",
+        ),
+        (
+            "e-value",
+            "the capital of bets that cannot grow on average while the claim holds within the \
+             tolerance; at least 1/alpha refutes, which happens to an honest engine with \
+             probability alpha at most",
+        ),
+        (
+            "smallest TV excluded",
+            "a departure of this total variation or more, along a score of the audit, would have \
+             been refuted with probability 99% at least",
+        ),
+    ]
+    .into_iter()
+    .map(|(word, meaning)| (word.to_owned(), meaning.to_owned()))
+    .collect()
+}
+
+/// The conclusion in words.
+pub fn conclusion(report: &AuditReport) -> String {
+    let rule = &report.rule;
+    match report.conclusion {
+        Conclusion::AsClaimed => match report.lossy_by_design {
+            Some(tv) => format!(
+                "As claimed: nothing was found against {rule}. The rule itself is lossy: its \
+                 outputs are {} from p in total variation on these rows.",
+                rate(tv)
+            ),
+            None => format!("As claimed: nothing was found against {rule}."),
+        },
+        Conclusion::LosslessAnotherRule => format!(
+            "Lossless, but not the rule you name: the log fits {} and not {rule}.",
+            report.fits.as_deref().unwrap_or("another rule")
+        ),
+        Conclusion::Lossy => "Lossy: what comes out does not follow p.".to_owned(),
+        Conclusion::NotTheRule => {
+            format!("Not {rule}: {}", implied(report))
+        }
+        Conclusion::NotAsClaimed => format!("Not as claimed: the engine does not follow {rule}."),
+        Conclusion::Undecided => {
+            "Undecided: the log is too short to tell anything. Log more rounds.".to_owned()
+        }
+    }
+}
+
+/// Whether the suspect costs p, where outputs alone do not show it yet.
+fn implied(report: &AuditReport) -> String {
+    let suspects = report
+        .parts
+        .iter()
+        .filter_map(|part| part.suspect.as_deref());
+    let bugs = report.plan.iter().flat_map(|plan| &plan.minimum);
+    let known: Vec<&MinimumN> = suspects
+        .filter_map(|suspect| bugs.clone().find(|one| one.bug == suspect))
+        .collect();
+    match known.iter().find_map(|one| Some((one, one.output_tv?))) {
+        Some((one, tv)) if tv > 1e-9 => format!(
+            "it fits {}, which moves outputs {} from p in total variation (computed from these \
+             rows, not yet seen in the outputs).",
+            one.bug,
+            rate(tv)
+        ),
+        _ => "whether outputs follow p is not decided at this N.".to_owned(),
+    }
+}
+
+fn lead(report: &AuditReport) -> Vec<Block> {
+    let mut lead = vec![Block::Paragraph(conclusion(report))];
+    if let Some(tv) = report.lossy_by_design
+        && report.conclusion != Conclusion::AsClaimed
+    {
+        lead.push(Block::Caution(format!(
+            "{} is lossy by design: {} from p in total variation on these rows.",
+            report.rule,
+            rate(tv)
+        )));
+    }
+    let mut items: Vec<String> = Vec::new();
+    for check in report
+        .hard_checks
+        .iter()
+        .filter(|check| check.violations > 0)
+    {
+        items.push(format!("{}: {}", check.name, violation(check)));
+    }
+    for part in report
+        .parts
+        .iter()
+        .filter(|part| part.verdict == Outcome::Refuted)
+    {
+        items.push(match part.evidence.first() {
+            Some(best) => format!(
+                "{}: fits {}: {}. What to do: {}.",
+                part.part, best.name, best.words, best.cure
+            ),
+            None => format!("{}: fails in some groups alone, see below", part.part),
+        });
+    }
+    if !items.is_empty() {
+        lead.push(Block::List(items));
+    }
+    let failed = report.negative_control.iter().flatten();
+    let failed: Vec<&str> = failed
+        .filter(|one| one.refuted == Some(false))
+        .map(|one| one.name.as_str())
+        .collect();
+    if !failed.is_empty() {
+        lead.push(Block::Caution(format!(
+            "The negative control was not refused for {}: this audit cannot find them on such \
+             rows.",
+            failed.join(", ")
+        )));
+    }
+    lead
+}
+
+fn violation(check: &HardCheck) -> String {
+    let first = check
+        .first_position
+        .map_or_else(String::new, |at| format!(", first at {at}"));
+    format!(
+        "{} ({}{first})",
+        check.words,
+        counted_u64(check.violations, "time")
+    )
+}
+
+fn counted_u64(n: u64, what: &str) -> String {
+    counted(usize::try_from(n).unwrap_or(usize::MAX), what)
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Consistent => "consistent",
+        Outcome::Refuted => "refuted",
+        Outcome::NotTestable => "not testable",
+    }
+}
+
+fn e_value(part: &PartReport) -> String {
+    if part.log10_e_value.abs() < 3.0 {
+        format!("{:.3}", part.e_value)
+    } else {
+        format!("1e{:+.1}", part.log10_e_value)
+    }
+}
+
+fn verdicts(report: &AuditReport) -> Table {
+    let columns = vec![
+        Column::words("part"),
+        Column::words("verdict"),
+        Column::number("steps"),
+        Column::number("e-value"),
+        Column::number("smallest TV excluded"),
+        Column::words("fits best"),
+    ];
+    let rows = report.parts.iter().map(|part| {
+        let limit = part
+            .smallest_tv_excluded
+            .map_or_else(|| "–".to_owned(), rate);
+        Row {
+            entries: vec![
+                Entry::plain(part.part.clone()),
+                Entry {
+                    strong: part.verdict == Outcome::Refuted,
+                    ..Entry::plain(outcome(part.verdict))
+                },
+                Entry::plain(count_of(part.steps)),
+                Entry::plain(e_value(part)),
+                Entry::plain(limit),
+                Entry::plain(
+                    part.suspect
+                        .clone()
+                        .or_else(|| part.reason.clone())
+                        .unwrap_or_default(),
+                ),
+            ],
+            ..Row::default()
+        }
+    });
+    Table::new("verdicts", "", columns).rows(rows).note(format!(
+        "A part is refuted by an e-value of {:.0e}, or by a group that e-BH names. An engine that \
+         does what it claims, within a drift of {} of the mean of every score, fails this audit \
+         with probability {:.1e} at most.",
+        1.0 / report.alpha,
+        report.tolerance,
+        report.false_alarm
+    ))
+}
+
+fn hard_checks(report: &AuditReport) -> Table {
+    let columns = vec![
+        Column::words("check"),
+        Column::number("violations"),
+        Column::words("what may not happen"),
+    ];
+    let rows = report.hard_checks.iter().map(|check| Row {
+        entries: vec![
+            Entry::plain(check.name.clone()),
+            Entry {
+                strong: check.violations > 0,
+                ..Entry::plain(count_of(check.violations))
+            },
+            Entry::plain(check.words.clone()),
+        ],
+        ..Row::default()
+    });
+    Table::new("hard-checks", "", columns).rows(rows)
+}
+
+fn evidence(report: &AuditReport) -> Table {
+    let columns = vec![
+        Column::words("part"),
+        Column::words("bug or score"),
+        Column::number("log10 of its e-value"),
+        Column::words("what it says"),
+    ];
+    let rows = report.parts.iter().flat_map(|part| {
+        part.evidence.iter().map(|one| {
+            Row::texts([
+                part.part.clone(),
+                one.name.clone(),
+                format!("{:.1}", one.log10_e_value),
+                one.words.clone(),
+            ])
+        })
+    });
+    Table::new("evidence", "", columns).rows(rows)
+}
+
+fn groups(report: &AuditReport) -> Table {
+    let columns = vec![
+        Column::words("part"),
+        Column::words("group"),
+        Column::number("steps"),
+        Column::number("log10 of its e-value"),
+    ];
+    let rows = report.parts.iter().flat_map(|part| {
+        part.groups.iter().map(|one| {
+            Row::texts([
+                part.part.clone(),
+                format!("{} {}", one.family, one.group),
+                count_of(one.steps),
+                format!("{:.1}", one.log10_e_value),
+            ])
+        })
+    });
+    Table::new("groups", "", columns).rows(rows)
+}
+
+fn tampering(control: &[Tampering]) -> Table {
+    let columns = vec![
+        Column::words("tampered with"),
+        Column::words("refused"),
+        Column::words("by"),
+        Column::number("positions played"),
+        Column::words("this log is enough"),
+    ];
+    let rows = control.iter().map(|one| {
+        let refused = match (one.refuted, &one.reason) {
+            (Some(true), _) => "yes".to_owned(),
+            (Some(false), _) => "NO".to_owned(),
+            (None, reason) => format!("not done: {}", reason.as_deref().unwrap_or("no reason")),
+        };
+        Row {
+            entries: vec![
+                Entry {
+                    title: Some(one.words.clone()),
+                    ..Entry::plain(one.name.clone())
+                },
+                Entry {
+                    strong: one.refuted == Some(false),
+                    ..Entry::plain(refused)
+                },
+                Entry::plain(one.by.join(", ")),
+                Entry::plain(count_of(one.positions)),
+                Entry::plain(if one.own_positions_enough {
+                    "yes"
+                } else {
+                    "no"
+                }),
+            ],
+            ..Row::default()
+        }
+    });
+    Table::new("control", "", columns).rows(rows).note(
+        "Each bug is played on the log's rows, as often as its minimum N asks and half as much \
+         again. The last column says whether the log's own length would do.",
+    )
+}
+
+fn facts(report: &AuditReport) -> Vec<Fact> {
+    let mut facts = vec![
+        Fact::new("command", report.command.clone()),
+        Fact::new("tool", report.tool.clone()),
+        Fact::new(
+            "log",
+            format!(
+                "{}, {}, {}, {} not audited",
+                report.log,
+                counted(report.positions, "position"),
+                counted(report.rounds, "round"),
+                count(report.not_audited)
+            ),
+        ),
+    ];
+    if let Some(target) = &report.target {
+        facts.push(Fact::new("target", target.clone()));
+    }
+    if let Some(draft) = &report.draft {
+        facts.push(Fact::new("draft", draft.clone()));
+    }
+    if let Some(claimed) = &report.claimed {
+        let mut words = format!(
+            "temperature {:?}, draft temperature {:?}",
+            claimed.temperature, claimed.draft_temperature
+        );
+        for (name, value) in [
+            ("top-k", claimed.top_k.map(|k| k.to_string())),
+            ("top-p", claimed.top_p.map(|p| p.to_string())),
+            ("min-p", claimed.min_p.map(|p| p.to_string())),
+        ] {
+            if let Some(value) = value {
+                let _ = write!(words, ", {name} {value}");
+            }
+        }
+        facts.push(Fact::new("claimed sampling", words));
+    }
+    facts
+}
+
+/// A Markdown block for an issue: what was tested, what was found, how to see it again.
+pub fn issue(report: &AuditReport) -> String {
+    let mut out = format!(
+        "### Sampling audit: `{}`\n\n{}\n\n",
+        report.rule,
+        conclusion(report)
+    );
+    out.push_str("| part | verdict | steps | e-value | smallest TV excluded | fits best |\n");
+    out.push_str("| --- | --- | ---: | ---: | ---: | --- |\n");
+    for part in &report.parts {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            part.part,
+            outcome(part.verdict),
+            part.steps,
+            e_value(part),
+            part.smallest_tv_excluded
+                .map_or_else(|| "–".to_owned(), rate),
+            part.suspect.as_deref().unwrap_or("")
+        );
+    }
+    out.push('\n');
+    for check in report
+        .hard_checks
+        .iter()
+        .filter(|check| check.violations > 0)
+    {
+        let _ = writeln!(out, "- **{}**: {}", check.name, violation(check));
+    }
+    for part in &report.parts {
+        if part.verdict == Outcome::Refuted
+            && let Some(best) = part.evidence.first()
+        {
+            let _ = writeln!(
+                out,
+                "- **{}** fits `{}`: {}",
+                part.part, best.name, best.words
+            );
+        }
+        for group in &part.groups {
+            let _ = writeln!(
+                out,
+                "- **{}** fails at {} {} (e-value 1e{:+.1}, {} steps)",
+                part.part, group.family, group.group, group.log10_e_value, group.steps
+            );
+        }
+    }
+    let _ = writeln!(
+        out,
+        "\nAn e-value of {:.0e} refutes. An engine that does what it claims, within a drift of {}, \
+         fails with probability {:.1e} at most. Made by `{}` ({}) on {} positions, {} rounds.",
+        1.0 / report.alpha,
+        report.tolerance,
+        report.false_alarm,
+        report.command,
+        report.tool,
+        report.positions,
+        report.rounds
+    );
+    out
+}
+
+/// JUnit XML: one test case a hard check, a part and a tampered log.
+pub fn junit(report: &AuditReport) -> String {
+    enum Case {
+        Passed,
+        Skipped(String),
+        Failed(String),
+    }
+    let mut cases: Vec<(&str, String, Case)> = Vec::new();
+    for check in &report.hard_checks {
+        let case = if check.violations > 0 {
+            Case::Failed(violation(check))
+        } else {
+            Case::Passed
+        };
+        cases.push(("hard-checks", check.name.clone(), case));
+    }
+    for part in &report.parts {
+        let case = match part.verdict {
+            Outcome::Consistent => Case::Passed,
+            Outcome::NotTestable => Case::Skipped(part.reason.clone().unwrap_or_default()),
+            Outcome::Refuted => Case::Failed(format!(
+                "e-value {} on {} steps; fits {}",
+                e_value(part),
+                part.steps,
+                part.evidence.first().map_or_else(
+                    || "no bug of the table".to_owned(),
+                    |one| { format!("{}: {}", one.name, one.words) }
+                )
+            )),
+        };
+        cases.push(("parts", part.part.clone(), case));
+    }
+    for one in report.negative_control.iter().flatten() {
+        let case = match one.refuted {
+            Some(true) => Case::Passed,
+            Some(false) => Case::Failed(format!("not refused: {}", one.words)),
+            None => Case::Skipped(one.reason.clone().unwrap_or_default()),
+        };
+        cases.push(("negative-control", one.name.clone(), case));
+    }
+    let failed = cases
+        .iter()
+        .filter(|(.., case)| matches!(case, Case::Failed(_)))
+        .count();
+    let skipped = cases
+        .iter()
+        .filter(|(.., case)| matches!(case, Case::Skipped(_)))
+        .count();
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failed}\" errors=\"0\" time=\"0.000\"",
+        cases.len()
+    );
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(out, "<testsuites name=\"specgap audit\" {counts}>");
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"specgap audit\" skipped=\"{skipped}\" {counts}>"
+    );
+    for (class, name, case) in &cases {
+        let _ = write!(
+            out,
+            "    <testcase classname=\"specgap.audit.{class}\" name=\"{}\" time=\"0.000\"",
+            escape(name)
+        );
+        match case {
+            Case::Passed => out.push_str("/>\n"),
+            Case::Skipped(why) => {
+                let _ = writeln!(out, "><skipped message=\"{}\"/></testcase>", escape(why));
+            }
+            Case::Failed(why) => {
+                let _ = writeln!(
+                    out,
+                    ">\n      <failure message=\"{0}\" type=\"refuted\">{0}</failure>\n    </testcase>",
+                    escape(why)
+                );
+            }
+        }
+    }
+    out.push_str("  </testsuite>\n</testsuites>\n");
+    out
+}

@@ -1,0 +1,87 @@
+//! The picture of a report on several paths.
+
+use super::lead::named;
+use crate::gap::Estimate;
+use crate::report::length::numbers::decimals;
+use crate::report::page::Figure;
+use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::text::{AtDrafts, PathsReport};
+
+fn point(at: &AtDrafts, estimate: &Estimate) -> Point {
+    Point {
+        interval: estimate.ci95,
+        ..Point::new(at.drafts as f64, estimate.mean)
+    }
+}
+
+/// Upper bound, lower bound and some verifiers, by the number of paths; none where only one
+/// number was asked for.
+pub(super) fn by_drafts(report: &PathsReport) -> Option<Figure> {
+    if report.by_drafts.len() < 2 {
+        return None;
+    }
+    let line = |label: &str, hue, stroke, of: &dyn Fn(&AtDrafts) -> Option<Estimate>| Line {
+        label: label.to_owned(),
+        hue,
+        stroke,
+        points: report
+            .by_drafts
+            .iter()
+            .filter_map(|at| Some(point(at, &of(at)?)))
+            .collect(),
+    };
+    let mut lines = vec![
+        line("no verifier passes", 4, Stroke::Dashed(0), &|at| {
+            Some(at.upper_bounds.first()?.expected_accepted_length)
+        }),
+        line(
+            "lower bound of the best (Lemma 5.1)",
+            4,
+            Stroke::Dashed(1),
+            &|at| Some(at.lower_bound),
+        ),
+    ];
+    for (hue, name) in [
+        (3, "select-greedy-block"),
+        (2, "select-block"),
+        (1, "spectr-k-seq"),
+        (0, "greedy-block"),
+    ] {
+        lines.push(line(name, hue, Stroke::Solid, &|at| {
+            named(at, name).copied()
+        }));
+    }
+    lines.retain(|line| !line.points.is_empty());
+    let title = "Accepted tokens a round, by the number of draft paths".to_owned();
+    let ends: Vec<String> = lines
+        .iter()
+        .filter_map(|line| {
+            let (first, last) = (line.points.first()?, line.points.last()?);
+            let (from, to) = (decimals(first.y, 3), decimals(last.y, 3));
+            Some(format!("{}: from {from} to {to}", line.label))
+        })
+        .collect();
+    let stops = report.by_drafts.iter();
+    let stops = stops.map(|at| (at.drafts as f64, at.drafts.to_string()));
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "draft paths K".to_owned(),
+            stops: stops.collect(),
+            log: false,
+        },
+        y_label: "E[τ]".to_owned(),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: "accepted-by-paths".to_owned(),
+        alt: format!("{title}. {}.", ends.join("; ")),
+        caption: format!(
+            "{title}. Dashed: between these two lies what the best verifier accepts. Bars are 95% \
+             intervals over prompts."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}

@@ -1,0 +1,150 @@
+//! The page of `specgap paths`, from a [`PathsReport`].
+//!
+//! [`page`] alone decides what stands on it and in which order: what several paths could give
+//! and what is got of it, then verifier by verifier, then what it rests on.
+//!
+//! # Example
+//! ```no_run
+//! use specgap::report::paths::page;
+//! use specgap::text::PathsReport;
+//!
+//! let report: PathsReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
+//! std::fs::write("report.html", page(&report).html()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod figures;
+mod lead;
+mod tables;
+
+use super::page::{Block, Page, Section};
+use super::replayed;
+use super::text::counted;
+use crate::text::PathsReport;
+
+/// The report as a page.
+pub fn page(report: &PathsReport) -> Page {
+    let sections = [
+        Some(possible(report)),
+        Some(verifiers(report)),
+        distances(report),
+        upper_bounds(report),
+        checks(report),
+        Some(replayed::definitions(&report.definitions)),
+        Some(replayed::provenance(&report.logs, Some(&report.surprise))),
+        left_out(report),
+        Some(replayed::made_by(
+            &report.command,
+            &report.tool,
+            report.schema,
+        )),
+    ];
+    Page {
+        title: lead::title(report),
+        subtitle: replayed::subtitle(
+            &report.logs,
+            report.positions,
+            report.clusters,
+            report.temperature,
+        ),
+        lead: lead::lead(report),
+        sections: sections.into_iter().flatten().collect(),
+    }
+}
+
+fn possible(report: &PathsReport) -> Section {
+    let figure = figures::by_drafts(report).into_iter().map(Block::Figure);
+    Section {
+        main: true,
+        ..Section::new(
+            "possible",
+            "What several paths could give",
+            "For every number of paths: what no verifier passes, and what the best one here gets.",
+            std::iter::once(Block::Table(tables::possible(report))).chain(figure),
+        )
+    }
+}
+
+fn verifiers(report: &PathsReport) -> Section {
+    let how = Block::Paragraph(format!(
+        "E[τ] of a round with K paths of {}: accepted tokens, the target's own not counted, \
+         averaged over {}. The first three look at one of the paths only.",
+        counted(report.length, "token"),
+        counted(report.starts, "start")
+    ));
+    Section {
+        main: true,
+        ..Section::new(
+            "verifiers",
+            "Verifiers",
+            "What each of them accepts, by the number of paths.",
+            [
+                how,
+                Block::Table(tables::verifiers(report)),
+                Block::Paragraph(
+                    "E[τ] is about one round, from any position. A decoder's rounds follow each \
+                     other: tokens per call, the target's own counted, are replayed along each \
+                     text. Greedy blocks change the target of the next round and are not replayed."
+                        .to_owned(),
+                ),
+                Block::Table(tables::calls(report)),
+            ],
+        )
+    }
+}
+
+fn distances(report: &PathsReport) -> Option<Section> {
+    let table = tables::distances(report);
+    (!table.is_empty()).then(|| {
+        Section::new(
+            "distances",
+            "How far from the bound",
+            "The upper bound less what a verifier accepts, prompt by prompt: the most that it can \
+             still gain.",
+            [Block::Table(table)],
+        )
+    })
+}
+
+fn upper_bounds(report: &PathsReport) -> Option<Section> {
+    let table = tables::upper_bounds(report);
+    (!table.is_empty()).then(|| {
+        Section::new(
+            "upper-bounds",
+            "Upper bounds by what they are made of",
+            "The same bound from several draft paths a context, from one, and from the text.",
+            [Block::Table(table)],
+        )
+    })
+}
+
+fn checks(report: &PathsReport) -> Option<Section> {
+    if report.checks.is_empty() {
+        return None;
+    }
+    let how = Block::Paragraph(
+        "Two ways to the same numbers: along the text, which the target wrote, and along draft \
+         paths, which the draft wrote. They share no random draw but the prompts. A difference far \
+         outside its interval says that the rows, the text or the paths are not what the log says \
+         they are."
+            .to_owned(),
+    );
+    Some(Section::new(
+        "checks",
+        "Told twice",
+        "Numbers that the text and the draft paths both tell.",
+        [how, Block::Table(tables::checks(report))],
+    ))
+}
+
+fn left_out(report: &PathsReport) -> Option<Section> {
+    (!report.left_out.is_empty()).then(|| Section {
+        main: true,
+        ..Section::new(
+            "left-out",
+            "Left out",
+            "What this log cannot tell, and what would.",
+            [Block::List(report.left_out.clone())],
+        )
+    })
+}

@@ -1,0 +1,190 @@
+//! The tables of a report on several paths.
+
+use super::lead::{best, named, share};
+use crate::gap::Estimate;
+use crate::report::length::numbers::{decimals, entry, maybe};
+use crate::report::table::{Column, Entry, Row, Table};
+use crate::report::text::percent;
+use crate::text::{AtDrafts, PathsReport};
+
+/// Upper and lower bound, and the best verifier, by K.
+pub(super) fn possible(report: &PathsReport) -> Table {
+    let columns = vec![
+        Column::words("paths K"),
+        Column::number("no verifier passes"),
+        Column::number("the best one has at least"),
+        Column::words("most here"),
+        Column::number("accepts"),
+        Column::number("of what is possible"),
+        Column::number("k-seq accepts"),
+        Column::number("of it"),
+    ];
+    let percent_of = |at: &AtDrafts, accepted| {
+        share(at, accepted).map_or_else(Entry::none, |share| Entry::plain(percent(share)))
+    };
+    let rows = report.by_drafts.iter().map(|at| {
+        let upper = at.upper_bounds.first();
+        let best = best(at);
+        let k_seq = named(at, "spectr-k-seq");
+        Row::new([
+            Entry::plain(at.drafts.to_string()),
+            maybe(upper.map(|one| &one.expected_accepted_length), 3),
+            entry(&at.lower_bound, 3),
+            best.map_or_else(Entry::none, |one| Entry::plain(&one.verifier)),
+            maybe(best.map(|one| &one.expected_accepted_length), 3),
+            best.map_or_else(Entry::none, |one| {
+                percent_of(at, &one.expected_accepted_length)
+            }),
+            maybe(k_seq, 3),
+            k_seq.map_or_else(Entry::none, |one| percent_of(at, one)),
+        ])
+    });
+    Table::new(
+        "possible",
+        "Accepted tokens a round, E[τ], by the number of draft paths",
+        columns,
+    )
+    .rows(rows)
+    .note(
+        "No verifier passes: an upper bound for every lossless verifier of K i.i.d. paths. The best \
+         one has at least: the value of Lemma 5.1. Of what is possible: over the upper bound, so \
+         that the share of the optimum is at least that. Intervals are 95%, over prompts.",
+    )
+}
+
+fn by_verifier(
+    report: &PathsReport,
+    id: &str,
+    caption: &str,
+    of: impl Fn(&AtDrafts, usize) -> Entry,
+) -> Table {
+    let mut columns = vec![Column::words("verifier")];
+    columns.extend(
+        report
+            .by_drafts
+            .iter()
+            .map(|at| Column::number(format!("K = {}", at.drafts))),
+    );
+    let names = report.by_drafts.first().map(|at| &at.verifiers);
+    let rows = names.into_iter().flatten().enumerate().map(|(index, one)| {
+        let entries = report.by_drafts.iter().map(|at| of(at, index));
+        Row::new(std::iter::once(Entry::plain(&one.verifier)).chain(entries))
+    });
+    Table::new(id, caption, columns).rows(rows)
+}
+
+/// What every verifier accepts.
+pub(super) fn verifiers(report: &PathsReport) -> Table {
+    let caption = "E[τ] by verifier and number of paths";
+    let table = by_verifier(report, "accepted", caption, |at, index| {
+        let one = at.verifiers.get(index);
+        mean(one.map(|one| &one.expected_accepted_length))
+    });
+    let errors = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = errors.map(|one| half_width(&one.expected_accepted_length));
+    table.note(widest(errors))
+}
+
+/// What a decoder gets for a call: only of verifiers whose rounds can be replayed.
+pub(super) fn calls(report: &PathsReport) -> Table {
+    let caption = "Tokens per target call by verifier and number of paths";
+    let mut table = by_verifier(report, "calls", caption, |at, index| {
+        let one = at.verifiers.get(index);
+        mean(one.and_then(|one| one.tokens_per_call.as_ref()))
+    });
+    for group in &mut table.groups {
+        group
+            .rows
+            .retain(|row| row.entries.iter().skip(1).any(|entry| !entry.is_none()));
+    }
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = all.filter_map(|one| one.tokens_per_call.as_ref());
+    table.note(widest(errors.map(half_width)))
+}
+
+fn half_width(estimate: &Estimate) -> f64 {
+    (estimate.ci95[1] - estimate.ci95[0]) / 2.0
+}
+
+/// What is said of intervals that are not written out.
+fn widest(errors: impl Iterator<Item = f64>) -> String {
+    let widest = errors.fold(0.0, f64::max);
+    format!(
+        "95% intervals over prompts are ± {} or less; report.json has each.",
+        decimals(widest, 3)
+    )
+}
+
+/// The mean, with its interval behind it.
+fn mean(estimate: Option<&Estimate>) -> Entry {
+    estimate.map_or_else(Entry::none, |estimate| Entry {
+        text: decimals(estimate.mean, 3),
+        ..entry(estimate, 3)
+    })
+}
+
+/// How far below the upper bound it is; no rows where there is none.
+pub(super) fn distances(report: &PathsReport) -> Table {
+    let caption = "Upper bound less E[τ], paired by prompt";
+    let table = by_verifier(report, "below", caption, |at, index| {
+        let one = at.verifiers.get(index);
+        mean(one.and_then(|one| one.below_upper_bound.as_ref()))
+    });
+    let all = report.by_drafts.iter().flat_map(|at| &at.verifiers);
+    let errors = all.filter_map(|one| one.below_upper_bound.as_ref());
+    let table = table.note(widest(errors.map(half_width)));
+    if report.by_drafts.iter().all(|at| at.upper_bounds.is_empty()) {
+        return Table::default();
+    }
+    table
+}
+
+/// Every form of the upper bound.
+pub(super) fn upper_bounds(report: &PathsReport) -> Table {
+    let mut forms: Vec<&str> = Vec::new();
+    for bound in report.by_drafts.iter().flat_map(|at| &at.upper_bounds) {
+        if !forms.contains(&bound.form.as_str()) {
+            forms.push(&bound.form);
+        }
+    }
+    let mut columns = vec![Column::words("made of")];
+    columns.extend(
+        report
+            .by_drafts
+            .iter()
+            .map(|at| Column::number(format!("K = {}", at.drafts))),
+    );
+    let rows = forms.iter().map(|form| {
+        let entries = report.by_drafts.iter().map(|at| {
+            let bound = at.upper_bounds.iter().find(|bound| bound.form == *form);
+            mean(bound.map(|bound| &bound.expected_accepted_length))
+        });
+        Row::new(std::iter::once(Entry::plain(*form)).chain(entries))
+    });
+    let all = report.by_drafts.iter().flat_map(|at| &at.upper_bounds);
+    let errors = all.map(|bound| half_width(&bound.expected_accepted_length));
+    Table::new("upper-bounds", "Upper bounds of E[τ]", columns)
+        .rows(rows)
+        .note(widest(errors))
+}
+
+/// Numbers that the log tells twice.
+pub(super) fn checks(report: &PathsReport) -> Table {
+    let columns = vec![
+        Column::words("number"),
+        Column::number("K"),
+        Column::number("by the text"),
+        Column::number("by draft paths"),
+        Column::number("difference"),
+    ];
+    let rows = report.checks.iter().map(|check| {
+        Row::new([
+            Entry::plain(&check.what),
+            Entry::plain(check.drafts.to_string()),
+            entry(&check.from_text, 3),
+            entry(&check.from_paths, 3),
+            entry(&check.difference, 3),
+        ])
+    });
+    Table::new("checks", "", columns).rows(rows)
+}

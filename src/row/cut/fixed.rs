@@ -1,0 +1,199 @@
+//! Bounds for drafts that are the heaviest tokens of q, on rows that list some tokens only.
+//!
+//! A list of the most probable tokens of q holds these drafts. Where it is not known to, some
+//! tokens that it does not list may take their places.
+
+use super::{CutQuestion, CutRow, RowError, Token};
+
+/// The heaviest tokens of q, as far as they are known.
+struct Top {
+    /// All of them are listed.
+    is_listed: bool,
+    /// The least q of them.
+    last: f64,
+    /// Several tokens have that q, and some of them are outside.
+    is_tied: bool,
+}
+
+/// Whether a token is among the heaviest.
+#[derive(Clone, Copy, PartialEq)]
+enum Within {
+    Surely,
+    Perhaps,
+    Not,
+}
+
+impl Top {
+    fn has(&self, q: f64) -> Within {
+        match q.total_cmp(&self.last) {
+            _ if q <= 0.0 => Within::Not,
+            std::cmp::Ordering::Greater => Within::Surely,
+            std::cmp::Ordering::Equal if self.is_tied => Within::Perhaps,
+            std::cmp::Ordering::Equal => Within::Surely,
+            std::cmp::Ordering::Less => Within::Not,
+        }
+    }
+}
+
+fn least_q(token: &Token) -> Option<f64> {
+    Some(token.draft?[0])
+}
+
+impl CutRow<'_> {
+    /// The `count` heaviest tokens; `None` for no tokens.
+    fn top(&self, count: usize) -> Option<Top> {
+        let last = count.checked_sub(1)?;
+        let Some(&token) = self.heaviest.get(last) else {
+            return Some(Top {
+                is_listed: self.unlisted[1].mass[1] <= 0.0,
+                last: 0.0,
+                is_tied: false,
+            });
+        };
+        let last = self.tokens[token].least()[1];
+        let as_heavy = self.tokens.iter().filter_map(least_q);
+        let [_, most] = self.unlisted[1].mass;
+        // At the most mass of the rest, as `last` is.
+        let largest = self.unlisted[1].largest * (1.0 - most);
+        Some(Top {
+            is_listed: largest < last || most < last,
+            last,
+            is_tied: as_heavy.filter(|&q| q >= last).count() > count,
+        })
+    }
+
+    /// The least and the most of q over what is left of it outside of the `fixed` heaviest
+    /// tokens, for a token with these bounds on q.
+    fn over_others(&self, fixed: usize) -> impl Fn([f64; 2]) -> [f64; 2] + use<> {
+        let [least, most] = self.unlisted[1].mass;
+        let others = self.without(fixed);
+        // `without` is at the most mass of the rest.
+        let more = match 1.0 - most {
+            0.0 => 0.0,
+            listed => others * ((1.0 - least) / listed),
+        };
+        let share = |q: f64, all: f64| if all > 0.0 { (q / all).min(1.0) } else { 0.0 };
+        move |[low, high]| [share(low, others + most), share(high, more + least)]
+    }
+
+    /// Where the n-1 heaviest tokens of q are drafts anyway: p(top) + sum over the others of
+    /// min(p, q/(1-q(top))).
+    pub fn optimum_with_fixed(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
+        Ok(self.with_fixed(ask, |p, share| p.min(share), |a, share| a.min(share)))
+    }
+
+    /// Of the heaviest tokens of q and one draw from the others: p(top) + sum over the
+    /// others of p q/(1-q(top)).
+    pub fn hits_with_fixed(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
+        Ok(self.with_fixed(ask, |p, share| p * share, |a, share| a * share))
+    }
+
+    /// p(top) + sum over the others of what `accepted` says of p and q/(1-q(top)), and of the
+    /// rest at most what `of_rest` says of its masses.
+    fn with_fixed(
+        &self,
+        ask: CutQuestion,
+        accepted: fn(f64, f64) -> f64,
+        of_rest: fn(f64, f64) -> f64,
+    ) -> [f64; 2] {
+        let fixed = ask.drafts.saturating_sub(1);
+        let [target, draft] = self.unlisted;
+        let shares = self.over_others(fixed);
+        let top = self.top(fixed);
+        if top.as_ref().is_some_and(|top| !top.is_listed) {
+            return self.with_unknown(fixed, accepted);
+        }
+        let within = |q: f64| top.as_ref().map_or(Within::Not, |top| top.has(q));
+        let (mut lower, mut upper) = (0.0, 0.0);
+        for token in self.tokens {
+            let (Some([p, p_most]), Some(q)) = (token.target, token.draft) else {
+                continue;
+            };
+            let [share, share_most] = shares(q);
+            let is_within = within(q[0]);
+            lower += match is_within {
+                Within::Surely => p,
+                _ => accepted(p, share),
+            };
+            upper += match is_within {
+                Within::Not => accepted(p_most, share_most),
+                _ => p_most,
+            };
+        }
+        let most_share = |q: f64| shares([q, q])[1];
+        let rest = if self.is_alike {
+            of_rest(target.mass[1], most_share(draft.mass[1]))
+        } else {
+            // Tokens of the top that the target does not list.
+            let last = top.as_ref().map_or(f64::INFINITY, |top| top.last);
+            self.more(|q| if q >= last { 1.0 } else { most_share(q) })
+        };
+        [lower, upper + rest]
+    }
+
+    /// The same where some unlisted tokens may be among the heaviest, whose q is then between
+    /// that of the heaviest listed ones and that and all of the rest.
+    fn with_unknown(&self, fixed: usize, accepted: fn(f64, f64) -> f64) -> [f64; 2] {
+        let [target, draft] = self.unlisted;
+        let shares = self.over_others(fixed);
+        let last = self.top(fixed).map_or(f64::INFINITY, |top| top.last);
+        // What is left if all of the rest is among the heaviest.
+        let others = self.without(fixed);
+        let (mut lower, mut upper) = (0.0, target.mass[1]);
+        for (place, token) in self.tokens.iter().enumerate() {
+            let [p, q] = token.least();
+            let stays = q > draft.mass[1] && self.heaviest.iter().take(fixed).any(|&t| t == place);
+            lower += if stays {
+                p
+            } else {
+                accepted(p, shares([q, q])[0])
+            };
+            if let Some([_, p]) = token.target {
+                let is_free = token.draft.is_none() || q >= last || others <= 0.0;
+                upper += if is_free {
+                    p
+                } else {
+                    accepted(p, (q / others).min(1.0))
+                };
+            }
+        }
+        [lower, upper]
+    }
+
+    /// p of the n tokens of largest q. Which of equal ones are drafted is left open.
+    pub fn top_mass(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
+        let [target, draft] = self.unlisted;
+        let Some(top) = self.top(ask.drafts) else {
+            return Ok([0.0, 0.0]);
+        };
+        let (mut lower, mut upper, mut of_draft) = (0.0, 0.0, 0.0);
+        for token in self.tokens {
+            let Some([q, _]) = token.draft else {
+                // It is drafted only if it is not listed and among the top.
+                upper += token.target.map_or(0.0, |[_, p]| p) * f64::from(u8::from(!top.is_listed));
+                continue;
+            };
+            let within = top.has(q);
+            if within == Within::Not {
+                continue;
+            }
+            match token.target {
+                Some([p, most]) => {
+                    let stays = match top.is_listed {
+                        true => within == Within::Surely,
+                        false => q > draft.mass[1],
+                    };
+                    lower += if stays { p } else { 0.0 };
+                    upper += most;
+                }
+                None => of_draft += target.most(),
+            }
+        }
+        let rest = if top.is_listed {
+            target.mass[1].min(of_draft)
+        } else {
+            target.mass[1]
+        };
+        Ok([lower, upper + rest])
+    }
+}

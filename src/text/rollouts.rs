@@ -1,0 +1,276 @@
+//! Drafts behind rejected tokens, from rollouts of the draft.
+
+use super::TextError;
+use super::place::Place;
+use crate::log::{Log, Rollout, RolloutRecord, Rollouts};
+use crate::number::Number;
+
+/// What a policy does in a round that goes on as long as it likes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drafted {
+    /// Tokens drafted.
+    pub tokens: usize,
+    /// Whether it stopped by itself, before the most that it may draft.
+    pub stopped: bool,
+}
+
+/// Rounds of one text by what is drafted in them, rejected tokens and what follows included.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DraftedRounds<T> {
+    /// By n: rounds in which n tokens are drafted.
+    pub rounds: Vec<T>,
+    /// Rounds that the policy ended by itself.
+    pub stopped: T,
+}
+
+/// Rounds by what is drafted in them, from rollouts at some of the text's starts.
+///
+/// `starts` has w_s, the probability that a round starts behind s tokens
+/// ([`Replay::starts`](super::Replay::starts)); `along` what the policy drafts from s if it
+/// draws the text's own tokens; `rollouts` what it drafts on a rollout from s. A rollout starts
+/// at each position with the same probability 1/`spacing`.
+///
+/// # Formula
+/// With n_s drafts on the rollout from s and l_s along the text, and the sum over S being over
+/// starts with a rollout:
+///
+/// ```text
+/// drafts = sum over s of w_s l_s + spacing * sum over S of w_s (n_s - l_s),
+/// ```
+///
+/// and the same of the number of rounds with n drafts, for every n. Its expectation over
+/// starts and rollouts is the sum over all s of w_s E\[n_s\]: l_s and w_s follow from the text,
+/// given which each start has a rollout with probability 1/`spacing`, drawn from the draft
+/// whatever the text goes on with. With a rollout everywhere it is the sum of w_s n_s.
+///
+/// # Exactness
+/// Unbiased for calls' sum too: rounds add up to the sum of w_s, whatever was drawn. Single
+/// numbers of rounds may come out below 0.
+///
+/// # Complexity
+/// One call of `along` a start.
+///
+/// # Example
+/// ```
+/// use specgap::text::{Drafted, drafted_rounds};
+///
+/// let drafted = |tokens| Drafted { tokens, stopped: false };
+/// // Rounds start at 0 always and at 1 half of the time; along the text one token is drafted.
+/// // A rollout at every second position: this one starts at 0, and three tokens are drafted.
+/// let found = drafted_rounds(&[1.0, 0.5], |_| drafted(1), [(0, drafted(3))], &2.0);
+/// assert_eq!(found.rounds, [0.0, -0.5, 0.0, 2.0]);
+/// assert_eq!(found.drafts(), 1.5 + 2.0 * (3.0 - 1.0));
+/// ```
+pub fn drafted_rounds<T: Number>(
+    starts: &[T],
+    mut along: impl FnMut(usize) -> Drafted,
+    rollouts: impl IntoIterator<Item = (usize, Drafted)>,
+    spacing: &T,
+) -> DraftedRounds<T> {
+    let mut found = DraftedRounds {
+        rounds: Vec::new(),
+        stopped: T::zero(),
+    };
+    let along: Vec<Drafted> = (0..starts.len()).map(&mut along).collect();
+    for (weight, along) in starts.iter().zip(&along) {
+        found.add(*along, weight);
+    }
+    for (start, rollout) in rollouts {
+        let (Some(weight), Some(along)) = (starts.get(start), along.get(start)) else {
+            continue;
+        };
+        let weight = weight.times(spacing);
+        found.add(rollout, &weight);
+        found.add(*along, &T::zero().minus(&weight));
+    }
+    found
+}
+
+impl<T: Number> DraftedRounds<T> {
+    fn add(&mut self, drafted: Drafted, weight: &T) {
+        if weight.is_nil() {
+            return;
+        }
+        if self.rounds.len() <= drafted.tokens {
+            self.rounds.resize(drafted.tokens + 1, T::zero());
+        }
+        self.rounds[drafted.tokens].gain(weight);
+        if drafted.stopped {
+            self.stopped.gain(weight);
+        }
+    }
+
+    /// Draft tokens of all rounds.
+    pub fn drafts(&self) -> T {
+        super::replay::weighted(&self.rounds)
+    }
+}
+
+/// A rollout behind a start of a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RolledOut {
+    /// Tokens of the text before it.
+    pub start: usize,
+    /// What is seen at each of its tokens, which stand for the text's: p where the log has
+    /// the target's on rollouts.
+    pub places: Vec<Place>,
+}
+
+/// What a log's rollouts tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RolloutKind {
+    /// K, the most tokens of one.
+    pub tokens: usize,
+    /// The probability that one starts at a position.
+    pub inclusion_probability: f64,
+    /// Lists that they have beside token and q.
+    has: [bool; LISTS.len()],
+}
+
+/// Lists of rollouts that policies ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RolloutList {
+    /// `rollout_top1`.
+    Top,
+    /// `rollout_entropy`.
+    Entropy,
+    /// `rollout_overlap`.
+    Overlap,
+    /// `rollout_target_p`.
+    TargetP,
+    /// `rollout_acceptance`.
+    HeadAcceptance,
+    /// `rollout_head_overlap`.
+    HeadOverlap,
+}
+
+const LISTS: [RolloutList; 6] = [
+    RolloutList::Top,
+    RolloutList::Entropy,
+    RolloutList::Overlap,
+    RolloutList::TargetP,
+    RolloutList::HeadAcceptance,
+    RolloutList::HeadOverlap,
+];
+
+impl RolloutList {
+    /// The tensor.
+    pub fn tensor(self) -> &'static str {
+        match self {
+            Self::Top => "rollout_top1",
+            Self::Entropy => "rollout_entropy",
+            Self::Overlap => "rollout_overlap",
+            Self::TargetP => "rollout_target_p",
+            Self::HeadAcceptance => "rollout_acceptance",
+            Self::HeadOverlap => "rollout_head_overlap",
+        }
+    }
+
+    fn of<'a>(self, rollout: &Rollout<'a>) -> &'a [f64] {
+        match self {
+            Self::Top => rollout.top1,
+            Self::Entropy => rollout.entropy,
+            Self::Overlap => rollout.overlap,
+            Self::TargetP => rollout.target_p,
+            Self::HeadAcceptance => rollout.acceptance,
+            Self::HeadOverlap => rollout.head_overlap,
+        }
+    }
+}
+
+impl RolloutKind {
+    /// Of rollouts that texts are replayed with.
+    ///
+    /// # Errors
+    /// Rollouts of another temperature; of which it is not known with which probability one
+    /// starts at a position, or that are not as many as that says.
+    pub(super) fn new(log: &Log, rollouts: &Rollouts, temperature: f64) -> Result<Self, TextError> {
+        let refused = |message: String| {
+            Err(TextError::Log {
+                log: log.path().to_owned(),
+                message,
+            })
+        };
+        let (number, positions) = (rollouts.len(), log.positions());
+        let inclusion_probability = match rollouts.record() {
+            Some(record) => {
+                let RolloutRecord {
+                    temperature: drawn,
+                    inclusion_probability: chance,
+                    every,
+                    ..
+                } = *record;
+                if drawn != temperature {
+                    return refused(format!(
+                        "its rollouts were drawn at temperature {drawn} and its text at \
+                         {temperature}; drafts behind rejected tokens are those of rollouts at the \
+                         text's temperature: capture the log anew with --rollouts"
+                    ));
+                }
+                // What chance alone hardly does: each text has N/M of them, up to one.
+                let (expected, count) = (chance * positions as f64, positions as f64);
+                let spread = 6.0 * (count * chance * (1.0 - chance)).sqrt();
+                if (number as f64 - expected).abs() > spread + 1e-9 * count {
+                    return refused(format!(
+                        "it has {number} rollouts, where {positions} positions, each with one with \
+                         probability {chance} (every {every}), have {expected:.0} on average; sums \
+                         over them would be off by as much: put right inclusion_probability in \
+                         metadata.rollouts, or capture the log anew with --rollouts"
+                    ));
+                }
+                chance
+            }
+            None if number == positions => 1.0,
+            None => {
+                return refused(format!(
+                    "it has {number} rollouts at {positions} positions, and does not say with which \
+                     probability one starts at a position; say so in metadata.rollouts \
+                     (docs/formats.md), or capture the log anew with --rollouts"
+                ));
+            }
+        };
+        let first = rollouts.get(0).unwrap_or_default();
+        Ok(Self {
+            tokens: rollouts.max_tokens(),
+            inclusion_probability,
+            has: LISTS.map(|list| !list.of(&first).is_empty()),
+        })
+    }
+
+    /// Whether they have a list.
+    pub fn has(&self, list: RolloutList) -> bool {
+        LISTS
+            .iter()
+            .zip(self.has)
+            .any(|(one, has)| *one == list && has)
+    }
+}
+
+impl RolledOut {
+    /// A rollout of a log, behind so many tokens of its text.
+    pub(super) fn new(start: usize, rollout: &Rollout<'_>) -> Self {
+        let place = |(index, &q): (usize, &f64)| {
+            let at = |list: RolloutList| list.of(rollout).get(index).copied();
+            let p = at(RolloutList::TargetP).unwrap_or(0.0);
+            Place {
+                ratio: if p > 0.0 {
+                    (q / p).min(f64::MAX)
+                } else {
+                    f64::MAX
+                },
+                draft: q,
+                top: at(RolloutList::Top).unwrap_or(0.0),
+                entropy: at(RolloutList::Entropy).unwrap_or(0.0),
+                overlap: at(RolloutList::Overlap).unwrap_or(0.0),
+                head_acceptance: at(RolloutList::HeadAcceptance),
+                head_overlap: at(RolloutList::HeadOverlap),
+                listed: true,
+                ..Place::default()
+            }
+        };
+        Self {
+            start,
+            places: rollout.q.iter().enumerate().map(place).collect(),
+        }
+    }
+}

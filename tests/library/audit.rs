@@ -1,0 +1,387 @@
+//! Does an audit find every bug of its table, blame the right part, and leave honest engines
+//! alone? Engines are simulated on the rows of the shipped log. Seeds are fixed.
+
+#[path = "../engine_log/mod.rs"]
+mod engine_log;
+
+use engine_log::{SHIPPED, write};
+use specgap::audit::{
+    AuditError, AuditReport, BugName, Conclusion, Outcome, Part, Rule, Settings, SimulatedRun,
+    Simulator, audit, negative_control, plan,
+};
+use specgap::log::Log;
+use std::path::Path;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn shipped() -> Log {
+    Log::open(&root().join(SHIPPED)).unwrap()
+}
+
+fn engine(rule: Rule, bug: Option<&str>) -> Simulator {
+    Simulator {
+        settings: Settings::new(rule),
+        follows: None,
+        bug: bug.map(|bug| bug.parse::<BugName>().unwrap()),
+        drafts: 3,
+        siblings: false,
+        noise: 0.0,
+    }
+}
+
+/// How many of the runs refute each part.
+fn refuted(runs: &[SimulatedRun]) -> [usize; 4] {
+    let count = |part: usize| {
+        let refuted = |run: &&SimulatedRun| run.verdicts[part] == Outcome::Refuted;
+        runs.iter().filter(refuted).count()
+    };
+    [0, 1, 2, 3].map(count)
+}
+
+/// The log of a simulated engine, audited.
+fn audited(simulator: &Simulator, settings: &Settings) -> AuditReport {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("engine.safetensors");
+    let made = simulator.log(&shipped()).unwrap();
+    write(root(), &made, &path, &[]);
+    audit(
+        &Log::open(&path).unwrap(),
+        settings,
+        "specgap audit",
+        &|_| {},
+    )
+    .unwrap()
+}
+
+#[test]
+fn honest_engines_pass() {
+    // 60 runs a rule; each fails a part with probability 1e-6 at most. The thousand runs of
+    // docs/audit.md are those of examples/audit_table.rs.
+    for rule in [
+        Rule::Single,
+        Rule::OneHot,
+        Rule::ExactMatch,
+        Rule::Threshold(0.9),
+    ] {
+        let runs = engine(rule, None).runs(&shipped(), 60, 400).unwrap();
+        assert_eq!(refuted(&runs), [0; 4], "{rule}");
+        // And e-values are at most 1 on average, up to chance.
+        for part in 0..4 {
+            let e: f64 = runs
+                .iter()
+                .map(|run| 10f64.powf(run.log10_e_values[part]))
+                .sum();
+            assert!(e / 60.0 < 20.0, "{rule} {part}: {e}");
+        }
+    }
+}
+
+#[test]
+fn honest_engines_pass_with_the_noise_of_another_pass() {
+    for noise in [0.01, 0.1] {
+        let noisy = Simulator {
+            noise,
+            ..engine(Rule::Single, None)
+        };
+        let runs = noisy.runs(&shipped(), 2, 400).unwrap();
+        assert_eq!(refuted(&runs), [0; 4], "{noise}");
+    }
+}
+
+#[test]
+fn bugs_are_found_and_the_right_part_is_blamed() {
+    // Bug, rule, positions, the part that has to be refuted, and parts that must not be.
+    let table: [(&str, Rule, usize, Part, &[Part]); 9] = [
+        (
+            "argmax-drafts",
+            Rule::Single,
+            40,
+            Part::DraftLaw,
+            &[Part::Acceptance, Part::Correction],
+        ),
+        (
+            "top-50-drafts",
+            Rule::Single,
+            325,
+            Part::DraftLaw,
+            &[Part::Acceptance, Part::Correction],
+        ),
+        (
+            "prune-after-draw",
+            Rule::Single,
+            400,
+            Part::DraftLaw,
+            &[Part::Acceptance],
+        ),
+        (
+            "sampled-drafts",
+            Rule::OneHot,
+            100,
+            Part::DraftLaw,
+            &[Part::Acceptance, Part::Correction],
+        ),
+        (
+            "lenient-acceptance",
+            Rule::OneHot,
+            9_600,
+            Part::Acceptance,
+            &[Part::DraftLaw, Part::Correction],
+        ),
+        (
+            "correction-from-q",
+            Rule::Single,
+            200,
+            Part::Correction,
+            &[Part::DraftLaw, Part::Acceptance],
+        ),
+        (
+            "correction-off-the-draft-only",
+            Rule::Single,
+            400,
+            Part::Correction,
+            &[Part::DraftLaw, Part::Acceptance],
+        ),
+        (
+            "temperature-ignored",
+            Rule::Single,
+            60,
+            Part::TargetLaw,
+            &[Part::DraftLaw],
+        ),
+        (
+            "own-noise-correction",
+            Rule::Single,
+            32_000,
+            Part::Correction,
+            &[Part::DraftLaw, Part::Acceptance],
+        ),
+    ];
+    for (bug, rule, positions, part, innocent) in table {
+        let runs = engine(rule, Some(bug))
+            .runs(&shipped(), 4, positions)
+            .unwrap();
+        let found = refuted(&runs);
+        assert_eq!(found[part as usize], 4, "{bug}: {found:?} {runs:#?}");
+        for one in innocent {
+            assert_eq!(found[*one as usize], 0, "{bug}: {} is innocent", one.name());
+        }
+        for run in &runs {
+            assert_eq!(
+                run.suspects[part as usize].as_deref(),
+                Some(bug),
+                "{runs:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bf16_drafts_are_harmless() {
+    let runs = engine(Rule::Single, Some("bf16-drafts"))
+        .runs(&shipped(), 4, 4_000)
+        .unwrap();
+    assert_eq!(refuted(&runs), [0; 4]);
+}
+
+#[test]
+fn exact_match_is_lossless_and_not_the_rule_that_was_named() {
+    let settings = Settings::new(Rule::Single);
+    let exact = engine(Rule::ExactMatch, None);
+    let report = audited(&exact, &settings);
+    assert_eq!(
+        report.conclusion,
+        Conclusion::LosslessAnotherRule,
+        "{report:#?}"
+    );
+    assert_eq!(report.fits.as_deref(), Some("exact-match"));
+    assert!(!report.ok);
+    let right = audited(&exact, &exact.settings);
+    assert!(
+        right.ok && right.conclusion == Conclusion::AsClaimed,
+        "{right:#?}"
+    );
+    assert_eq!(right.parts[0].verdict, Outcome::NotTestable);
+    // Drafts that are sampled where argmax is claimed: lossless as well.
+    let sampled = engine(Rule::OneHot, Some("sampled-drafts"));
+    let report = audited(&sampled, &sampled.settings);
+    assert_eq!(report.fits.as_deref(), Some("exact-match"), "{report:#?}");
+}
+
+#[test]
+fn a_report_has_what_the_contract_names() {
+    let simulator = engine(Rule::Single, Some("argmax-drafts"));
+    let report = audited(&simulator, &simulator.settings);
+    assert_eq!(report.conclusion, Conclusion::Lossy);
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(
+        (&json["schema"], &json["rule"]),
+        (&1.into(), &"single".into())
+    );
+    assert_eq!(json["parts"][0]["part"], "draft-law");
+    assert_eq!(json["parts"][0]["verdict"], "refuted");
+    assert_eq!(json["parts"][0]["suspect"], "argmax-drafts");
+    assert_eq!(json["hard_checks"][0]["violations"], 0);
+    assert_eq!(json["positions"], 400);
+    assert!(json["parts"][1]["smallest_tv_excluded"].is_f64());
+    assert_eq!(json["ok"], false);
+    // A function of the log: the same to the bit.
+    assert_eq!(audited(&simulator, &simulator.settings), report);
+    let threads = rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .unwrap();
+    assert_eq!(
+        threads.install(|| audited(&simulator, &simulator.settings)),
+        report
+    );
+}
+
+#[test]
+fn minimum_n_is_known_before_and_the_negative_control_is_refused() {
+    let simulator = engine(Rule::Single, None);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("engine.safetensors");
+    write(root(), &simulator.log(&shipped()).unwrap(), &path, &[]);
+    let log = Log::open(&path).unwrap();
+    // What is too weak for this log would be played for long: not here.
+    let settings = Settings {
+        alpha: 1e-3,
+        tolerance: 0.0,
+        ..simulator.settings.clone()
+    };
+    let planned = plan(&log, &settings).unwrap();
+    let of = |bug: &str| {
+        planned
+            .minimum
+            .iter()
+            .find(|one| one.bug == bug)
+            .unwrap()
+            .clone()
+    };
+    let argmax = of("argmax-drafts");
+    assert_eq!(argmax.part.as_deref(), Some("draft-law"));
+    assert!(argmax.positions.unwrap() < argmax.positions_by_output.unwrap());
+    assert!(
+        (argmax.output_tv.unwrap() - 0.258).abs() < 0.03,
+        "{argmax:?}"
+    );
+    assert_eq!(of("bf16-drafts").positions, None);
+    let control = negative_control(&log, &settings, &planned).unwrap();
+    for one in &control {
+        let harmless = one.name == "bf16-drafts" || one.name == "target-zero";
+        assert_eq!(
+            one.refuted,
+            if harmless { None } else { Some(true) },
+            "{one:?}"
+        );
+    }
+    let checks = [
+        "accepted-after-rejection",
+        "accepted-not-emitted",
+        "tokens-missing",
+        "text-after-its-end",
+    ];
+    for name in checks {
+        assert!(control.iter().any(|one| one.name == name), "{name}");
+    }
+}
+
+#[test]
+fn cuts_that_are_dropped_are_a_hard_failure() {
+    // min-p is claimed, and outputs are drawn from all of p.
+    let simulator = engine(Rule::OneHot, None);
+    let claimed = specgap::audit::Claimed {
+        min_p: Some(0.05),
+        ..specgap::audit::Claimed::at(1.0)
+    };
+    let settings = Settings {
+        claimed: Some(claimed),
+        ..simulator.settings.clone()
+    };
+    let report = audited(&simulator, &settings);
+    let check = report
+        .hard_checks
+        .iter()
+        .find(|one| one.name == "outside-claimed-cut")
+        .unwrap();
+    assert!(check.violations > 10, "{check:?}");
+    assert_eq!(report.conclusion, Conclusion::Lossy);
+    // Who cuts as claimed passes.
+    let honest = Simulator {
+        settings: settings.clone(),
+        ..simulator
+    };
+    let report = audited(&honest, &settings);
+    assert!(report.ok, "{report:#?}");
+}
+
+#[test]
+fn groups_that_fail_are_named() {
+    // Half of the prompts are served by an engine that drafts the likeliest token.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("engine.safetensors");
+    let mut made = engine(Rule::Single, None).log(&shipped()).unwrap();
+    let wrong = engine(Rule::Single, Some("argmax-drafts"))
+        .log(&shipped())
+        .unwrap();
+    for (record, wrong) in made.records.iter_mut().zip(wrong.records) {
+        let size = if record.prompt.unwrap() % 2 == 0 {
+            8
+        } else {
+            1
+        };
+        if size == 8 {
+            *record = wrong;
+        }
+        record.batch_size = Some(size);
+    }
+    write(root(), &made, &path, &[]);
+    let log = Log::open(&path).unwrap();
+    let report = audit(&log, &Settings::new(Rule::Single), "", &|_| {}).unwrap();
+    let draft = &report.parts[0];
+    assert_eq!(draft.verdict, Outcome::Refuted);
+    let sizes: Vec<i64> = draft
+        .groups
+        .iter()
+        .filter(|group| group.family == "batch-size")
+        .map(|group| group.group)
+        .collect();
+    assert_eq!(sizes, [8]);
+    assert!(
+        draft
+            .groups
+            .iter()
+            .filter(|group| group.family == "prompt")
+            .all(|group| group.group % 2 == 0)
+    );
+    assert!(report.false_alarm > 1e-6 && report.false_alarm <= 1.7e-5);
+}
+
+#[test]
+fn what_cannot_be_audited_is_refused_in_words() {
+    let message = |rule: Rule, without: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.safetensors");
+        write(
+            root(),
+            &engine(Rule::Single, None).log(&shipped()).unwrap(),
+            &path,
+            without,
+        );
+        let log = Log::open(&path).unwrap();
+        audit(&log, &Settings::new(rule), "", &|_| {})
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(message(Rule::Block, &[]).contains("log full rows"));
+    assert!(message(Rule::Rrs, &[]).contains("log full rows"));
+    assert!(message(Rule::Single, &["drafts"]).contains("no tensor drafts"));
+    assert!(message(Rule::Single, &["output"]).contains("no tensor output"));
+    assert!(message(Rule::Single, &["accepted"]).contains("round but no accepted"));
+    let alone = message(Rule::Single, &["accepted", "round"]);
+    assert!(alone.contains("add accepted"), "{alone}");
+    let no_engine = audit(&shipped(), &Settings::new(Rule::Single), "", &|_| {});
+    assert!(matches!(no_engine, Err(AuditError::Log(_))));
+}

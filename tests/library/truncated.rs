@@ -1,0 +1,512 @@
+//! Logs that list some tokens only: what of the full rows' numbers is left open, and what is
+//! refused.
+
+use specgap::distribution::Softmax;
+use specgap::gap::{Estimate, GapReport, Settings, measure};
+use specgap::known::Kind;
+use specgap::log::{KeptTokens, Log, Row};
+use specgap::scheme::SchemeName;
+use specgap::text;
+use specgap::tree::DraftTree;
+use specgap::verifier::VerifierName;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::log::safetensors;
+use crate::made_log::{rows, write};
+
+/// Lists of one position: ids and entries of the target and of the draft.
+type Lists = [(Vec<i64>, Vec<f64>); 2];
+
+/// Writes lists as a log, of its own for each model or of tokens that both score.
+fn write_lists(path: &Path, kind: &str, positions: &[Lists], metadata: serde_json::Value) {
+    let own = positions.iter().any(|[target, draft]| target.0 != draft.0);
+    let mut tensors: Vec<(String, &str, Vec<usize>, Vec<u8>)> = Vec::new();
+    for (model, name) in ["target", "draft"].into_iter().enumerate() {
+        let lists = || positions.iter().map(|lists| &lists[model]);
+        let width = lists().map(|list| list.0.len()).max().unwrap_or(0);
+        let shape = vec![positions.len(), width];
+        let ids = lists().flat_map(|(ids, _)| {
+            let unused = std::iter::repeat_n(-1, width - ids.len());
+            ids.iter().copied().chain(unused)
+        });
+        let ids: Vec<u8> = ids.flat_map(i64::to_le_bytes).collect();
+        let entries = lists().flat_map(|(_, entries)| {
+            let unused = std::iter::repeat_n(0.0, width - entries.len());
+            entries.iter().copied().chain(unused)
+        });
+        let entries = entries.flat_map(f64::to_le_bytes).collect();
+        tensors.push((format!("{name}_{kind}"), "F64", shape.clone(), entries));
+        if own {
+            tensors.push((format!("{name}_token_ids"), "I64", shape, ids));
+        } else if model == 0 {
+            tensors.push(("token_ids".to_owned(), "I64", shape, ids));
+        }
+    }
+    let prompts = (0..positions.len() as i64).flat_map(|at| (at / 5).to_le_bytes());
+    let shape = vec![positions.len()];
+    tensors.push(("prompt_id".to_owned(), "I64", shape, prompts.collect()));
+    let tensors: Vec<(&str, &str, &[usize], Vec<u8>)> = tensors
+        .iter()
+        .map(|(name, kind, shape, bytes)| (name.as_str(), *kind, shape.as_slice(), bytes.clone()))
+        .collect();
+    std::fs::create_dir_all(path).unwrap();
+    std::fs::write(path.join("rows.safetensors"), safetensors(&tensors)).unwrap();
+    let index = serde_json::json!({
+        "schema": 1,
+        "metadata": metadata,
+        "shards": [{"file": "rows.safetensors", "positions": positions.len()}],
+    });
+    std::fs::write(path.join("log.json"), index.to_string()).unwrap();
+}
+
+/// The ids of the k largest entries.
+fn top(row: &[f64], k: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..row.len()).collect();
+    order.sort_by(|&a, &b| row[b].total_cmp(&row[a]).then(a.cmp(&b)));
+    order.truncate(k);
+    order
+}
+
+/// The k most probable tokens of each row, as it would be logged: a list for each model, or
+/// the tokens of both lists scored by both.
+fn cut(target: &[f64], draft: &[f64], ids: &[i64], k: usize, union: bool) -> Lists {
+    let mut lists = [top(target, k), top(draft, k)];
+    if union {
+        let [of_target, of_draft] = &mut lists;
+        of_target.extend(
+            of_draft
+                .iter()
+                .filter(|i| !of_target.contains(i))
+                .copied()
+                .collect::<Vec<_>>(),
+        );
+        *of_draft = of_target.clone();
+    }
+    let [of_target, of_draft] = lists;
+    [(of_target, target), (of_draft, draft)].map(|(list, row)| {
+        let entries = list.iter().map(|&i| row[i].ln()).collect();
+        (list.iter().map(|&i| ids[i]).collect(), entries)
+    })
+}
+
+fn report_at(path: &Path, settings: &Settings) -> GapReport {
+    let logs = [Log::open(path).unwrap()];
+    measure(&logs, settings, "", &|_| ()).unwrap()
+}
+
+fn refusal(path: &Path) -> String {
+    let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    let log = match Log::open(path) {
+        Ok(log) => log,
+        Err(error) => return error.to_string(),
+    };
+    match measure(&[log], &settings, "", &|_| ()) {
+        Ok(_) => panic!("{} was measured", path.display()),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Every rate of a report by its name.
+fn rates(report: &GapReport) -> BTreeMap<String, (Estimate, Kind)> {
+    let mut rates = BTreeMap::new();
+    for row in &report.overlap {
+        rates.insert(
+            format!("overlap {}", row.temperature),
+            (row.estimate, row.kind),
+        );
+    }
+    for cell in &report.cells {
+        let name = format!("{} {} {}", cell.temperature, cell.drafts, cell.scheme);
+        let best = &cell.optimal_acceptance_rate;
+        rates.insert(name.clone(), (best.estimate, best.kind));
+        for row in &cell.verifiers {
+            rates.insert(format!("{name} {}", row.name), (row.acceptance, row.kind));
+            rates.insert(
+                format!("{name} {} gap", row.name),
+                (row.gap.estimate, row.kind),
+            );
+        }
+    }
+    rates
+}
+
+/// Full rows of a small vocabulary, cut to lists of log-probabilities: every number of the
+/// full rows is between the bounds, at the temperature of the lists and at others.
+#[test]
+fn lists_of_log_probabilities_hold_the_full_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(40);
+    let full = folder.path().join("full");
+    write(&full, &rows, KeptTokens::All);
+    let settings = Settings::new(&[0.7, 1.0, 1.5], &[1, 2, 3], 3).unwrap();
+    let expected = rates(&report_at(&full, &settings));
+    let ids: Vec<i64> = (0..rows[0].0.len() as i64).collect();
+    let law = |row: &[f32]| {
+        let mut out = Vec::new();
+        Softmax::default().fill(row, &mut out).unwrap();
+        out
+    };
+    let mut widths = BTreeMap::new();
+    for (k, union) in [(3, false), (3, true), (4, false), (4, true)] {
+        let positions: Vec<Lists> = rows
+            .iter()
+            .map(|(target, draft)| cut(&law(target), &law(draft), &ids, k, union))
+            .collect();
+        let path = folder.path().join(format!("{k}-{union}"));
+        let metadata = serde_json::json!({"vocabulary": ids.len(), "top": k});
+        write_lists(&path, "logprobs", &positions, metadata);
+        assert_eq!(Log::open(&path).unwrap().has_own_lists(), !union);
+        let found = rates(&report_at(&path, &settings));
+        assert_eq!(
+            expected.keys().collect::<Vec<_>>(),
+            found.keys().collect::<Vec<_>>()
+        );
+        for (name, (full, _)) in &expected {
+            let (part, kind) = &found[name];
+            assert_eq!(*kind, Kind::Truncated);
+            let [lower, upper] = part.truncation.unwrap();
+            assert!(
+                lower - 1e-6 <= full.mean && full.mean <= upper + 1e-6,
+                "{k} {union} {name}: {} is outside [{lower}, {upper}]",
+                full.mean
+            );
+            assert!(lower <= part.mean && part.mean <= upper);
+            *widths.entry((k, union)).or_insert(0.0) += upper - lower;
+        }
+        // What the two most probable tokens accept is known where both rows list them.
+        if union {
+            let (best, _) = found["1 2 top"];
+            let [lower, upper] = best.truncation.unwrap();
+            assert!(upper - lower < 1e-9, "{best:?}");
+        }
+    }
+    assert!(widths[&(3, true)] < widths[&(3, false)]);
+    assert!(widths[&(4, true)] < widths[&(3, true)]);
+}
+
+/// Without a mass of the others, lists are never made laws of their own, unless the log says
+/// that nothing else is drawn.
+#[test]
+fn lists_are_renormalised_only_where_the_log_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let lists = |scale: f64| -> Vec<Lists> {
+        let entries = |row: &[f64]| row.iter().map(|x| (scale * x).ln()).collect::<Vec<_>>();
+        let ids = vec![3, 1, 4];
+        vec![[
+            (ids.clone(), entries(&[0.5, 0.25, 0.25])),
+            (ids, entries(&[0.25, 0.25, 0.5])),
+        ]]
+    };
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    let plain = serde_json::json!({"vocabulary": 9});
+    let never = serde_json::json!({"vocabulary": 9, "unlisted": "never-drawn"});
+    write_lists(&path("logits"), "logits", &lists(1.0), plain.clone());
+    let error = refusal(&path("logits"));
+    for part in [
+        "target_logits",
+        "target_logprobs",
+        "target_rest",
+        "never-drawn",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    write_lists(&path("never"), "logits", &lists(1.0), never.clone());
+    let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    let never_drawn = report_at(&path("never"), &settings);
+    assert_eq!(never_drawn.overlap[0].kind, Kind::Enclosed);
+    assert!((never_drawn.overlap[0].estimate.mean - 0.75).abs() < 1e-12);
+    // 0.4 of either row is not listed, or the listed tokens are all that there is.
+    write_lists(&path("logprobs"), "logprobs", &lists(0.6), plain);
+    let open = report_at(&path("logprobs"), &settings);
+    let [lower, upper] = open.overlap[0].estimate.truncation.unwrap();
+    assert!((lower - 0.45).abs() < 1e-9 && (upper - 0.85).abs() < 1e-9);
+    write_lists(&path("cut"), "logprobs", &lists(0.6), never);
+    let cut = report_at(&path("cut"), &settings);
+    assert!((cut.overlap[0].estimate.mean - 0.75).abs() < 1e-12);
+    let wrong = serde_json::json!({"vocabulary": 9, "unlisted": "rare"});
+    write_lists(&path("wrong"), "logprobs", &lists(0.6), wrong);
+    assert!(refusal(&path("wrong")).contains("never-drawn"));
+}
+
+/// Lists of their own have ids each, which go with their rows.
+#[test]
+fn ids_of_lists_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    let floats = |row: &[f64]| {
+        row.iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let ids = |row: &[i64]| {
+        row.iter()
+            .flat_map(|x| x.to_le_bytes())
+            .collect::<Vec<u8>>()
+    };
+    let rows = [
+        ("target_probs", "F64", &[1, 2][..], floats(&[0.5, 0.25])),
+        (
+            "draft_probs",
+            "F64",
+            &[1, 3][..],
+            floats(&[0.5, 0.25, 0.125]),
+        ),
+    ];
+    let refused = |tensors: &[(&str, &str, &[usize], Vec<u8>)], parts: &[&str]| {
+        let mut all = rows.to_vec();
+        all.extend(tensors.iter().cloned());
+        std::fs::write(&path, safetensors(&all)).unwrap();
+        let error = refusal(&path);
+        for part in parts {
+            assert!(error.contains(part), "{error}");
+        }
+    };
+    let target = ("target_token_ids", "I64", &[1, 2][..], ids(&[0, 1]));
+    let draft = ("draft_token_ids", "I64", &[1, 3][..], ids(&[2, 1, 0]));
+    refused(
+        std::slice::from_ref(&target),
+        &["draft_token_ids", "missing"],
+    );
+    refused(
+        std::slice::from_ref(&draft),
+        &["target_token_ids", "missing"],
+    );
+    let short = ("draft_token_ids", "I64", &[1, 2][..], ids(&[2, 1]));
+    refused(
+        &[target.clone(), short],
+        &["draft_probs", "3 columns", "draft_token_ids has 2"],
+    );
+    let both = ("token_ids", "I64", &[1, 2][..], ids(&[0, 1]));
+    refused(
+        &[target.clone(), draft.clone(), both],
+        &["target_token_ids", "keep one"],
+    );
+    // The metadata does not say V.
+    refused(&[target, draft], &["vocabulary"]);
+}
+
+/// What lists leave open on the shipped log: the table of docs/truncated-rows.md, which lists
+/// of the same rows make, cut to fewer tokens. Longer lists leave less open, and their bounds
+/// lie within those of shorter ones.
+#[test]
+fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let shipped = root.join("models/logs/smollm2-demo");
+    let log = Log::open(&shipped).unwrap();
+    let column = log
+        .metadata()
+        .rest_temperatures
+        .iter()
+        .position(|&t| t == 1.0)
+        .unwrap();
+    let mut row = Row::default();
+    let mut rows = Vec::new();
+    for number in 0..log.positions() {
+        log.read(number, &mut row).unwrap();
+        let law = |logits: &[f64], rest: f64| {
+            let mut out = Vec::new();
+            Softmax::default().fill(logits, &mut out).unwrap();
+            out.iter_mut().for_each(|x| *x *= 1.0 - rest);
+            out
+        };
+        let target = law(&row.target, row.target_rest[column]);
+        let draft = law(&row.draft, row.draft_rest[column]);
+        let ids: Vec<i64> = row.token_ids.iter().map(|&id| i64::from(id)).collect();
+        rows.push((target, draft, ids));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut colder = Settings::new(&[0.7], &[1], 0).unwrap();
+    colder.schemes = vec![SchemeName::TOP];
+    colder.verifiers.clear();
+    let mut settings = Settings::new(&[1.0], &[4], 0).unwrap();
+    // Sequential draws take most of the time.
+    settings.schemes = vec![
+        SchemeName::WITH_REPLACEMENT,
+        SchemeName::GREEDY,
+        SchemeName::TOP,
+    ];
+    settings
+        .verifiers
+        .retain(|name| ["rrs", "k-seq"].contains(&name.as_str()));
+    let columns = [
+        "overlap 0.7",
+        "overlap 1",
+        "1 4 with-replacement",
+        "1 4 greedy",
+        "1 4 top",
+        "1 4 with-replacement rrs",
+    ];
+    let mut table = String::from(
+        "| lists | single draft, T = 0.7 | single draft | i.i.d. α* | greedy α* | top α* | rrs |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    let mut found = BTreeMap::new();
+    let mut line = |name: &str, path: &Path| {
+        let mut all = rates(&report_at(path, &settings));
+        all.extend(rates(&report_at(path, &colder)));
+        let bounds = columns.map(|column| all[column].0.truncation.unwrap());
+        let cells = bounds.map(|[low, high]| {
+            let text = format!("{low:.3} to {high:.3} ({:.3})", high - low);
+            text.replace("0.", ".")
+        });
+        table += &format!("| {name} | {} |\n", cells.join(" | "));
+        found.insert(name.to_owned(), bounds);
+    };
+    for (k, union) in [
+        (20, false),
+        (20, true),
+        (64, true),
+        (256, false),
+        (256, true),
+    ] {
+        let positions: Vec<Lists> = rows
+            .iter()
+            .map(|(target, draft, ids)| cut(target, draft, ids, k, union))
+            .collect();
+        let name = format!(
+            "{k}, {}",
+            if union {
+                "both score both"
+            } else {
+                "each its own"
+            }
+        );
+        let path = folder.path().join(&name);
+        let metadata = serde_json::json!({"vocabulary": log.vocabulary(), "top": k});
+        write_lists(&path, "logprobs", &positions, metadata);
+        line(&name, &path);
+    }
+    line("1,024, both score both, as shipped", &shipped);
+    for (longer, shorter) in [
+        ("20, both score both", "20, each its own"),
+        ("64, both score both", "20, both score both"),
+        ("256, each its own", "20, each its own"),
+        ("256, both score both", "64, both score both"),
+        ("1,024, both score both, as shipped", "256, both score both"),
+    ] {
+        for (at, name) in columns
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| ![3, 5].contains(at))
+        {
+            let ([low, high], [least, most]) = (found[longer][at], found[shorter][at]);
+            assert!(
+                least <= low + 1e-3 && high <= most + 1e-3,
+                "{name}: {longer} [{low}, {high}], {shorter} [{least}, {most}]"
+            );
+        }
+    }
+    // Short lists are called so, with what to ask for; long ones are not.
+    let lead = |name: &str| {
+        let report = report_at(&folder.path().join(name), &settings);
+        specgap::report::gap::page(&report).markdown()
+    };
+    let short = lead("20, each its own");
+    for part in [
+        "too short for temperature 1.0",
+        "log the 256 most probable",
+        "tokens of both lists",
+    ] {
+        assert!(short.contains(part), "{part}");
+    }
+    assert!(!lead("256, both score both").contains("too short"));
+    let docs = std::fs::read_to_string(root.join("docs/truncated-rows.md")).unwrap();
+    let marked = docs.split("<!-- widths -->\n").nth(1).unwrap_or_default();
+    assert_eq!(
+        marked.split("<!-- end of widths -->").next(),
+        Some(&*table),
+        "\n{table}"
+    );
+}
+
+/// Texts with their rows in full, and cut to lists: what full rows give along a text is
+/// between the bounds, of draft lengths and of trees.
+#[test]
+fn rounds_along_a_text_hold_those_of_the_full_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(60);
+    let (full, cut) = (folder.path().join("full"), folder.path().join("cut"));
+    write(&full, &rows, KeptTokens::All);
+    let kept = KeptTokens::Top {
+        count: 3,
+        rest_temperatures: vec![1.0],
+    };
+    write(&cut, &rows, kept);
+    let [full, cut] = [full, cut].map(|path| [Log::open(&path).unwrap()]);
+    let trees = |logs: &[Log]| {
+        let tree = |name: &str| text::NamedTree {
+            name: name.to_owned(),
+            tree: DraftTree::named(name).unwrap(),
+        };
+        let settings = text::TreeSettings {
+            trees: vec![tree("chain-2"), tree("2x2")],
+            schemes: vec![
+                SchemeName::WITH_REPLACEMENT,
+                SchemeName::TOP,
+                SchemeName::WITHOUT_REPLACEMENT,
+            ],
+            verifiers: vec![
+                VerifierName::RRS,
+                VerifierName::NAIVE_TREE,
+                VerifierName::NAIVE,
+            ],
+            limits: text::Limits {
+                budget: 4,
+                depth: 2,
+                branch: 2,
+            },
+            timings: None,
+            temperature: None,
+            seed: 1,
+        };
+        text::measure_trees(logs, &settings, "", &|_| ()).unwrap()
+    };
+    let (whole, part) = (trees(&full), trees(&cut));
+    let mut bounded = 0;
+    for (whole, part) in whole.results.iter().zip(&part.results) {
+        let name = format!("{} {} {}", part.tree, part.scheme, part.verifier);
+        let pairs = [
+            (
+                whole.expected_accepted_length.unwrap(),
+                part.expected_accepted_length.unwrap(),
+            ),
+            (whole.tokens_per_call, part.tokens_per_call),
+        ];
+        for (whole, part) in pairs {
+            assert!(whole.truncation.is_none());
+            let is_sequential = name.contains("without");
+            assert_eq!(part.truncation.is_none(), is_sequential, "{name}");
+            let Some([low, high]) = part.truncation else {
+                continue;
+            };
+            bounded += 1;
+            assert!(
+                low - 1e-6 <= whole.mean && whole.mean <= high + 1e-6,
+                "{name}: {} is outside [{low}, {high}]",
+                whole.mean
+            );
+            assert!(
+                low - 1e-9 <= part.mean && part.mean <= high + 1e-9,
+                "{name}"
+            );
+            assert!(high > low);
+        }
+    }
+    assert!(bounded >= 16, "{bounded}");
+    let line = part
+        .left_out
+        .iter()
+        .find(|line| line.starts_with("bounds of what full rows"));
+    assert!(
+        line.unwrap()
+            .contains("naive on without-replacement drafts")
+    );
+    let missing = |report: &text::TreeReport| {
+        report
+            .left_out
+            .iter()
+            .any(|line| line.starts_with("bounds"))
+    };
+    assert!(!missing(&whole));
+}

@@ -1,0 +1,710 @@
+//! `specgap import`: what it prints, and what is refused, which leaves nothing behind.
+
+use crate::run::{ROOT, Run, specgap};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn import(folder: &Path, args: &[&str]) -> Run {
+    let line = ["import"].iter().chain(args);
+    specgap(folder, line.copied())
+}
+
+/// A fixture's name, from anywhere.
+fn fixture(name: &str) -> String {
+    format!("{ROOT}/tests/fixtures/engines/{name}")
+}
+
+fn records(name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(fixture(name)).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn write(folder: &Path, name: &str, records: &[Value]) {
+    let text: String = records.iter().map(|record| format!("{record}\n")).collect();
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+/// Refused with these words, and nothing is left in the folder that was not there.
+fn refused(folder: &Path, args: &[&str], words: &[&str]) {
+    let names = || {
+        let mut all: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        all.sort();
+        all
+    };
+    let before = names();
+    let run = import(folder, args);
+    assert_eq!(run.code, Some(2), "{args:?} {words:?}: {}", run.out);
+    run.refused(words);
+    assert_eq!(names(), before, "{args:?}");
+}
+
+#[test]
+fn a_log_is_made_and_the_next_command_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, draft) = (
+        fixture("llama-cpp-after-target.jsonl"),
+        fixture("llama-cpp-after-draft.jsonl"),
+    );
+    let args = [
+        "--from",
+        "llama-cpp",
+        "--target",
+        &target,
+        "--draft",
+        &draft,
+        "--vocab",
+        "12",
+        "--temperature",
+        "0.5",
+        "--out",
+        "log",
+    ];
+    let run = import(folder.path(), &args);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.out
+            .starts_with("15 positions of 3 texts from llama-cpp\n"),
+        "{}",
+        run.out
+    );
+    let last = run.out.lines().last().unwrap();
+    assert_eq!(last, "next: specgap gap log --temperature 0.5 --out report");
+    let gap = specgap(
+        folder.path(),
+        [
+            "gap",
+            "log",
+            "--temperature",
+            "0.5",
+            "--drafts",
+            "2",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(gap.code, Some(0), "{}", gap.err);
+    assert_eq!(gap.json()["positions"], 15);
+    // Not twice, and not over anything else.
+    import(folder.path(), &args).refused(&["log: is there already"]);
+    // No folder of this machine is in the log.
+    let index = std::fs::read_to_string(folder.path().join("log/log.json")).unwrap();
+    assert!(!index.contains(ROOT), "{index}");
+}
+
+#[test]
+fn json_says_what_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, draft) = (
+        fixture("vllm-chat-target.jsonl"),
+        fixture("vllm-scored-draft.jsonl"),
+    );
+    let run = import(
+        folder.path(),
+        &[
+            "--from", "vllm", "--target", &target, "--draft", &draft, "--vocab", "12", "--out",
+            "log", "--format", "json",
+        ],
+    );
+    let made = run.json();
+    assert_eq!(made["schema"], 1);
+    assert_eq!(
+        (made["positions"].as_u64(), made["texts"].as_u64()),
+        (Some(15), Some(3))
+    );
+    assert_eq!(made["rows"], "not listed");
+    assert!(made["unlisted"]["target_mean"].as_f64().unwrap() > 0.1);
+}
+
+#[test]
+fn one_record_of_both_models_is_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let pairs = records("llama-cpp-target.jsonl")
+        .into_iter()
+        .zip(records("llama-cpp-draft.jsonl"));
+    let joint: Vec<Value> = pairs
+        .enumerate()
+        .map(|(n, (target, draft))| json!({"target": target, "draft": draft, "prompt_id": 7 + n}))
+        .collect();
+    write(folder.path(), "joint.jsonl", &joint);
+    let run = import(
+        folder.path(),
+        &[
+            "--from",
+            "llama-cpp",
+            "joint.jsonl",
+            "--vocab",
+            "12",
+            "--out",
+            "log",
+        ],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let mut broken = joint.clone();
+    broken[1]["draft"]["completion_probabilities"][2]["top_logprobs"][1]["logprob"] = json!(0.5);
+    write(folder.path(), "broken.jsonl", &broken);
+    refused(
+        folder.path(),
+        &[
+            "--from",
+            "llama-cpp",
+            "broken.jsonl",
+            "--vocab",
+            "12",
+            "--out",
+            "new",
+        ],
+        &[
+            "broken.jsonl: record 1 (line 2): draft.completion_probabilities[2].top_logprobs[1].logprob: is 0.5",
+        ],
+    );
+}
+
+#[test]
+fn steps_of_one_token_make_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    // What the server drew is not the text's token, which the record names.
+    let step = |n: usize, token: i64, shift: f64| {
+        json!({
+            "prompt_id": 4, "position": n, "token": token, "stop": true,
+            "completion_probabilities": [{"id": 0, "logprob": -0.3 - shift, "top_logprobs": [
+                {"id": 0, "logprob": -0.3 - shift}, {"id": 2, "logprob": -2.0},
+            ]}],
+        })
+    };
+    let steps = |shift: f64| [step(0, 2, shift), step(1, 5, shift)];
+    write(folder.path(), "target.jsonl", &steps(0.0));
+    write(folder.path(), "draft.jsonl", &steps(0.1));
+    let line = [
+        "--from",
+        "llama-cpp",
+        "--target",
+        "target.jsonl",
+        "--draft",
+        "draft.jsonl",
+        "--vocab",
+        "6",
+        "--out",
+    ];
+    let run = import(folder.path(), &[&line[..], &["log"]].concat());
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.out.starts_with("2 positions of 1 text from llama-cpp"),
+        "{}",
+        run.out
+    );
+    write(
+        folder.path(),
+        "draft.jsonl",
+        &[step(0, 2, 0.0), step(0, 5, 0.0)],
+    );
+    write(
+        folder.path(),
+        "target.jsonl",
+        &[step(0, 2, 0.0), step(0, 5, 0.0)],
+    );
+    refused(
+        folder.path(),
+        &[&line[..], &["new"]].concat(),
+        &["two records are of position 0 of prompt 4"],
+    );
+}
+
+#[test]
+fn texts_that_collide_are_refused_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        "vllm-chat-text-target.jsonl",
+        "vllm-completion-text-target.jsonl",
+    ] {
+        let file = fixture(name);
+        refused(
+            folder.path(),
+            &[
+                "--from", "vllm", "--target", &file, "--draft", &file, "--vocab", "12", "--out",
+                "log",
+            ],
+            &[
+                name,
+                "record 0 (line 1)",
+                "top_logprobs",
+                "collide",
+                "return_tokens_as_token_ids",
+            ],
+        );
+    }
+    // Texts of their own each are tokens as good as numbers.
+    let chat = json!({"choices": [{"logprobs": {"content": [{
+        "token": " a", "logprob": -0.5,
+        "top_logprobs": [{"token": " a", "logprob": -0.5}, {"token": "b", "logprob": -1.5}],
+    }]}}]});
+    write(folder.path(), "chat.jsonl", &[chat]);
+    let run = import(
+        folder.path(),
+        &[
+            "--from",
+            "vllm",
+            "--target",
+            "chat.jsonl",
+            "--draft",
+            "chat.jsonl",
+            "--vocab",
+            "9",
+            "--out",
+            "log",
+        ],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let index = std::fs::read_to_string(folder.path().join("log/log.json")).unwrap();
+    let index: Value = serde_json::from_str(&index).unwrap();
+    assert_eq!(index["metadata"]["token_text"]["1"], "b");
+}
+
+/// One change to a fixture, and the words of the refusal.
+type Broken = (
+    &'static str,
+    &'static str,
+    fn(&mut Vec<Value>),
+    &'static [&'static str],
+);
+
+#[test]
+fn everything_malformed_names_file_record_and_field() {
+    let cases: &[Broken] = &[
+        (
+            "vllm",
+            "vllm-chat-target.jsonl",
+            |all| {
+                all[1]["choices"][0]["logprobs"]["content"][2]["top_logprobs"][0]["logprob"] =
+                    json!("x")
+            },
+            &[
+                "record 1 (line 2)",
+                "choices[0].logprobs.content[2].top_logprobs[0].logprob",
+                "invalid type",
+            ],
+        ),
+        (
+            "vllm",
+            "vllm-chat-target.jsonl",
+            |all| all[0]["choices"][0]["logprobs"]["content"][0]["top_logprobs"] = json!([]),
+            &["record 0", "content[0].top_logprobs: is empty"],
+        ),
+        (
+            "vllm",
+            "vllm-chat-target.jsonl",
+            |all| all[0]["choices"][0]["logprobs"] = Value::Null,
+            &[
+                "record 0",
+                "choices[0].logprobs: is missing",
+                "\"logprobs\"",
+            ],
+        ),
+        (
+            "vllm",
+            "vllm-chat-target.jsonl",
+            |all| {
+                let one = all[0]["choices"][0].clone();
+                all[0]["choices"] = json!([one, one]);
+            },
+            &["record 0", "choices: has 2 entries", "\"n\": 1"],
+        ),
+        (
+            "vllm",
+            "vllm-chat-target.jsonl",
+            |all| all[2]["choices"][0]["logprobs"]["content"][1]["token"] = json!("token_id:12"),
+            &[
+                "record 2 (line 3)",
+                "content[1].token",
+                "outside the vocabulary of 12",
+            ],
+        ),
+        (
+            "vllm",
+            "vllm-chat-target.jsonl",
+            |all| all[0]["object"] = json!("chat.completion.chunk"),
+            &["record 0", "object", "stream"],
+        ),
+        (
+            "vllm",
+            "vllm-completion-target.jsonl",
+            |all| all[0]["choices"][0]["logprobs"]["top_logprobs"][3] = Value::Null,
+            &["record 0", "top_logprobs[3]: is null"],
+        ),
+        (
+            "vllm",
+            "vllm-completion-target.jsonl",
+            |all| all[0]["choices"][0]["logprobs"]["token_logprobs"] = json!([-1.0]),
+            &["record 0", "token_logprobs: has 1 entries and tokens 5"],
+        ),
+        (
+            "vllm",
+            "vllm-completion-target.jsonl",
+            |all| all[0]["choices"][0]["token_ids"][4] = json!(11),
+            &["record 0", "choices[0].token_ids[4]: is 11"],
+        ),
+        (
+            "vllm",
+            "vllm-flat-draft.jsonl",
+            |all| all[0]["outputs"][0]["logprobs"]["end_indices"][1] = json!(9999),
+            &["record 0", "outputs[0].logprobs.end_indices[1]", "9999"],
+        ),
+        (
+            "vllm",
+            "vllm-flat-draft.jsonl",
+            |all| all[0]["outputs"][0]["logprobs"]["logprobs"] = json!([-1.0]),
+            &["record 0", "outputs[0].logprobs.logprobs", "token_ids"],
+        ),
+        (
+            "vllm",
+            "vllm-scored-draft.jsonl",
+            |all| all[0]["choices"][0]["prompt_token_ids"] = Value::Null,
+            &[
+                "record 0",
+                "prompt_token_ids: is missing",
+                "return_token_ids",
+            ],
+        ),
+        (
+            "vllm",
+            "vllm-scored-draft.jsonl",
+            |all| all[0]["choices"][0]["prompt_logprobs"][4] = Value::Null,
+            &["record 0", "prompt_logprobs[4]: is null"],
+        ),
+        (
+            "vllm",
+            "vllm-scored-draft.jsonl",
+            |all| all[0]["choices"][0]["prompt_logprobs"][4]["x"] = json!({"logprob": -1.0}),
+            &["record 0", "prompt_logprobs[4].x: is no token id"],
+        ),
+        (
+            "sglang",
+            "sglang-target.jsonl",
+            |all| all[0]["meta_info"]["output_top_logprobs"][1][0][0] = json!(2.5),
+            &[
+                "record 0",
+                "meta_info.output_top_logprobs[1][0][0]",
+                "is 2.5",
+            ],
+        ),
+        (
+            "sglang",
+            "sglang-target.jsonl",
+            |all| all[0]["meta_info"]["output_top_logprobs"][1][0][0] = Value::Null,
+            &[
+                "record 0",
+                "meta_info.output_top_logprobs[1][0][0]: is null",
+            ],
+        ),
+        (
+            "sglang",
+            "sglang-target.jsonl",
+            |all| {
+                all[0]["meta_info"]["output_top_logprobs"]
+                    .as_array_mut()
+                    .unwrap()
+                    .pop();
+            },
+            &["record 0", "output_top_logprobs: has 4 rows", "5"],
+        ),
+        (
+            "sglang",
+            "sglang-target.jsonl",
+            |all| all[1] = json!({"choices": []}),
+            &["record 1", "meta_info: is missing", "/generate"],
+        ),
+        (
+            "sglang",
+            "sglang-target.jsonl",
+            |all| all[0]["output_ids"][2] = json!(0),
+            &["record 0", "output_ids[2]: is 0"],
+        ),
+        (
+            "sglang",
+            "sglang-flat-target.jsonl",
+            |all| all[0]["meta_info"]["output_top_logprobs_shape"] = json!([5, 3]),
+            &["record 0", "output_top_logprobs_val_flat: has 20 entries"],
+        ),
+        (
+            "sglang",
+            "sglang-b64-draft.jsonl",
+            |all| all[0]["meta_info"]["input_top_logprobs_val_flat_b64"] = json!("!!!!"),
+            &["record 0", "input_top_logprobs_val_flat_b64: is no base64"],
+        ),
+        (
+            "sglang",
+            "sglang-b64-draft.jsonl",
+            |all| all[0]["meta_info"]["input_top_logprobs_null_prefix"] = json!(u64::MAX),
+            &["record 0"],
+        ),
+        (
+            "llama-cpp",
+            "llama-cpp-target.jsonl",
+            |all| all[0]["timings"]["draft_n"] = json!(12),
+            &["record 0", "timings.draft_n", "speculat"],
+        ),
+        (
+            "llama-cpp",
+            "llama-cpp-target.jsonl",
+            |all| all[0]["completion_probabilities"][2]["top_logprobs"] = json!([]),
+            &[
+                "record 0",
+                "completion_probabilities[2].top_logprobs: is empty",
+            ],
+        ),
+        (
+            "llama-cpp",
+            "llama-cpp-target.jsonl",
+            |all| all[0]["stop"] = json!(false),
+            &["record 0", "stop", "stream"],
+        ),
+        (
+            "llama-cpp",
+            "llama-cpp-target.jsonl",
+            |all| {
+                all[0]["completion_probabilities"][1]["top_logprobs"][1]["id"] =
+                    all[0]["completion_probabilities"][1]["top_logprobs"][0]["id"].clone()
+            },
+            &[
+                "record 0",
+                "completion_probabilities[1].top_logprobs",
+                "listed twice",
+            ],
+        ),
+        (
+            "llama-cpp",
+            "llama-cpp-target.jsonl",
+            |all| all[2]["model"] = json!("other.gguf"),
+            &["record 2 (line 3)", "model", "other.gguf"],
+        ),
+        (
+            "llama-cpp",
+            "llama-cpp-after-target.jsonl",
+            |all| all[0]["completion_probabilities"][0]["top_probs"][0]["prob"] = json!(-0.5),
+            &["record 0", "top_probs[0].prob: is -0.5"],
+        ),
+    ];
+    for (engine, name, change, words) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all = records(name);
+        change(&mut all);
+        write(folder.path(), "changed.jsonl", &all);
+        let words: Vec<&str> = ["changed.jsonl: "].iter().chain(*words).copied().collect();
+        // The unchanged file is of the same texts, whoever scored them.
+        let same = fixture(name);
+        refused(
+            folder.path(),
+            &[
+                "--from",
+                engine,
+                "--target",
+                "changed.jsonl",
+                "--draft",
+                &same,
+                "--vocab",
+                "12",
+                "--prompt-tokens",
+                "3",
+                "--out",
+                "log",
+            ],
+            &words,
+        );
+    }
+}
+
+#[test]
+fn files_and_options_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, draft) = (
+        fixture("sglang-target.jsonl"),
+        fixture("sglang-cold-draft.jsonl"),
+    );
+    let all = records("sglang-target.jsonl");
+    write(folder.path(), "two.jsonl", &all[..2]);
+    let mut other = all.clone();
+    other[0] = all[1].clone();
+    write(folder.path(), "other.jsonl", &other);
+    std::fs::write(folder.path().join("cut.jsonl"), "{\"meta_info\": {").unwrap();
+    std::fs::write(folder.path().join("empty.jsonl"), "\n").unwrap();
+    std::fs::write(folder.path().join("text.jsonl"), "hello").unwrap();
+    std::fs::write(
+        folder.path().join("nan.jsonl"),
+        "{\"meta_info\": {\"output_token_logprobs\": [[NaN, 1, null]]}}",
+    )
+    .unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (&["--target", &target], &["--draft is missing"]),
+        (&["--draft", &target], &["--target is missing"]),
+        (&[], &["no files"]),
+        (
+            &["x.json", "--target", &target, "--draft", &draft],
+            &["do not go together"],
+        ),
+        (&["missing.json"], &["missing.json: cannot be read"]),
+        (
+            &["--target", &target, "--draft", "two.jsonl"],
+            &["--target has 3 records and --draft 2"],
+        ),
+        (
+            &["--target", &target, "--draft", "cut.jsonl"],
+            &["cut.jsonl: record 0 (line 1): the file ends inside it"],
+        ),
+        (
+            &["--target", &target, "--draft", "empty.jsonl"],
+            &["empty.jsonl: has no records"],
+        ),
+        (
+            &["--target", &target, "--draft", "text.jsonl"],
+            &["text.jsonl: line 1: 'h' stands where"],
+        ),
+        (
+            &["--target", &target, "--draft", "nan.jsonl"],
+            &["nan.jsonl: record 0 (line 1): meta_info.output_token_logprobs[0][0]: is NaN"],
+        ),
+        (
+            &["--target", &target, "--draft", "other.jsonl"],
+            &[
+                "other.jsonl: record 0",
+                "output_token_logprobs[",
+                "score the same ids",
+            ],
+        ),
+        (
+            &[
+                "--target",
+                &target,
+                "--draft",
+                &draft,
+                "--temperature",
+                "-1",
+            ],
+            &["--temperature is -1"],
+        ),
+        (
+            &["--target", &target, "--draft", &draft, "--top-p", "0"],
+            &["--top-p"],
+        ),
+        (
+            &["--target", &target, "--draft", &draft, "--top-k", "0"],
+            &["--top-k"],
+        ),
+        (
+            &[
+                "--target",
+                &target,
+                "--draft",
+                &draft,
+                "--logprobs-mode",
+                "processed_logprobs",
+            ],
+            &["--logprobs-mode", "vLLM"],
+        ),
+        (
+            &[
+                "--target",
+                &target,
+                "--draft",
+                &draft,
+                "--logprobs-mode",
+                "raw_logits",
+            ],
+            &["raw_logits", "mass"],
+        ),
+    ];
+    for (args, words) in cases {
+        let line = [
+            &["--from", "sglang", "--vocab", "12", "--out", "log"],
+            *args,
+        ]
+        .concat();
+        refused(folder.path(), &line, words);
+    }
+    let line = [
+        "--from", "sglang", "--target", &target, "--draft", &target, "--out", "log",
+    ];
+    refused(
+        folder.path(),
+        &line,
+        &["--vocab N is missing", "config.json"],
+    );
+    let line = [
+        "--from",
+        "vllm",
+        "--target",
+        &target,
+        "--draft",
+        &target,
+        "--vocab",
+        "12",
+        "--original-logprobs",
+        "--out",
+        "log",
+    ];
+    refused(folder.path(), &line, &["--original-logprobs", "SGLang"]);
+    refused(
+        folder.path(),
+        &["--from", "trt", "x", "--out", "log"],
+        &["trt", "vllm", "llama-cpp"],
+    );
+    let nowhere = [
+        "--from", "sglang", "--target", &target, "--draft", &target, "--vocab", "12", "--out",
+        "no/log",
+    ];
+    refused(folder.path(), &nowhere, &["no/log", "cannot be written"]);
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let hf = |name: &str| fixture(&format!("hf-{name}.npz"));
+    let (target, draft, other, rounds, truth) = (
+        hf("target-0"),
+        hf("draft-0"),
+        hf("draft-1"),
+        hf("rounds"),
+        fixture("truth.npz"),
+    );
+    std::fs::write(folder.path().join("no.npz"), "no").unwrap();
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["--target", &target, "--draft", &other],
+            &["hf-draft-1.npz: sequences", "other tokens"],
+        ),
+        (
+            &["--target", &target, &target, "--draft", &draft],
+            &["--target has 2 files and --draft 1"],
+        ),
+        (
+            &["--target", &truth, "--draft", &draft],
+            &["truth.npz: logits: is missing, and so is scores"],
+        ),
+        (&["--target", "no.npz", "--draft", &draft], &["no.npz"]),
+        (
+            &[&target],
+            &["hf-target-0.npz: new_logits: is missing", "logits"],
+        ),
+        (
+            &[&rounds, "--vocab", "65"],
+            &["hf-rounds.npz", "--vocab 65"],
+        ),
+        (
+            &[&rounds, "--vocab", "2"],
+            &[
+                "hf-rounds.npz: candidate_input_ids",
+                "outside the vocabulary of 2",
+            ],
+        ),
+    ];
+    for (args, words) in cases {
+        refused(
+            folder.path(),
+            &[&["--from", "hf", "--out", "log"], *args].concat(),
+            words,
+        );
+    }
+}
