@@ -11,6 +11,9 @@
 //! softmax. Rows are softmax of normal logits, the draft's those of the target plus
 //! noise, fixed seed.
 //!
+//! `cargo bench --bench scan -- sequential` measures sequential draws only, by n, on these
+//! rows and on those of the shipped log.
+//!
 //! `SPECGAP_WRITE_RESULTS=1` writes what README shows of it to `benches/results.json`.
 
 mod python;
@@ -20,9 +23,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use results::{Row, Span};
 use specgap::distribution::Softmax;
+use specgap::log::{Log, Row as LogRow};
 use specgap::row::{Rows, ScannedRate, Workspace};
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const VOCABS: [usize; 3] = [49_152, 151_936, 262_144];
@@ -287,6 +292,115 @@ fn rows(measured: &[(&Instance, &Times, Option<&Baseline>)]) -> Vec<Row> {
     rows
 }
 
+/// Draws at a time, for sequential draws.
+const DRAWS: [usize; 8] = [2, 3, 4, 5, 6, 7, 8, 16];
+
+/// p and q.
+type Pair = (Vec<f64>, Vec<f64>);
+
+/// The rows of the shipped log at temperature 1: the 1,024 tokens that it lists, and a tail
+/// over the other tokens, whose mass it lists, with log-normal shares.
+fn logged() -> Vec<Pair> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/logs/smollm2-demo");
+    let log = Log::open(&path).expect("the shipped log");
+    let mut random = ChaCha8Rng::seed_from_u64(20);
+    let mut row = LogRow::default();
+    let mut pairs = Vec::new();
+    for index in (0..log.positions()).step_by(10) {
+        log.read(index, &mut row).expect("a row");
+        let mut complete = |listed: &[f64], rest: f64| {
+            let most = listed.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut full = vec![0.0; log.vocabulary()];
+            for place in 0..listed.len() {
+                full[row.token_at(place) as usize] = (listed[place] - most).exp();
+            }
+            let held: f64 = full.iter().sum();
+            full.iter_mut().for_each(|x| *x *= (1.0 - rest) / held);
+            let mut tail: Vec<f64> = (full.iter())
+                .map(|&x| {
+                    if x == 0.0 {
+                        (1.5 * normal(&mut random)).exp()
+                    } else {
+                        0.0
+                    }
+                })
+                .collect();
+            let whole: f64 = tail.iter().sum();
+            tail.iter_mut().for_each(|x| *x *= rest / whole);
+            (full.iter().zip(tail))
+                .map(|(x, y)| x + y)
+                .collect::<Vec<f64>>()
+        };
+        let last = row.target_rest.len() - 1;
+        let target = complete(&row.target, row.target_rest[last]);
+        let draft = complete(&row.draft, row.draft_rest[last]);
+        pairs.push((target, draft));
+    }
+    pairs
+}
+
+/// Sequential draws by n: the mean over rows of the least seconds of load and question, the
+/// longest, and the widest enclosure.
+fn sequential(name: &str, pairs: &[Pair]) {
+    let mut scan = Workspace::new();
+    let mut cells = Vec::new();
+    for n in DRAWS {
+        let (mut sum, mut longest, mut widest) = (0.0, 0.0f64, 0.0f64);
+        for (target, draft) in pairs {
+            let rows = Rows { target, draft };
+            let mut least = f64::INFINITY;
+            for _ in 0..if pairs.len() > 1 { 5 } else { 40 } {
+                let started = Instant::now();
+                let mut position = scan.load(black_box(rows), n).expect("two distributions");
+                let found = position.without_replacement(n).expect("n in range");
+                least = least.min(started.elapsed().as_secs_f64());
+                widest = widest.max(found.rate.width());
+                black_box(found);
+            }
+            sum += least;
+            longest = longest.max(least);
+        }
+        let mean = 1e3 * sum / pairs.len() as f64;
+        cells.push(format!("{mean:.3} ({:.3}) {widest:.1e}", 1e3 * longest));
+    }
+    println!("| {name} | {} |", cells.join(" | "));
+}
+
+/// Sequential draws alone: `cargo bench --bench scan -- sequential`.
+fn sequential_only(instances: &[Instance]) {
+    println!("Without replacement, load included: mean (longest) in milliseconds, widest:\n");
+    println!("| rows | {} |", DRAWS.map(|n| n.to_string()).join(" | "));
+    println!("| --- |{}", " --- |".repeat(DRAWS.len()));
+    let softmax = Softmax::default();
+    let filled = |logits: &[f32]| {
+        let mut row = Vec::new();
+        softmax.fill(logits, &mut row).expect("finite logits");
+        row
+    };
+    for instance in instances {
+        let pair = (filled(&instance.target), filled(&instance.draft));
+        sequential(&instance.name, &[pair]);
+    }
+    let pairs = logged();
+    sequential("shipped log, V=49152", &pairs);
+    let listed: Vec<Pair> = pairs
+        .iter()
+        .map(|(p, q)| {
+            // The heaviest of either row, and the rest in 64 shares, as a report takes them.
+            let mut order: Vec<usize> = (0..p.len()).collect();
+            order.sort_by(|&a, &b| p[b].total_cmp(&p[a]));
+            let kept = |row: &[f64]| {
+                let mut kept: Vec<f64> = order[..1024].iter().map(|&token| row[token]).collect();
+                let rest = 1.0 - kept.iter().sum::<f64>();
+                kept.extend([rest.max(0.0) / 64.0; 64]);
+                kept
+            };
+            (kept(p), kept(q))
+        })
+        .collect();
+    sequential("shipped log, 1,024 tokens and the rest", &listed);
+}
+
 fn milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", 1e3 * seconds)
 }
@@ -296,6 +410,9 @@ fn main() {
         .into_iter()
         .flat_map(|vocab| [2.0, 4.0].map(|width| instance(vocab, width)))
         .collect();
+    if std::env::args().any(|argument| argument == "sequential") {
+        return sequential_only(&instances);
+    }
     let measured: Vec<Times> = instances.iter().map(measure).collect();
     let baseline = baselines(&instances);
     match &baseline {

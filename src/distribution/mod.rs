@@ -16,7 +16,9 @@ mod sum;
 
 pub(crate) use by_ratio::settle;
 pub use by_ratio::{RatioCut, Rows};
-pub(crate) use exponential::{LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal};
+pub(crate) use exponential::{
+    LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal, wait_and_ring,
+};
 pub use logits::Softmax;
 pub(crate) use lowest_terms::{difference, product, quotient, sum};
 pub(crate) use rational::integer_weights;

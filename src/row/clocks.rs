@@ -87,12 +87,6 @@ impl Clocks {
         }
     }
 
-    /// Sum of the rates, within [`summing`] and two more roundings unless it is near the
-    /// end of the range of `f64`.
-    pub(crate) fn mass(&self) -> f64 {
-        self.sums.sums[0] * self.largest
-    }
-
     /// The first entries of e_0, e_1.. of the odds at a time, as many as there are in
     /// `symmetric`; and the probability that none has rung. Odds up to 1/15: terms
     /// from (q t)^13 on are left out.
@@ -143,7 +137,7 @@ pub(crate) fn chances(exponent: f64, small: f64) -> (f64, f64) {
 }
 
 /// Terms beyond this are below 1e-18 of the first, for q t up to `z`.
-fn terms(z: f64) -> usize {
+pub(crate) fn terms(z: f64) -> usize {
     // z < 2^-octaves, and 2^-60 < 1e-18.
     let octaves = 1022usize.saturating_sub((z.to_bits() >> 52) as usize);
     (60 / octaves.max(1) + 2).min(POWERS)
@@ -186,7 +180,7 @@ fn sum_up(rates: &[f64], weights: &[f64], largest: f64, sums: &mut [f64; POWERS]
 }
 
 /// `EXPANSION[k-1][m-1]` is the coefficient of y^m in (e^y - 1)^k.
-const EXPANSION: [[f64; POWERS]; POWERS] = expansion();
+pub(crate) const EXPANSION: [[f64; POWERS]; POWERS] = expansion();
 
 const fn expansion() -> [[f64; POWERS]; POWERS] {
     let mut table = [[0.0; POWERS]; POWERS];

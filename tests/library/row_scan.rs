@@ -309,6 +309,65 @@ proptest! {
     }
 }
 
+/// p and q of so many tokens: flat, peaked, with ties, with zeros, over many decades, with a
+/// token above 1/2 in either or both.
+fn kind_of_row(random: &mut ChaCha8Rng, kind: usize, vocab: usize) -> [Vec<f64>; 2] {
+    let mut p = Vec::new();
+    let mut q = Vec::new();
+    for token in 0..vocab {
+        let [shared, own]: [f64; 2] = random.random();
+        let (x, y) = match kind {
+            0 => (1.0 + 0.1 * shared, 1.0 + 0.1 * own),
+            1 => ((8.0 * shared).exp(), (8.0 * shared + own).exp()),
+            2 => ((3.0 * shared).floor() + 1.0, (3.0 * own).floor() + 1.0),
+            3 => ((5.0 * shared).floor(), (5.0 * own).floor()),
+            4 => (10f64.powf(-30.0 * shared), 10f64.powf(-30.0 * own)),
+            5 if token == 3 => (2.0 * vocab as f64, 9.0 * vocab as f64),
+            5 => (shared, shared * own),
+            6 if token == 1 => (1e-3, 1e6 * vocab as f64),
+            6 => (own, shared + own),
+            _ => ((6.0 * shared).exp(), (6.0 * own).exp()),
+        };
+        p.push(x);
+        q.push(y);
+    }
+    [normalised(&p), normalised(&q)]
+}
+
+/// The sorted scan asks for Q at every prefix, by another integral or by elimination.
+#[test]
+fn a_few_prefixes_say_what_all_of_them_do() {
+    let mut random = ChaCha8Rng::seed_from_u64(37);
+    let mut scan = Workspace::new();
+    for trial in 0..48 {
+        let vocab = [18, 40, 120][trial / 8 % 3];
+        let [p, q] = kind_of_row(&mut random, trial % 8, vocab);
+        let rows = Rows {
+            target: &p,
+            draft: &q,
+        };
+        let mut position = scan.load(rows, 16).unwrap();
+        for n in [2, 3, 4, 5, 8, 12, 16] {
+            let found = position.without_replacement(n).unwrap();
+            let scheme = WithoutReplacement::new(Draft::new(&q).unwrap(), n);
+            let problem = Problem::new("all", Target::new(&p).unwrap(), scheme).unwrap();
+            let all = ratio_scan::solve(&problem).unwrap().rate;
+            assert!(
+                all.lower() <= found.rate.upper() && found.rate.lower() <= all.upper(),
+                "kind {} V={vocab} n={n}: {all:?} {found:?}",
+                trial % 8
+            );
+            assert!(
+                (all.value() - found.rate.value()).abs() <= 1e-11,
+                "kind {} V={vocab} n={n}: {all:?} {found:?}",
+                trial % 8
+            );
+            let width = if n == 2 { 1e-12 } else { 4e-11 };
+            assert!(n > 8 || found.rate.width() < width, "{found:?}");
+        }
+    }
+}
+
 /// Bits after the point of the numbers below. An `f64` is one of them.
 const FRACTION: u64 = 1600;
 

@@ -304,6 +304,36 @@ impl Buckets {
         // Each start has moved to the next bucket's.
     }
 
+    /// q by link, tokens of a link by id; and the first place of every link, and the end.
+    /// `slots` is a workspace.
+    pub(super) fn gather_draft(
+        &self,
+        rows: Rows<'_>,
+        draft: &mut Vec<f64>,
+        starts: &mut Vec<u32>,
+        slots: &mut Vec<u32>,
+    ) {
+        starts.clear();
+        slots.clear();
+        slots.resize(BUCKETS, 0);
+        let mut start = 0;
+        for link in &self.links {
+            starts.push(start);
+            slots[link.bucket] = start;
+            start += link.tokens;
+        }
+        starts.push(start);
+        draft.resize(rows.draft.len(), 0.0);
+        let Ok(slots) = <&mut [u32; BUCKETS]>::try_from(slots.as_mut_slice()) else {
+            return;
+        };
+        for (&bucket, &q) in self.of.iter().zip(rows.draft) {
+            let slot = &mut slots[usize::from(bucket) % BUCKETS];
+            draft[*slot as usize] = q;
+            *slot += 1;
+        }
+    }
+
     /// The tokens of a link, by id. Call [`Self::group`] first.
     pub(super) fn members(&self, link: &Link) -> &[u32] {
         let end = self.starts[link.bucket] as usize;

@@ -46,9 +46,9 @@ impl Chain for Distinct<'_> {
         self.symmetric.most(index, more, self.draws) / self.whole
     }
 
-    fn enter(&mut self, index: usize, masses: impl ExactSizeIterator<Item = f64>) {
-        self.walked = self.walked.max(masses.len());
-        self.walk = self.symmetric.walk(index, masses.len());
+    fn enter(&mut self, index: usize, tokens: usize) {
+        self.walked = self.walked.max(tokens);
+        self.walk = self.symmetric.walk(index, tokens);
     }
 
     fn step(&mut self, q: f64, _x: f64) -> f64 {

@@ -16,13 +16,8 @@ const DOUBTFUL_RATIO: f64 = f64::from_bits((1023 - 1000) << 52);
 /// Q has to be convex in q(H) along any chain. `x` is q(H), normalised; other masses are
 /// as they are in the rows.
 pub(super) trait Chain {
-    /// Q of the links up to and with `index`; NaN where it is not known.
+    /// Q of the links up to and with `index`.
     fn at_end(&self, index: usize, x: f64) -> f64;
-
-    /// q of a link.
-    fn mass(&self, _index: usize, link: &Link) -> f64 {
-        link.own.draft()
-    }
 
     /// What the mass of a link errs by, relative to it, where that is not in
     /// [`Self::error`].
@@ -36,16 +31,10 @@ pub(super) trait Chain {
         f64::INFINITY
     }
 
-    /// A walk begins, token by token, through the link `index`, whose tokens have `masses`.
-    fn enter(
-        &mut self,
-        _index: usize,
-        _masses: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator + Clone,
-    ) {
-    }
+    /// A walk begins, token by token, through the link `index` of so many tokens.
+    fn enter(&mut self, _index: usize, _tokens: usize) {}
 
-    /// The walk's next token, of mass `q`: Q of the prefix that ends with it; NaN where it
-    /// is not known.
+    /// The walk's next token, of mass `q`: Q of the prefix that ends with it.
     fn step(&mut self, q: f64, x: f64) -> f64;
 
     /// The most that P - Q errs by, in all that was asked.
@@ -88,15 +77,18 @@ pub(super) fn by_buckets(
         let (held_end, x) = (end.target() / target_total, end.draft() / draft_total);
         let q_end = best.offer(held_end, x, chain.at_end(index, x), end_of(link));
         let bucket = Interior {
-            link,
-            mass: chain.mass(index, link),
+            least_slope: link.least_slope,
+            most_slope: link.most_slope,
+            mass: link.own.draft(),
             slack: chain.slack(link),
             target: link.own.target() / target_total,
             held,
             q_start,
             q_end,
         };
-        if let Some(turn) = bucket.turn() {
+        if link.tokens > 1
+            && let Some(turn) = bucket.turn()
+        {
             let most = chain.most(index, link, turn);
             candidates.push((bucket.lower_bound(turn, most), index));
         }
@@ -105,7 +97,7 @@ pub(super) fn by_buckets(
     while let Some(index) = next_candidate(candidates, best.difference) {
         let link = buckets.links()[index];
         let tokens = buckets.sort(rows, &link);
-        chain.enter(index, tokens.iter().map(|&(_, t)| rows.draft[t as usize]));
+        chain.enter(index, tokens.len());
         let step = |q, x| chain.step(q, x);
         best.walk(rows, (target_total, draft_total), link.before, tokens, step);
     }
@@ -129,7 +121,7 @@ pub(super) fn by_tokens(
 
 /// A prefix and P - Q there, the least so far.
 #[derive(Clone, Copy, Debug)]
-struct Best {
+pub(super) struct Best {
     difference: f64,
     cut: RatioCut,
     target: f64,
@@ -140,7 +132,7 @@ struct Best {
 }
 
 impl Best {
-    const EMPTY: Self = Self {
+    pub(super) const EMPTY: Self = Self {
         difference: 0.0,
         cut: RatioCut::EMPTY,
         target: 0.0,
@@ -149,11 +141,21 @@ impl Best {
         floor: 0.0,
     };
 
-    /// Takes a prefix into account; returns what its Q is at most.
+    /// The least P - Q so far.
+    pub(super) fn difference(&self) -> f64 {
+        self.difference
+    }
+
+    /// P - Q may be as low as this where nothing is known of it.
+    pub(super) fn lower(&mut self, bound: f64) {
+        self.floor = self.floor.min(bound);
+    }
+
+    /// Takes a prefix into account; returns what its Q is at most. NaN: it is not known.
     #[inline(always)]
-    fn offer(&mut self, target: f64, draft: f64, inside: f64, cut: RatioCut) -> f64 {
+    pub(super) fn offer(&mut self, target: f64, draft: f64, inside: f64, cut: RatioCut) -> f64 {
         if inside.is_nan() {
-            self.floor = self.floor.min(target - 1.0);
+            self.lower(target - 1.0);
             return 1.0;
         }
         let difference = target - inside;
@@ -180,13 +182,12 @@ impl Best {
         tokens: &[Sorted],
         mut inside: impl FnMut(f64, f64) -> f64,
     ) {
-        let sure = tokens.partition_point(|&(key, _)| f64::from_bits(!key) >= DOUBTFUL_RATIO);
-        let (sure, rest) = tokens.split_at(sure);
+        let (sure, rest) = tokens.split_at(sure_tokens(tokens));
         for tokens in [sure, rest] {
             if let Some(&(key, _)) = tokens.first()
                 && is_doubtful(f64::from_bits(!key))
             {
-                self.floor = self.floor.min(sums.target() / target_total - 1.0);
+                self.lower(sums.target() / target_total - 1.0);
             }
             for &(key, token) in tokens {
                 let (p, q) = (rows.target[token as usize], rows.draft[token as usize]);
@@ -198,7 +199,7 @@ impl Best {
     }
 
     /// The answer, given the error of P - Q.
-    fn rate(self, error: f64) -> ScannedRate {
+    pub(super) fn rate(self, error: f64) -> ScannedRate {
         // A subset whose P - Q may as well be positive proves less than none.
         let shown = if self.difference < -error {
             self
@@ -220,44 +221,46 @@ impl Best {
 }
 
 /// What is known about P - Q inside one bucket; P normalised, x = q(H) not.
-struct Interior<'a> {
-    link: &'a Link,
+pub(super) struct Interior {
+    /// Bounds on dP/dx.
+    pub(super) least_slope: f64,
+    pub(super) most_slope: f64,
     /// q of the bucket, what that errs by relative to it, and P.
-    mass: f64,
-    slack: f64,
-    target: f64,
+    pub(super) mass: f64,
+    pub(super) slack: f64,
+    pub(super) target: f64,
     /// P before it.
-    held: f64,
+    pub(super) held: f64,
     /// The most that Q can be at its two ends.
-    q_start: f64,
-    q_end: f64,
+    pub(super) q_start: f64,
+    pub(super) q_end: f64,
 }
 
-impl Interior<'_> {
+impl Interior {
     /// Where, in x from the bucket's start, the two lines below P meet. `None` if
     /// P - Q is least at an end of the bucket: the chord above Q is no steeper than the
     /// one line, or no less steep than the other.
     #[inline(always)]
-    fn turn(&self) -> Option<f64> {
-        let (link, mass) = (self.link, self.mass);
+    pub(super) fn turn(&self) -> Option<f64> {
+        let mass = self.mass;
         let rise = self.q_end - self.q_start;
         let (least, most) = (mass * (1.0 - self.slack), mass * (1.0 + self.slack));
-        if link.tokens < 2 || link.least_slope * least >= rise || link.most_slope * most <= rise {
+        if self.least_slope * least >= rise || self.most_slope * most <= rise {
             return None;
         }
-        if link.most_slope == f64::INFINITY {
+        if self.most_slope == f64::INFINITY {
             return Some(mass);
         }
-        let turn = (link.most_slope * mass - self.target) / (link.most_slope - link.least_slope);
+        let turn = (self.most_slope * mass - self.target) / (self.most_slope - self.least_slope);
         Some(turn.clamp(0.0, mass))
     }
 
     /// The least that P - Q can be in the bucket, given what Q is at most at the turn
     /// besides being below its chord.
-    fn lower_bound(&self, turn: f64, most: f64) -> f64 {
+    pub(super) fn lower_bound(&self, turn: f64, most: f64) -> f64 {
         // Both lines, since the turn is rounded; the steep one may be 0 times infinity.
-        let gentle = self.link.least_slope * turn;
-        let steep = self.target - self.link.most_slope * (self.mass - turn);
+        let gentle = self.least_slope * turn;
+        let steep = self.target - self.most_slope * (self.mass - turn);
         let chord = self.q_start + (self.q_end - self.q_start) * (turn / self.mass);
         let inside = chord.min(self.q_end).min(most);
         let line = gentle.min(steep) - 2.0 * self.slack * self.target;
@@ -278,14 +281,19 @@ fn next_candidate(candidates: &mut Vec<(f64, usize)>, best: f64) -> Option<usize
     Some(candidates.swap_remove(place).1)
 }
 
-fn end_of(link: &Link) -> RatioCut {
+/// Tokens before the first whose place in the order is not sure.
+pub(super) fn sure_tokens(tokens: &[Sorted]) -> usize {
+    tokens.partition_point(|&(key, _)| f64::from_bits(!key) >= DOUBTFUL_RATIO)
+}
+
+pub(super) fn end_of(link: &Link) -> RatioCut {
     RatioCut {
         ratio: lower_edge(link.bucket),
         tied_below: usize::MAX,
     }
 }
 
-fn at(key: u64, token: u32) -> RatioCut {
+pub(super) fn at(key: u64, token: u32) -> RatioCut {
     RatioCut {
         ratio: f64::from_bits(!key),
         tied_below: token as usize + 1,

@@ -17,8 +17,10 @@
 //! sequential draws (`docs/sequential-draws.md`).
 
 mod buckets;
+mod chords;
 mod distinct;
 mod iid;
+mod lanes;
 mod minimum;
 mod race;
 mod residual;
@@ -33,6 +35,7 @@ pub(crate) use minimum::is_doubtful;
 use crate::distribution::{Draft, Target};
 use crate::row::memo::Memo;
 use buckets::Buckets;
+use chords::{Chords, by_chords};
 use distinct::{Distinct, by_wide_numbers};
 use iid::Iid;
 use minimum::{Candidates, by_buckets};
@@ -67,6 +70,7 @@ pub struct Workspace {
     candidates: Candidates,
     symmetric: Symmetric,
     race: Race,
+    chords: Chords,
     most_drafts: usize,
 }
 
@@ -84,6 +88,7 @@ impl Workspace {
             candidates: Candidates::new(),
             symmetric: Symmetric::default(),
             race: Race::default(),
+            chords: Chords::default(),
             most_drafts: 0,
         }
     }
@@ -232,10 +237,9 @@ impl<'a> Row<'a> {
     /// `drafts` is 0 or more than was loaded for.
     ///
     /// # Complexity
-    /// O(V) the first time after a load; then some 60 nodes (growing with n and with
-    /// the logarithm of the least mass outside a prefix) times the buckets in use,
-    /// O(n^2) each. What was summed over the buckets is kept and serves fewer drafts:
-    /// for several n, ask for the largest first.
+    /// O(V) the first time after a load. Then Q is asked for at some ten prefixes, which
+    /// cost some 60 nodes (growing with n and with the logarithm of the mass outside) times
+    /// O(n) for each of the heavier tokens; and a pass over the buckets each.
     ///
     /// # Source
     /// `docs/sequential-draws.md` proves that some prefix of the chain is optimal under
@@ -249,7 +253,7 @@ impl<'a> Row<'a> {
         let scan = &mut *self.scan;
         let buckets = &mut scan.buckets;
         let chain = Sequential::new(&mut scan.race, buckets, self.rows, draws);
-        Ok(by_buckets(buckets, self.rows, &mut scan.candidates, chain))
+        Ok(by_chords(buckets, self.rows, &mut scan.chords, chain))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Q of sequential draws without replacement along the chain of buckets.
+//! Q of sequential draws without replacement, of one prefix at a time.
 //!
 //! Give token i an independent clock of rate q_i. With s the mass outside H, n the
 //! draws, and N_t the clocks of H that have rung by t,
@@ -27,35 +27,26 @@
 //! clocks in H, Q is 0 exactly.
 //!
 //! *Rounding.* Masses are summed so that they keep their digits however small they are:
-//! by class in lanes, over classes and tokens in two words. (1 - q is not: where a token
-//! holds more than half of the mass, what the others hold is summed by itself.) What a
-//! value errs by is counted while it is computed, in `rounding`.
+//! in lanes, over chunks in two words. (1 - q is not: where a token holds more than half of
+//! the mass, what the others hold is summed by itself.) What a value errs by is counted while
+//! it is computed, in `rounding`; `docs/scan.md` has the count.
 //!
 //! # Cheap evaluation
-//! The tokens of a bucket are held in classes by the size of q. While q t <= 1/16 for
-//! the largest of a class, the whole class enters by its twelve power sums, else
-//! token by token; and once so much of the chain has rung that P(N_t < n) < 1e-18, the
-//! rest of the chain adds nothing.
+//! The heaviest tokens, some two thousand, are held by octaves of q, each octave in the order
+//! of the chain. Of the others only twelve power sums are kept, up to the start of every bucket. At a
+//! time t all tokens of an octave and below enter by their joint power sums if q t <= 1/16
+//! there, and those above token by token. Eight times are done side by side. So a prefix costs
+//! some 60 times a few dozen clocks, however many tokens it has. Once so much has rung that
+//! P(N_t < n) < 1e-18, later times add nothing.
 
-use super::buckets::{Buckets, MAX_DRAFTS, ROUNDING};
-use crate::distribution::{Rows, TwoFloat};
+use super::buckets::{Buckets, ROUNDING};
+use super::lanes::{LANES, Lanes, PowerSums, Running, SUMMING, count, integrand};
+use crate::distribution::Rows;
 use crate::quadrature::log_time_step;
-use crate::row::clocks::{Clocks, chances, summing};
-
-/// Classes of q within a bucket: above 2^-9, and by factors of 8 below.
-const CLASS_LIMITS: [f64; 5] = [
-    f64::INFINITY,
-    1.0 / 512.0,
-    1.0 / 4096.0,
-    1.0 / 32_768.0,
-    1.0 / 262_144.0,
-];
+use crate::row::clocks::POWERS;
 
 /// A class is expanded while its largest q t is at most this.
 const EXPANSION_LIMIT: f64 = 1.0 / 16.0;
-
-/// Odds summed before their sum joins the others.
-const BLOCK: usize = 256;
 
 /// Bound that the step is chosen for.
 const QUADRATURE_ERROR: f64 = 1e-12;
@@ -70,67 +61,86 @@ const LEAST_OUTSIDE: f64 = LAST_EXPONENT / 1e306;
 /// A time by which as little as that has hardly rung.
 const SETTLED_BY: f64 = 1e286;
 
-/// Rates below this are summed one by one.
-const TINY_RATE: f64 = 1e-290;
+/// Tokens that are held by themselves, about, and how many are looked at to choose them.
+const HEAVY: usize = 2048;
+const SAMPLES: usize = 4096;
 
-/// What P(N_t < n) may be when the rest of a chain is left out.
-const NEGLIGIBLE: f64 = 1e-18;
+/// Light tokens are lighter than 2^-6 at least, so that twelve powers of theirs give the odds to
+/// the last digit.
+const LEAST_HEAVY: f64 = 1.0 / 64.0;
 
-/// Tokens of one bucket with q of similar size.
-#[derive(Clone, Copy, Debug)]
-struct Class {
-    start: u32,
-    end: u32,
-    clocks: Clocks,
-}
+/// How much lighter than it must be the lightest of the heavy tokens becomes, when more of them
+/// are needed.
+const FURTHER: f64 = 1.0 / 64.0;
 
 /// The chain of buckets as the race sees it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Race {
     ready: bool,
-    /// q by bucket and class.
+    /// q by bucket, the first place of every link, and the end.
     draft: Vec<f64>,
-    classes: Vec<Class>,
-    /// First class of every link, and the end.
-    first_class: Vec<u32>,
+    starts: Vec<u32>,
+    slots: Vec<u32>,
+    /// Tokens with q above 0.
+    support: usize,
+    /// q below which a token is light: a power of two.
+    limit: f64,
+    /// Before every link, and at the end: the power sums of light tokens over `limit`, and the
+    /// odds of heavy ones but for the dominant.
+    light: Vec<[f64; POWERS]>,
+    heavy_odds: Vec<f64>,
+    /// Heavy tokens by falling octaves, each in the order of the chain, and their links.
+    heavy: Vec<(f64, u32)>,
+    octaves: Vec<Octave>,
+    unsorted: Vec<(f64, u32)>,
+    places: Vec<usize>,
     /// Mass of every link.
     masses: Vec<f64>,
-    /// Per link end: mass outside the prefix, and what is inside.
-    outside: Vec<TwoFloat>,
-    within: Vec<Within>,
+    /// Mass outside, per link end.
+    outside: Vec<Running>,
     dominant: Option<Dominant>,
     total: f64,
     /// What the error of the quadrature is to be, if not [`QUADRATURE_ERROR`].
     aim: Option<f64>,
-    /// The rule that `integrals` were made with, and their rounding.
-    made: Option<(Rule, f64)>,
-    /// s I_2, s I_3.. of every link end, as many as that rule has.
-    integrals: Vec<f64>,
-    /// Q at the end of every link.
-    ends: Vec<f64>,
-    token_outside: Vec<f64>,
-    token_integrals: Vec<f64>,
-    /// Q after every token of a walk.
-    token_ends: Vec<f64>,
+    prefix: Prefix,
+    counts: Vec<Lanes>,
 }
 
 /// A token with more than half of the mass.
 #[derive(Clone, Copy, Debug)]
 struct Dominant {
+    link: usize,
     draft: f64,
     /// What the others hold, which must not be had by subtraction.
     others: f64,
 }
 
-/// A prefix.
-#[derive(Clone, Copy, Debug, Default)]
-struct Within {
-    /// Clocks.
-    count: usize,
-    /// Sum of q/(1-q) without the dominant token.
-    odds: TwoFloat,
-    /// Whether the dominant token is one of them.
-    has_dominant: bool,
+/// Heavy tokens with q in `[scale/2, scale)`.
+#[derive(Clone, Copy, Debug)]
+struct Octave {
+    scale: f64,
+    start: usize,
+    end: usize,
+}
+
+/// The tokens of a prefix.
+#[derive(Clone, Debug, Default)]
+struct Prefix {
+    /// Heavy tokens, by falling octaves.
+    tokens: Vec<f64>,
+    levels: Vec<Level>,
+    /// Heavy tokens that follow the last whole link.
+    more: Vec<f64>,
+}
+
+/// An octave of a prefix.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    scale: f64,
+    /// How many tokens of the prefix are in octaves above.
+    above: usize,
+    /// Power sums of all tokens in this octave or below.
+    sums: [f64; POWERS],
 }
 
 /// Nodes, weights and the errors of one number of draws.
@@ -144,6 +154,14 @@ pub(super) struct Rule {
 
 impl Rule {
     fn new(draws: usize, aim: f64) -> Self {
+        if draws <= 2 {
+            // A closed form.
+            return Self {
+                draws,
+                step: 0.0,
+                error: 0.0,
+            };
+        }
         let (step, quadrature) = log_time_step(draws, aim);
         let tails = FIRST_TIME.powi(3) + (-LAST_EXPONENT * (-step).exp()).exp();
         // (e^y - 1)^k loses terms from y^13 on; their coefficients are below 25, and
@@ -160,8 +178,8 @@ impl Rule {
         }
     }
 
-    fn first_node(&self) -> f64 {
-        FIRST_TIME.ln()
+    fn node(&self, index: usize) -> f64 {
+        FIRST_TIME.ln() + index as f64 * self.step
     }
 
     /// By how much sums of alternating terms may exceed the sums of non-negative
@@ -171,82 +189,110 @@ impl Rule {
     }
 }
 
+/// More tokens have to be held by themselves.
+struct TooFewHeavy;
+
 impl Race {
     pub(super) fn forget(&mut self) {
         self.ready = false;
     }
 
-    /// Sorts tokens into classes and sums them up, once a position.
-    pub(super) fn prepare(&mut self, buckets: &mut Buckets, rows: Rows<'_>) {
+    /// Sorts tokens by link and sums them up, once a position.
+    pub(super) fn prepare(&mut self, buckets: &Buckets, rows: Rows<'_>) {
         if self.ready {
             return;
         }
-        buckets.group();
         self.ready = true;
-        self.made = None;
         self.total = buckets.all().draft();
-        self.dominant = None;
-        self.draft.clear();
-        self.classes.clear();
-        self.first_class.clear();
+        self.support = buckets.support();
+        buckets.gather_draft(rows, &mut self.draft, &mut self.starts, &mut self.slots);
+        self.split(usual_limit(rows.draft));
+    }
+
+    /// Parts light tokens from heavy ones.
+    fn split(&mut self, limit: f64) {
+        self.limit = limit;
+        self.light.clear();
+        self.heavy_odds.clear();
         self.masses.clear();
-        self.within.clear();
+        self.unsorted.clear();
+        self.dominant = None;
         let half = 0.5 * self.total;
-        let mut within = Within::default();
-        let mut others = TwoFloat::ZERO;
-        for link in buckets.links() {
-            self.first_class.push(self.classes.len() as u32);
-            let tokens = buckets.members(link);
-            let limits = CLASS_LIMITS
-                .iter()
-                .zip(CLASS_LIMITS.iter().skip(1).chain([&0.0]));
-            let mut mass = TwoFloat::ZERO;
-            for (&upper, &lower) in limits {
-                let start = self.draft.len();
-                self.draft.extend(
-                    tokens
-                        .iter()
-                        .map(|&token| rows.draft[token as usize])
-                        .filter(|&q| q > lower && q <= upper),
-                );
-                if self.draft.len() > start {
-                    let class = Class::of(&self.draft, start);
-                    let rates = &self.draft[start..];
-                    let own = class.mass(rates);
-                    mass += own;
-                    within.count += rates.len();
-                    within.odds += odds_sum(rates, self.total);
-                    if class.clocks.largest > half {
-                        within.has_dominant = true;
-                        self.dominant = Some(Dominant {
-                            draft: class.clocks.largest,
-                            others: 0.0,
-                        });
-                        for &q in rates.iter().filter(|&&q| q <= half) {
-                            others += q;
-                        }
-                    } else {
-                        others += own;
-                    }
-                    self.classes.push(class);
+        let (mut light, mut odds, mut others) =
+            (PowerSums::default(), Running::default(), Running::default());
+        self.light.push(light.value());
+        self.heavy_odds.push(odds.value());
+        let ends = self.starts.iter().skip(1);
+        for (link, (&start, &end)) in self.starts.iter().zip(ends).enumerate() {
+            let rates = &self.draft[start as usize..end as usize];
+            let mut mass = Running::default();
+            mass.add(light.add(rates, limit) * limit);
+            others.add(mass.value());
+            let first = self.unsorted.len();
+            append_heavy(rates, limit, link as u32, &mut self.unsorted);
+            for &(q, _) in &self.unsorted[first..] {
+                mass.add(q);
+                if q > half {
+                    self.dominant = Some(Dominant {
+                        link,
+                        draft: q,
+                        others: 0.0,
+                    });
+                } else {
+                    others.add(q);
+                    odds.add(q / (self.total - q));
                 }
             }
+            self.light.push(light.value());
+            self.heavy_odds.push(odds.value());
             self.masses.push(mass.value());
-            self.within.push(within);
         }
         if let Some(dominant) = &mut self.dominant {
             dominant.others = others.value();
         }
-        self.first_class.push(self.classes.len() as u32);
-        let mut outside = TwoFloat::ZERO;
+        let mut outside = Running::default();
         self.outside.clear();
-        self.outside.resize(buckets.links().len(), outside);
+        self.outside.resize(self.masses.len(), outside);
         for (slot, &mass) in self.outside.iter_mut().zip(&self.masses).rev() {
             *slot = outside;
-            outside += mass;
+            outside.add(mass);
+        }
+        self.sort_heavy();
+    }
+
+    /// Sorts heavy tokens by octave, in the order they have within each.
+    fn sort_heavy(&mut self) {
+        self.octaves.clear();
+        self.heavy.clear();
+        let Some(most) = self.unsorted.iter().map(|&(q, _)| exponent(q)).max() else {
+            return;
+        };
+        let least = exponent(self.limit);
+        let places = &mut self.places;
+        places.clear();
+        places.resize(most - least + 1, 0);
+        for &(q, _) in &self.unsorted {
+            places[most - exponent(q)] += 1;
+        }
+        let mut end = 0;
+        for (below, place) in places.iter_mut().enumerate() {
+            let start = end;
+            end += *place;
+            *place = start;
+            if end > start {
+                let scale = f64::from_bits(((most - below + 1) as u64) << 52);
+                self.octaves.push(Octave { scale, start, end });
+            }
+        }
+        self.heavy.resize(end, (0.0, 0));
+        for &(q, link) in &self.unsorted {
+            let place = &mut places[most - exponent(q)];
+            self.heavy[*place] = (q, link);
+            *place += 1;
         }
     }
 
+    /// Nodes for a number of draws.
     pub(super) fn rule(&self, draws: usize) -> Rule {
         Rule::new(draws, self.aim.unwrap_or(QUADRATURE_ERROR))
     }
@@ -256,354 +302,287 @@ impl Race {
         self.masses[link]
     }
 
-    /// Q of the links up to and with one; NaN where it is not known. As of the last
-    /// [`Self::prefixes`].
-    pub(super) fn at_end(&self, link: usize) -> f64 {
-        self.ends[link]
-    }
-
-    /// Q of the prefix that ends with a token; NaN where it is not known. As of the last
-    /// [`Self::tokens`].
-    pub(super) fn at_token(&self, place: usize) -> f64 {
-        self.token_ends[place]
-    }
-
-    /// Computes Q at the end of every link. Returns the bounds on quadrature and on
-    /// rounding. The integrals for one number of draws hold those for fewer.
-    pub(super) fn prefixes(&mut self, draws: usize) -> (f64, f64) {
-        let (rule, rounding) = match self.made {
-            Some((rule, rounding)) if rule.draws >= draws => (rule, rounding),
-            _ => {
-                let rule = self.rule(draws);
-                let rounding = self.integrate(&rule);
-                self.made = Some((rule, rounding));
-                (rule, rounding)
-            }
-        };
-        let kept = rule.draws - 2;
-        let settled = self.settled(draws);
-        let mut ends = std::mem::take(&mut self.ends);
-        ends.clear();
-        for (link, (s, within)) in self.outside.iter().zip(&self.within).enumerate() {
-            let rest = self.integrals[link * kept..][..draws - 2].iter().sum();
-            ends.push(self.close(draws, s.value(), within, rest, link >= settled));
-        }
-        self.ends = ends;
-        (rule.error, rounding)
-    }
-
-    fn integrate(&mut self, rule: &Rule) -> f64 {
-        let (links, kept) = (self.outside.len(), rule.draws - 2);
-        let mut integrals = std::mem::take(&mut self.integrals);
-        integrals.clear();
-        integrals.resize(links * kept, 0.0);
-        let (mut operations, mut nodes) = (0.0f64, 0);
-        if kept > 0 {
-            let smallest = least_outside(self.outside.iter().map(|s| s.value()));
-            nodes = for_each_node(rule, smallest, |time| {
-                let mut counts = Counts::start(rule.draws);
-                let rows = integrals.chunks_exact_mut(kept).zip(&self.outside);
-                for (link, (row, s)) in rows.enumerate() {
-                    self.ring(link, time, &mut counts);
-                    if counts.is_over() {
-                        break;
-                    }
-                    let weight = rule.step * first_outside(s.value(), time);
-                    for (integral, count) in row.iter_mut().zip(counts.two_or_more()) {
-                        *integral += weight * count;
-                    }
-                }
-                operations = operations.max(counts.operations);
-            });
-        }
-        self.integrals = integrals;
-        rounding(rule, operations, nodes, self.draft.len())
-    }
-
-    /// The first link by whose end the drafts have rung at [`SETTLED_BY`], if any prefix
-    /// has so little outside that this matters.
-    fn settled(&self, draws: usize) -> usize {
-        let tiny = |s: &TwoFloat| s.value() > 0.0 && s.value() < LEAST_OUTSIDE;
-        if draws == 2 || !self.outside.iter().any(tiny) {
-            return 0;
-        }
-        let mut counts = Counts::start(draws);
-        (0..self.outside.len())
-            .position(|link| {
-                self.ring(link, SETTLED_BY, &mut counts);
-                counts.is_over()
-            })
-            .unwrap_or(self.outside.len())
-    }
-
-    /// Computes Q after each of the tokens `draft` that follow the links before `link`.
-    /// Returns the bound on rounding.
-    pub(super) fn tokens(
+    /// Q of all links before `link` and the tokens `more` of that link, `rest` being its other
+    /// tokens; NaN where it is not known. Beside it, the bound on rounding.
+    pub(super) fn inside(
         &mut self,
         rule: &Rule,
         link: usize,
-        draft: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator + Clone,
-    ) -> f64 {
-        let count = draft.len();
-        let mut outsides = std::mem::take(&mut self.token_outside);
-        let mut integrals = std::mem::take(&mut self.token_integrals);
-        outsides.clear();
-        outsides.resize(count, 0.0);
-        integrals.clear();
-        integrals.resize(count, 0.0);
-        let mut outside = self.outside[link];
-        for (slot, q) in outsides.iter_mut().rev().zip(draft.clone().rev()) {
-            *slot = outside.value();
-            outside += q;
+        more: &[f64],
+        rest: &[f64],
+    ) -> (f64, f64) {
+        let draws = rule.draws;
+        // Tokens of q = 0 are in the last bucket.
+        let whole = (self.starts[link] as usize).min(self.support);
+        if whole + more.iter().filter(|&&q| q > 0.0).count() < draws {
+            return (0.0, 0.0);
         }
-        let (mut operations, mut nodes) = (0.0f64, 0);
-        let mut settled = 0;
-        if rule.draws > 2 {
-            // The state at a time before the tokens; `None` if nothing is left to ring.
-            let start = |time: f64| {
-                let mut counts = Counts::start(rule.draws);
-                for before in 0..link {
-                    self.ring(before, time, &mut counts);
-                    if counts.is_over() {
-                        return None;
-                    }
-                }
-                Some(counts)
-            };
-            let smallest = least_outside(outsides.iter().copied());
-            nodes = for_each_node(rule, smallest, |time| {
-                let Some(mut counts) = start(time) else {
-                    return;
-                };
-                for (slot, (q, &s)) in integrals.iter_mut().zip(draft.clone().zip(&outsides)) {
-                    counts.token(q * time);
-                    let between: f64 = counts.two_or_more().iter().sum();
-                    *slot += rule.step * first_outside(s, time) * between;
-                }
-                operations = operations.max(counts.operations);
-            });
-            if outsides.iter().any(|&s| s > 0.0 && s < LEAST_OUTSIDE)
-                && let Some(mut counts) = start(SETTLED_BY)
-            {
-                settled = draft
-                    .clone()
-                    .position(|q| {
-                        counts.token(q * SETTLED_BY);
-                        counts.is_over()
-                    })
-                    .unwrap_or(count);
+        let mut outside = match link.checked_sub(1) {
+            _ if !(more.is_empty() && rest.is_empty()) => self.outside[link],
+            Some(last) => self.outside[last],
+            None => return (0.0, 0.0),
+        };
+        for &q in rest {
+            outside.add(q);
+        }
+        let s = outside.value();
+        if s == 0.0 {
+            return (1.0, 0.0);
+        }
+        if draws == 2 {
+            return (self.close(s, link, more, 0.0), rounding(rule, 0.0, 0, 0));
+        }
+        if s < LEAST_OUTSIDE {
+            let settled = self.is_settled(draws, link, more);
+            return (if settled { 1.0 } else { f64::NAN }, 0.0);
+        }
+        let (integral, bound) = loop {
+            self.gather(link, more);
+            match self.integrate(rule, s) {
+                Ok(found) => break found,
+                // Never twice: with this limit all nodes can be had.
+                Err(TooFewHeavy) => self.split(limit_for((LAST_EXPONENT / s) * rule.step.exp())),
+            }
+        };
+        (self.close(s, link, more, integral), bound)
+    }
+
+    /// Whether the drafts have rung at [`SETTLED_BY`].
+    fn is_settled(&mut self, draws: usize, link: usize, more: &[f64]) -> bool {
+        loop {
+            self.gather(link, more);
+            match self.count(draws, &[SETTLED_BY; LANES]) {
+                Ok((_, is_over)) => return is_over,
+                Err(TooFewHeavy) => self.split(limit_for(SETTLED_BY)),
             }
         }
-        let mut within = match link.checked_sub(1) {
-            Some(before) => self.within[before],
-            None => Within::default(),
-        };
-        let mut ends = std::mem::take(&mut self.token_ends);
-        ends.clear();
-        for (place, ((q, &s), &integral)) in draft.zip(&outsides).zip(&integrals).enumerate() {
-            within.count += usize::from(q > 0.0);
-            within.odds += odds_of(q, self.total);
-            within.has_dominant |= q > 0.5 * self.total;
-            ends.push(self.close(rule.draws, s, &within, integral, place >= settled));
+    }
+
+    /// Fills `prefix`.
+    fn gather(&mut self, link: usize, more: &[f64]) {
+        let Prefix {
+            tokens,
+            levels,
+            more: heavy_more,
+        } = &mut self.prefix;
+        tokens.clear();
+        levels.clear();
+        heavy_more.clear();
+        heavy_more.extend(more.iter().filter(|&&q| q >= self.limit));
+        heavy_more.sort_unstable_by(|a, b| b.total_cmp(a));
+        let mut rest = heavy_more.as_slice();
+        for octave in &self.octaves {
+            let above = tokens.len();
+            let members = &self.heavy[octave.start..octave.end];
+            let count = members.partition_point(|&(_, of)| (of as usize) < link);
+            tokens.extend(members[..count].iter().map(|&(q, _)| q));
+            let own = rest.partition_point(|&q| q >= 0.5 * octave.scale);
+            tokens.extend_from_slice(&rest[..own]);
+            rest = &rest[own..];
+            if tokens.len() > above {
+                let mut sums = PowerSums::default();
+                sums.add(&tokens[above..], octave.scale);
+                levels.push(Level {
+                    scale: octave.scale,
+                    above,
+                    sums: sums.value(),
+                });
+            }
         }
-        self.token_ends = ends;
-        self.token_outside = outsides;
-        self.token_integrals = integrals;
-        rounding(rule, operations, nodes, self.draft.len())
+        let mut light = self.light[link];
+        if !more.is_empty() {
+            let mut sums = PowerSums::default();
+            sums.add(more, self.limit);
+            for (sum, own) in light.iter_mut().zip(sums.value()) {
+                *sum += own;
+            }
+        }
+        levels.push(Level {
+            scale: self.limit,
+            above: tokens.len(),
+            sums: light,
+        });
+        let mut below: Option<Level> = None;
+        for level in levels.iter_mut().rev() {
+            if let Some(below) = below {
+                let ratio = below.scale / level.scale;
+                let mut power = 1.0;
+                for (sum, own) in level.sums.iter_mut().zip(below.sums) {
+                    power *= ratio;
+                    *sum += power * own;
+                }
+            }
+            below = Some(*level);
+        }
+    }
+
+    /// Counts of the prefix's clocks at rising times. Returns the operations on a path, and
+    /// whether P(N_t < n) is negligible at all of the times.
+    fn count(&mut self, draws: usize, times: &Lanes) -> Result<(f64, bool), TooFewHeavy> {
+        self.counts.resize(draws, [0.0; LANES]);
+        let last = times[LANES - 1];
+        let Prefix { tokens, levels, .. } = &self.prefix;
+        let level = levels
+            .iter()
+            .find(|level| level.scale * last <= EXPANSION_LIMIT);
+        let (sums, scale, above) = match level {
+            Some(level) => (level.sums, level.scale, level.above),
+            None => ([0.0; POWERS], 0.0, tokens.len()),
+        };
+        let (taken, is_over) = count(&sums, scale, &tokens[..above], times, &mut self.counts);
+        let lights = levels.last().map_or(0.0, |level| level.sums[0]);
+        if level.is_none() && !is_over && lights > 0.0 {
+            return Err(TooFewHeavy);
+        }
+        // A token: a product, a sum, and the three of its chance to wait. (Its exponent and
+        // the few bits that its chance to ring lost count once a path: exponents add up to what
+        // matters, and a path rings fewer than n times.) The power sums: the factor, its
+        // exponent, and n more. Their other roundings count once a path too.
+        Ok((5.0 * taken as f64 + draws as f64 + 6.0, is_over))
+    }
+
+    /// s (I_2 + .. + I_{n-1}) of the prefix, and the bound on rounding.
+    fn integrate(&mut self, rule: &Rule, s: f64) -> Result<(f64, f64), TooFewHeavy> {
+        let last = (LAST_EXPONENT / s).ln();
+        let (mut sums, mut operations, mut node) = ([0.0; LANES], 0.0f64, 0);
+        loop {
+            let (mut times, mut weights) = ([0.0; LANES], [0.0; LANES]);
+            let mut time = 0.0;
+            for (slot, weight) in times.iter_mut().zip(&mut weights) {
+                // The last node is the first one beyond `last`.
+                if node == 0 || rule.node(node - 1) <= last {
+                    time = rule.node(node).exp();
+                    *weight = rule.step;
+                    node += 1;
+                }
+                *slot = time;
+            }
+            let (own, is_over) = self.count(rule.draws, &times)?;
+            operations = operations.max(own);
+            if is_over {
+                break;
+            }
+            let values = integrand(s, &times, &self.counts);
+            for lane in 0..LANES {
+                sums[lane] += weights[lane] * values[lane];
+            }
+            if rule.node(node - 1) > last {
+                break;
+            }
+        }
+        let levels = self.prefix.levels.len();
+        Ok((sums.iter().sum(), rounding(rule, operations, node, levels)))
     }
 
     /// 1 - s (I_0 + I_1 + the rest) for a total mass that may not be 1.
-    fn close(&self, draws: usize, s: f64, within: &Within, rest: f64, settled: bool) -> f64 {
-        if within.count < draws {
-            return 0.0;
-        }
-        if s == 0.0 {
-            return 1.0;
-        }
-        if draws > 2 && s < LEAST_OUTSIDE {
-            return if settled { 1.0 } else { f64::NAN };
-        }
+    fn close(&self, s: f64, link: usize, more: &[f64], rest: f64) -> f64 {
         let share = s / self.total;
-        // The dominant token's odds alone may leave the range of f64.
-        let dominant = match &self.dominant {
-            Some(dominant) if within.has_dominant => {
-                (s / dominant.others) * (dominant.draft / self.total)
-            }
-            _ => 0.0,
+        let half = 0.5 * self.total;
+        // q/(1-q) is the sum of all powers of q.
+        let ratio = self.limit / self.total;
+        let light = |sums: &[f64; POWERS]| {
+            (sums.iter().rev()).fold(0.0, |sum, power| ratio * (sum + power))
         };
-        (1.0 - share - share * within.odds.value() - dominant - rest).clamp(0.0, 1.0)
-    }
-
-    /// Adds a link's clocks to the counts at a time.
-    fn ring(&self, link: usize, time: f64, counts: &mut Counts) {
-        let classes = self.first_class[link] as usize..self.first_class[link + 1] as usize;
-        for class in &self.classes[classes] {
-            if class.clocks.largest * time <= EXPANSION_LIMIT {
-                counts.class(class, time);
-            } else {
-                for &q in &self.draft[class.start as usize..class.end as usize] {
-                    counts.token(q * time);
-                    if counts.is_over() {
-                        return;
-                    }
+        let mut odds = Running::default();
+        odds.add(light(&self.light[link]));
+        odds.add(self.heavy_odds[link]);
+        let mut has_dominant = self.dominant.is_some_and(|token| token.link < link);
+        if !more.is_empty() {
+            let mut sums = PowerSums::default();
+            sums.add(more, self.limit);
+            odds.add(light(&sums.value()));
+            for &q in more.iter().filter(|&&q| q >= self.limit) {
+                if q > half {
+                    has_dominant = true;
+                } else {
+                    odds.add(q / (self.total - q));
                 }
             }
         }
+        // The dominant token's odds alone may leave the range of f64.
+        let dominant = match &self.dominant {
+            Some(dominant) if has_dominant => (s / dominant.others) * (dominant.draft / self.total),
+            _ => 0.0,
+        };
+        (1.0 - share - share * odds.value() - dominant - rest).clamp(0.0, 1.0)
     }
 }
 
-impl Class {
-    /// The tokens from `start` on.
-    fn of(draft: &[f64], start: usize) -> Self {
-        Self {
-            start: start as u32,
-            end: draft.len() as u32,
-            clocks: Clocks::of(&draft[start..]),
-        }
+/// Above it, about [`HEAVY`] tokens of a row.
+fn usual_limit(draft: &[f64]) -> f64 {
+    let stride = draft.len().div_ceil(SAMPLES).max(1);
+    let mut counts = [0u32; 2048];
+    for &q in draft.iter().step_by(stride) {
+        counts[exponent(q)] += 1;
     }
+    let mut left = HEAVY / stride;
+    let mut limit = exponent(LEAST_HEAVY);
+    let above: usize = counts[limit..].iter().map(|&count| count as usize).sum();
+    left = left.saturating_sub(above);
+    // 1 is the exponent of the least number with a finite inverse.
+    while limit > 1 && counts[limit - 1] as usize <= left {
+        limit -= 1;
+        left -= counts[limit] as usize;
+    }
+    f64::from_bits((limit as u64) << 52)
+}
 
-    /// Sum of the rates.
-    fn mass(&self, rates: &[f64]) -> f64 {
-        if self.clocks.largest > TINY_RATE {
-            return self.clocks.mass();
+/// What light tokens have to be below for expansions until `last`.
+fn limit_for(last: f64) -> f64 {
+    let limit = (EXPANSION_LIMIT * FURTHER / last).min(LEAST_HEAVY);
+    f64::from_bits((exponent(limit).max(1) as u64) << 52)
+}
+
+/// The exponent's bits.
+fn exponent(q: f64) -> usize {
+    (q.to_bits() >> 52) as usize & 2047
+}
+
+/// Appends the rates from `limit` on.
+fn append_heavy(rates: &[f64], limit: f64, link: u32, heavy: &mut Vec<(f64, u32)>) {
+    const CHUNK: usize = 64;
+    let mut found = [0.0; CHUNK];
+    for chunk in rates.chunks(CHUNK) {
+        // Without a branch: a token that is not heavy is written over.
+        let mut count = 0;
+        for &q in chunk {
+            found[count % CHUNK] = q;
+            count += usize::from(q >= limit);
         }
-        let sum = rates.iter().fold(TwoFloat::ZERO, |sum, &q| sum + q.into());
-        sum.value()
+        heavy.extend(found[..count].iter().map(|&q| (q, link)));
     }
 }
 
-/// Visits the nodes for prefixes with at least `smallest` outside; returns how many.
-fn for_each_node(rule: &Rule, smallest: f64, mut visit: impl FnMut(f64)) -> usize {
-    let last = (LAST_EXPONENT / smallest).ln();
-    let mut node = 0;
-    loop {
-        let x = rule.first_node() + node as f64 * rule.step;
-        visit(x.exp());
-        node += 1;
-        if x > last {
-            return node;
-        }
-    }
-}
-
-/// s t e^{-st}: t times the density of the first ring outside.
-fn first_outside(s: f64, time: f64) -> f64 {
-    let exponent = s * time;
-    if exponent > 2.0 * LAST_EXPONENT {
-        return 0.0;
-    }
-    exponent * (-exponent).exp()
-}
-
-/// P(N_t = k), k < n, for a growing set.
-struct Counts {
-    probabilities: [f64; MAX_DRAFTS],
-    draws: usize,
-    operations: f64,
-}
-
-impl Counts {
-    fn start(draws: usize) -> Self {
-        let mut probabilities = [0.0; MAX_DRAFTS];
-        probabilities[0] = 1.0;
-        Self {
-            probabilities,
-            draws,
-            operations: 0.0,
-        }
-    }
-
-    /// The rest of the chain adds nothing.
-    fn is_over(&self) -> bool {
-        self.probabilities[..self.draws].iter().sum::<f64>() < NEGLIGIBLE
-    }
-
-    /// P(N_t = k), 2 <= k < n.
-    fn two_or_more(&self) -> &[f64] {
-        &self.probabilities[2..self.draws]
-    }
-
-    /// One more clock, of rate times time `exponent`.
-    #[inline(always)]
-    fn token(&mut self, exponent: f64) {
-        let (waits, rings) = chances(exponent, EXPANSION_LIMIT);
-        let counts = &mut self.probabilities[..self.draws];
-        for k in (1..counts.len()).rev() {
-            counts[k] = counts[k] * waits + counts[k - 1] * rings;
-        }
-        counts[0] *= waits;
-        // A product, a sum, and the three of `waits`. (Its exponent and the few bits
-        // that `rings` lost count once a path: exponents add up to what matters, and
-        // a path rings fewer than n times.)
-        self.operations += 5.0;
-    }
-
-    /// All clocks of a class.
-    fn class(&mut self, class: &Class, time: f64) {
-        let mut symmetric = [0.0; MAX_DRAFTS];
-        let symmetric = &mut symmetric[..self.draws];
-        let waits = class.clocks.ring(time, symmetric);
-        let most = (self.draws - 1).min(class.clocks.count);
-        let counts = &mut self.probabilities[..self.draws];
-        for k in (0..counts.len()).rev() {
-            let mut sum = 0.0;
-            for j in 0..=k.min(most) {
-                sum += symmetric[j] * counts[k - j];
-            }
-            counts[k] = waits * sum;
-        }
-        // The factor `waits`, its exponent, and the sum. Roundings in the symmetric
-        // functions count once for each of the fewer than n classes that ring on a path.
-        self.operations += self.draws as f64 + 6.0;
-    }
-}
-
-/// Rounding of the recurrences, of the sums behind them, and of the closed forms,
-/// over `nodes` nodes and `tokens` tokens.
-fn rounding(rule: &Rule, operations: f64, nodes: usize, tokens: usize) -> f64 {
-    // Roundings in a sum over odds, and in a mass: a class, and a few more.
-    let odds = (tokens.min(BLOCK) + tokens / BLOCK + 12) as f64;
-    let mass = summing(tokens) + 8.0;
+/// Rounding of the recurrences, of the sums behind them, and of the closed forms, over `nodes`
+/// nodes of a prefix with so many levels.
+fn rounding(rule: &Rule, operations: f64, nodes: usize, levels: usize) -> f64 {
+    // Roundings in a sum of powers, or in a mass.
+    let sums = SUMMING + 8.0 + levels as f64;
     // s, the odds, and the quotient of two masses, each a relative error of a term
     // below 1.
-    let closed = odds + 4.0 * mass + 40.0;
+    let closed = 5.0 * sums + 60.0;
     // Sums of q t enter exponents, which matter while they are below 60. On one path
-    // fewer than n clocks ring, alone or in classes: a lone clock's 1 - waits is above
-    // 1/17; a class's e_k takes k steps of at most 15 roundings over its sums, and a sum
+    // fewer than n clocks ring, alone or together: a lone clock's chance to ring is within 10
+    // roundings; the joint e_k takes k steps of at most 15 roundings over its sums, and a sum
     // over n. Where a node lies is rounded too: x = log t below 705, of which an
     // integrand of one hump notices less than 600 roundings of 1.
     let recurrences = if rule.draws > 2 {
         let draws = rule.draws as f64;
-        let rings = draws * (40.0 + draws + mass);
-        rule.amplification() * (operations + rings) + 60.0 * mass + nodes as f64 + 600.0
+        let rings = draws * (40.0 + draws + sums);
+        rule.amplification() * (operations + rings) + 60.0 * sums + nodes as f64 + 600.0
     } else {
         0.0
     };
     2.0 * ROUNDING * (recurrences + closed)
 }
 
-/// The least mass outside that nodes are needed for.
-fn least_outside(outside: impl Iterator<Item = f64>) -> f64 {
-    outside.filter(|&s| s >= LEAST_OUTSIDE).fold(1.0, f64::min)
-}
-
-/// q/(1-q) of a token, which is not the dominant one.
-fn odds_of(q: f64, total: f64) -> f64 {
-    if q > 0.5 * total {
-        0.0
-    } else {
-        q / (total - q)
-    }
-}
-
-fn odds_sum(draft: &[f64], total: f64) -> f64 {
-    let block = |block: &[f64]| block.iter().map(|&q| odds_of(q, total)).sum::<f64>();
-    draft.chunks(BLOCK).map(block).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Rows, Workspace};
+    use super::*;
+    use crate::row::scan::buckets::Buckets;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
 
     /// Four tokens of q, three sequential draws: Q by the definition. Ratios q/p fall, and
     /// all prefixes are ends of buckets.
@@ -648,5 +627,114 @@ mod tests {
             above += usize::from(truth > rate.value() + 1e-9);
         }
         assert!(below > 0 && above > 0, "{below} {above}");
+    }
+
+    /// Q by the same nodes, all tokens one by one with the library's functions.
+    fn by_tokens(race: &Race, rule: &Rule, inside: &[f64], outside: &[f64]) -> f64 {
+        let sum = |row: &[f64]| {
+            let mut sum = Running::default();
+            row.iter().for_each(|&q| sum.add(q));
+            sum.value()
+        };
+        let (s, total) = (sum(outside), race.total);
+        if inside.iter().filter(|&&q| q > 0.0).count() < rule.draws {
+            return 0.0;
+        }
+        let mut waiting = s / total;
+        for (place, &q) in inside.iter().enumerate() {
+            let others = if q > 0.5 * total {
+                sum(&inside[..place]) + sum(&inside[place + 1..]) + s
+            } else {
+                total - q
+            };
+            waiting += s / others * (q / total);
+        }
+        let (mut node, mut integral) = (0, 0.0);
+        while node == 0 || rule.node(node - 1) <= (LAST_EXPONENT / s).ln() {
+            let time = rule.node(node).exp();
+            let mut counts = vec![0.0; rule.draws];
+            counts[0] = 1.0;
+            for &q in inside {
+                let (waits, rings) = ((-q * time).exp(), -(-q * time).exp_m1());
+                for k in (1..counts.len()).rev() {
+                    counts[k] = counts[k] * waits + counts[k - 1] * rings;
+                }
+                counts[0] *= waits;
+            }
+            let between: f64 = counts[2..].iter().sum();
+            integral += rule.step * s * time * (-s * time).exp() * between;
+            node += 1;
+        }
+        (1.0 - waiting - integral).clamp(0.0, 1.0)
+    }
+
+    /// Rows on which light tokens matter, on which they have to be taken one by one after
+    /// all, with a token above 1/2, with ties, with masses over 40 decades.
+    fn row(random: &mut ChaCha8Rng, kind: usize, vocab: usize) -> Vec<f64> {
+        let mut row: Vec<f64> = (0..vocab)
+            .map(|token| {
+                let x: f64 = random.random_range(0.0..1.0);
+                match kind {
+                    0 => (4.0 * x).exp(),
+                    1 if token == 7 => 3.0 * vocab as f64,
+                    1 => 0.1 + x,
+                    2 if token < 3 => 1e9 * (1.0 + x),
+                    2 => (6.0 * x).exp(),
+                    3 => 1.0,
+                    4 => 10f64.powf(-40.0 * x),
+                    _ if token % 3 == 0 => 0.0,
+                    _ => (9.0 * x).exp(),
+                }
+            })
+            .collect();
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|x| *x /= sum);
+        row
+    }
+
+    #[test]
+    fn a_prefix_is_what_its_tokens_make_it() {
+        let mut random = ChaCha8Rng::seed_from_u64(41);
+        let mut split_again = 0;
+        for trial in 0..36 {
+            let (kind, vocab) = (trial % 6, [300, 3000][trial / 6 % 2]);
+            let q = row(&mut random, kind, vocab);
+            let p: Vec<f64> = q
+                .iter()
+                .map(|&q| q * (2.0 * random.random_range(-1.0f64..1.0)).exp() + 1e-9)
+                .collect();
+            let sum: f64 = p.iter().sum();
+            let p: Vec<f64> = p.iter().map(|p| p / sum).collect();
+            let (target, draft) = (&p[..], &q[..]);
+            let rows = Rows { target, draft };
+            let (mut buckets, mut race) = (Buckets::new(), Race::default());
+            buckets.load(rows).unwrap();
+            race.prepare(&buckets, rows);
+            let usual = race.limit;
+            let rule = race.rule([3, 4, 8, 16][trial % 4]);
+            let links = race.masses.len();
+            for place in [links / 3, links / 2, links - 2] {
+                let all = race.draft.clone();
+                let [start, end] = [race.starts[place] as usize, race.starts[place + 1] as usize];
+                let middle = usize::midpoint(start, end);
+                for cut in [start, middle] {
+                    let (inside, outside) = all.split_at(cut);
+                    let expected = by_tokens(&race, &rule, inside, outside);
+                    let (more, rest) = if cut == start {
+                        (&all[..0], &all[..0])
+                    } else {
+                        (&all[start..cut], &all[cut..end])
+                    };
+                    let (found, rounding) = race.inside(&rule, place, more, rest);
+                    let bound = rounding + 1e-12;
+                    assert!(
+                        (found - expected).abs() <= bound && rounding < 1e-10,
+                        "{trial} {place} of {links}: {found} {expected} {rounding:e}"
+                    );
+                }
+            }
+            split_again += usize::from(race.limit < usual);
+        }
+        assert!(split_again > 0, "light tokens were never too heavy");
     }
 }

@@ -1,7 +1,7 @@
 //! Sequential draws along the chain.
 
-use super::buckets::{Buckets, Link, ROUNDING};
-use super::minimum::Chain;
+use super::buckets::{Buckets, ROUNDING};
+use super::chords::Prefixes;
 use super::race::{Race, Rule};
 use crate::distribution::Rows;
 
@@ -9,62 +9,33 @@ use crate::distribution::Rows;
 pub(super) struct Sequential<'a> {
     race: &'a mut Race,
     rule: Rule,
-    quadrature: f64,
     rounding: f64,
-    /// Tokens of the walk that were passed.
-    walked: usize,
 }
 
 impl<'a> Sequential<'a> {
-    pub(super) fn new(
-        race: &'a mut Race,
-        buckets: &mut Buckets,
-        rows: Rows<'_>,
-        draws: usize,
-    ) -> Self {
+    pub(super) fn new(race: &'a mut Race, buckets: &Buckets, rows: Rows<'_>, draws: usize) -> Self {
         race.prepare(buckets, rows);
         let rule = race.rule(draws);
-        let (quadrature, rounding) = race.prefixes(draws);
         Self {
             race,
             rule,
-            quadrature: match draws {
-                // A closed form.
-                ..=2 => 0.0,
-                _ => quadrature.max(rule.error),
-            },
-            rounding,
-            walked: 0,
+            rounding: 0.0,
         }
     }
 }
 
-impl Chain for Sequential<'_> {
-    fn at_end(&self, index: usize, _x: f64) -> f64 {
-        self.race.at_end(index)
+impl Prefixes for Sequential<'_> {
+    fn mass(&self, link: usize) -> f64 {
+        self.race.mass(link)
     }
 
-    fn mass(&self, index: usize, _link: &Link) -> f64 {
-        self.race.mass(index)
-    }
-
-    fn enter(
-        &mut self,
-        index: usize,
-        masses: impl DoubleEndedIterator<Item = f64> + ExactSizeIterator + Clone,
-    ) {
-        let rounding = self.race.tokens(&self.rule, index, masses);
+    fn inside(&mut self, link: usize, more: &[f64], rest: &[f64]) -> f64 {
+        let (inside, rounding) = self.race.inside(&self.rule, link, more, rest);
         self.rounding = self.rounding.max(rounding);
-        self.walked = 0;
-    }
-
-    fn step(&mut self, _q: f64, _x: f64) -> f64 {
-        let inside = self.race.at_token(self.walked);
-        self.walked += 1;
         inside
     }
 
     fn error(&self) -> f64 {
-        self.quadrature + self.rounding + 300.0 * ROUNDING
+        self.rule.error + self.rounding + 300.0 * ROUNDING
     }
 }
