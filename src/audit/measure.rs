@@ -31,20 +31,14 @@ const PLANNED_ROWS: usize = 96;
 /// Steps of each bug on each of these rows.
 const COPIES: usize = 4;
 
-/// Rows that the negative control plays on.
-const CONTROL_ROWS: usize = 400;
-
-/// Positions that the negative control plays at most.
-const MOST_POSITIONS: u64 = 400_000;
-
 /// The normal quantile of a power of 99%.
 const POWER: f64 = 2.326_347_874_040_841;
 
 /// What row by row checks find.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct RowChecks {
-    target_zero: Count,
-    outside: Count,
+pub(super) struct RowChecks {
+    pub target_zero: Count,
+    pub outside: Count,
     draft_zero: Count,
     repeated: Count,
 }
@@ -58,7 +52,7 @@ impl RowChecks {
     }
 
     /// Looks at one step.
-    fn look(&mut self, rule: Rule, pair: &Pair, step: &Step, tolerance: f64, index: usize) {
+    pub(super) fn look(&mut self, rule: Rule, pair: &Pair, step: &Step, tolerance: f64, index: usize) {
         let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         if get(&pair.whole, step.output) <= 0.0 {
             self.target_zero.found(index);
@@ -82,7 +76,7 @@ impl RowChecks {
         }
     }
 
-    fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
+    pub(super) fn list(self, steps: &Steps, claimed_cut: bool) -> Vec<HardCheck> {
         let structure = &steps.checks;
         let mut all = vec![
             self.target_zero.check(
@@ -235,7 +229,7 @@ fn check_settings(settings: &Settings) -> Result<(), AuditError> {
 }
 
 /// Tokens that end texts, from the metadata and the settings.
-fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
+pub(super) fn stop_tokens(log: &Log, settings: &Settings) -> BTreeSet<u32> {
     let noted = log.metadata().extra.get("stop_tokens");
     let noted = noted.and_then(serde_json::Value::as_array);
     let ids = noted
@@ -746,184 +740,6 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
         / (2.0 * mean);
     let positions = (root * root).ceil();
     (positions < 1e12).then_some(positions as u64)
-}
-
-/// Plays every bug on the log's rows, tampers with its rounds, and audits what comes of it:
-/// an audit that can find nothing finds nothing wrong. Bugs that the log is too short for are
-/// played on its rows as often as they need, and `own_positions_enough` says so.
-///
-/// # Errors
-/// As [`audit`].
-pub fn negative_control(
-    log: &Log,
-    settings: &Settings,
-    plan: &Plan,
-) -> Result<Vec<Tampering>, AuditError> {
-    let opened = Opened::new(log, settings, settings.rule, None)?;
-    let rule = settings.rule;
-    let judge = Judge::new(rule, settings.tolerance);
-    let all = opened.log.positions();
-    let rows = CONTROL_ROWS.min(all);
-    let siblings = opened.steps.siblings;
-    let most = opened.steps.most.max(1);
-    let mut results: Vec<Tampering> = Vec::new();
-    let mut players: Vec<Player> = Vec::new();
-    let mut of_player: Vec<usize> = Vec::new();
-    for (number, minimum) in plan.minimum.iter().enumerate() {
-        let bug = BUGS.iter().find(|bug| bug.name == minimum.bug);
-        // What `positions` a bug needs is an estimate: half as many more.
-        let wanted = minimum.positions.map(|n| n + n / 2 + 50);
-        let reason = match (wanted, minimum.output_tv) {
-            (None, Some(tv)) => Some(format!(
-                "harmless at this size: it moves outputs by {tv:.1e} in total variation, and no \
-                 part by more than the tolerance"
-            )),
-            (None, None) => Some("within the tolerance on these rows".to_owned()),
-            (Some(n), _) if n > MOST_POSITIONS => Some(format!(
-                "takes about {n} positions, more than are played here"
-            )),
-            _ => None,
-        };
-        let copies = match (&reason, wanted) {
-            (None, Some(n)) => n.div_ceil(rows.max(1) as u64).max(1),
-            _ => 0,
-        };
-        if let Some(bug) = bug {
-            for copy in 0..copies {
-                // Streams that the plan does not use.
-                let stream = (1 << 40) + ((number as u64) << 24) + copy;
-                let seed = settings.seed;
-                players.push(Player::new(rule, &bug.engine, most, siblings, seed, stream));
-                of_player.push(number);
-            }
-        }
-        results.push(Tampering {
-            name: minimum.bug.clone(),
-            words: minimum.words.clone(),
-            refuted: None,
-            by: Vec::new(),
-            positions: copies * rows as u64,
-            own_positions_enough: minimum
-                .positions
-                .is_some_and(|n| n <= plan.positions as u64),
-            reason,
-        });
-    }
-    let mut tallies = vec![Tally::new(&judge); players.len()];
-    let mut checks = vec![RowChecks::default(); results.len()];
-    let mut zero: Option<(usize, RowChecks)> = None;
-    let mut outside: Option<(usize, RowChecks)> = None;
-    let mut reader = Reader::new(opened.log, &opened.claimed)?;
-    let mut pair = Pair::default();
-    for number in 0..rows {
-        let index = number * all / rows.max(1);
-        let spans = opened.log.spans_of(index..index + 1, 1);
-        let Some(span) = spans.first() else { continue };
-        reader.read(&opened.log.chunk(span)?, index, &mut pair)?;
-        let at = Position {
-            p: &pair.p,
-            q: &pair.q,
-            rest: pair.rest,
-            reach: 1.0,
-        };
-        visit(
-            &judge,
-            &at,
-            siblings,
-            &mut players,
-            &mut tallies,
-            |player, step| {
-                if let Some(checks) = of_player.get(player).and_then(|&bug| checks.get_mut(bug)) {
-                    checks.look(rule, &pair, step, judge.tolerance, index);
-                }
-            },
-        );
-        // What no engine may put out, put out.
-        let forbidden = |place: usize| Step {
-            drafts: vec![place],
-            accepted: true,
-            output: place,
-        };
-        if zero.is_none()
-            && let Some(place) = pair.whole.iter().position(|p| *p <= 0.0)
-        {
-            let mut found = RowChecks::default();
-            found.look(rule, &pair, &forbidden(place), judge.tolerance, index);
-            zero = Some((index, found));
-        }
-        if outside.is_none()
-            && let Some(place) =
-                (0..pair.p.len()).find(|&place| pair.is_outside(place, judge.tolerance))
-        {
-            let mut found = RowChecks::default();
-            found.look(rule, &pair, &forbidden(place), judge.tolerance, index);
-            outside = Some((index, found));
-        }
-    }
-    for (number, result) in results.iter_mut().enumerate() {
-        if result.positions == 0 {
-            continue;
-        }
-        let mut total = Tally::new(&judge);
-        for (tally, _) in tallies
-            .iter()
-            .zip(&of_player)
-            .filter(|(_, bug)| **bug == number)
-        {
-            total.add(tally);
-        }
-        let none = BTreeMap::new();
-        for one in Part::ALL {
-            let found = part(&judge, one, &total, &none, settings.alpha);
-            if found.verdict == Outcome::Refuted {
-                result.by.push(found.part);
-            }
-        }
-        if let Some(checks) = checks.get(number) {
-            let broken = checks.list(&Steps::default(), opened.claimed.cuts());
-            let broken = broken.into_iter().filter(|check| check.violations > 0);
-            result.by.extend(broken.map(|check| check.name));
-        }
-        result.refuted = Some(!result.by.is_empty());
-    }
-    let mut hard = |name: &str, words: &str, refuted: Result<bool, String>| {
-        let reason = refuted.as_ref().err().cloned();
-        let refuted = refuted.ok();
-        results.push(Tampering {
-            name: name.to_owned(),
-            words: words.to_owned(),
-            by: refuted
-                .filter(|done| *done)
-                .map(|_| name.to_owned())
-                .into_iter()
-                .collect(),
-            refuted,
-            positions: 1,
-            own_positions_enough: refuted == Some(true),
-            reason,
-        });
-    };
-    hard(
-        "target-zero",
-        "an accepted token is replaced by one of probability 0",
-        zero.map(|(_, found)| found.target_zero.violations == 1)
-            .ok_or_else(|| "no token of these rows has probability 0".to_owned()),
-    );
-    if opened.claimed.cuts() {
-        hard(
-            "outside-claimed-cut",
-            "an accepted token is replaced by one that the claimed cuts leave out (min-p dropped \
-             while speculating)",
-            outside
-                .map(|(_, found)| found.outside.violations == 1)
-                .ok_or_else(|| "no token of these rows is left out".to_owned()),
-        );
-    }
-    let stop = stop_tokens(log, settings);
-    for (name, words, outcome) in super::simulate::tampered_rounds(&opened, &stop)? {
-        hard(name, words, outcome);
-    }
-    Ok(results)
 }
 
 /// What of an error names a position.

@@ -20,6 +20,7 @@
 mod bets;
 mod bugs;
 mod compact;
+mod control;
 mod data;
 mod engine;
 mod judge;
@@ -33,12 +34,13 @@ mod steps;
 mod verdict;
 
 pub use compact::{Record, Records, audit_records};
+pub use control::negative_control;
 pub use data::{
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
     Settings, Suspect, Tampering,
 };
 pub use judge::Part;
-pub use measure::{audit, claimed_of, negative_control, plan};
+pub use measure::{audit, claimed_of, plan};
 pub use rule::Rule;
 pub use simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
 
