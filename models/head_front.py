@@ -36,6 +36,8 @@ from train_heads import Head, predict
 # Rules that the others are compared with, prompt by prompt.
 RIVALS = ("fixed", "cumulative")
 COSTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+# What heads read of a row, in the order of training.
+ROW = ("top1", "margin", "entropy")
 FIXED = range(1, 17)
 RESAMPLES = 2000
 SEED = 31
@@ -190,7 +192,7 @@ def rejected(name: str) -> Callable[[Windows, float], np.ndarray]:
     return lambda w, h: 1.0 - np.cumprod(w.seen[name], 1) > h
 
 
-def families(heads: list[str], overlaps: list[str]) -> dict[str, tuple[Rule, np.ndarray]]:
+def families(heads: list[str], overlaps: list[str], ahead: list[str]) -> dict[str, tuple[Rule, np.ndarray]]:
     q_low = np.concatenate([[0.005, 0.01, 0.02, 0.03, 0.05, 0.075], np.arange(0.1, 0.95, 0.05)])
     found: dict[str, tuple[Rule, np.ndarray]] = {
         "fixed": (lambda w, k: (np.minimum(int(k), w.room), np.zeros(len(w.room), bool)), np.array(FIXED)),
@@ -205,6 +207,10 @@ def families(heads: list[str], overlaps: list[str]) -> dict[str, tuple[Rule, np.
         found[f"specdec-late {name}"] = (after(rejected(name), late=1), THRESHOLDS)
     for name in overlaps:
         found[f"overlap-head {name}"] = (before(rejected(name)), THRESHOLDS)
+        # The row that says stop is read, so that a token may as well be drawn from it.
+        found[f"overlap-head-drawn {name}"] = (after(rejected(name)), THRESHOLDS)
+    for name in ahead:
+        found[f"ahead {name}"] = (after(rejected(name)), THRESHOLDS)
     found["perfect"] = (after(rejected("perfect"), reads=True), THRESHOLDS)
     found["overlap"] = (before(rejected("overlap")), THRESHOLDS)
     return found
@@ -262,33 +268,36 @@ def main() -> None:
     parser.add_argument("--models", type=Path, required=True, help="folder of the built graphs")
     parser.add_argument("--heads", type=Path, required=True, help="folder of the checkpoints")
     parser.add_argument("--output", type=Path, required=True, help="JSON file")
-    parser.add_argument("--curves", default="acceptance-depth3-inputsdrafted-w1,acceptance-depth3-inputsmixed-w6,overlap-depth2-w1",
+    parser.add_argument("--curves", default="acceptance-depth3-inputsdrafted-w1,acceptance-depth3-inputsmixed-w6,overlap-depth2-w1,"
+                        "acceptance ahead-depth0-w1",
                         help="checkpoints whose whole curves are kept")
     parser.add_argument("--most", type=int, default=16, help="most tokens of a round")
     a = parser.parse_args()
     torch.set_num_threads(1)
     texts, every = read(a.log, a.models, a.most)
-    heads, overlaps, drawn = [], [], []
+    heads, overlaps, ahead, drawn = [], [], [], []
+    of_kind = {"acceptance": heads, "overlap": overlaps, "acceptance ahead": ahead}
     for path in sorted(a.heads.glob("*-depth*.pt")):
-        found = re.fullmatch(r"(acceptance|overlap)-depth(\d)(?:-inputs(\w+))?-w(\d+)", path.stem)
+        found = re.fullmatch(r"(acceptance|overlap|acceptance ahead)-depth(\d)(?:-inputs(\w+))?-w(\d+)", path.stem)
         if not found:
             continue
         kind, depth, inputs, weight = found.groups()
         name = f"D={depth}" + (f" w={weight} {inputs}" if kind == "acceptance" else "")
         width = texts[0].states["along after"].shape[1]
-        model = Head(width, 3 if kind == "overlap" else 0, int(depth))
+        features_of = {"acceptance": (), "overlap": ROW, "acceptance ahead": ("q", *ROW)}[kind]
+        model = Head(width, len(features_of), int(depth))
         model.load_state_dict(torch.load(path))
         if path.stem in a.curves.split(","):
             drawn.append(f"{kind} {name}")
         place = "after" if kind == "acceptance" else "before"
-        (heads if kind == "acceptance" else overlaps).append(f"{kind} {name}")
+        of_kind[kind].append(f"{kind} {name}")
         for text in texts:
             def values(part: str, w: Windows) -> np.ndarray:
                 state = text.states[f"{part} {place}"]
-                features = np.zeros((*state.shape[:-1], 0), np.float32)
-                if kind == "overlap":
-                    seen = {n: v if part == "rolled" else v[:, 0] for n, v in w.seen.items()}
-                    features = np.stack([np.log(seen["top1"]), seen["margin"], seen["entropy"]], -1).astype(np.float32)
+                columns = [w.seen[name] if part == "rolled" else w.seen[name][:, 0] for name in features_of]
+                columns = [np.log(v) if n in ("q", "top1") else v for n, v in zip(features_of, columns)]
+                features = np.stack(columns, -1) if columns else np.zeros((*state.shape[:-1], 0))
+                features = features.astype(np.float32)
                 rows = state.reshape(-1, width)
                 flat = predict(model, [rows, features.reshape(len(rows), features.shape[-1])])
                 return flat.reshape(state.shape[:-1]).astype(np.float64)
@@ -299,7 +308,7 @@ def main() -> None:
     tokens = np.array([len(text.accept) for text in texts], float)
     sums: dict[str, np.ndarray] = {}
     parameters: dict[str, np.ndarray] = {}
-    for name, (rule, values) in families(heads, overlaps).items():
+    for name, (rule, values) in families(heads, overlaps, ahead).items():
         sums[name] = np.array([[replay(text, rule, x, every) for text in texts] for x in values])
         parameters[name] = values
         print(name, flush=True)

@@ -1,6 +1,6 @@
 """Trains heads on the frozen draft's final hidden state, and says how well they predict.
 
-Two heads, both D residual blocks x + SiLU(W x + b), each with its own W (as SpecDec++
+Heads are D residual blocks x + SiLU(W x + b), each with its own W (as SpecDec++
 is written; its public code applies one block D times: `--shared` repeats that), and a
 linear layer behind them:
 
@@ -9,6 +9,9 @@ linear layer behind them:
     overlap      reads the state before the draw, and ln of the largest q, the margin to
                  the second and the entropy of q; label sum_i min(p_i, q_i), exact at every
                  position; the same loss with w = 1
+
+    acceptance ahead  as acceptance, from the state before the draw, the row's three numbers
+                      and ln q of the token: known before the draft reads the token
 
 Adam, cosine, 3 epochs, batches of positions. Reported: mean binary KL divergence of the
 prediction from the label, in nats, on held-out prompts, and reliability by bins. Beside
@@ -198,6 +201,9 @@ def main() -> None:
     run("overlap from q", small(3), "overlap", ["row"], fit, {})
     torch.manual_seed(SEED)
     run("acceptance from q and state", Head(width, 4, 1), "acceptance", ["after", "token_row"], fit, {"depth": 1})
+    for depth in (0, 1, 2):
+        torch.manual_seed(SEED)
+        run("acceptance ahead", Head(width, 4, depth), "acceptance", ["before", "token_row"], fit, {"depth": depth})
 
     for depth in map(int, a.depths.split(",")):
         torch.manual_seed(SEED)

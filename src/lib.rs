@@ -44,6 +44,7 @@
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
+//! | [`audit`] | whether an engine samples what it claims |
 //! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
 //! | [`report`] | results as text, JSON, Markdown, HTML and plots |
 //! | [`cli`] | the program |
@@ -117,6 +118,7 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
+mod rounds;
 pub mod row;
 pub mod scheme;
 pub mod text;

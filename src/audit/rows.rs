@@ -56,6 +56,14 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(log: &'a Log, claimed: &'a Claimed) -> Result<Self, AuditError> {
+        if log.has_own_lists() {
+            return Err(AuditError::Log(format!(
+                "{}: target and draft list tokens of their own, so that p or q of many is known \
+                 between bounds only, and a bet on a guess proves nothing; log full rows, or one \
+                 list for both with the mass of the others",
+                log.path().display()
+            )));
+        }
         let known = &log.metadata().rest_temperatures;
         let mut rest = None;
         if log.is_top_heavy() {

@@ -167,6 +167,9 @@ impl Simulator {
                     who.push(number);
                 }
             }
+            if active.is_empty() {
+                continue;
+            }
             let tallies_here = scratch.get_mut(..active.len()).unwrap_or_default();
             for tally in tallies_here.iter_mut() {
                 tally.steps = [0; 4];
@@ -378,6 +381,7 @@ pub(super) fn tampered_rounds(
     let ends = stop.first().map(|id| i64::from(*id));
     let other = i64::try_from(opened.log.vocabulary()).unwrap_or(1).max(1);
     let starts = |record: &EngineRecord| record.accepted.is_some_and(|count| count >= 0);
+    let siblings = opened.steps.siblings;
     let goes_on = move |records: &mut Vec<EngineRecord>| {
         let at = (1..records.len()).find(|&i| {
             starts(&records[i])
@@ -411,7 +415,8 @@ pub(super) fn tampered_rounds(
     };
     let misses = move |records: &mut Vec<EngineRecord>| {
         let at = (1..records.len()).find(|&i| {
-            starts(&records[i])
+            !siblings
+                && starts(&records[i])
                 && !starts(&records[i - 1])
                 && records[i].prompt == records[i - 1].prompt
         });

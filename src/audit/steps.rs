@@ -148,6 +148,7 @@ impl Steps {
             };
             if let Some(accepted) = accepted {
                 if let Some(open) = &round
+                    && !steps.siblings
                     && open.next <= open.accepted
                 {
                     steps.checks.missing.found(index);

@@ -51,6 +51,10 @@ pub struct TreeArgs {
     /// Measured times, as TOML or JSON (docs/formats.md).
     #[arg(long, value_name = "FILE", conflicts_with = "cost_ratio")]
     timings: Option<PathBuf>,
+    /// Also say what the children of the trees' roots are worth, and what each verifier and no
+    /// verifier makes of that: accepting most is not worth most.
+    #[arg(long)]
+    slot_values: bool,
     /// The temperature at which the text was drawn, where the log does not say.
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f64>,
@@ -166,6 +170,7 @@ impl TreeArgs {
             },
             timings,
             temperature: self.temperature,
+            slot_values: self.slot_values,
             seed,
         })
     }
@@ -213,6 +218,9 @@ impl TreeArgs {
         );
         if seed != 0 {
             option("seed", seed.to_string());
+        }
+        if self.slot_values {
+            command.push_str(" --slot-values");
         }
         command
     }

@@ -4,7 +4,7 @@ use super::Rule;
 use super::situation::Vector;
 use crate::distribution::{Draft, Target, round_nearest};
 use crate::problem::Problem;
-use crate::scheme::{DraftScheme, Top, WithReplacement, WithoutReplacement};
+use crate::scheme::{DraftScheme, WithReplacement, WithoutReplacement};
 use crate::verifier::{ConditionalLaw, VerifierName, verifier};
 use std::error::Error;
 
@@ -74,7 +74,11 @@ impl Laws {
                 let scheme = WithoutReplacement::new(draft, n);
                 conditional(VerifierName::RRS_WO, p, scheme, tuple, exact)?
             }
-            _ => conditional(VerifierName::NAIVE, p, Top::new(draft, n), tuple, exact)?,
+            // Whatever the drafts are, it does not look at their law.
+            _ => {
+                let scheme = WithReplacement::new(draft, n);
+                conditional(VerifierName::NAIVE, p, scheme, tuple, exact)?
+            }
         };
         let mut left = 1.0;
         let mut keeps = Vec::with_capacity(n);

@@ -36,6 +36,9 @@ pub struct GapReport {
     pub cells: Vec<Cell>,
     /// Differences between verifiers on the same positions.
     pub comparisons: Vec<Comparison>,
+    /// What engines do with one draft, a temperature each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_draft: Vec<OneDraft>,
     /// How far the published formula for drafts without replacement is off.
     pub published_formula: Vec<FormulaError>,
     /// How well the optimal plans that were solved at every position do.
@@ -43,6 +46,9 @@ pub struct GapReport {
     pub plans: Vec<PlanRow>,
     /// Bounds on blocks, from the tokens that were sampled.
     pub blocks: Vec<BlockEstimate>,
+    /// Rounds of drafted chains along the text that was sampled, by its temperature.
+    #[serde(default)]
+    pub rounds: Vec<ChainRounds>,
     /// Where in the text the gap lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<Strip>,
@@ -113,6 +119,27 @@ pub struct Estimate {
     /// full, and where no bounds are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<[f64; 2]>,
+}
+
+/// Three ways of engines with one draft, on the same positions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OneDraft {
+    /// At this temperature.
+    pub temperature: f64,
+    /// p of the draft's likeliest token: it is drafted, taken for a one-hot draft, and kept
+    /// with p.
+    pub one_hot: Estimate,
+    /// Sum of min(p, q): the draft is sampled, and kept with min(1, p/q).
+    pub sampled: Estimate,
+    /// Sum of p q: the draft is sampled, and has to be the target's own draw.
+    pub strict: Estimate,
+    /// How well they are known.
+    pub kind: Kind,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
+    /// Paired differences: one-hot minus sampled, one-hot minus strict, sampled minus
+    /// strict.
+    pub differences: Vec<Comparison>,
 }
 
 /// Sum of min(p, q).
@@ -285,6 +312,47 @@ pub struct BlockEstimate {
     pub kind: Kind,
     /// Blocks that the mean is over.
     pub blocks: usize,
+}
+
+/// Token, block and greedy-block verification of drafted chains, along text that was
+/// sampled from the target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChainRounds {
+    /// The temperature the tokens were sampled at; none other can be told.
+    pub temperature: f64,
+    /// Texts, one a prompt.
+    pub texts: usize,
+    /// Their tokens.
+    pub tokens: usize,
+    /// Tokens that their rows do not list: their q/p is that of all that are not listed.
+    pub unlisted: usize,
+    /// By length of the chain.
+    pub lengths: Vec<RoundsOfLength>,
+}
+
+/// Rounds with so many drafts. Every number is exact given the text, which is a sample.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundsOfLength {
+    /// Drafts of a round.
+    pub length: usize,
+    /// Positions at which so many tokens are left, over which accepted lengths are means.
+    pub starts: usize,
+    /// E\[tau\] of a round with token verification.
+    pub token: Estimate,
+    /// The same with block verification.
+    pub block: Estimate,
+    /// The same with greedy block verification.
+    pub greedy_block: Estimate,
+    /// Block less token, paired by prompt; never negative at any text.
+    pub block_over_token: Estimate,
+    /// Greedy block less block, paired by prompt; never negative at any text.
+    pub greedy_block_over_block: Estimate,
+    /// Tokens for each target call, rounds replayed from each text's first token.
+    pub token_per_call: Estimate,
+    /// The same with block verification.
+    pub block_per_call: Estimate,
+    /// The difference of the two, paired by prompt.
+    pub block_over_token_per_call: Estimate,
 }
 
 /// Tokens with the gap at each.

@@ -1,6 +1,7 @@
 //! What the words of a report mean.
 
 use super::metric::{rules, schemes};
+use crate::rounds::ChainVerifier;
 use std::collections::BTreeMap;
 
 /// What the words of a report mean, for blocks of some length.
@@ -99,6 +100,32 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         all.insert(
             format!("verifier {}", name.as_str()),
             format!("{}; for {}", name.rule(), name.draft_schemes()),
+        );
+    }
+    for (word, meaning) in [
+        (
+            "E[tau]",
+            "accepted drafts of a round, the target's own token not counted, over every position \
+             of the sampled text at which as many tokens are left as a round drafts"
+                .to_owned(),
+        ),
+        (
+            "tokens per target call",
+            "N / E[rounds], rounds replayed from each text's first token; a round with `left` \
+             tokens to go drafts at most left - 1"
+                .to_owned(),
+        ),
+    ] {
+        all.insert(word.to_owned(), meaning);
+    }
+    for verifier in ChainVerifier::ALL {
+        all.insert(
+            format!("chain {verifier}"),
+            format!(
+                "verifier of a chain of drafts with P(tau >= i) = {}, r_j = q(y)/p(y) at the j-th \
+                 token y of the sampled text, R_i = r_1 ... r_i and R_0 = 1",
+                verifier.formula()
+            ),
         );
     }
     all.insert(

@@ -177,6 +177,9 @@ fn measure_span(
                 text: (row.position)
                     .filter(|_| task.sampled_at.is_some())
                     .map(|position| (position, ratio)),
+                unlisted: (row.position)
+                    .zip(workspace.unlisted_ratio)
+                    .map(|(position, ratio)| (position, ratio.max(f64::MIN))),
                 answers: std::mem::take(&mut workspace.answers),
             })
         })

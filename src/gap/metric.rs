@@ -47,6 +47,21 @@ pub(super) fn plans() -> impl Iterator<Item = Rule> {
         .filter(|rule| rule.1 == VerifierName::OPTIMAL)
 }
 
+/// What engines do with one draft: the likeliest token kept with p (one-hot), a sampled
+/// one kept with min(1, p/q), and a sampled one that has to be the target's own draw.
+pub(super) const ONE_DRAFT: [Rule; 3] = [
+    (SchemeName::TOP, VerifierName::NAIVE),
+    (SchemeName::WITH_REPLACEMENT, VerifierName::RRS),
+    (SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE),
+];
+
+/// Those of [`ONE_DRAFT`] that are compared.
+pub(super) const ONE_DRAFT_PAIRS: [(Rule, Rule); 3] = [
+    (ONE_DRAFT[0], ONE_DRAFT[1]),
+    (ONE_DRAFT[0], ONE_DRAFT[2]),
+    (ONE_DRAFT[1], ONE_DRAFT[2]),
+];
+
 /// A temperature as a part of keys: finite and above 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Temperature(pub f64);

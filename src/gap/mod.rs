@@ -26,6 +26,7 @@
 
 mod answers;
 mod baseline;
+mod chains;
 mod compare;
 mod coverage;
 mod data;
@@ -52,9 +53,9 @@ pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
 };
 pub use data::{
-    BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
-    LogSummary, Optimum, OverlapRow, PlanRow, RestMass, SCHEMA, Strip, StripText, StripToken,
-    VerifierRow,
+    BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
+    HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RestMass, RoundsOfLength,
+    SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};

@@ -21,6 +21,8 @@ pub(super) struct Workspace {
     pub answers: Answers,
     /// ln of q/p at the sampled token, if asked for.
     pub log_ratio: Option<f64>,
+    /// The same of all tokens that the row does not list, if the sampled token is one.
+    pub unlisted_ratio: Option<f64>,
 }
 
 /// What is the same for all positions of a log.
@@ -60,6 +62,7 @@ pub(super) fn evaluate(
     }
     workspace.answers.clear();
     workspace.log_ratio = None;
+    workspace.unlisted_ratio = None;
     for at in 0..task.settings.temperatures.len() {
         at_temperature(task, number, at, workspace).map_err(refused)?;
     }
@@ -102,6 +105,7 @@ fn at_temperature(
         pair,
         answers,
         log_ratio,
+        unlisted_ratio,
     } = workspace;
     let rule = Softmax {
         temperature: degrees / task.log.metadata().temperature_applied,
@@ -124,6 +128,7 @@ fn at_temperature(
     if task.sampled_at == Some(degrees) {
         let rests = cut.map_or([0.0, 0.0], |cut| cut.unlisted.map(|one| one.middle()));
         *log_ratio = sampled_ratio(row, &pair.target, &pair.draft, rests);
+        *unlisted_ratio = rest_ratio(row, rests);
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
     pair.answer(&task.asked, Temperature(degrees), cut, seed, answers)
@@ -291,6 +296,14 @@ fn gap(best: &Known, rate: &Known, attains: bool) -> Known {
         [difference.lower().max(0.0), difference.upper()]
     };
     Known::truncated(&completion, bounds)
+}
+
+/// ln q/p of all tokens that the row does not list; `None` unless the sampled one is among
+/// them.
+fn rest_ratio(row: &Row, [target, draft]: [f64; 2]) -> Option<f64> {
+    let token = u32::try_from(row.token?).ok()?;
+    let unlisted = !row.token_ids.is_empty() && !row.token_ids.contains(&token);
+    (unlisted && target > 0.0).then(|| draft.ln() - target.ln())
 }
 
 /// ln q/p at the sampled token; `None` if it is unknown or a row does not list it. The rows

@@ -1,12 +1,13 @@
 //! A summary as a report.
 
+use super::chains::rounds;
 use super::coverage;
 use super::data::{
-    Cell, Comparison, FormulaError, Gap, GapReport, LogSummary, Optimum, OverlapRow, PlanRow,
-    RestMass, SCHEMA, VerifierRow,
+    Cell, Comparison, FormulaError, Gap, GapReport, LogSummary, OneDraft, Optimum, OverlapRow,
+    PlanRow, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
-use super::metric::{Metric, Place, Rule, Temperature, pairs, plans, schemes};
+use super::metric::{Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans};
 use super::sequence::estimates;
 use super::statistics::holm;
 use super::summary::{LogPart, Mass, Summary};
@@ -28,17 +29,28 @@ impl Summary {
                 estimates(&texts, temperature, settings.block_length, &settings.drafts)
             })
             .collect();
+        let (mut along, mut not_along) = (Vec::new(), Vec::new());
+        for &temperature in &settings.temperatures {
+            let drawn = self.drawn_at(Temperature(temperature));
+            match rounds(drawn, temperature, settings.block_length) {
+                Ok(found) => along.extend(found),
+                Err(why) => not_along.push(format!(
+                    "draft lengths along the text, at temperature {temperature}: {why}"
+                )),
+            }
+        }
         let by_prompt = self.logs.values().all(|log| log.by_prompt);
         // Settings that measure nothing were refused before anything was measured.
         let mut missing = coverage::left_out(settings).unwrap_or_default();
         for log in self.logs.values() {
             if let Err(why) = log.sampled_at(settings) {
-                let line = format!("bounds on blocks: {why}");
+                let line = format!("bounds on blocks, and draft lengths along the text: {why}");
                 if !missing.contains(&line) {
                     missing.push(line);
                 }
             }
         }
+        missing.extend(not_along);
         if pages.are_without_plans() {
             missing.push(NO_PLANS.to_owned());
         }
@@ -57,9 +69,11 @@ impl Summary {
             overlap: pages.overlap(),
             cells: pages.cells(),
             comparisons: pages.comparisons(),
+            one_draft: pages.one_draft(),
             published_formula: pages.published_formula(),
             plans: pages.plans(),
             blocks,
+            rounds: along,
             strip: self.strip.strip(settings),
             left_out: missing,
         }
@@ -118,7 +132,7 @@ impl Pages<'_> {
         let mut cells = Vec::new();
         let settings = &self.summary.settings;
         for place in self.places() {
-            for scheme in schemes() {
+            for scheme in settings.optima(place.drafts) {
                 let Some(tally) = self.find(Metric::Optimum { place, scheme }) else {
                     continue;
                 };
@@ -191,6 +205,60 @@ impl Pages<'_> {
         let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
         for (row, corrected) in rows.iter_mut().zip(holm(&p_values)) {
             row.p_holm = corrected;
+        }
+        rows
+    }
+
+    fn one_draft(&self) -> Vec<OneDraft> {
+        let at = |temperature: Temperature| {
+            let place = Place {
+                temperature,
+                drafts: 1,
+            };
+            let rate = |rule: Rule| self.find(Metric::Acceptance { place, rule });
+            let [one_hot, _, strict] = ONE_DRAFT.map(rate);
+            let (one_hot, strict) = (one_hot?, strict?);
+            let sampled = self.find(Metric::Overlap { temperature })?;
+            let names = [
+                ("one-hot", "sampled"),
+                ("one-hot", "strict"),
+                ("sampled", "strict"),
+            ];
+            let pairs = ONE_DRAFT_PAIRS.into_iter().zip(names);
+            let differences = pairs.filter_map(|((first, second), names)| {
+                let tally = self.find(Metric::Difference {
+                    place,
+                    first,
+                    second,
+                })?;
+                Some(Comparison {
+                    temperature: temperature.0,
+                    drafts: 1,
+                    first: names.0.to_owned(),
+                    second: names.1.to_owned(),
+                    difference: tally.estimate(&self.sizes),
+                    kind: tally.kind(),
+                    width_max: tally.widest,
+                    p_value: tally.clustered(&self.sizes).p_value(),
+                    p_holm: 1.0,
+                })
+            });
+            Some(OneDraft {
+                temperature: temperature.0,
+                one_hot: one_hot.estimate(&self.sizes),
+                sampled: sampled.estimate(&self.sizes),
+                strict: strict.estimate(&self.sizes),
+                kind: one_hot.kind(),
+                width_max: one_hot.widest.max(sampled.widest).max(strict.widest),
+                differences: differences.collect(),
+            })
+        };
+        let mut rows: Vec<OneDraft> = self.temperatures().filter_map(at).collect();
+        let differences = rows.iter().flat_map(|row| &row.differences);
+        let p_values: Vec<f64> = differences.map(|one| one.p_value).collect();
+        let differences = rows.iter_mut().flat_map(|row| &mut row.differences);
+        for (one, corrected) in differences.zip(holm(&p_values)) {
+            one.p_holm = corrected;
         }
         rows
     }

@@ -1,7 +1,7 @@
 //! What to measure.
 
 use super::GapError;
-use super::metric::{Rule, pairs, rules, schemes};
+use super::metric::{ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
@@ -45,6 +45,44 @@ pub(super) struct Asked {
     pub rules: Vec<(Rule, RowRule)>,
     /// Those of them that are compared.
     pub pairs: Vec<(Rule, Rule)>,
+}
+
+/// Adds what engines do with one draft, whatever else is asked for.
+fn add_one_draft(asked: &mut Vec<Asked>) {
+    let at = match asked.iter().position(|one| one.drafts == 1) {
+        Some(at) => at,
+        None => {
+            let one = Asked {
+                drafts: 1,
+                optima: Vec::new(),
+                rules: Vec::new(),
+                pairs: Vec::new(),
+            };
+            asked.push(one);
+            asked.len() - 1
+        }
+    };
+    let Some(one) = asked.get_mut(at) else { return };
+    for rule in ONE_DRAFT {
+        let (scheme, name) = rule;
+        if let (false, Some(row)) = (
+            one.optima.iter().any(|(known, _)| *known == scheme),
+            scheme.entry().on_row.as_ref(),
+        ) {
+            one.optima.push((scheme, row.optimum));
+        }
+        if let (false, Some(computed)) = (
+            one.rules.iter().any(|(known, _)| *known == rule),
+            name.on_row(scheme),
+        ) {
+            one.rules.push((rule, computed));
+        }
+    }
+    for pair in ONE_DRAFT_PAIRS {
+        if !one.pairs.contains(&pair) {
+            one.pairs.push(pair);
+        }
+    }
 }
 
 impl Settings {
@@ -137,7 +175,9 @@ impl Settings {
                 rules,
             }
         };
-        self.drafts.iter().map(of).collect()
+        let mut asked: Vec<Asked> = self.drafts.iter().map(of).collect();
+        add_one_draft(&mut asked);
+        asked
     }
 
     pub(super) fn asks_for(&self, (scheme, name): Rule) -> bool {

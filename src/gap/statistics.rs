@@ -58,10 +58,11 @@ impl Clustered {
     ) -> Self {
         let one = Self::new(clusters.clone().map(|(one, _)| one));
         let other = Self::new(clusters.clone().map(|(_, other)| other));
-        let size = |of: &dyn Fn(((f64, f64), (f64, f64))) -> f64| -> f64 {
-            clusters.clone().map(of).sum()
-        };
-        let sizes = [size(&|(one, _)| one.1), size(&|(_, other)| other.1)];
+        let mut sizes = [0.0; 2];
+        for (one, other) in clusters.clone() {
+            sizes[0] += one.1;
+            sizes[1] += other.1;
+        }
         let error = if one.clusters > 1 && sizes.iter().all(|&size| size > 0.0) {
             let off = |(s, m): (f64, f64), mean: f64, size: f64| (s - mean * m) / size;
             let squares: f64 = clusters
@@ -167,6 +168,23 @@ mod tests {
         assert!((interval[1] - (3.0 + half)).abs() < 1e-6);
         // t = 3 / 0.7071 = 4.2426 with 4 degrees of freedom: p = 0.013236.
         assert!((result.p_value() - 0.013_236).abs() < 1e-5);
+    }
+
+    #[test]
+    fn a_difference_within_clusters_loses_what_they_share() {
+        // The same ratios but for 1 in every cluster: no error at all.
+        let wild = [(1.0, 2.0), (9.0, 3.0), (4.0, 1.0)];
+        let moved = wild.map(|(s, m)| (s + m, m));
+        let pairs = moved.into_iter().zip(wild);
+        let same = Clustered::difference(pairs);
+        assert!((same.mean - 1.0).abs() < 1e-15 && same.error < 1e-15);
+        // Sizes of 1: the mean of differences 1, 2, 6, with its standard error.
+        let one = [(4.0, 1.0), (3.0, 1.0), (9.0, 1.0)];
+        let other = [(3.0, 1.0), (1.0, 1.0), (3.0, 1.0)];
+        let found = Clustered::difference(one.into_iter().zip(other));
+        let plain = Clustered::new([(1.0, 1.0), (2.0, 1.0), (6.0, 1.0)].into_iter());
+        assert!((found.mean - plain.mean).abs() < 1e-15);
+        assert!((found.error - plain.error).abs() < 1e-14);
     }
 
     #[test]

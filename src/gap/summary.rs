@@ -98,6 +98,9 @@ pub(super) struct Cluster {
     /// (index in the text, ln q/p at the token that was sampled there, if known), of logs
     /// whose tokens were drawn at a temperature that is measured.
     pub text: Vec<(i64, Option<f64>)>,
+    /// Where that token is one that its row does not list: the index, and ln q/p of all
+    /// tokens that are not listed.
+    pub unlisted: Vec<(i64, f64)>,
 }
 
 /// What one position adds.
@@ -110,6 +113,8 @@ pub(super) struct Measured {
     /// Of logs whose tokens were drawn at a temperature that is measured: the index in the
     /// text, and ln q/p at the token, if known.
     pub text: Option<(i64, Option<f64>)>,
+    /// The same of all tokens that the row does not list, if the token is one of them.
+    pub unlisted: Option<(i64, f64)>,
     /// Of the target and the draft, at each of the log's temperatures for it.
     pub rest: Vec<[f64; 2]>,
     pub answers: Answers,
@@ -174,6 +179,7 @@ impl Summary {
         if let Some(cluster) = self.clusters.get_mut(place) {
             cluster.positions += 1;
             cluster.text.extend(measured.text);
+            cluster.unlisted.extend(measured.unlisted);
         }
         for (&metric, answer) in &measured.answers {
             let timed = !matches!(metric, Metric::PlanSeconds { .. }) || self.settings.timing;
@@ -237,6 +243,7 @@ impl Summary {
                 *to = place;
                 own.positions += cluster.positions;
                 own.text.extend(&cluster.text);
+                own.unlisted.extend(&cluster.unlisted);
             }
         }
         for (&metric, tally) in &other.tallies {
@@ -332,14 +339,20 @@ impl Summary {
 
     /// Texts whose tokens were drawn at a temperature, as their logs say.
     pub(super) fn texts(&self, temperature: Temperature) -> Vec<&[(i64, Option<f64>)]> {
-        let drawn = |key: &Arc<LogKey>| {
+        let drawn = self.drawn_at(temperature);
+        drawn.map(|cluster| cluster.text.as_slice()).collect()
+    }
+
+    /// Clusters of logs whose tokens were drawn at a temperature.
+    pub(super) fn drawn_at(&self, temperature: Temperature) -> impl Iterator<Item = &Cluster> {
+        let drawn = move |key: &Arc<LogKey>| {
             let sampled = self.logs.get(key).map(|log| log.sampled_at(&self.settings));
             matches!(sampled, Some(Ok(at)) if Temperature(at) == temperature)
         };
         let mut known: Option<(&Arc<LogKey>, bool)> = None;
         self.places
             .iter()
-            .filter(|(unit, _)| match known {
+            .filter(move |(unit, _)| match known {
                 Some((key, drawn)) if Arc::ptr_eq(key, &unit.log) => drawn,
                 _ => {
                     let drawn = drawn(&unit.log);
@@ -347,8 +360,7 @@ impl Summary {
                     drawn
                 }
             })
-            .filter_map(|(_, &place)| Some(self.clusters.get(place)?.text.as_slice()))
-            .collect()
+            .filter_map(|(_, &place)| self.clusters.get(place))
     }
 }
 

@@ -88,6 +88,8 @@ struct ClusterRecord {
     positions: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     text: Vec<(i64, Option<f64>)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unlisted: Vec<(i64, f64)>,
 }
 
 /// One number; sums are whole numbers of 2^-80, a cluster each, log by log.
@@ -214,10 +216,13 @@ impl Summary {
                     let cluster = self.clusters.get(place)?;
                     let mut text = cluster.text.clone();
                     text.sort_by(sequence::order);
+                    let mut unlisted = cluster.unlisted.clone();
+                    unlisted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
                     Some(ClusterRecord {
                         number: unit.number,
                         positions: cluster.positions,
                         text,
+                        unlisted,
                     })
                 })
                 .collect(),
@@ -442,6 +447,7 @@ impl LogRecord {
             summary.clusters.push(Cluster {
                 positions: cluster.positions,
                 text: cluster.text,
+                unlisted: cluster.unlisted,
             });
         }
         Ok(key)

@@ -185,7 +185,7 @@ fn decode(text: &str) -> Result<Vec<u8>, String> {
                 b'=' if place >= 4 - padding => 0,
                 _ => return Err(format!("is no base64: byte {}", 4 * index + place)),
             };
-            bits = bits << 6 | u32::from(six);
+            bits = (bits << 6) | u32::from(six);
         }
         let [_, a, b, c] = bits.to_be_bytes();
         bytes.extend([a, b, c].into_iter().take(3 - padding));

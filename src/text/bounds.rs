@@ -1,8 +1,7 @@
 //! What no policy can pass.
 
-use super::replay::DraftLength;
-use super::survival::{ChainVerifier, Survival};
 use crate::number::Number;
+use crate::rounds::{ChainVerifier, DraftLength, Survival};
 
 /// sum over all tokens of 1 - min(1, r): the fewest target calls that any policy with token
 /// verification makes in expectation, given the text.
@@ -125,9 +124,9 @@ impl<T: Number> DraftLength for CoinBlind<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replay::replay;
     use super::*;
     use crate::distribution::{Rational, parse_rational};
+    use crate::rounds::replay;
 
     fn fractions(texts: &[&str]) -> Vec<Rational> {
         texts

@@ -1,7 +1,7 @@
 //! What the words of the report mean.
 
 use super::policy::FAMILIES;
-use super::survival::ChainVerifier;
+use crate::rounds::ChainVerifier;
 use std::collections::BTreeMap;
 
 /// What the words of the report mean, each metric with its formula.

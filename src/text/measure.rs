@@ -10,12 +10,11 @@ use super::data::{
 use super::glossary::definitions;
 use super::place::Place;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
-use super::replay::{Replay, replay};
 use super::rollouts::{Drafted, RolloutList, drafted_rounds};
-use super::survival::{ChainVerifier, accepted_lengths};
 use super::texts::{Text, Texts};
 use crate::gap::{Clustered, Estimate};
 use crate::log::Log;
+use crate::rounds::{ChainVerifier, Replay, accepted_lengths, replay};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -196,18 +195,30 @@ impl<'a> Measurement<'a> {
     fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), TextError> {
         for policy in &self.settings.policies {
             let family = policy.family;
-            let (tensor, has, said): (_, fn(&Log) -> bool, fn(&Place) -> bool) = match family.list {
-                Some(RolloutList::HeadAcceptance) => {
-                    ("head_acceptance", Log::has_head_acceptance, |place| {
-                        place.head_acceptance.is_some()
-                    })
-                }
-                Some(RolloutList::HeadOverlap) => {
-                    ("head_overlap", Log::has_head_overlap, |place| {
-                        place.head_overlap.is_some()
-                    })
-                }
+            let acceptance = match family.list {
+                Some(RolloutList::HeadAcceptance) => true,
+                Some(RolloutList::HeadOverlap) => false,
                 _ => continue,
+            };
+            let tensor = if acceptance {
+                "head_acceptance"
+            } else {
+                "head_overlap"
+            };
+            let has = |log: &Log| {
+                if acceptance {
+                    log.has_head_acceptance()
+                } else {
+                    log.has_head_overlap()
+                }
+            };
+            let said = |place: &Place| {
+                let value = if acceptance {
+                    place.head_acceptance
+                } else {
+                    place.head_overlap
+                };
+                value.is_some()
             };
             let refused = |log: &Log, what: &str| {
                 Err(TextError::Log {
@@ -729,6 +740,14 @@ impl<'a> Measurement<'a> {
 
     fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
+        if self.are_open {
+            lines.push(
+                "bounds of what full rows would give, for target calls with block verification and for \
+                 policies other than fixed lengths: they do not rise or fall with what rows do not \
+                 list. Log full rows"
+                    .to_owned(),
+            );
+        }
         let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
             let those = played.iter().filter(|one| one.known == known);
             let mut names: Vec<&str> = Vec::new();
@@ -1046,7 +1065,7 @@ fn on_both(list: Option<RolloutList>) -> bool {
 }
 
 /// The command that captures logs with more options, as far as logs say how they were made.
-fn capture_with(logs: &[Log], options: &str) -> String {
+pub(super) fn capture_with(logs: &[Log], options: &str) -> String {
     let made = logs.first().and_then(|log| log.metadata().command.clone());
     match made.filter(|command| command.starts_with("specgap capture")) {
         Some(command) => format!("{command} {options}"),

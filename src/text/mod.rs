@@ -27,13 +27,14 @@ mod measure;
 mod paths;
 mod place;
 mod policy;
-mod replay;
 mod rollouts;
 mod spread;
-mod survival;
 mod texts;
 mod trees;
 
+pub use crate::rounds::{
+    ChainVerifier, DraftLength, FixedLength, Replay, RoundEnd, Survival, accepted_lengths, replay,
+};
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
@@ -50,16 +51,14 @@ pub use paths::{
 };
 pub use place::{Place, Rest};
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
-pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
 pub use rollouts::{Drafted, DraftedRounds, RolledOut, RolloutKind, RolloutList, drafted_rounds};
 pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
-pub use survival::{ChainVerifier, Survival, accepted_lengths};
 pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,
-    SequoiaTree, TREE_SCHEMA, TreeReplay, TreeReport, TreeResult, TreeSettings, measure_trees,
-    replay_tree,
+    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeReplay, TreeReport,
+    TreeResult, TreeSettings, measure_trees, replay_tree, threshold_accepted, threshold_nodes,
 };
 
 use crate::gap::GapError;

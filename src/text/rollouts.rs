@@ -28,7 +28,8 @@ pub struct DraftedRounds<T> {
 /// `starts` has w_s, the probability that a round starts behind s tokens
 /// ([`Replay::starts`](super::Replay::starts)); `along` what the policy drafts from s if it
 /// draws the text's own tokens; `rollouts` what it drafts on a rollout from s. A rollout starts
-/// at each position with the same probability 1/`spacing`.
+/// at each position with the same probability 1/`spacing`; where several start together,
+/// `spacing` is divided by their number.
 ///
 /// # Formula
 /// With n_s drafts on the rollout from s and l_s along the text, and the sum over S being over
@@ -102,7 +103,7 @@ impl<T: Number> DraftedRounds<T> {
 
     /// Draft tokens of all rounds.
     pub fn drafts(&self) -> T {
-        super::replay::weighted(&self.rounds)
+        crate::rounds::weighted(&self.rounds)
     }
 }
 
@@ -121,8 +122,10 @@ pub struct RolledOut {
 pub struct RolloutKind {
     /// K, the most tokens of one.
     pub tokens: usize,
-    /// The probability that one starts at a position.
+    /// The probability that any start at a position.
     pub inclusion_probability: f64,
+    /// How many start at such a position.
+    pub paths: usize,
     /// Lists that they have beside token and q.
     has: [bool; LISTS.len()],
 }
@@ -191,7 +194,19 @@ impl RolloutKind {
                 message,
             })
         };
-        let (number, positions) = (rollouts.len(), log.positions());
+        let (number, positions) = (rollouts.anchors().count(), log.positions());
+        let paths = rollouts.record().map_or(1, |record| record.paths);
+        if let Some((position, there)) = rollouts.anchors().find(|(_, there)| there.len() != paths)
+        {
+            return refused(format!(
+                "it has {} at position {position}, where metadata.rollouts.paths says {paths}; the \
+                 mean over them needs all: put that right, or capture the log anew with --rollouts",
+                match there.len() {
+                    1 => "1 rollout".to_owned(),
+                    several => format!("{several} rollouts"),
+                }
+            ));
+        }
         let inclusion_probability = match rollouts.record() {
             Some(record) => {
                 let RolloutRecord {
@@ -212,10 +227,11 @@ impl RolloutKind {
                 let spread = 6.0 * (count * chance * (1.0 - chance)).sqrt();
                 if (number as f64 - expected).abs() > spread + 1e-9 * count {
                     return refused(format!(
-                        "it has {number} rollouts, where {positions} positions, each with one with \
-                         probability {chance} (every {every}), have {expected:.0} on average; sums \
-                         over them would be off by as much: put right inclusion_probability in \
-                         metadata.rollouts, or capture the log anew with --rollouts"
+                        "it has rollouts at {number} positions, where {positions} positions, each \
+                         with probability {chance} (every {every}), have them at {expected:.0} on \
+                         average; sums over them would be off by as much: put right \
+                         inclusion_probability in metadata.rollouts, or capture the log anew with \
+                         --rollouts"
                     ));
                 }
                 chance
@@ -233,8 +249,15 @@ impl RolloutKind {
         Ok(Self {
             tokens: rollouts.max_tokens(),
             inclusion_probability,
+            paths,
             has: LISTS.map(|list| !list.of(&first).is_empty()),
         })
+    }
+
+    /// What a rollout's numbers are multiplied with, so that their sum is, in expectation,
+    /// the sum over all positions.
+    pub(super) fn spacing(&self) -> f64 {
+        1.0 / (self.inclusion_probability * self.paths as f64)
     }
 
     /// Whether they have a list.

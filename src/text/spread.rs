@@ -1,9 +1,8 @@
 //! How far a decoder's counts scatter around what is expected of them, given its text.
 
-use super::replay::{DraftLength, FixedLength};
-use super::survival::{ChainVerifier, Survival};
 use super::trees::{ChildShares, survival_of_tree};
 use crate::number::Number;
+use crate::rounds::{ChainVerifier, DraftLength, FixedLength, Survival};
 use crate::tree::Shape;
 
 /// The mean and the variance of a count.

@@ -24,7 +24,8 @@ pub struct Text {
     pub ratios: Vec<f64>,
     /// What the draft wrote on its own behind some of its starts.
     pub rollouts: Vec<RolledOut>,
-    /// One over the probability that a rollout starts at a position.
+    /// One over the probability that a rollout starts at a position, and over how many start
+    /// together.
     pub spacing: f64,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
@@ -70,15 +71,16 @@ impl Texts {
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Result<Self, TextError> {
-        Self::read_asking(logs, temperature, progress, None)
+        Self::read_asking(logs, temperature, progress, None, true)
     }
 
-    /// The same, with a question to the rows.
+    /// The same, with a question to the rows, and with rollouts or without.
     pub(super) fn read_asking(
         logs: &[Log],
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
+        rollouts: bool,
     ) -> Result<Self, TextError> {
         let mut all = Self::default();
         // Everything that can be refused is, before the long part.
@@ -99,7 +101,7 @@ impl Texts {
             lists_of(log)?;
             refuse_probabilities(log)?;
         }
-        let with_rollouts = question.is_none() && logs.iter().all(Log::has_rollouts);
+        let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
         for log in logs {
             let rollouts = if with_rollouts { log.rollouts()? } else { None };
             if let Some(rollouts) = &rollouts {
@@ -182,7 +184,7 @@ impl Texts {
             })
             .collect::<Result<_, _>>()?;
         let spacing = match (rollouts, self.rollouts.last()) {
-            (Some(_), Some(kind)) => 1.0 / kind.inclusion_probability,
+            (Some(_), Some(kind)) => kind.spacing(),
             _ => 1.0,
         };
         let mut prompts = BTreeMap::<i64, usize>::new();
@@ -216,9 +218,10 @@ impl Texts {
             if let Some((index, next)) = open.get_mut(&cluster)
                 && let Some(text) = self.texts.get_mut(*index)
             {
-                let rollout = rollouts.and_then(|all| all.get(all.at(number)?));
                 let start = text.places.len();
-                (text.rollouts).extend(rollout.map(|one| RolledOut::new(start, &one)));
+                let here = rollouts.map_or(&[][..], |all| all.paths_at(number));
+                let here = here.iter().filter_map(|&index| rollouts?.get(index));
+                (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.asked.extend(read.asked);
@@ -385,10 +388,10 @@ impl Task<'_> {
             .positions()
             .map(|number| {
                 chunk.read(number, &mut workspace.row)?;
-                if let Some(rollouts) = self.rollouts
-                    && let Some(index) = rollouts.at(number)
-                {
-                    rollouts.check_row(index, &workspace.row, self.log)?;
+                if let Some(rollouts) = self.rollouts {
+                    for &index in rollouts.paths_at(number) {
+                        rollouts.check_row(index, &workspace.row, self.log)?;
+                    }
                 }
                 self.position(number, workspace)
                     .map_err(|message| position_refused(self.log, number, message))

@@ -1,5 +1,8 @@
 //! Logs with what an engine did: the rows of a log, and the tensors of its rounds.
 
+// Two programs have it, and not all of it is for both.
+#![allow(dead_code)]
+
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use specgap::audit::SimulatedLog;
 use std::collections::HashMap;
@@ -13,13 +16,60 @@ fn bytes(values: impl Iterator<Item = i64>) -> Vec<u8> {
     values.flat_map(i64::to_le_bytes).collect()
 }
 
-/// Writes the shipped log's rows with an engine's rounds, as one file. Names of tensors can be
-/// left out.
-pub fn write(root: &Path, made: &SimulatedLog, path: &Path, without: &[&str]) {
+/// A small log of 120 positions over 120 tokens, of rows as models have them: some peaked, the
+/// draft's like the target's.
+pub fn small() -> Vec<u8> {
+    let (rows, tokens) = (120usize, 120usize);
+    let mut state = 12345u64;
+    let mut normal = || {
+        let mut uniform = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        };
+        (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    };
+    let (mut target, mut draft) = (Vec::new(), Vec::new());
+    for _ in 0..rows {
+        let sharpness = 1.0 + normal().abs();
+        for _ in 0..tokens {
+            let x = sharpness * normal();
+            target.extend((x as f32).to_le_bytes());
+            draft.extend(((0.6 * x + 0.9 * normal()) as f32).to_le_bytes());
+        }
+    }
+    let prompts = bytes((0..rows).map(|row| (row / 20) as i64));
+    let positions = bytes((0..rows).map(|row| (row % 20) as i64));
+    let view = |shape, data| TensorView::new(Dtype::F32, shape, data).unwrap();
+    let one = |data| TensorView::new(Dtype::I64, vec![rows], data).unwrap();
+    let tensors = vec![
+        ("target_logits", view(vec![rows, tokens], &target)),
+        ("draft_logits", view(vec![rows, tokens], &draft)),
+        ("prompt_id", one(&prompts)),
+        ("position", one(&positions)),
+    ];
+    let metadata = r#"{"temperature_applied": 1.0, "stop_tokens": [119],
+        "sampling": {"temperature": 1.0}}"#;
+    let metadata = HashMap::from([("specgap".to_owned(), metadata.to_owned())]);
+    safetensors::serialize(tensors, Some(metadata)).unwrap()
+}
+
+/// The rows of the shipped log, as one file.
+pub fn shipped(root: &Path) -> Vec<u8> {
     let shard = std::fs::read(root.join(SHIPPED).join("shard-00000.safetensors")).unwrap();
     let index = std::fs::read_to_string(root.join(SHIPPED).join("log.json")).unwrap();
     let index: serde_json::Value = serde_json::from_str(&index).unwrap();
+    let metadata = HashMap::from([("specgap".to_owned(), index["metadata"].to_string())]);
     let rows = SafeTensors::deserialize(&shard).unwrap();
+    safetensors::serialize(rows.iter(), Some(metadata)).unwrap()
+}
+
+/// Writes a log's rows with an engine's rounds, as one file. Names of tensors can be left out.
+pub fn write(file: &[u8], made: &SimulatedLog, path: &Path, without: &[&str]) {
+    let (_, header) = SafeTensors::read_metadata(file).unwrap();
+    let metadata = header.metadata().clone();
+    let rows = SafeTensors::deserialize(file).unwrap();
     let n = made.records.len();
     let width = made.records[0].drafts.len();
     let one = |of: &dyn Fn(&specgap::log::EngineRecord) -> Option<i64>| {
@@ -46,7 +96,6 @@ pub fn write(root: &Path, made: &SimulatedLog, path: &Path, without: &[&str]) {
             tensors.push((name.to_owned(), view));
         }
     }
-    let metadata = HashMap::from([("specgap".to_owned(), index["metadata"].to_string())]);
-    let file = safetensors::serialize(tensors, Some(metadata)).unwrap();
+    let file = safetensors::serialize(tensors, metadata).unwrap();
     std::fs::write(path, file).unwrap();
 }

@@ -5,7 +5,7 @@
 use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
-use specgap::gap::{GapReport, Settings, measure, regressions};
+use specgap::gap::{Estimate, GapReport, Settings, measure, regressions};
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log};
 use specgap::optimum::best;
@@ -357,6 +357,120 @@ fn blocks_and_strip_come_from_the_sampled_tokens() {
     let mean = report.blocks[0].expected_accepted_length.mean;
     assert!((mean - expected / 4.0).abs() < 1e-12, "{mean} {expected}");
     assert!(!report.left_out.iter().any(|line| line.contains("blocks")));
+}
+
+/// `specgap length` reads the log itself, and `gap` keeps what it needs of each token.
+#[test]
+fn rounds_along_the_text_are_those_of_specgap_length() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, kept) in [
+        ("full", KeptTokens::All),
+        (
+            "cut",
+            KeptTokens::Top {
+                count: 2,
+                rest_temperatures: vec![1.0],
+            },
+        ),
+    ] {
+        let path = folder.path().join(name);
+        crate::made_log::write(&path, &crate::made_log::rows(20), kept);
+        let of_gap = report(&path, &[1.0], &[2]);
+        let settings = specgap::text::Settings {
+            policies: [1, 2, 4, 5].map(specgap::text::Policy::fixed).to_vec(),
+            ..specgap::text::Settings::default()
+        };
+        let logs = [Log::open(&path).unwrap()];
+        let of_length = specgap::text::measure(&logs, &settings, "", &|_| ()).unwrap();
+        let rounds = &of_gap.rounds[0];
+        assert_eq!(
+            (
+                rounds.temperature,
+                rounds.texts,
+                rounds.tokens,
+                rounds.unlisted
+            ),
+            (1.0, 4, 20, of_length.unlisted)
+        );
+        assert_eq!(rounds.unlisted > 0, name == "cut");
+        let lengths: Vec<usize> = rounds.lengths.iter().map(|row| row.length).collect();
+        assert_eq!(lengths, [1, 2, 4, 5], "no text has eight tokens");
+        let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-9, "{one} {other}");
+        let same = |one: &Estimate, other: &Estimate| {
+            near(one.mean, other.mean);
+            near(one.ci95[0], other.ci95[0]);
+            near(one.ci95[1], other.ci95[1]);
+            assert_eq!(one.truncation.is_some(), other.truncation.is_some());
+            for (a, b) in one.truncation.iter().zip(&other.truncation) {
+                near(a[0], b[0]);
+                near(a[1], b[1]);
+            }
+        };
+        for row in &rounds.lengths {
+            let of = |verifier: &str| {
+                let mut rows = of_length.results.iter();
+                rows.find(|one| {
+                    one.verifier == verifier && one.parameter.to_string() == row.length.to_string()
+                })
+                .unwrap()
+            };
+            for (verifier, accepted, calls) in [
+                ("token", &row.token, Some(&row.token_per_call)),
+                ("block", &row.block, Some(&row.block_per_call)),
+                ("greedy-block", &row.greedy_block, None),
+            ] {
+                let one = of(verifier);
+                same(accepted, one.expected_accepted_length.as_ref().unwrap());
+                if let Some(calls) = calls {
+                    same(calls, one.tokens_per_call.as_ref().unwrap());
+                }
+            }
+            near(row.block_over_token.mean, row.block.mean - row.token.mean);
+            near(
+                row.block_over_token_per_call.mean,
+                row.block_per_call.mean - row.token_per_call.mean,
+            );
+            assert!(row.block_over_token.mean >= 0.0 && row.greedy_block_over_block.mean >= 0.0);
+        }
+        if name == "full" {
+            // The best block verifier accepts what greedy-block does.
+            let best = &of_gap.blocks[0].expected_accepted_length;
+            same(&rounds.lengths[3].greedy_block, best);
+        }
+        let page = specgap::report::gap::page(&of_gap).markdown();
+        for words in [
+            "Rounds along the text",
+            &format!("specgap length {name} --cost-ratio 0.1"),
+            &format!("specgap tree {name} --cost-ratio 0.1"),
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        // Text of another temperature tells nothing.
+        if name == "full" {
+            let other = report(&path, &[0.7], &[2]);
+            assert!(other.rounds.is_empty());
+            let says = "draft lengths along the text: the tokens were drawn at temperature 1, which \
+                        is not asked for";
+            assert!(
+                other.left_out.iter().any(|line| line.contains(says)),
+                "{:?}",
+                other.left_out
+            );
+            // Half of the log: texts begin within it, and their rounds cannot be followed.
+            let half = specgap::gap::Part { index: 2, count: 3 };
+            let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+            let part = specgap::gap::summarise(&logs, &settings, half, None, &|_| ()).unwrap();
+            let part = part.report("");
+            assert!(part.rounds.is_empty());
+            assert!(
+                part.left_out
+                    .iter()
+                    .any(|line| line.contains("begin at index 0 or has gaps")),
+                "{:?}",
+                part.left_out
+            );
+        }
+    }
 }
 
 #[test]

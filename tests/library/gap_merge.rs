@@ -54,6 +54,8 @@ fn parts_in_any_order_are_the_whole_to_the_byte() {
     let strip = whole.report("").strip.unwrap();
     assert_eq!(strip.texts.len(), 6);
     assert!(!whole.report("").blocks.is_empty());
+    // Rounds are replayed from whole texts, which the parts have pieces of.
+    assert_eq!(whole.report("").rounds[0].texts, 8);
     for count in [2, 3, 7, 100] {
         let parts: Vec<Summary> = (1..=count).map(|index| part(&logs, index, count)).collect();
         assert_eq!(parts.iter().map(Summary::positions).sum::<usize>(), 61);

@@ -1,8 +1,9 @@
 //! What a gap report shows, in every format.
 
 use specgap::gap::{
-    BlockEstimate, Cell, Comparison, Estimate, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
-    LogSummary, Optimum, OverlapRow, RestMass, SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
+    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, RestMass, RoundsOfLength, SCHEMA, Strip,
+    StripText, StripToken, VerifierRow,
 };
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
@@ -162,6 +163,7 @@ fn report() -> GapReport {
             p_holm: 4.5e-4,
         }],
         plans: vec![],
+        one_draft: Vec::new(),
         published_formula: vec![FormulaError {
             temperature: 1.0,
             drafts: 3,
@@ -183,6 +185,24 @@ fn report() -> GapReport {
                 blocks: 17,
             })
             .collect(),
+        rounds: vec![ChainRounds {
+            temperature: 1.0,
+            texts: 4,
+            tokens: 20,
+            unlisted: 3,
+            lengths: vec![RoundsOfLength {
+                length: 4,
+                starts: 8,
+                token: estimate(1.9125, 0.1),
+                block: estimate(2.0625, 0.1),
+                greedy_block: estimate(2.1375, 0.1),
+                block_over_token: estimate(0.15, 0.02),
+                greedy_block_over_block: estimate(0.075, 0.01),
+                token_per_call: estimate(2.75, 0.2),
+                block_per_call: estimate(2.875, 0.2),
+                block_over_token_per_call: estimate(0.125, 0.03),
+            }],
+        }],
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,
@@ -425,14 +445,23 @@ fn a_report_of_little_reads_well_too() {
         overlap: Vec::new(),
         comparisons: Vec::new(),
         plans: Vec::new(),
+        one_draft: Vec::new(),
         published_formula: Vec::new(),
         blocks: Vec::new(),
+        rounds: Vec::new(),
         strip: None,
         left_out: Vec::new(),
         ..full.clone()
     };
     let (page, markdown) = everything(&bare);
-    for absent in ["Comparisons", "Blocks", "Left out", "Where the gap lies"] {
+    for absent in [
+        "Comparisons",
+        "Blocks",
+        "Left out",
+        "Where the gap lies",
+        "Rounds along the text",
+        "specgap length",
+    ] {
         assert!(
             !page.contains(absent) && !markdown.contains(absent),
             "{absent}"

@@ -10,7 +10,10 @@ use specgap::gap::Estimate;
 use specgap::log::Log;
 use specgap::problem::BlockProblem;
 use specgap::report::paths::page;
-use specgap::text::{AtDrafts, PathSettings, PathsReport, measure_paths};
+use specgap::text::{
+    AtDrafts, ChainVerifier, FixedLength, PathSettings, PathsReport, Texts, accepted_lengths,
+    measure_paths, replay,
+};
 use specgap::tree::TokenTree;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;
@@ -144,6 +147,39 @@ fn blocks_end_with_their_text_and_start_wherever_they_may() {
     let whole = report_of(&all, &settings(&[2])).unwrap();
     assert!(!whole.ends_with_text);
     assert_eq!(whole.starts, made.prompts * (made.tokens - 2));
+    // One path is what `specgap length` says of it, start by start and round by round.
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("log"), &all);
+    let texts = Texts::read(
+        &[Log::open(&folder.path().join("log")).unwrap()],
+        None,
+        &|_| (),
+    );
+    let texts = texts.unwrap();
+    for verifier in ChainVerifier::ALL {
+        let (mut sum, mut starts, mut calls, mut tokens) = (0.0, 0, 0.0, 0);
+        for text in &texts.texts {
+            let (accepted, count) = accepted_lengths(verifier, &text.ratios, 3)[2];
+            sum += accepted;
+            starts += count;
+            tokens += text.ratios.len();
+            let found = replay(verifier, &text.ratios, &FixedLength(3));
+            calls += found.map_or(0.0, |found| found.calls);
+        }
+        let found = accepted(&whole.by_drafts[0], verifier.as_str());
+        assert!(
+            (found.mean - sum / starts as f64).abs() < 1e-12,
+            "{verifier}"
+        );
+        let verifiers = &whole.by_drafts[0].verifiers;
+        let one = verifiers
+            .iter()
+            .find(|one| one.verifier == verifier.as_str());
+        match one.unwrap().tokens_per_call {
+            Some(found) => assert!((found.mean - tokens as f64 / calls).abs() < 1e-12),
+            None => assert_eq!(verifier, ChainVerifier::GreedyBlock),
+        }
+    }
     // What cannot be accepted behind an end makes blocks shorter.
     let at = |report: &PathsReport| accepted(&report.by_drafts[0], "block").mean;
     assert!(at(&report) < at(&whole));

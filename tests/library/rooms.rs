@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 29] = [
+const ALLOWED: [(&str, &[&str]); 30] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
@@ -102,6 +102,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "optimum",
             "plan",
             "problem",
+            "rounds",
             "scheme",
             "text",
             "tree",
@@ -109,6 +110,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
         ],
     ),
     ("log", &["files"]),
+    ("rounds", &["number"]),
     ("import", &["log"]),
     (
         "conformance",
@@ -124,6 +126,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "number",
             // The law of a selected draft.
             "plan",
+            "rounds",
             // Which child of a tree's node a token comes through.
             "row",
             "scheme",
@@ -136,7 +139,15 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     ("capture", &["log", "panics"]),
     (
         "gap",
-        &["distribution", "known", "log", "row", "scheme", "verifier"],
+        &[
+            "distribution",
+            "known",
+            "log",
+            "rounds",
+            "row",
+            "scheme",
+            "verifier",
+        ],
     ),
     (
         "report",
@@ -169,6 +180,7 @@ const ALLOWED: [(&str, &[&str]); 29] = [
             "log",
             "problem",
             "report",
+            "rounds",
             "row",
             "scheme",
             "text",

@@ -74,10 +74,13 @@ fn near(found: f64, expected: f64, what: &str) {
 }
 
 /// How a log's rollouts are made.
-#[derive(Clone, Copy)]
-struct Made {
+#[derive(Clone)]
+pub(crate) struct Made {
     tokens: usize,
     every: usize,
+    paths: usize,
+    /// Which of the paths are written.
+    written: std::ops::Range<usize>,
     chance: f64,
     temperature: f64,
     target: bool,
@@ -86,9 +89,11 @@ struct Made {
     record: bool,
 }
 
-const WHOLE: Made = Made {
+pub(crate) const WHOLE: Made = Made {
     tokens: 4,
     every: 1,
+    paths: 1,
+    written: 0..1,
     chance: 1.0,
     temperature: 1.0,
     target: true,
@@ -98,7 +103,7 @@ const WHOLE: Made = Made {
 };
 
 /// The tokens of a rollout: any will do.
-fn rollout_tokens(prompt: usize, start: usize, most: usize) -> Vec<usize> {
+pub(crate) fn rollout_tokens(prompt: usize, start: usize, most: usize) -> Vec<usize> {
     (0..most)
         .map(|t| (prompt + 2 * start + 3 * t) % 5)
         .collect()
@@ -144,17 +149,17 @@ fn behind(before: usize, tokens: &[usize]) -> Vec<(usize, usize)> {
     befores.zip(tokens.iter().copied()).collect()
 }
 
-fn write(path: &Path, made: Made) {
+pub(crate) fn write(path: &Path, made: &Made) {
     let metadata = Metadata {
         sampling: Some(Sampling {
             temperature: 1.0,
             ..Sampling::default()
         }),
         rollouts: made.record.then_some(RolloutRecord {
-            version: 1,
+            version: 2,
             tokens: made.tokens,
             every: made.every,
-            paths: 1,
+            paths: made.paths,
             inclusion_probability: made.chance,
             temperature: made.temperature,
             target: made.target,
@@ -194,28 +199,30 @@ fn write(path: &Path, made: Made) {
             if position % made.every != 0 {
                 continue;
             }
-            let tokens = rollout_tokens(prompt, position, made.tokens);
-            let pairs = behind(before, &tokens);
-            let list = |of: &dyn Fn(usize, usize) -> f64, there: bool| -> Vec<f64> {
-                let pairs = pairs.iter().filter(|_| there);
-                pairs.map(|&(before, token)| of(before, token)).collect()
-            };
-            let ids: Vec<u32> = tokens.iter().map(|&token| token as u32).collect();
-            writer
-                .append_rollout(&Rollout {
-                    position: number,
-                    tokens: &ids,
-                    q: &list(&|before, token| DRAFT[before][token], true),
-                    argmax: &[],
-                    top1: &list(&|before, _| top(before), true),
-                    entropy: &list(&|before, _| entropy(before), made.entropy),
-                    margin: &[],
-                    acceptance: &list(&said, made.head),
-                    target_p: &list(&|before, token| TARGET[before][token], made.target),
-                    overlap: &list(&|before, _| overlap(before), made.target),
-                    head_overlap: &list(&|before, _| overlap(before) / 2.0, made.head),
-                })
-                .unwrap();
+            for path in made.written.clone() {
+                let tokens = rollout_tokens(prompt + path, position, made.tokens);
+                let pairs = behind(before, &tokens);
+                let list = |of: &dyn Fn(usize, usize) -> f64, there: bool| -> Vec<f64> {
+                    let pairs = pairs.iter().filter(|_| there);
+                    pairs.map(|&(before, token)| of(before, token)).collect()
+                };
+                let ids: Vec<u32> = tokens.iter().map(|&token| token as u32).collect();
+                writer
+                    .append_rollout(&Rollout {
+                        position: number,
+                        tokens: &ids,
+                        q: &list(&|before, token| DRAFT[before][token], true),
+                        argmax: &[],
+                        top1: &list(&|before, _| top(before), true),
+                        entropy: &list(&|before, _| entropy(before), made.entropy),
+                        margin: &[],
+                        acceptance: &list(&said, made.head),
+                        target_p: &list(&|before, token| TARGET[before][token], made.target),
+                        overlap: &list(&|before, _| overlap(before), made.target),
+                        head_overlap: &list(&|before, _| overlap(before) / 2.0, made.head),
+                    })
+                    .unwrap();
+            }
         }
     }
     writer.commit().unwrap();
@@ -236,7 +243,7 @@ fn settings(policies: &[&str]) -> Settings {
 fn measured(made: Made, settings: &Settings) -> Result<LengthReport, TextError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    write(&path, made);
+    write(&path, &made);
     measure(
         &[Log::open(&path).unwrap()],
         settings,
@@ -365,6 +372,31 @@ fn a_report_adds_up_what_is_drafted_on_rollouts() {
     }
 }
 
+/// Several rollouts behind one position count as their mean.
+#[test]
+fn paths_that_start_together_count_as_their_mean() {
+    let settings = settings(&["confidence=0.2", "svip=0.4", "specdec=0.4"]);
+    let of = |paths, written| {
+        let made = Made {
+            paths,
+            written,
+            ..WHOLE
+        };
+        measured(made, &settings).unwrap()
+    };
+    let [both, first, second] = [of(2, 0..2), of(1, 0..1), of(1, 1..2)];
+    assert_eq!(both.rollouts.as_ref().unwrap().rollouts, 112);
+    let mut differ = 0;
+    for (index, row) in both.results.iter().enumerate() {
+        let [one, other] =
+            [&first, &second].map(|report| report.results[index].discard_rate.unwrap().mean);
+        let mean = row.discard_rate.unwrap().mean;
+        near(mean, (one + other) / 2.0, &row.policy);
+        differ += usize::from((one - other).abs() > 1e-3);
+    }
+    assert!(differ > 2, "{differ}");
+}
+
 /// Lists that are missing, and rollouts that end too early.
 #[test]
 fn what_rollouts_do_not_tell_stays_a_bound() {
@@ -465,14 +497,22 @@ fn rollouts_and_heads_that_do_not_fit_are_refused() {
                 ..WHOLE
             },
             &["fixed=2"],
-            &["has 56 rollouts", "56 positions", "0.25", "14 on average"],
+            &["rollouts at 56 positions", "0.25", "14 on average"],
+        ),
+        (
+            Made { paths: 2, ..WHOLE },
+            &["fixed=2"],
+            &[
+                "has 1 rollout at position 0",
+                "metadata.rollouts.paths says 2",
+            ],
         ),
         (
             every(WHOLE),
             &["fixed=2"],
             &[
-                "has 28 rollouts",
-                "have 56 on average",
+                "rollouts at 28 positions",
+                "at 56 on average",
                 "inclusion_probability",
             ],
         ),

@@ -9,8 +9,8 @@ use specgap::log::{KeptTokens, Log};
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::SchemeName;
 use specgap::text::{
-    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, TreeReport, TreeSettings,
-    accepted_lengths, measure_trees, replay, replay_tree,
+    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, Timings, TreeReport, TreeSettings,
+    accepted_lengths, measure_trees, replay, replay_tree, threshold_accepted, threshold_nodes,
 };
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
@@ -82,6 +82,236 @@ fn a_chain_is_a_fixed_length() {
     }
 }
 
+/// All paths of at most so many tokens behind a token, with their products of q.
+fn nodes(before: usize, levels: usize) -> Vec<(Vec<usize>, f64)> {
+    let mut all = vec![(Vec::new(), 1.0)];
+    let mut from = 0;
+    for _ in 0..levels {
+        let to = all.len();
+        for index in from..to {
+            let (path, product): (Vec<usize>, f64) = all[index].clone();
+            let last = path.last().copied().unwrap_or(before);
+            for (token, q) in DRAFT[last].iter().enumerate() {
+                all.push(([&path[..], &[token]].concat(), product * q));
+            }
+        }
+        from = to;
+    }
+    all.remove(0);
+    all
+}
+
+/// The tree itself, node by node, against what text and rollouts tell of it.
+#[test]
+fn dynamic_trees_are_those_of_the_likeliest_nodes() {
+    for (threshold, levels) in [(0.3, 3), (0.1, 3), (0.03, 4)] {
+        for before in 0..5 {
+            let all = nodes(before, levels);
+            let tree: Vec<_> = all.iter().filter(|node| node.1 >= threshold).collect();
+            // Every rollout with its probability.
+            let mut mean = 0.0;
+            for (path, chance) in all.iter().filter(|node| node.0.len() == levels) {
+                let befores = std::iter::once(&before).chain(path);
+                let q: Vec<f64> = befores.zip(path).map(|(a, &b)| DRAFT[*a][b]).collect();
+                mean += chance * threshold_nodes(&q, &threshold, levels);
+            }
+            near(mean, tree.len() as f64, "nodes");
+            for text in TEXTS.iter().map(|text| &text[..levels]) {
+                let befores = std::iter::once(&before).chain(text);
+                let q: Vec<f64> = befores.zip(text).map(|(a, &b)| DRAFT[*a][b]).collect();
+                let within = (1..=levels)
+                    .take_while(|&depth| tree.iter().any(|node| node.0 == text[..depth]))
+                    .count();
+                assert_eq!(threshold_accepted(&q, &threshold, levels), within);
+            }
+        }
+    }
+}
+
+/// Rounds by hand, and the mean of their nodes over rollouts.
+#[test]
+fn a_report_follows_dynamic_trees() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    crate::text_rollouts::write(&path, &crate::text_rollouts::WHOLE);
+    let settings = TreeSettings {
+        schemes: vec![SchemeName::TOP],
+        timings: Some(Timings::cost_ratio(0.1).unwrap()),
+        limits: Limits {
+            budget: 6,
+            depth: 8,
+            branch: 3,
+        },
+        ..settings(&["chain-2"])
+    };
+    let log = || Log::open(&path).unwrap();
+    let report = measure_trees(&[log()], &settings, "test", &|_| {}).unwrap();
+    let q = |before: usize, tokens: &[usize]| -> Vec<f64> {
+        let befores = std::iter::once(&before).chain(tokens);
+        befores.zip(tokens).map(|(a, &b)| DRAFT[*a][b]).collect()
+    };
+    assert_eq!(report.dynamic.len(), 6);
+    for tree in &report.dynamic {
+        assert_eq!(tree.levels, 4, "as long as the rollouts");
+        let (mut calls, mut nodes, mut accepted, mut starts, mut steps) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for (prompt, text) in TEXTS.iter().enumerate() {
+            let (mut start, mut before) = (0, 0);
+            while start < text.len() {
+                let room = 4.min(text.len() - start - 1);
+                let rollout = crate::text_rollouts::rollout_tokens(prompt, start, 4);
+                nodes += threshold_nodes(&q(before, &rollout), &tree.threshold, room);
+                calls += 1.0;
+                steps += room as f64;
+                let on = q(before, &text[start..]);
+                start += threshold_accepted(&on, &tree.threshold, room) + 1;
+                before = text[start - 1];
+            }
+            for start in 0..=text.len() - 4 {
+                let before = if start == 0 { 0 } else { text[start - 1] };
+                let on = q(before, &text[start..]);
+                accepted += threshold_accepted(&on, &tree.threshold, 4) as f64;
+                starts += 1.0;
+            }
+        }
+        // Rows of the log are logarithms of type f32.
+        let close = |found: f64, expected: f64, what: &str| {
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{what}: {found}, {expected}"
+            );
+        };
+        close(tree.tokens_per_call.mean, 56.0 / calls, "tokens per call");
+        close(tree.nodes_per_round.unwrap().mean, nodes / calls, "nodes");
+        let length = tree.expected_accepted_length.unwrap().mean;
+        close(length, accepted / starts, "E[tau]");
+        let speed = 56.0 / (calls + 0.1 * steps);
+        close(tree.speedup_at_least.unwrap().mean, speed, "speed");
+    }
+    let page = specgap::report::tree::page(&report).markdown();
+    assert!(
+        page.contains("Deterministic trees that follow the text"),
+        "{page}"
+    );
+    // Of a log without rollouts the calls are known, and the command for the rest.
+    let plain = folder.path().join("plain");
+    made_log::write(&plain, &rows(30), KeptTokens::All);
+    let plain = Log::open(&plain).unwrap();
+    let report = measure_trees(&[plain], &settings, "test", &|_| {}).unwrap();
+    assert!(
+        report
+            .dynamic
+            .iter()
+            .all(|tree| tree.nodes_per_round.is_none())
+    );
+    assert!(
+        report
+            .dynamic
+            .iter()
+            .all(|tree| tree.tokens_per_call.mean >= 1.0)
+    );
+    let says = "specgap capture ... --rollouts 8 --every 4";
+    assert!(report.left_out.iter().any(|line| line.contains(says)));
+}
+
+/// Roots' children are worth what is below them, and no rule has more than the bound.
+#[test]
+fn what_slots_are_worth_is_told_beside_what_is_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    made_log::write(&path, &rows(30), KeptTokens::All);
+    let log = || Log::open(&path).unwrap();
+    let settings = TreeSettings {
+        slot_values: true,
+        ..settings(&["chain-2", "2x1", "2x2", "3x1"])
+    };
+    let report = measure_trees(&[log()], &settings, "test", &|_| {}).unwrap();
+    let asked = specgap::gap::Settings::new(&[1.0], &[2, 3], 0).unwrap();
+    let gap = specgap::gap::measure(&[log()], &asked, "", &|_| ()).unwrap();
+    let mut bounded = 0;
+    let mut worth_more = 0;
+    for root in &report.slot_values {
+        let what = format!("{} {}", root.tree, root.scheme);
+        let n: usize = root.tree[..1].parse().unwrap();
+        assert_eq!(root.values.len(), n, "{what}");
+        for value in &root.values {
+            let expected = if root.tree == "2x2" {
+                // Below is a tree of its own, "2x1".
+                let mut below = report.results.iter();
+                let below = below.find(|row| {
+                    (row.tree.as_str(), &row.scheme, &row.verifier)
+                        == ("2x1", &root.scheme, &root.values_by)
+                });
+                1.0 + below.unwrap().expected_accepted_length.unwrap().mean
+            } else {
+                1.0
+            };
+            near(*value, expected, &what);
+        }
+        for rule in &root.rules {
+            if root.tree != "2x2" {
+                near(rule.value.mean, rule.accepted.mean, &what);
+            }
+            worth_more += usize::from(rule.value.mean > 1.2 * rule.accepted.mean);
+        }
+        let mut cells = gap.cells.iter();
+        let cell = cells.find(|cell| cell.drafts == n && cell.scheme == root.scheme);
+        if let (Some(cell), Some(most)) = (cell, root.most_accepted) {
+            let optimum = cell.optimal_acceptance_rate.estimate.mean;
+            assert!((most.mean - optimum).abs() < 1e-9, "{what}");
+            // Layers of alpha*: between all of it at the least and at the largest value.
+            let most_value = root.most_value.unwrap().mean;
+            let [low, high] =
+                [f64::min, f64::max].map(|of| root.values.iter().copied().reduce(of).unwrap());
+            assert!(low * optimum - 1e-9 <= most_value && most_value <= high * optimum + 1e-9);
+            bounded += 1;
+        }
+    }
+    assert!(bounded >= 6 && worth_more > 3, "{bounded} {worth_more}");
+    let page = specgap::report::tree::page(&report).markdown();
+    assert!(page.contains("no verifier more"), "{page}");
+}
+
+/// v = (3, 1), p = (.5, .3, .2), q = (.2, .3, .5), two i.i.d. drafts: the most value is 2.2.
+#[test]
+fn rules_of_the_example_have_less_than_the_most_value() {
+    let rows = Rows {
+        target: &[0.5, 0.3, 0.2],
+        draft: &[0.2, 0.3, 0.5],
+    };
+    // rho in 1..2.5: b = .2 + .5/rho and 1 - (1 - b)^2 = rho b.
+    let b_of = |rho: f64| 0.2 + 0.5 / rho;
+    let (mut low, mut high) = (1.0, 2.5);
+    for _ in 0..200 {
+        let rho = (low + high) / 2.0;
+        let b = b_of(rho);
+        if b * (2.0 - b) > rho * b {
+            low = rho;
+        } else {
+            high = rho;
+        }
+    }
+    let b = b_of(low);
+    let k_seq = b * (2.0 - b);
+    let mut workspace = Workspace::new();
+    for (rule, accepted, value) in [
+        (VerifierName::RRS, 0.76, 2.16),
+        (VerifierName::NAIVE_TREE, 0.76, 2.16),
+        (VerifierName::K_SEQ, k_seq, 2.0 * b + k_seq),
+    ] {
+        let shares = rule.at_token(SchemeName::WITH_REPLACEMENT).unwrap();
+        let (mut of_value, mut of_accepted) = (0.0, 0.0);
+        for (token, p) in rows.target.iter().enumerate() {
+            let mut row = workspace.load(rows, 2).unwrap();
+            let found = shares.shares(&mut row, token, 2, 0).unwrap();
+            of_accepted += p * found.iter().sum::<f64>();
+            of_value += p * (3.0 * found[0] + found[1]);
+        }
+        near(of_accepted, accepted, &format!("{rule} accepts"));
+        near(of_value, value, &format!("{rule} is worth"));
+        assert!(of_value < 2.2);
+    }
+}
+
 fn settings(trees: &[&str]) -> TreeSettings {
     TreeSettings {
         trees: trees
@@ -100,6 +330,7 @@ fn settings(trees: &[&str]) -> TreeSettings {
         },
         timings: None,
         temperature: None,
+        slot_values: false,
         seed: 0,
     }
 }

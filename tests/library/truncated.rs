@@ -458,6 +458,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             },
             timings: None,
             temperature: None,
+            slot_values: false,
             seed: 1,
         };
         text::measure_trees(logs, &settings, "", &|_| ()).unwrap()

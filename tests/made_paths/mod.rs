@@ -91,11 +91,25 @@ pub fn write(path: &Path, made: &Made) {
     let mut rng = ChaCha8Rng::seed_from_u64(made.seed);
     let mut writer = LogWriter::create(path, metadata, layout).unwrap();
     let logits = |row: &[f64]| row.iter().map(|x| x.ln() as f32).collect::<Vec<f32>>();
+    let mut texts: Vec<Vec<usize>> = Vec::new();
     for prompt in 0..made.prompts {
-        let mut last = prompt % V;
-        for position in 0..made.tokens {
+        let (mut text, mut last) = (Vec::new(), prompt % V);
+        while text.len() < made.tokens && !(made.ends && text.last() == Some(&(V - 1))) {
+            last = draw(&mut rng, &rows(last)[0]);
+            text.push(last);
+        }
+        texts.push(text);
+    }
+    // Texts lie side by side, as a capture that runs prompts together writes them.
+    for position in 0..made.tokens {
+        for (prompt, text) in texts.iter().enumerate() {
+            let Some(&token) = text.get(position) else {
+                continue;
+            };
+            let last = position
+                .checked_sub(1)
+                .map_or(prompt % V, |before| text[before]);
             let [target, draft] = rows(last);
-            let token = draw(&mut rng, &target);
             let number = writer.positions();
             writer
                 .append(&Position {
@@ -106,31 +120,28 @@ pub fn write(path: &Path, made: &Made) {
                     draft: &logits(&draft),
                 })
                 .unwrap();
-            if position % 2 == prompt % 2 {
-                for _ in 0..made.paths {
-                    let mut drawn = Drawn::default();
-                    let mut before = last;
-                    for _ in 0..made.length {
-                        let [p, q] = rows(before);
-                        before = draw(&mut rng, &q);
-                        drawn.tokens.push(before as u32);
-                        drawn.q.push(q[before]);
-                        drawn.p.push(p[before]);
-                    }
-                    writer
-                        .append_rollout(&Rollout {
-                            position: number,
-                            tokens: &drawn.tokens,
-                            q: &drawn.q,
-                            target_p: &drawn.p,
-                            ..Rollout::default()
-                        })
-                        .unwrap();
-                }
+            if position % 2 != prompt % 2 {
+                continue;
             }
-            last = token;
-            if made.ends && token == V - 1 {
-                break;
+            for _ in 0..made.paths {
+                let mut drawn = Drawn::default();
+                let mut before = last;
+                for _ in 0..made.length {
+                    let [p, q] = rows(before);
+                    before = draw(&mut rng, &q);
+                    drawn.tokens.push(before as u32);
+                    drawn.q.push(q[before]);
+                    drawn.p.push(p[before]);
+                }
+                writer
+                    .append_rollout(&Rollout {
+                        position: number,
+                        tokens: &drawn.tokens,
+                        q: &drawn.q,
+                        target_p: &drawn.p,
+                        ..Rollout::default()
+                    })
+                    .unwrap();
             }
         }
     }

@@ -239,13 +239,23 @@ fn a_log_gives_the_temperatures_and_drafts_that_it_has() {
         rest_temperatures: vec![1.0],
     };
     write(&folder.path().join("top"), &rows(6), kept);
+    // Of the mass at another temperature there are bounds.
+    let run = gap(folder.path(), "top --temperature 0.7 --drafts 2 -q");
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
+    assert!(run.out.contains("in ["), "{}", run.out);
+    let kept = KeptTokens::Top {
+        count: 2,
+        rest_temperatures: Vec::new(),
+    };
+    write(&folder.path().join("bare"), &rows(6), kept);
     refused(
         folder.path(),
-        "top --temperature 0.7 --out report",
+        "bare --temperature 0.7 --out report",
         &[
-            "top: lists the top tokens alone",
-            "--rest-temperatures 0.7",
-            "[1.0]",
+            "bare: target_logits lists some tokens alone",
+            "target_logprobs",
+            "target_rest",
+            "never-drawn",
         ],
     );
     refused(

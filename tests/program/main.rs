@@ -1,6 +1,7 @@
 //! Does the program keep its contract: output, files, exit codes, messages? One
 //! module a command, and one for bad input.
 
+mod audit;
 mod bad_input;
 mod block;
 mod check;
@@ -12,6 +13,8 @@ mod solve;
 mod tree;
 mod verify;
 
+#[path = "../engine_log/mod.rs"]
+mod engine_log;
 #[path = "../made_log/mod.rs"]
 mod made_log;
 #[path = "../made_paths/mod.rs"]

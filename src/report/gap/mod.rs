@@ -40,9 +40,11 @@ pub fn page(report: &GapReport) -> Page {
     let sections = [
         acceptance(report),
         gaps(report),
+        one_draft(report),
         comparisons(report),
         formula(report),
         plans(report),
+        rounds(report),
         blocks(report),
         overlap(report),
         tokens::section(report),
@@ -93,6 +95,23 @@ fn gaps(report: &GapReport) -> Option<Section> {
     })
 }
 
+fn one_draft(report: &GapReport) -> Option<Section> {
+    let table = tables::one_draft(report)?;
+    let engines = Block::Details {
+        summary: "The names and settings of engines".to_owned(),
+        blocks: vec![Block::Table(tables::engines())],
+    };
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "one-draft",
+            "One draft: one-hot, sampled or strict",
+            "Which of the three ways of engines accepts most on this pair of models.",
+            [Block::Table(table), engines],
+        )
+    })
+}
+
 fn comparisons(report: &GapReport) -> Option<Section> {
     of_table(
         "comparisons",
@@ -121,6 +140,52 @@ fn plans(report: &GapReport) -> Option<Section> {
         tables::plans(report),
         None,
     )
+}
+
+/// What the text tells of whole rounds, and which commands tell the rest.
+fn rounds(report: &GapReport) -> Option<Section> {
+    let mut blocks: Vec<Block> = tables::rounds(report)
+        .into_iter()
+        .map(Block::Table)
+        .collect();
+    if blocks.is_empty() {
+        return None;
+    }
+    let logs: Vec<String> = report.logs.iter().map(|log| word(&log.name)).collect();
+    let logs = logs.join(" ");
+    blocks.push(Block::Paragraph(
+        "How many tokens to draft, by which rule, and how much faster that is at the cost of a draft \
+         step, here 0.1 of a target step:"
+            .to_owned(),
+    ));
+    blocks.push(Block::Command(format!(
+        "specgap length {logs} --cost-ratio 0.1"
+    )));
+    blocks.push(Block::Paragraph(
+        "Which tree of drafts to verify instead of a chain:".to_owned(),
+    ));
+    blocks.push(Block::Command(format!(
+        "specgap tree {logs} --cost-ratio 0.1"
+    )));
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "rounds",
+            "Rounds along the text",
+            "What a round of several drafts accepts, by three verifiers of a chain.",
+            blocks,
+        )
+    })
+}
+
+/// A name as a word of a command line.
+fn word(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "._-+/".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
 }
 
 fn blocks(report: &GapReport) -> Option<Section> {

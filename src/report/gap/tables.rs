@@ -4,9 +4,10 @@ use super::certainty::{of_gap, of_rates};
 use super::select::{
     LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
 };
-use crate::gap::{BlockEstimate, Cell, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::gap::{BlockEstimate, Cell, Comparison, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::known::Kind;
 use crate::report::certainty::{Tally, entry, exactness, signed_entry};
+use crate::report::length::numbers::entry as in_text;
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{
     count, counted, difference, listed, p_value, percent, rate, small, temperature,
@@ -234,6 +235,165 @@ fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
     ])
 }
 
+/// What engines do with one draft.
+pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
+    let columns = vec![
+        Column::number("T"),
+        Column::number("one-hot"),
+        Column::number("sampled"),
+        Column::number("strict"),
+        Column::number("one-hot − sampled"),
+        Column::number("sampled − strict"),
+        Column::words("at 5% after Holm"),
+    ];
+    let caption = "Acceptance of a single draft, by what engines do with it";
+    let mut table = Table::new("one-draft", caption, columns);
+    let mut tally = Tally::default();
+    let mut rows = Vec::new();
+    for one in &report.one_draft {
+        let how = exactness(one.kind, one.width_max);
+        let of = |first: &str, second: &str| {
+            (one.differences.iter()).find(|pair| pair.first == first && pair.second == second)
+        };
+        let signed = |pair: Option<&Comparison>| {
+            pair.map_or_else(Entry::none, |pair| {
+                signed_entry(&pair.difference, &exactness(pair.kind, pair.width_max))
+            })
+        };
+        let first = of("one-hot", "sampled");
+        let verdict = match first {
+            // Bounds of rows that list some tokens only, before anything about prompts.
+            Some(pair)
+                if pair
+                    .difference
+                    .truncation
+                    .is_some_and(|[low, high]| low < 0.0 && high > 0.0) =>
+            {
+                "the lists are too short to tell"
+            }
+            Some(pair) if pair.p_holm < LEVEL && pair.difference.mean > 0.0 => "one-hot",
+            Some(pair) if pair.p_holm < LEVEL => "sampled",
+            _ => "not told apart",
+        };
+        tally.add(one.kind, one.width_max, temperature(one.temperature));
+        rows.push(Row::new([
+            Entry::plain(temperature(one.temperature)),
+            entry(&one.one_hot, &how),
+            entry(&one.sampled, &how),
+            entry(&one.strict, &how),
+            signed(first),
+            signed(of("sampled", "strict")),
+            Entry::plain(verdict),
+        ]));
+    }
+    table.groups.push(Group {
+        title: None,
+        rows,
+        main: false,
+    });
+    table.notes = vec![
+        "One-hot: the draft's likeliest token, kept with its p, which accepts p(argmax q). \
+         Sampled: a draw from q, kept with min(1, p/q), which accepts the sum of min(p, q). \
+         Strict: a draw from q that has to be the target's own draw, which accepts the sum of \
+         p q. Differences are paired by position."
+            .to_owned(),
+        tally.line(),
+    ];
+    (!report.one_draft.is_empty()).then_some(table)
+}
+
+/// What engines call what this page calls otherwise: engine, setting, drafts where tokens
+/// are sampled, verification, and the name here. Read in the versions that are named.
+const ENGINES: [[&str; 5]; 9] = [
+    [
+        "vLLM 0.33.0",
+        "draft_sample_method \"greedy\", the default",
+        "the likeliest token, as one-hot",
+        "kept with p",
+        "top, n = 1; naive",
+    ],
+    [
+        "vLLM 0.33.0",
+        "draft_sample_method \"probabilistic\"",
+        "sampled",
+        "kept with min(1, p/q)",
+        "with-replacement, n = 1; overlap",
+    ],
+    [
+        "vLLM 0.33.0",
+        "rejection_sample_method \"block\"",
+        "as above",
+        "the block at once",
+        "block, in specgap length",
+    ],
+    [
+        "vLLM 0.33.0",
+        "rejection_sample_method \"fly\", \"synthetic\"",
+        "as above",
+        "lossy by design",
+        "none",
+    ],
+    [
+        "SGLang 0.5.23",
+        "the default",
+        "the likeliest tokens, a tree",
+        "the target's draw is looked up among them",
+        "top; naive",
+    ],
+    [
+        "SGLang 0.5.23",
+        "--speculative-use-rejection-sampling, with --speculative-eagle-topk 1",
+        "sampled",
+        "kept with min(1, p/q)",
+        "with-replacement, n = 1; overlap",
+    ],
+    [
+        "SGLang 0.5.23",
+        "--speculative-accept-threshold-single, -acc below 1",
+        "the likeliest tokens, a tree",
+        "lossy by design",
+        "none",
+    ],
+    [
+        "transformers 5.23.0",
+        "do_sample=True",
+        "sampled",
+        "kept with min(1, p/q)",
+        "with-replacement, n = 1; overlap",
+    ],
+    [
+        "transformers 5.23.0",
+        "assistant_ensemble_weight",
+        "sampled",
+        "lossy by design",
+        "none",
+    ],
+];
+
+/// The names of engines.
+pub(super) fn engines() -> Table {
+    let columns = vec![
+        Column::words("engine"),
+        Column::words("setting"),
+        Column::words("drafts at T > 0"),
+        Column::words("verified"),
+        Column::words("here: drafts; verifier"),
+    ];
+    let mut table = Table::new(
+        "engines",
+        "What engines do, in the words of this page",
+        columns,
+    );
+    table.groups.push(Group {
+        title: None,
+        rows: (ENGINES.iter())
+            .map(|row| Row::new(row.iter().map(|&words| Entry::plain(words))))
+            .collect(),
+        main: false,
+    });
+    table
+}
+
 /// Paired differences.
 pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
     let columns = vec![
@@ -418,6 +578,70 @@ fn block_table<'a>(
     });
     let table = Table::new(id, caption, columns).rows(rows);
     if_any(table.note(tally.line()))
+}
+
+/// Rounds of drafted chains along the text.
+pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
+    let several = report.rounds.len() > 1;
+    report
+        .rounds
+        .iter()
+        .map(|rounds| {
+            let (one, call) = ("accepted drafts of a round, E[τ]", "tokens per target call");
+            let columns = vec![
+                Column::words("drafts"),
+                Column::number("token").over(one),
+                Column::number("block").over(one),
+                Column::number("− token").over(one),
+                Column::number("greedy-block").over(one),
+                Column::number("− block").over(one),
+                Column::number("token").over(call),
+                Column::number("block").over(call),
+                Column::number("− token").over(call),
+            ];
+            let rows = rounds.lengths.iter().map(|row| {
+                let entries = [
+                    &row.token,
+                    &row.block,
+                    &row.block_over_token,
+                    &row.greedy_block,
+                    &row.greedy_block_over_block,
+                    &row.token_per_call,
+                    &row.block_per_call,
+                    &row.block_over_token_per_call,
+                ]
+                .map(|estimate| in_text(estimate, 3));
+                Row::new(std::iter::once(Entry::plain(row.length.to_string())).chain(entries))
+            });
+            let at = if several {
+                format!(" at temperature {}", temperature(rounds.temperature))
+            } else {
+                String::new()
+            };
+            let mut note = "Exact given the text; ±: 95% over prompts, of differences paired by \
+                            prompt. Text by text token ≤ block ≤ greedy-block: the order is \
+                            proved, and a difference is its size. E[τ] is a mean over all \
+                            positions; tokens per call is what a decoder gets, whose rounds start \
+                            where rounds ended. Greedy-block changes the target of the next round, \
+                            so that its rounds are not replayed."
+                .to_owned();
+            if rounds.unlisted > 0 {
+                note.push_str(&format!(
+                    " Rows do not list {} of the text's {} tokens: “in [a, b]” is from all of them \
+                     rejected to all accepted, where such bounds are known.",
+                    count(rounds.unlisted),
+                    count(rounds.tokens)
+                ));
+            }
+            Table::new(
+                format!("rounds-{}", temperature(rounds.temperature)),
+                format!("Chains of drafts along the text{at}"),
+                columns,
+            )
+            .rows(rows)
+            .note(note)
+        })
+        .collect()
 }
 
 /// All shares that some map of quantiles has, ascending.

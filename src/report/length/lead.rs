@@ -248,13 +248,18 @@ fn points(report: &LengthReport) -> Vec<String> {
 }
 
 fn unlisted(report: &LengthReport) -> Option<String> {
-    (report.unlisted > 0).then(|| {
-        format!(
+    if report.unlisted > 0 {
+        return Some(format!(
             "Rows list only some tokens, and {} of the text's {} tokens are not among them. Their \
              acceptance is taken from the mass of all tokens that are not listed; “in [a, b]” \
              bounds what full rows would give, where such bounds are known.",
             count(report.unlisted),
             count(report.positions)
-        )
+        ));
+    }
+    report.acceptance.truncation.map(|_| {
+        "Rows list only some tokens, and the mass of the others is known between bounds only; “in \
+         [a, b]” bounds what full rows would give, where such bounds are known."
+            .to_owned()
     })
 }

@@ -26,6 +26,8 @@ pub fn page(report: &TreeReport) -> Page {
     let sections = [
         what_to_set(report),
         Some(trees(report)),
+        deterministic(report),
+        slot_values(report),
         independence(report),
         Some(replayed::definitions(&report.definitions)),
         Some(replayed::provenance(&report.logs, Some(&report.surprise))),
@@ -93,6 +95,46 @@ fn trees(report: &TreeReport) -> Section {
             std::iter::once(how).chain(tables),
         )
     }
+}
+
+fn deterministic(report: &TreeReport) -> Option<Section> {
+    let table = tables::dynamic(report)?;
+    let how = Block::Paragraph(
+        "A deterministic tree has no drawn tokens: the target draws its own, and the round follows \
+         it as long as it is in the tree. Static ones have the draft's most probable tokens as \
+         children, the same shape everywhere (Medusa, EAGLE-1): they stand above as \
+         law “top” with “naive”. Dynamic ones have, at each start, every node whose product of q \
+         reaches a threshold: EAGLE-2's and OPT-Tree's choice with a limit on the product in place \
+         of one on the number of nodes, which a log of text cannot follow."
+            .to_owned(),
+    );
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "dynamic",
+            "Deterministic trees that follow the text",
+            "What a tree accepts that is wide where the draft is unsure and deep where it is sure.",
+            [how, Block::Table(table)],
+        )
+    })
+}
+
+fn slot_values(report: &TreeReport) -> Option<Section> {
+    let table = tables::slot_values(report)?;
+    let how = Block::Paragraph(
+        "Accepting a child is worth 1 and what is accepted below it. So the rule that accepts most at \
+         a node need not be the one that its tree wants: value counts children by what they lead to."
+            .to_owned(),
+    );
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "slot-values",
+            "Accepting most is not worth most",
+            "What each verifier makes of a root whose children are worth different amounts.",
+            [how, Block::Table(table)],
+        )
+    })
 }
 
 fn independence(report: &TreeReport) -> Option<Section> {

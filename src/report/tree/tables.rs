@@ -1,6 +1,6 @@
 //! The tables of a report on trees.
 
-use crate::report::length::numbers::{decimals, entry, maybe};
+use crate::report::length::numbers::{bounded, decimals, entry, maybe};
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::text::{GrownTree, TreeReport};
 
@@ -140,6 +140,121 @@ pub(super) fn results(report: &TreeReport) -> Vec<Table> {
         }
     }
     vec![table]
+}
+
+/// Trees that follow the text.
+pub(super) fn dynamic(report: &TreeReport) -> Option<Table> {
+    let timed = report
+        .dynamic
+        .iter()
+        .any(|tree| tree.speedup_at_least.is_some());
+    let mut columns = vec![
+        Column::words("least product of q"),
+        Column::number("draft tokens a round"),
+        Column::number("E[τ]"),
+        Column::number("tokens per call"),
+    ];
+    if timed {
+        columns.push(Column::number("speed-up"));
+    }
+    let levels = report.dynamic.first()?.levels;
+    let needs = report
+        .dynamic
+        .iter()
+        .any(|tree| tree.nodes_per_round.is_none());
+    let rows = report.dynamic.iter().map(|tree| {
+        let mut entries = vec![
+            Entry::plain(tree.threshold.to_string()),
+            maybe(tree.nodes_per_round.as_ref(), 1),
+            maybe(tree.expected_accepted_length.as_ref(), 3),
+            entry(&tree.tokens_per_call, 3),
+        ];
+        if timed {
+            entries.push(bounded("≥", tree.speedup_at_least.as_ref(), 2));
+        }
+        Row::new(entries)
+    });
+    let mut note = format!(
+        "At most {levels} levels. Calls are exact given the text, draft tokens a weighted mean over \
+         rollouts."
+    );
+    if needs {
+        note.push_str(
+            " A dash: draft tokens need rollouts; the command that logs them is under “Left out”.",
+        );
+    }
+    if timed {
+        note.push_str(" ≥: as if every round took a draft step for each of its levels.");
+    }
+    Some(
+        Table::new(
+            "dynamic",
+            "Dynamic trees: every node whose product of q is large enough",
+            columns,
+        )
+        .rows(rows.collect::<Vec<_>>())
+        .note(note),
+    )
+}
+
+/// What roots' children are worth.
+pub(super) fn slot_values(report: &TreeReport) -> Option<Table> {
+    let columns = vec![
+        Column::words("verifier"),
+        Column::number("accepted"),
+        Column::number("value"),
+    ];
+    let mut table = Table::new(
+        "slot-values",
+        "A root's children by what is below them: accepted, and worth",
+        columns,
+    );
+    for root in &report.slot_values {
+        let values: Vec<String> = root
+            .values
+            .iter()
+            .map(|value| decimals(*value, 2))
+            .collect();
+        let mut rows: Vec<Row> = root
+            .rules
+            .iter()
+            .map(|rule| {
+                Row::new([
+                    Entry::plain(rule.verifier.clone()),
+                    entry(&rule.accepted, 3),
+                    entry(&rule.value, 3),
+                ])
+            })
+            .collect();
+        if root.most_value.is_some() {
+            rows.push(Row {
+                reference: true,
+                ..Row::new([
+                    Entry::plain("no verifier more"),
+                    maybe(root.most_accepted.as_ref(), 3),
+                    bounded("≤", root.most_value.as_ref(), 3),
+                ])
+            });
+        }
+        table.groups.push(Group {
+            title: Some(format!(
+                "{}, {} drafts, children worth {} ({} below)",
+                root.tree,
+                root.scheme,
+                values.join(", "),
+                root.values_by
+            )),
+            rows,
+            main: true,
+        });
+    }
+    (!table.is_empty()).then(|| {
+        table.note(
+            "Means over all positions: of verifiers at the text's tokens, of the last line over the \
+             rows they were drawn from, so that chance may set one above the other. The most that \
+             is accepted is alpha*; the most value is an upper bound, which need not be attained.",
+        )
+    })
 }
 
 /// Neighbouring positions.

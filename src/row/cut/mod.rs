@@ -210,7 +210,7 @@ impl CutWorkspace {
         }
         let span = |share: f64, unlisted: &Unlisted| {
             let [least, most] = unlisted.mass;
-            (!share.is_nan()).then(|| [share * (1.0 - most), share * (1.0 - least)])
+            (!share.is_nan()).then_some([share * (1.0 - most), share * (1.0 - least)])
         };
         self.tokens.clear();
         self.tokens.extend(both().map(|(&p, &q)| Token {

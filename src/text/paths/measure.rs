@@ -3,7 +3,6 @@
 use super::super::TextError;
 use super::super::measure::{surprise, text_log};
 use super::super::place::Place;
-use super::super::survival::{ChainVerifier, Survival};
 use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, reached};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft, lower_bound_of_text};
@@ -12,6 +11,7 @@ use super::fitted::{ByPrompt, Context, CrossFitted, Drawn, Form, Mean, cross_fit
 use super::glossary::paths_definitions;
 use crate::gap::Estimate;
 use crate::log::{Log, Rollouts};
+use crate::rounds::{ChainVerifier, Survival};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -94,7 +94,7 @@ pub fn measure_paths(
         answers.extend(asked.tables(scan, rows, token)?);
         Ok(answers)
     };
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question))?;
+    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)?;
     for (log, paths) in logs.iter().zip(&drawn) {
         if let Some(paths) = paths {
             paths.check_temperature(log, texts.temperature)?;
@@ -269,7 +269,9 @@ struct Start<'a> {
     places: &'a [Place],
     /// What its positions were asked.
     asked: Vec<&'a [f64]>,
-    /// Its position's number in all logs.
+    /// Where it begins in its text.
+    begin: usize,
+    /// Its position's number in all logs, in which texts may lie side by side.
     number: usize,
 }
 
@@ -346,6 +348,7 @@ impl Measurement<'_> {
                 Some(Start {
                     places: text.places.get(start..end)?,
                     asked: asked.get(start..end)?.to_vec(),
+                    begin: start,
                     number: asked.get(start)?.first().copied()? as usize,
                 })
             })
@@ -507,10 +510,9 @@ impl Measurement<'_> {
             .iter()
             .map(|stretch| self.survivals(stretch, drafts))
             .collect();
-        let first = stretches.first().map_or(0, |stretch| stretch.number);
         let blocks = starts.iter().filter_map(|start| {
             // A block is as long as the stretch that begins where it does.
-            let survivals = survivals.get(start.number - first)?;
+            let survivals = survivals.get(start.begin)?;
             let ratios = joint(start.places.iter().map(|place| place.ratio));
             let accepted = survivals.iter().map(|reached| reached.iter().sum());
             let lower = lower_bound_of_text(&ratios, drafts);

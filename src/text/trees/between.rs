@@ -57,15 +57,15 @@ pub(super) fn replay_between(
             bounds.accepted[0] += low[1..].iter().sum::<f64>();
             bounds.accepted[1] += high[1..].iter().sum::<f64>();
         }
-        for end in 0..2 {
+        calls[start] = [0, 1].map(|end| {
             let mut here = 1.0 + calls[start + 1][end];
             for level in 1..=depth.min(left - 1) {
                 let more = calls[start + level + 1][end] - calls[start + level][end];
                 let is_most = (more > 0.0) == (end == 1);
                 here += more * if is_most { high[level] } else { low[level] };
             }
-            calls[start][end] = here;
-        }
+            here
+        });
     }
     bounds.calls = calls[0];
     bounds

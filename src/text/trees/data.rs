@@ -46,6 +46,13 @@ pub struct TreeReport {
     pub results: Vec<TreeResult>,
     /// The best tree within the limits, for each draft law and verifier; the best first.
     pub best: Vec<GrownTree>,
+    /// Trees that follow the text: every node whose product of q is large enough.
+    #[serde(default)]
+    pub dynamic: Vec<ThresholdTree>,
+    /// What the children of each tree's root are worth, and what rules make of that; if it was
+    /// asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slot_values: Vec<SlotValues>,
     /// Whether one position tells of the next.
     pub independence: Vec<Independence>,
     /// What every metric means, by its name.
@@ -78,6 +85,55 @@ pub struct TreeResult {
     pub speedup: Option<Estimate>,
     /// E\[tau\] as it would be if every level were accepted independently at the mean rates.
     pub sequoia_prediction: f64,
+}
+
+/// A tree's root, whose children are worth what is below them, with one draft law.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotValues {
+    /// The tree's name.
+    pub tree: String,
+    /// The law of the children.
+    pub scheme: String,
+    /// v_k = 1 + E\[tau\] below child k, mean over all positions.
+    pub values: Vec<f64>,
+    /// The verifier that has this below: the law's best on this tree.
+    pub values_by: String,
+    /// What each verifier of the law makes of it at the root.
+    pub rules: Vec<SlotRule>,
+    /// alpha*: no verifier accepts more; for laws of which it is known.
+    pub most_accepted: Option<Estimate>,
+    /// No verifier has more value.
+    pub most_value: Option<Estimate>,
+}
+
+/// A verifier at a root whose children are worth different amounts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlotRule {
+    /// The verifier.
+    pub verifier: String,
+    /// Mean of the sum over k of A(k | y; n).
+    pub accepted: Estimate,
+    /// Mean of the sum over k of v_k A(k | y; n).
+    pub value: Estimate,
+}
+
+/// The tree of every node whose product of q from the round's start on is at least a threshold,
+/// another one at each start; the target follows its own token through it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThresholdTree {
+    /// The least product of q.
+    pub threshold: f64,
+    /// Its most levels.
+    pub levels: usize,
+    /// E\[tau\] of a round, averaged over every position at which so many levels are left.
+    pub expected_accepted_length: Option<Estimate>,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// Mean draft tokens of a round, from rollouts; absent where the logs have none.
+    pub nodes_per_round: Option<Estimate>,
+    /// Against the target alone if every round took a draft step a level; where a verifying
+    /// pass costs the same however large the tree is.
+    pub speedup_at_least: Option<Estimate>,
 }
 
 /// The best tree within some limits, grown on one half of the prompts.

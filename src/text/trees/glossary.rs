@@ -65,6 +65,28 @@ pub(crate) fn tree_definitions() -> BTreeMap<String, String> {
              and what its siblings gain or lose by it where their shares depend on their number",
         ),
         (
+            "dynamic tree",
+            "at each start the tree of every node whose product of q, from the round's start on, is \
+             at least a threshold. The target draws its token, and the round follows it through the \
+             tree. A node's ancestors have larger products, so that tau is the number of the text's \
+             next tokens whose products reach the threshold: no row off the text is needed. Its \
+             draft tokens are counted on rollouts: the mean, over what the draft draws, of the sum \
+             over levels of 1/Q where the product Q of the first tokens reaches the threshold",
+        ),
+        (
+            "slot value",
+            "v_k = 1 + E[tau below child k]: what accepting child k of a root is worth. A rule's value \
+             is the mean of the sum over k of v_k A(k | y; n). Of i.i.d. and sequential drafts no rule \
+             has more than the sum over j of (v_j - v_(j+1)) times alpha* of j drafts, since the first \
+             j slots are j drafts; a rule that accepts most need not be worth most",
+        ),
+        (
+            "static deterministic tree",
+            "a tree whose children are the most probable tokens of q, the first child the most \
+             probable (law top): Medusa's and EAGLE-1's. The target draws its \
+             token, and the round follows it (verifier naive)",
+        ),
+        (
             "best tree",
             "the node of largest gain is added again and again, up to the budget, on every other \
              prompt (the first, third, ...). That is the best tree of its size for rules whose \

@@ -2,18 +2,20 @@
 
 use super::super::TextError;
 use super::super::cost::Timings;
-use super::super::measure::{add_each, surprise, text_log};
+use super::super::measure::{add_each, capture_with, surprise, text_log};
 use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
 use super::data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
-    TreeResult,
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, SlotValues, TREE_SCHEMA,
+    TreeReport, TreeResult,
 };
+use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
 use super::grow::{Growth, Limits};
 use super::replay::{TreeReplay, replay_tree};
 use super::shares::ChildShares;
+use super::values::{PREFIXED, RootShares, slot_values};
 use crate::gap::{Clustered, Estimate};
 use crate::log::Log;
 use crate::row::MAX_DRAFTS;
@@ -47,6 +49,8 @@ pub struct TreeSettings {
     pub timings: Option<Timings>,
     /// The temperature at which the text was drawn, where the log does not say.
     pub temperature: Option<f64>,
+    /// Whether to ask what the children of the trees' roots are worth.
+    pub slot_values: bool,
     /// Seed of what is random.
     pub seed: u64,
 }
@@ -117,9 +121,15 @@ pub fn measure_trees(
                 answers.extend(shares);
             }
         }
+        for bound in &plan.bounds {
+            for drafts in 1..=bound.drafts {
+                let optimum = (bound.optimum)(&mut row, drafts);
+                answers.push(optimum.map_err(|error| error.to_string())?.value());
+            }
+        }
         Ok(answers)
     };
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question))?;
+    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)?;
     Ok(Measurement {
         texts: &texts,
         settings,
@@ -179,9 +189,19 @@ impl Pair {
     }
 }
 
+/// alpha* of 1, .., n drafts of a law.
+struct OptimaOf {
+    scheme: SchemeName,
+    optimum: crate::row::Answer,
+    drafts: usize,
+    /// Where its answers begin among a position's.
+    offset: usize,
+}
+
 /// What is asked of every position.
 struct Plan {
     pairs: Vec<Pair>,
+    bounds: Vec<OptimaOf>,
     /// Numbers of a position.
     width: usize,
     left_out: Vec<String>,
@@ -191,6 +211,7 @@ impl Plan {
     fn new(settings: &TreeSettings) -> Self {
         let mut plan = Self {
             pairs: Vec::new(),
+            bounds: Vec::new(),
             width: 0,
             left_out: Vec::new(),
         };
@@ -212,7 +233,33 @@ impl Plan {
                 }
             }
         }
+        if settings.slot_values {
+            plan.ask_optima(&shapes);
+        }
         plan
+    }
+
+    /// Asks for what no rule passes at the roots.
+    fn ask_optima(&mut self, shapes: &[(&str, Shape)]) {
+        for scheme in PREFIXED {
+            let pairs = self.pairs.iter().filter(|pair| pair.scheme == scheme);
+            let roots = pairs.flat_map(|pair| {
+                let fitting = shapes.iter().filter(|(_, shape)| pair.takes(shape));
+                fitting.filter_map(|(_, shape)| shape.children.first().copied())
+            });
+            let (Some(drafts), Some(on_row)) =
+                (roots.max().filter(|&most| most > 1), &scheme.entry().on_row)
+            else {
+                continue;
+            };
+            self.bounds.push(OptimaOf {
+                scheme,
+                optimum: on_row.optimum.full,
+                drafts,
+                offset: self.width,
+            });
+            self.width += drafts;
+        }
     }
 
     fn add(
@@ -446,6 +493,13 @@ impl Measurement<'_> {
         let unlisted_mass =
             [0, 1].map(|row| places().map(|place| place.unlisted[row]).sum::<f64>() / count);
         let mut left_out = self.plan.left_out.clone();
+        let timings = self.settings.timings.as_ref();
+        let dynamic = if self.settings.schemes.contains(&SchemeName::TOP) {
+            let levels = self.settings.limits.depth;
+            threshold_trees(self.texts, &self.tokens, levels, timings)
+        } else {
+            Vec::new()
+        };
         let (mut results, mut best, mut independence) = (Vec::new(), Vec::new(), Vec::new());
         let is_cut = places().any(|place| place.rest != Rest::None);
         let mut unbounded = Vec::new();
@@ -481,10 +535,24 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
+        if !dynamic.is_empty() && self.texts.rollouts.is_empty() {
+            let options = format!("--rollouts {} --every 4", self.settings.limits.depth);
+            left_out.push(format!(
+                "how many tokens dynamic trees draft: they need rollouts of the draft; log them \
+                 with {}",
+                capture_with(logs, &options)
+            ));
+        }
         left_out.push(
-            "trees whose shape depends on the text (EAGLE-2, EAGLE-3, OPT-Tree), and trees of \
-             looked-up tokens: what they draft depends on rows that are not in this log; they need \
-             rollouts of the draft"
+            "trees of exactly the B likeliest nodes (EAGLE-2, EAGLE-3, OPT-Tree): whether a node is \
+             among them depends on the rows of all others, which lie off the text; rollouts, which \
+             are chains drawn from q, do not count nodes above one that is itself drawn. It takes a \
+             log of the draft's own tree at each start. The trees of a threshold stand in for them: \
+             they have the same nodes where the B-th product is the threshold"
+                .to_owned(),
+        );
+        left_out.push(
+            "trees of looked-up tokens: what they draft depends on a store that is not in this log"
                 .to_owned(),
         );
         if self.settings.timings.is_none() {
@@ -514,10 +582,112 @@ impl Measurement<'_> {
                 .collect(),
             results,
             best,
+            dynamic,
+            slot_values: self.slot_values(),
             independence,
             definitions: tree_definitions(),
             left_out,
         }
+    }
+
+    /// What the roots' children are worth, by tree and law.
+    fn slot_values(&self) -> Vec<SlotValues> {
+        let mut all = Vec::new();
+        if !self.settings.slot_values {
+            return all;
+        }
+        for tree in &self.settings.trees {
+            let shape = tree.tree.shape();
+            let children = shape.children.first().copied().unwrap_or(0);
+            if children < 2 {
+                continue;
+            }
+            for &scheme in &self.settings.schemes {
+                let pairs = self.plan.pairs.iter();
+                let pairs = pairs.filter(|pair| pair.scheme == scheme && pair.takes(&shape));
+                let found: Vec<(&Pair, Shares, f64)> = pairs
+                    .filter_map(|pair| {
+                        let shares = Shares {
+                            texts: self.values(pair),
+                            bounds: None,
+                        };
+                        let accepted = self.group(&shares, &shape).accepted(Half::All)?.mean;
+                        Some((pair, shares, accepted))
+                    })
+                    .collect();
+                let best = found.iter().reduce(|a, b| if a.2 >= b.2 { a } else { b });
+                let Some((by, shares, _)) = best else {
+                    continue;
+                };
+                let values: Vec<f64> = (0..children)
+                    .map(|child| 1.0 + self.below(shares, &tree.tree, child))
+                    .collect();
+                let rules: Vec<RootShares<'_>> = found
+                    .iter()
+                    .map(|(pair, shares, _)| RootShares {
+                        verifier: pair.verifier.to_string(),
+                        rows: self.roots(&shares.texts, children),
+                    })
+                    .collect();
+                let optima: Vec<(usize, &[f64])> = self
+                    .plan
+                    .bounds
+                    .iter()
+                    .filter(|bound| bound.scheme == scheme)
+                    .flat_map(|bound| self.optima(bound))
+                    .collect();
+                all.push(slot_values(
+                    &tree.name,
+                    scheme,
+                    (values, by.verifier.to_string()),
+                    &rules,
+                    &optima,
+                    self.texts.clusters,
+                ));
+            }
+        }
+        all
+    }
+
+    /// E[tau] below a child of a tree's root.
+    fn below(&self, shares: &Shares, tree: &DraftTree, child: usize) -> f64 {
+        let paths = tree.paths().iter();
+        let paths: Vec<Vec<usize>> = paths
+            .filter(|path| path.len() > 1 && path.first() == Some(&child))
+            .map(|path| path[1..].to_vec())
+            .collect();
+        let accepted = DraftTree::new(paths).ok().and_then(|below| {
+            let shape = below.shape();
+            Some(self.group(shares, &shape).accepted(Half::All)?.mean)
+        });
+        accepted.unwrap_or(0.0)
+    }
+
+    /// The shares of a root's children at every position, with the prompt.
+    fn roots<'a>(
+        &self,
+        shares: &'a [ChildShares<f64>],
+        children: usize,
+    ) -> Vec<(usize, &'a [f64])> {
+        let texts = self.texts.texts.iter().zip(shares);
+        texts
+            .flat_map(|(text, shares)| {
+                let rows = 0..shares.len();
+                rows.map(move |position| (text.cluster, shares.at(position, children)))
+            })
+            .collect()
+    }
+
+    fn optima(&self, bound: &OptimaOf) -> Vec<(usize, &[f64])> {
+        let numbers = bound.offset..bound.offset + bound.drafts;
+        let texts = self.texts.texts.iter();
+        texts
+            .flat_map(|text| {
+                let rows = text.asked.chunks_exact(self.plan.width.max(1));
+                let numbers = numbers.clone();
+                rows.map(move |row| (text.cluster, &row[numbers.clone()]))
+            })
+            .collect()
     }
 
     /// Why some numbers have no bounds although rows list some tokens only.

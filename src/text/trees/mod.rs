@@ -12,16 +12,19 @@
 
 mod between;
 mod data;
+mod dynamic;
 mod glossary;
 mod grow;
 mod measure;
 mod replay;
 mod shares;
+mod values;
 
 pub use data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, TREE_SCHEMA, TreeReport,
-    TreeResult,
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, SlotRule, SlotValues,
+    TREE_SCHEMA, ThresholdTree, TreeReport, TreeResult,
 };
+pub use dynamic::{threshold_accepted, threshold_nodes};
 pub(crate) use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
 pub use measure::{NamedTree, TreeSettings, measure_trees};

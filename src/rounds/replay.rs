@@ -102,7 +102,7 @@ impl<T: Number> Replay<T> {
 }
 
 /// sum over n of n times the n-th.
-pub(super) fn weighted<T: Number>(counts: &[T]) -> T {
+pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
     let mut sum = T::zero();
     let mut number = T::zero();
     for count in counts {

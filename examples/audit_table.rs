@@ -1,0 +1,57 @@
+//! How many positions of a log an audit takes to find each bug, and how many honest engines it
+//! accuses: `cargo run --release --example audit_table [LOG] [RUNS]`.
+//!
+//! Engines are simulated on the log's rows, 3 drafts a round, at alpha 1e-6, without tolerance
+//! and with the usual one.
+
+use specgap::audit::{BugName, Outcome, Part, Rule, Settings, Simulator, claimed_of};
+use specgap::log::Log;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let log = arguments
+        .next()
+        .unwrap_or_else(|| "models/logs/smollm2-demo".to_owned());
+    let runs: usize = arguments.next().map_or(Ok(1000), |runs| runs.parse())?;
+    let log = Log::open(log.as_ref())?;
+    let engine = |rule: Rule, bug: Option<BugName>, tolerance: f64| Simulator {
+        settings: Settings {
+            tolerance,
+            ..Settings::new(rule)
+        },
+        follows: None,
+        bug,
+        drafts: 3,
+        siblings: false,
+        noise: 0.0,
+    };
+    println!("claimed: {:?}", claimed_of(&log, &Settings::new(Rule::Single))?);
+    println!("{} positions, {runs} honest runs of as many:", log.positions());
+    for rule in [Rule::Single, Rule::OneHot, Rule::ExactMatch] {
+        let all = engine(rule, None, Settings::TOLERANCE).runs(&log, runs, log.positions())?;
+        let alarms = all
+            .iter()
+            .filter(|run| run.verdicts.contains(&Outcome::Refuted))
+            .count();
+        println!("  {rule}: {alarms} alarms");
+    }
+    for (rule, bug, positions) in [
+        (Rule::Single, "argmax-drafts", 40),
+        (Rule::Single, "top-50-drafts", 325),
+        (Rule::Single, "own-noise-correction", 32_000),
+        (Rule::Single, "temperature-ignored", 60),
+        (Rule::OneHot, "lenient-acceptance", 9_600),
+    ] {
+        for tolerance in [0.0, Settings::TOLERANCE] {
+            let all = engine(rule, Some(bug.parse()?), tolerance).runs(&log, 20, positions)?;
+            let found = Part::ALL.map(|part| {
+                let refuted = |run: &&specgap::audit::SimulatedRun| {
+                    run.verdicts.get(part as usize) == Some(&Outcome::Refuted)
+                };
+                all.iter().filter(refuted).count()
+            });
+            println!("{bug}, tolerance {tolerance}: of 20 runs of {positions} positions, refuted by part {found:?}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+"""Runs a verification kernel over the vectors of `specgap conformance`.
+
+    specgap conformance --out vectors
+    python harness.py vectors --kernel reference
+
+The kernel is a Python module (a name, or a path ending in .py) with one function for each rule
+that it has, named after the rule with `_` for `-`. Each gets one vector and does it many times:
+
+    def chain(vector, samples, seed):           # and one_hot
+        ...
+        return accepted, token                  # integers [samples]
+
+    def rrs(vector, samples, seed):             # and rrs_wo, target_only
+        ...
+        return token                            # integers [samples]
+
+`vector.target`, `vector.draft` and `vector.drafts` are arrays as manifest.json says. A kernel that
+is a function of uniform numbers may have `chain_coins(vector, coins, final_coin)` as well, with
+coins [U, K] and final_coin [U], which returns the same for these numbers. If its last draw is no
+inverse of the distribution function in order of id, it says FINAL_COIN = False.
+
+What is checked:
+
+- support, exactly: no token of probability 0 comes out, and no number of accepted drafts;
+- coins, exactly: each outcome is the one that these numbers stand for;
+- the law, by counts. Numbers of accepted drafts, and the next token given each of them, are
+  compared with the exact law in cells: the likeliest tokens, one each, and ranges of ids. A cell
+  fails if samples KL(observed, law) is above ln(2 cells / level), cells being those of the whole
+  run. By Chernoff's bound a correct kernel fails anywhere with probability at most `--level`.
+
+Exit code 0 if all passed, 1 if a vector failed, 2 for bad usage. Needs NumPy alone.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import math
+import pathlib
+import sys
+import traceback
+
+import numpy
+
+CELLS = 16
+
+
+class Vector:
+    """One vector: the arrays of its file at its place."""
+
+    def __init__(self, arrays, index, rule, situation, file):
+        self.rule, self.situation, self.file, self.index = rule, situation, file, index
+        for name, array in arrays.items():
+            setattr(self, name, array[index])
+
+    def __str__(self):
+        return f"{self.file}[{self.index}] {self.situation}"
+
+
+def read(folder, only_rules, largest):
+    path = folder / "manifest.json"
+    if not path.exists():
+        refuse(f"{path} is not there; make it with: specgap conformance --out {folder}")
+    manifest = json.loads(path.read_text())
+    if manifest.get("schema") != 1:
+        refuse(f"{path}: schema is {manifest.get('schema')}; this reads 1")
+    for file in manifest["files"]:
+        if only_rules and file["rule"] not in only_rules or file["vocabulary"] > largest:
+            continue
+        with numpy.load(folder / file["file"]) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        for index, situation in enumerate(file["situations"]):
+            yield Vector(arrays, index, file["rule"], situation, file["file"])
+
+
+def refuse(message):
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def load(name):
+    if name.endswith(".py"):
+        spec = importlib.util.spec_from_file_location(pathlib.Path(name).stem, name)
+        module = importlib.util.module_from_spec(spec)
+        sys.path.insert(0, str(pathlib.Path(name).resolve().parent))
+        spec.loader.exec_module(module)
+        return module
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+    return importlib.import_module(name)
+
+
+def divergence(observed, law):
+    """KL of a coin that came up `observed` from one of probability `law`."""
+    if law <= 0 or law >= 1:
+        return 0.0 if observed == law else math.inf
+    total = 0.0
+    if observed > 0:
+        total += observed * math.log(observed / law)
+    if observed < 1:
+        total += (1 - observed) * math.log((1 - observed) / (1 - law))
+    return total
+
+
+def cells(law):
+    """Sets of tokens that are counted: (words, tokens)."""
+    heavy = numpy.argsort(-law, kind="stable")[: min(CELLS, law.size)]
+    for token in heavy:
+        if law[token] > 0:
+            yield f"token {token}", slice(token, token + 1)
+    if law.size > CELLS:
+        edges = numpy.linspace(0, law.size, CELLS + 1).astype(int)
+        for low, high in zip(edges, edges[1:]):
+            yield f"tokens {low}..{high - 1}", slice(low, high)
+
+
+class Run:
+    """One kernel over all vectors."""
+
+    def __init__(self, kernel, samples, level, seed):
+        self.kernel, self.samples, self.level, self.seed = kernel, samples, level, seed
+        self.results = []
+        self.counted = []
+
+    def vector(self, vector):
+        name = vector.rule.replace("-", "_")
+        function = getattr(self.kernel, name, None)
+        if function is None:
+            return
+        failures = []
+        try:
+            if vector.rule in ("chain", "one-hot"):
+                accepted, token = function(vector, self.samples, self.seed + vector.index)
+                failures += self.chain(vector, as_ids(accepted), as_ids(token))
+                coins = getattr(self.kernel, f"{name}_coins", None)
+                if coins is not None:
+                    failures += self.coins(vector, coins)
+            else:
+                token = as_ids(function(vector, self.samples, self.seed + vector.index))
+                failures += self.siblings(vector, token)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{pathlib.Path(where.filename).name}:{where.lineno}"
+            first = str(error).splitlines()[0] if str(error) else ""
+            failures.append(f"raised {type(error).__name__} at {place}: {first}")
+        self.results.append([vector, failures])
+
+    def support(self, tokens, law, what):
+        if tokens.size and (tokens.min() < 0 or tokens.max() >= law.size):
+            return [f"{what}: token {tokens[(tokens < 0) | (tokens >= law.size)][0]} is no token"]
+        wrong = tokens[law[tokens] <= 0] if tokens.size else tokens
+        if wrong.size:
+            return [f"{what}: token {wrong[0]} of probability 0 came out {wrong.size} times"]
+        return []
+
+    def count(self, vector, tokens, law, what):
+        """Notes every cell, to be judged when their number is known."""
+        counts = numpy.bincount(tokens, minlength=law.size)
+        for words, chosen in cells(law):
+            self.counted.append(
+                (len(self.results), f"{what}, {words}", counts[chosen].sum() / tokens.size,
+                 min(1.0, float(law[chosen].sum())), tokens.size)
+            )
+
+    def chain(self, vector, accepted, token):
+        drafts = vector.drafts.size
+        if accepted.shape != (self.samples,) or token.shape != (self.samples,):
+            return [f"returned arrays of shape {accepted.shape} and {token.shape}"]
+        if accepted.min() < 0 or accepted.max() > drafts:
+            return [f"accepted {accepted.max()} of {drafts} drafts"]
+        if not vector.possible:
+            # Whatever comes out where these drafts were not drawn has to be possible.
+            first = numpy.where(accepted > 0, vector.drafts[0], token)
+            return self.support(first, vector.target[0], "first token")
+        failures = []
+        numbers = numpy.bincount(accepted, minlength=drafts + 1)
+        for k, (number, law) in enumerate(zip(numbers, vector.accepted_law)):
+            what = f"{k} accepted"
+            if number and law <= 0:
+                failures.append(f"{what}: probability 0, came out {number} times")
+                continue
+            self.counted.append(
+                (len(self.results), what, number / self.samples, float(law), self.samples)
+            )
+            if number:
+                tokens, after = token[accepted == k], vector.next_law[k]
+                wrong = self.support(tokens, after, f"next token after {k} accepted")
+                failures += wrong
+                if not wrong:
+                    self.count(vector, tokens, after, f"next token after {k} accepted")
+        return failures
+
+    def coins(self, vector, function):
+        if not vector.possible:
+            return []
+        accepted, token = map(as_ids, function(vector, vector.coins, vector.final_coin))
+        failures = []
+        for choice, (right, right_token) in enumerate(
+            zip(vector.coins_accepted, vector.final_token)
+        ):
+            if right < 0:
+                continue
+            coins = ", ".join(f"{coin:.9g}" for coin in vector.coins[choice])
+            if accepted[choice] != right:
+                failures.append(
+                    f"coins ({coins}): accepted {accepted[choice]} drafts, not {right}"
+                )
+                continue
+            law = vector.next_law[right]
+            wrong = self.support(token[choice : choice + 1], law, f"coins ({coins})")
+            failures += wrong
+            exact = getattr(self.kernel, "FINAL_COIN", True) and right_token >= 0
+            if not wrong and exact and token[choice] != right_token:
+                failures.append(
+                    f"coins ({coins}), last {vector.final_coin[choice]:.9g}: token "
+                    f"{token[choice]}, not {right_token}"
+                )
+        return failures
+
+    def siblings(self, vector, token):
+        if token.shape != (self.samples,):
+            return [f"returned an array of shape {token.shape}"]
+        if not vector.possible:
+            return self.support(token, vector.target[0], "output")
+        wrong = self.support(token, vector.next_law[0], "output")
+        if not wrong:
+            self.count(vector, token, vector.next_law[0], "output")
+        return wrong
+
+    def judge(self):
+        limit = math.log(2 * max(1, len(self.counted)) / self.level)
+        for index, what, observed, law, samples in self.counted:
+            if samples * divergence(observed, law) > limit:
+                self.results[index][1].append(
+                    f"{what}: {observed:.6f} of {samples}, the law is {law:.6f}"
+                )
+        return limit
+
+
+def as_ids(values):
+    return numpy.asarray(values).astype(numpy.int64).reshape(-1)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("vectors", type=pathlib.Path)
+    parser.add_argument("--kernel", required=True, help="module, or path of a .py file")
+    parser.add_argument("--samples", type=int, default=20000)
+    parser.add_argument("--level", type=float, default=1e-6, help="of a false alarm, whole run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rules", default="", help="names, comma-separated; all if not given")
+    parser.add_argument("--largest", type=int, default=1 << 30, help="largest vocabulary")
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+    args = parser.parse_args()
+    kernel = load(args.kernel)
+    run = Run(kernel, args.samples, args.level, args.seed)
+    rules = [name for name in args.rules.split(",") if name]
+    for vector in read(args.vectors, rules, args.largest):
+        run.vector(vector)
+    limit = run.judge()
+    failed = [(vector, failures) for vector, failures in run.results if failures]
+    passed = len(run.results) - len(failed)
+    if not run.results:
+        refuse(f"{args.kernel} has no function for any rule of these vectors")
+    # Half of the cells of probability 1/2 that are off by this much are found.
+    found = math.sqrt(limit / (2 * args.samples))
+    if args.format == "json":
+        print(json.dumps({
+            "schema": 1, "kernel": args.kernel, "samples": args.samples, "level": args.level,
+            "cells": len(run.counted), "passed": passed, "failed": len(failed),
+            "failures": [
+                {"file": vector.file, "vector": vector.index, "situation": vector.situation,
+                 "complaints": failures} for vector, failures in failed],
+        }))
+    else:
+        for vector, failures in failed:
+            print(f"FAIL {vector}")
+            for failure in failures[:4]:
+                print(f"     {failure}")
+            if len(failures) > 4:
+                print(f"     and {len(failures) - 4} more")
+        print(f"{passed} passed, {len(failed)} failed")
+        print(
+            f"{args.samples} samples a vector, {len(run.counted)} cells; a correct kernel fails "
+            f"anywhere with probability at most {args.level:g}; a cell that is off by {found:.3f} "
+            "is found more often than not"
+        )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,12 @@
+//! Rounds of a decoder along a text, of which q/p is known at each token.
+//!
+//! [`Survival`] is the probability that drafts are accepted, [`replay()`] the renewal of
+//! rounds; what the texts are, and what policies draft, is for others
+//! ([`crate::text`]). Proofs are in `docs/text.md`.
+
+mod replay;
+mod survival;
+
+pub(crate) use replay::weighted;
+pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
+pub use survival::{ChainVerifier, Survival, accepted_lengths};

@@ -1,0 +1,73 @@
+//! `specgap audit`: what it prints and writes, and its exit codes.
+
+use crate::engine_log::{small, write};
+use crate::run::specgap;
+use serde_json::Value;
+use specgap::audit::{BugName, Rule, Settings, Simulator};
+use specgap::log::Log;
+use std::path::Path;
+
+/// A folder with the log of an engine.
+fn folder(bug: Option<&str>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
+    let simulator = Simulator {
+        settings: Settings::new(Rule::Single),
+        follows: None,
+        bug: bug.map(|bug| bug.parse::<BugName>().unwrap()),
+        drafts: 3,
+        siblings: false,
+        noise: 0.0,
+    };
+    let made = simulator.log(&log).unwrap();
+    write(&small(), &made, &folder.path().join("engine.safetensors"), &[]);
+    folder
+}
+
+#[test]
+fn an_honest_engine_exits_0_and_minimum_n_comes_first() {
+    let folder = folder(None);
+    let line = "audit engine.safetensors --rule single --junit a.xml --markdown a.md --out made";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    let first = run.out.find("Minimum N, before the run").unwrap();
+    assert!(first < run.out.find("As claimed: nothing was found").unwrap(), "{}", run.out);
+    let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
+    assert!(xml.contains("failures=\"0\"") && xml.contains("name=\"draft-law\""), "{xml}");
+    let block = std::fs::read_to_string(folder.path().join("a.md")).unwrap();
+    assert!(block.starts_with("### Sampling audit: `single`"), "{block}");
+    assert!(folder.path().join("made/report.html").is_file());
+}
+
+#[test]
+fn a_bug_exits_1_and_is_named() {
+    let folder = folder(Some("argmax-drafts"));
+    let line = "audit engine.safetensors --rule single --format json --junit a.xml";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["parts"][0]["suspect"], "argmax-drafts");
+    assert_eq!(report["command"], "specgap audit engine.safetensors --rule single");
+    let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
+    assert!(xml.contains("<failure message="), "{xml}");
+}
+
+#[test]
+fn bad_input_exits_2_and_writes_nothing() {
+    let folder = folder(None);
+    std::fs::write(folder.path().join("r.csv"), "p,q,accepted,u_q,u_p\n2,0,1,0,0\n").unwrap();
+    for (line, words) in [
+        ("audit engine.safetensors --rule nonsense", "is no rule"),
+        ("audit engine.safetensors --rule threshold:2", "at most 1"),
+        ("audit engine.safetensors --rule single --tolerance -1", "--tolerance"),
+        ("audit engine.safetensors --rule single --temperature 0", "greedy"),
+        ("audit nothing.safetensors --rule single", "nothing.safetensors"),
+        ("audit r.csv --rule single", "line 2"),
+        ("audit r.csv --rule single --top-k 5", "file of records"),
+    ] {
+        let run = specgap(folder.path(), line.split(' ').chain(["--junit", "no.xml"]));
+        assert_eq!(run.code, Some(2), "{line}: {}", run.out);
+        assert!(run.err.contains(words), "{line}: {}", run.err);
+        assert!(!folder.path().join("no.xml").exists());
+    }
+}
