@@ -458,10 +458,10 @@ impl Race {
                 *slot = time;
             }
             let (own, is_over) = self.count(rule.draws, &times)?;
-            operations = operations.max(own);
             if is_over {
                 break;
             }
+            operations = operations.max(own);
             let values = integrand(s, &times, &self.counts);
             for lane in 0..LANES {
                 sums[lane] += weights[lane] * values[lane];
