@@ -25,8 +25,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         siblings: false,
         noise: 0.0,
     };
-    println!("claimed: {:?}", claimed_of(&log, &Settings::new(Rule::Single))?);
-    println!("{} positions, {runs} honest runs of as many:", log.positions());
+    println!(
+        "claimed: {:?}",
+        claimed_of(&log, &Settings::new(Rule::Single))?
+    );
+    println!(
+        "{} positions, {runs} honest runs of as many:",
+        log.positions()
+    );
     for rule in [Rule::Single, Rule::OneHot, Rule::ExactMatch] {
         let all = engine(rule, None, Settings::TOLERANCE).runs(&log, runs, log.positions())?;
         let alarms = all
@@ -50,7 +56,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 };
                 all.iter().filter(refuted).count()
             });
-            println!("{bug}, tolerance {tolerance}: of 20 runs of {positions} positions, refuted by part {found:?}");
+            println!(
+                "{bug}, tolerance {tolerance}: of 20 runs of {positions} positions, refuted by part {found:?}"
+            );
         }
     }
     Ok(())

@@ -374,9 +374,8 @@ pub fn audit_records(
             records.name
         )));
     }
-    if !(settings.tolerance >= 0.0 && settings.tolerance < 0.5)
-        || !(settings.alpha > 0.0 && settings.alpha < 1.0)
-    {
+    let is_tolerance = (0.0..0.5).contains(&settings.tolerance);
+    if !is_tolerance || settings.alpha <= 0.0 || settings.alpha >= 1.0 || settings.alpha.is_nan() {
         return Err(AuditError::Log(
             "--tolerance is at least 0 and below 0.5, --alpha above 0 and below 1".to_owned(),
         ));

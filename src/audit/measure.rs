@@ -52,7 +52,14 @@ impl RowChecks {
     }
 
     /// Looks at one step.
-    pub(super) fn look(&mut self, rule: Rule, pair: &Pair, step: &Step, tolerance: f64, index: usize) {
+    pub(super) fn look(
+        &mut self,
+        rule: Rule,
+        pair: &Pair,
+        step: &Step,
+        tolerance: f64,
+        index: usize,
+    ) {
         let get = |row: &[f64], place: usize| row.get(place).copied().unwrap_or(0.0);
         if get(&pair.whole, step.output) <= 0.0 {
             self.target_zero.found(index);
@@ -380,11 +387,12 @@ impl<'a> Opened<'a> {
         found
             .checks
             .look(self.rule, pair, &step, judge.tolerance, index);
-        if !self.rule.is_lossless() && !self.steps.siblings {
-            if let Some(off) = output_tv(self.rule, &Engine::HONEST, &at) {
-                found.lossy.0 += off;
-                found.lossy.1 += 1;
-            }
+        if !self.rule.is_lossless()
+            && !self.steps.siblings
+            && let Some(off) = output_tv(self.rule, &Engine::HONEST, &at)
+        {
+            found.lossy.0 += off;
+            found.lossy.1 += 1;
         }
         let mut tally = [Tally::new(judge)];
         judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
@@ -733,7 +741,7 @@ fn positions_for(mean: f64, square: f64, wanted: f64) -> Option<u64> {
     // Growth that small takes more positions than anybody logs, and is not told from none.
     let least = 1e-7;
     let spread = (square - mean * mean).max(0.0).sqrt();
-    if !(mean > least) {
+    if mean <= least || mean.is_nan() {
         return None;
     }
     let root = (POWER * spread + (POWER * POWER * spread * spread + 4.0 * mean * wanted).sqrt())

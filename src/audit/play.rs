@@ -206,7 +206,7 @@ mod tests {
         let mut expected = 0.0;
         for a in 0..2 {
             for b in 0..2 {
-                let first = (p[a] / q[a] as f64).min(1.0);
+                let first = (p[a] / q[a]).min(1.0);
                 expected += q[a] * q[b] * (first * p[b] / q[b]).min(1.0);
             }
         }

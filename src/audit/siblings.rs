@@ -278,7 +278,7 @@ mod tests {
                         continue;
                     }
                     let found = decide(rule, &Engine::HONEST, &at(), &[a as usize, b as usize]);
-                    let mut out = vec![0.0; 4];
+                    let mut out = [0.0; 4];
                     for (token, mass) in found.tokens.iter().zip(&found.law) {
                         out[*token] += mass;
                     }

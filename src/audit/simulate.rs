@@ -392,13 +392,8 @@ pub(super) fn tampered_rounds(
         let Some(at) = at else { return false };
         records[at].accepted = Some(-1);
         records[at].round = records[at].round.map(|_| 1);
-        let mut depth = 1;
-        for record in records
-            .iter_mut()
-            .skip(at + 1)
-            .take_while(|record| !starts(record))
-        {
-            depth += 1;
+        let behind = records.iter_mut().skip(at + 1);
+        for (depth, record) in (2..).zip(behind.take_while(|record| !starts(record))) {
             record.round = record.round.map(|_| depth);
         }
         true

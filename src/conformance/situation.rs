@@ -198,8 +198,7 @@ impl Situation {
     /// The rows and drafts of this situation.
     pub(super) fn vector(self, rule: Rule, vocabulary: usize, drafts: usize, seed: u64) -> Vector {
         let mut random = ChaCha8Rng::seed_from_u64(
-            seed
-                ^ ((vocabulary as u64) << 24)
+            seed ^ ((vocabulary as u64) << 24)
                 ^ ((drafts as u64) << 16)
                 ^ ((rule as u64) << 8)
                 ^ self as u64,

@@ -108,13 +108,16 @@ fn records<R: Record>(paths: &[PathBuf]) -> Result<Vec<(Place, R)>, ImportError>
     Ok(all)
 }
 
+/// A text's record of the target and that of the draft, each with its place.
+type Pair<R> = (InText, (Place, R), (Place, R));
+
 /// Reads the files of a request.
 pub(super) fn read<R: Record>(
     request: &Request,
     rules: &Rules,
     vocabulary: &mut Vocabulary,
 ) -> Result<Texts, ImportError> {
-    let mut pairs: Vec<(InText, (Place, R), (Place, R))> = Vec::new();
+    let mut pairs: Vec<Pair<R>> = Vec::new();
     if request.joint.is_empty() {
         let targets = records::<R>(&request.target)?;
         let drafts = records::<R>(&request.draft)?;

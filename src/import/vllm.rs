@@ -158,13 +158,12 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
+/// Tokens that a position lists, with their logarithms.
+type Listed = Vec<(u32, f64)>;
+
 impl Rows {
     /// The entries of each position, by number; nothing where there are none.
-    fn each(
-        self,
-        field: &str,
-        vocabulary: &mut Vocabulary,
-    ) -> Result<Vec<Option<Vec<(u32, f64)>>>, Fault> {
+    fn each(self, field: &str, vocabulary: &mut Vocabulary) -> Result<Vec<Option<Listed>>, Fault> {
         match self {
             Self::Nested(rows) => (rows.into_iter().enumerate())
                 .map(|(index, row)| {
@@ -188,11 +187,7 @@ impl Rows {
 }
 
 impl Flat {
-    fn each(
-        self,
-        field: &str,
-        vocabulary: &mut Vocabulary,
-    ) -> Result<Vec<Option<Vec<(u32, f64)>>>, Fault> {
+    fn each(self, field: &str, vocabulary: &mut Vocabulary) -> Result<Vec<Option<Listed>>, Fault> {
         let (starts, ends) = (&self.start_indices, &self.end_indices);
         if starts.len() != ends.len() {
             return Err(Fault::new(

@@ -143,11 +143,12 @@ pub(crate) fn npz(tensors: &[RawTensor]) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Types that are not read, by the tensor's name.
+pub(crate) type Unreadable = BTreeMap<String, String>;
+
 /// The tensors of an `.npz` or `.safetensors` file that need not be a log, by name; and
 /// the names of those whose types are not read.
-pub(crate) fn tensors(
-    path: &Path,
-) -> Result<(BTreeMap<String, Tensor>, BTreeMap<String, String>), LogError> {
+pub(crate) fn tensors(path: &Path) -> Result<(BTreeMap<String, Tensor>, Unreadable), LogError> {
     let contents = super::reader::read_file(path)?;
     Ok((contents.tensors, contents.unreadable))
 }

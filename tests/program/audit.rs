@@ -20,7 +20,12 @@ fn folder(bug: Option<&str>) -> tempfile::TempDir {
         noise: 0.0,
     };
     let made = simulator.log(&log).unwrap();
-    write(&small(), &made, &folder.path().join("engine.safetensors"), &[]);
+    write(
+        &small(),
+        &made,
+        &folder.path().join("engine.safetensors"),
+        &[],
+    );
     folder
 }
 
@@ -31,9 +36,16 @@ fn an_honest_engine_exits_0_and_minimum_n_comes_first() {
     let run = specgap(folder.path(), line.split(' '));
     assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
     let first = run.out.find("Minimum N, before the run").unwrap();
-    assert!(first < run.out.find("As claimed: nothing was found").unwrap(), "{}", run.out);
+    assert!(
+        first < run.out.find("As claimed: nothing was found").unwrap(),
+        "{}",
+        run.out
+    );
     let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
-    assert!(xml.contains("failures=\"0\"") && xml.contains("name=\"draft-law\""), "{xml}");
+    assert!(
+        xml.contains("failures=\"0\"") && xml.contains("name=\"draft-law\""),
+        "{xml}"
+    );
     let block = std::fs::read_to_string(folder.path().join("a.md")).unwrap();
     assert!(block.starts_with("### Sampling audit: `single`"), "{block}");
     assert!(folder.path().join("made/report.html").is_file());
@@ -47,7 +59,10 @@ fn a_bug_exits_1_and_is_named() {
     assert_eq!(run.code, Some(1), "{}", run.err);
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["parts"][0]["suspect"], "argmax-drafts");
-    assert_eq!(report["command"], "specgap audit engine.safetensors --rule single");
+    assert_eq!(
+        report["command"],
+        "specgap audit engine.safetensors --rule single"
+    );
     let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
     assert!(xml.contains("<failure message="), "{xml}");
 }
@@ -55,13 +70,26 @@ fn a_bug_exits_1_and_is_named() {
 #[test]
 fn bad_input_exits_2_and_writes_nothing() {
     let folder = folder(None);
-    std::fs::write(folder.path().join("r.csv"), "p,q,accepted,u_q,u_p\n2,0,1,0,0\n").unwrap();
+    std::fs::write(
+        folder.path().join("r.csv"),
+        "p,q,accepted,u_q,u_p\n2,0,1,0,0\n",
+    )
+    .unwrap();
     for (line, words) in [
         ("audit engine.safetensors --rule nonsense", "is no rule"),
         ("audit engine.safetensors --rule threshold:2", "at most 1"),
-        ("audit engine.safetensors --rule single --tolerance -1", "--tolerance"),
-        ("audit engine.safetensors --rule single --temperature 0", "greedy"),
-        ("audit nothing.safetensors --rule single", "nothing.safetensors"),
+        (
+            "audit engine.safetensors --rule single --tolerance -1",
+            "--tolerance",
+        ),
+        (
+            "audit engine.safetensors --rule single --temperature 0",
+            "greedy",
+        ),
+        (
+            "audit nothing.safetensors --rule single",
+            "nothing.safetensors",
+        ),
         ("audit r.csv --rule single", "line 2"),
         ("audit r.csv --rule single --top-k 5", "file of records"),
     ] {
