@@ -391,6 +391,10 @@ pub(super) fn tampered_rounds(
         });
         let Some(at) = at else { return false };
         records[at].accepted = Some(-1);
+        if !siblings {
+            // A chain stands where its round begins.
+            records[at].drafts.fill(-1);
+        }
         records[at].round = records[at].round.map(|_| 1);
         let behind = records.iter_mut().skip(at + 1);
         for (depth, record) in (2..).zip(behind.take_while(|record| !starts(record))) {

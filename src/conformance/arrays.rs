@@ -1,8 +1,8 @@
 //! The arrays of a file.
 
-use super::Rule;
 use super::coins;
 use super::laws::Laws;
+use super::rule::Rule;
 use super::situation::Vector;
 use crate::log::{Dtype, RawTensor};
 

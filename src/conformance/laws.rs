@@ -1,6 +1,6 @@
 //! What a kernel has to do with a vector: the conditional laws of the rules.
 
-use super::Rule;
+use super::rule::Rule;
 use super::situation::Vector;
 use crate::distribution::{Draft, Target, round_nearest};
 use crate::problem::Problem;

@@ -1,6 +1,6 @@
 //! The situations in which kernels go wrong, as rows.
 
-use super::Rule;
+use super::rule::Rule;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

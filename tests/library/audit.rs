@@ -161,7 +161,7 @@ fn bugs_are_found_and_the_right_part_is_blamed() {
         (
             "lenient-acceptance",
             Rule::OneHot,
-            12_000,
+            36_000,
             Acceptance,
             &[DraftLaw, Correction],
         ),
@@ -290,10 +290,7 @@ fn minimum_n_is_known_before_and_the_negative_control_is_refused() {
     let argmax = of("argmax-drafts");
     assert_eq!(argmax.part.as_deref(), Some("draft-law"));
     assert!(argmax.positions.unwrap() < argmax.positions_by_output.unwrap());
-    assert!(
-        (argmax.output_tv.unwrap() - 0.258).abs() < 0.03,
-        "{argmax:?}"
-    );
+    assert!((argmax.output_tv.unwrap() - 0.5).abs() < 0.05, "{argmax:?}");
     assert_eq!(of("bf16-drafts").positions, None);
     let control = negative_control(&log, &settings, &planned).unwrap();
     for one in &control {
