@@ -67,7 +67,7 @@ type Changed = BTreeMap<Vec<u32>, Vec<Rational>>;
 /// let rounds = several_rounds(&texts, 1, 1, BlockVerifierName::Token, Change::Carried)
 ///     .ok_or("no exact law")?;
 /// // A draft is accepted with 3/4, and then the second token is the target's own.
-/// assert_eq!(rounds.rounds, ratio(&5.into(), &4.into()));
+/// assert_eq!(rounds.rounds, ratio(&5u32.into(), &4u32.into()));
 /// assert_eq!(rounds.total_variation, Rational::default());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
