@@ -25,7 +25,7 @@ const MOST_POSITIONS: u64 = 400_000;
 /// played on its rows as often as they need, and `own_positions_enough` says so.
 ///
 /// # Errors
-/// As [`audit`].
+/// As [`audit`](super::audit()).
 pub fn negative_control(
     log: &Log,
     settings: &Settings,

@@ -117,7 +117,7 @@ fn whole(cluster: &Cluster) -> Result<Text, String> {
 /// What every text adds, by length and verifier.
 struct Replayed {
     tokens: Vec<f64>,
-    /// By length, then verifier, then text: the sum of E[tau] and its starts.
+    /// By length, then verifier, then text: the sum of E\[tau\] and its starts.
     accepted: Vec<Vec<Vec<(f64, f64)>>>,
     /// By length, then verifier, then text: target calls.
     calls: Vec<Vec<Vec<f64>>>,
@@ -153,7 +153,7 @@ impl Replayed {
         all
     }
 
-    /// E[tau]; `None` where no text has room.
+    /// E\[tau\]; `None` where no text has room.
     fn accepted(&self, at: usize, verifier: usize) -> Option<Clustered> {
         let there = self.accepted[at][verifier].iter().copied();
         let there = there.filter(|&(_, starts)| starts > 0.0);
@@ -166,7 +166,7 @@ impl Replayed {
         starts.sum::<f64>() as usize
     }
 
-    /// The difference of two E[tau], at the same starts.
+    /// The difference of two E\[tau\], at the same starts.
     fn more_accepted(&self, at: usize, one: usize, other: usize) -> Clustered {
         let both = self.accepted[at][one].iter().zip(&self.accepted[at][other]);
         let there = both.filter(|(one, _)| one.1 > 0.0);

@@ -969,7 +969,7 @@ impl Group<'_> {
             .estimate()
     }
 
-    /// t_0 N / E[time].
+    /// t_0 N / E\[time\].
     fn speed(&self, timings: &Timings) -> Option<Estimate> {
         Some(self.times(timings, false)?.speed(timings))
     }
@@ -1021,7 +1021,7 @@ struct Times {
 }
 
 impl Times {
-    /// t_0 N / E[time], errors of the times included.
+    /// t_0 N / E\[time\], errors of the times included.
     fn speed(&self, timings: &Timings) -> Estimate {
         let time: f64 = self.pairs.iter().map(|pair| pair.1).sum();
         let mut speed = Clustered::new(self.pairs.iter().copied());

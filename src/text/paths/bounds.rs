@@ -151,7 +151,7 @@ pub fn lower_bound_of_draft<T: Number>(weights: &[T], drafts: usize) -> T {
 
 /// `E[tau]` of the three verifiers of one draft, given the path that was drafted, from p/q of
 /// each of its tokens: token, block and greedy-block, in the order of
-/// [`ChainVerifier::ALL`](super::ChainVerifier::ALL).
+/// [`ChainVerifier::ALL`](crate::text::ChainVerifier::ALL).
 ///
 /// # Formula
 /// Tokens 1..i are accepted with probability: token, the product of min(1, v_j); block, m_i =
