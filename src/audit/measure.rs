@@ -523,6 +523,15 @@ fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let cut = opened.steps.cut;
+    if cut > 0 {
+        notes.push(format!(
+            "{cut} of {} rounds lack the rows of their last tokens, which are in the text by \
+             position: such tokens (with transformers, the one behind a whole chain) are not \
+             audited",
+            opened.steps.rounds
+        ));
+    }
     notes
 }
 
