@@ -67,16 +67,28 @@ pub fn cut(log: &Log, out: &Path, lengths: &[usize]) -> Result<Vec<PathBuf>, Fai
     let column = (metadata.rest_temperatures.iter()).position(|&at| at == applied);
     let is_cut = log.is_top_heavy();
     if log.has_own_lists() || is_cut && column.is_none() {
-        return Err("the log's rows have to be full, or list the same tokens for both models \
+        return Err(
+            "the log's rows have to be full, or list the same tokens for both models \
                     with the masses of the others at the temperature of the log"
-            .into());
+                .into(),
+        );
     }
     let longest = lengths.iter().copied().max().unwrap_or(0);
-    if longest == 0 || longest > metadata.tops().map_or(log.listed(), |tops| tops[0].min(tops[1])) {
+    if longest == 0
+        || longest
+            > metadata
+                .tops()
+                .map_or(log.listed(), |tops| tops[0].min(tops[1]))
+    {
         return Err(format!("lists of {longest} tokens cannot be cut from this log").into());
     }
     let mut all: BTreeMap<(usize, bool), Lists> = (lengths.iter())
-        .flat_map(|&length| [((length, false), Lists::default()), ((length, true), Lists::default())])
+        .flat_map(|&length| {
+            [
+                ((length, false), Lists::default()),
+                ((length, true), Lists::default()),
+            ]
+        })
         .collect();
     let mut labels: [Vec<i64>; 3] = Default::default();
     let mut row = Row::default();
@@ -112,13 +124,19 @@ pub fn cut(log: &Log, out: &Path, lengths: &[usize]) -> Result<Vec<PathBuf>, Fai
                 lists.of[model].push((ids.collect(), entries.collect()));
             }
         }
-        for (label, value) in labels.iter_mut().zip([row.prompt_id, row.position, row.token]) {
+        for (label, value) in labels
+            .iter_mut()
+            .zip([row.prompt_id, row.position, row.token])
+        {
             label.extend(value);
         }
     }
     let mut made = Vec::new();
     for ((length, union), lists) in &all {
-        let folder = out.join(format!("top-{length}{}", if *union { "-union" } else { "" }));
+        let folder = out.join(format!(
+            "top-{length}{}",
+            if *union { "-union" } else { "" }
+        ));
         write(log, &folder, *length, *union, lists, &labels)?;
         made.push(folder);
     }
@@ -162,7 +180,12 @@ fn write(
             entries.iter().copied().chain(unused)
         });
         let entries = entries.flat_map(f64::to_le_bytes).collect();
-        tensors.push((format!("{name}_logprobs"), Dtype::F64, shape.clone(), entries));
+        tensors.push((
+            format!("{name}_logprobs"),
+            Dtype::F64,
+            shape.clone(),
+            entries,
+        ));
         match (union, name) {
             (false, _) => tensors.push((format!("{name}_token_ids"), Dtype::I64, shape, ids)),
             (true, "target") => tensors.push(("token_ids".to_owned(), Dtype::I64, shape, ids)),
@@ -245,12 +268,19 @@ fn lists(report: &GapReport) -> String {
     let Some(log) = report.logs.first() else {
         return "no log".to_owned();
     };
-    let is_cut = report.overlap.iter().any(|row| row.estimate.truncation.is_some());
+    let is_cut = report
+        .overlap
+        .iter()
+        .any(|row| row.estimate.truncation.is_some());
     match log.metadata.tops() {
         Some([target, draft]) if is_cut => format!(
             "{}, {}",
             target.min(draft),
-            if log.own_lists { "each its own" } else { "both score both" }
+            if log.own_lists {
+                "each its own"
+            } else {
+                "both score both"
+            }
         ),
         _ if is_cut => format!("{} listed", log.listed),
         _ => format!("full rows ({})", log.vocabulary),
@@ -264,15 +294,35 @@ fn numbers(report: &GapReport) -> Numbers {
         rows.push((name, one));
     };
     for row in &report.overlap {
-        add(row.temperature, 1, "sampled: overlap".to_owned(), row.estimate);
+        add(
+            row.temperature,
+            1,
+            "sampled: overlap".to_owned(),
+            row.estimate,
+        );
     }
     for one in &report.one_draft {
-        add(one.temperature, 1, "one-hot: p(argmax q)".to_owned(), one.one_hot);
-        add(one.temperature, 1, "strict: sum of p q".to_owned(), one.strict);
+        add(
+            one.temperature,
+            1,
+            "one-hot: p(argmax q)".to_owned(),
+            one.one_hot,
+        );
+        add(
+            one.temperature,
+            1,
+            "strict: sum of p q".to_owned(),
+            one.strict,
+        );
     }
     for cell in report.cells.iter().filter(|cell| cell.drafts > 1) {
         let best = cell.optimal_acceptance_rate.estimate;
-        add(cell.temperature, cell.drafts, format!("α*, {}", cell.scheme), best);
+        add(
+            cell.temperature,
+            cell.drafts,
+            format!("α*, {}", cell.scheme),
+            best,
+        );
         for row in &cell.verifiers {
             let name = format!("{} on {}", row.name, cell.scheme);
             add(cell.temperature, cell.drafts, name, row.acceptance);
@@ -306,7 +356,10 @@ fn conclusions(report: &GapReport) -> Vec<String> {
             _ if pair.difference.mean > 0.0 => "is told: one-hot".to_owned(),
             _ => "is told: sampled".to_owned(),
         };
-        lines.push(format!("At T = {} the better single draft {found}.", one.temperature));
+        lines.push(format!(
+            "At T = {} the better single draft {found}.",
+            one.temperature
+        ));
     }
     for (&(temperature, drafts), rows) in &numbers(report) {
         let optima: Vec<&Estimate> = (rows.iter())
@@ -314,9 +367,8 @@ fn conclusions(report: &GapReport) -> Vec<String> {
             .map(|(_, one)| one)
             .collect();
         let bounds = |one: &Estimate| one.truncation.unwrap_or([one.mean; 2]);
-        let apart = |a: &Estimate, b: &Estimate| {
-            bounds(a)[0] > bounds(b)[1] || bounds(b)[0] > bounds(a)[1]
-        };
+        let apart =
+            |a: &Estimate, b: &Estimate| bounds(a)[0] > bounds(b)[1] || bounds(b)[0] > bounds(a)[1];
         let behind = |(at, a)| optima.iter().skip(at + 1).map(move |b| (a, *b));
         let pairs = || optima.iter().copied().enumerate().flat_map(behind);
         if optima.len() > 1 {
@@ -329,10 +381,16 @@ fn conclusions(report: &GapReport) -> Vec<String> {
         }
     }
     let page = page(report).markdown();
-    let advice = page.split("\n").find(|line| line.contains("lists are too short for temperature"));
+    let advice = page
+        .split("\n")
+        .find(|line| line.contains("lists are too short for temperature"));
     lines.push(match advice {
         Some(advice) => advice.trim_start_matches(['-', ' ', '>']).replace('\\', ""),
-        None if report.overlap.iter().all(|row| row.estimate.truncation.is_none()) => {
+        None if report
+            .overlap
+            .iter()
+            .all(|row| row.estimate.truncation.is_none()) =>
+        {
             "Nothing is left open by the rows.".to_owned()
         }
         None => "Long enough for a single draft: it is left open by no more than .050.".to_owned(),

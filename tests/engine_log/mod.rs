@@ -85,16 +85,26 @@ pub fn without_bonus(file: &[u8], made: &SimulatedLog) -> (Vec<u8>, SimulatedLog
             kept.push(row);
         }
     }
-    assert!(kept.len() < made.records.len(), "no chain was accepted whole");
+    assert!(
+        kept.len() < made.records.len(),
+        "no chain was accepted whole"
+    );
     let (_, header) = SafeTensors::read_metadata(file).unwrap();
     let rows = SafeTensors::deserialize(file).unwrap();
     let parts: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = (rows.iter())
         .map(|(name, view)| {
             let each = view.data().len() / view.shape()[0];
-            let taken = kept.iter().flat_map(|row| &view.data()[row * each..(row + 1) * each]);
+            let taken = kept
+                .iter()
+                .flat_map(|row| &view.data()[row * each..(row + 1) * each]);
             let mut shape = view.shape().to_vec();
             shape[0] = kept.len();
-            (name.to_owned(), view.dtype(), shape, taken.copied().collect())
+            (
+                name.to_owned(),
+                view.dtype(),
+                shape,
+                taken.copied().collect(),
+            )
         })
         .collect();
     let views = parts.iter().map(|(name, dtype, shape, data)| {

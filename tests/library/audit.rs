@@ -83,12 +83,19 @@ fn rows_that_a_log_lacks_raise_no_alarm_and_lost_tokens_do() {
     let (log, honest) = audited(&file, &made, "honest.safetensors");
     assert_eq!(honest.conclusion, Conclusion::AsClaimed, "{honest:#?}");
     assert!(honest.hard_checks.iter().all(|check| check.violations == 0));
-    let note = honest.notes.iter().find(|note| note.contains("lack the rows"));
+    let note = honest
+        .notes
+        .iter()
+        .find(|note| note.contains("lack the rows"));
     assert!(note.is_some(), "{:?}", honest.notes);
     // What the negative control takes out of it is found.
     let planned = plan(&log, &simulator.settings).unwrap();
     let control = negative_control(&log, &simulator.settings, &planned).unwrap();
-    for name in ["tokens-missing", "text-after-its-end", "accepted-after-rejection"] {
+    for name in [
+        "tokens-missing",
+        "text-after-its-end",
+        "accepted-after-rejection",
+    ] {
         let one = control.iter().find(|one| one.name == name).unwrap();
         assert_eq!(one.refuted, Some(true), "{one:?}");
     }
@@ -102,11 +109,12 @@ fn rows_that_a_log_lacks_raise_no_alarm_and_lost_tokens_do() {
         let started = made.records.iter().enumerate();
         let whole = started.filter(|(_, record)| record.accepted == Some(width));
         // The last round of a text shows nothing.
-        whole.filter(|(row, record)| {
-            let behind = made.records.get(row + width as usize);
-            behind.is_some_and(|behind| behind.prompt == record.prompt)
-        })
-        .count() as u64
+        whole
+            .filter(|(row, record)| {
+                let behind = made.records.get(row + width as usize);
+                behind.is_some_and(|behind| behind.prompt == record.prompt)
+            })
+            .count() as u64
     };
     assert!(missing(&lossy) > 0);
     assert_eq!(missing(&lossy), rounds(3));

@@ -549,7 +549,10 @@ fn one_draft_is_derived_from_the_rows_again() {
             .collect();
         let n = values.len() as f64;
         let mean = |of: &dyn Fn(&[f64; 3]) -> f64| values.iter().map(of).sum::<f64>() / n;
-        for (at, found) in [&one.one_hot, &one.sampled, &one.strict].into_iter().enumerate() {
+        for (at, found) in [&one.one_hot, &one.sampled, &one.strict]
+            .into_iter()
+            .enumerate()
+        {
             let expected = mean(&|value| value[at]);
             assert!((found.mean - expected).abs() < 1e-12, "{one:?} {expected}");
             assert!(found.truncation.is_none());
@@ -561,7 +564,10 @@ fn one_draft_is_derived_from_the_rows_again() {
             let [a, b] = [place(&pair.first), place(&pair.second)];
             pairs.push([a, b]);
             let expected = mean(&|value| value[a] - value[b]);
-            assert!((pair.difference.mean - expected).abs() < 1e-12, "{pair:?} {expected}");
+            assert!(
+                (pair.difference.mean - expected).abs() < 1e-12,
+                "{pair:?} {expected}"
+            );
             // The interval is that of a mean over prompts, five positions each.
             let [low, high] = pair.difference.ci95;
             let half = interval_by_prompt(values.iter().map(|value| value[a] - value[b]));

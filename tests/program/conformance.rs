@@ -41,10 +41,15 @@ fn vectors_and_a_manifest_of_them_are_written() {
         .map(|file| file["file"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(listed.len(), files.len());
-    assert!(run.out.starts_with(&format!("{} files of vectors", files.len())));
+    assert!(
+        run.out
+            .starts_with(&format!("{} files of vectors", files.len()))
+    );
     let named = |list: &str| -> BTreeSet<&str> {
         let list = manifest[list].as_array().unwrap();
-        list.iter().map(|one| one["name"].as_str().unwrap()).collect()
+        list.iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect()
     };
     let (rules, situations, arrays) = (named("rules"), named("situations"), named("arrays"));
     let expected = ["chain", "one-hot", "rrs", "rrs-wo", "target-only"];
@@ -55,7 +60,11 @@ fn vectors_and_a_manifest_of_them_are_written() {
         assert_eq!(file["arithmetic"], "exact");
         let of_file = file["situations"].as_array().unwrap();
         assert!(!of_file.is_empty());
-        assert!(of_file.iter().all(|one| situations.contains(one.as_str().unwrap())));
+        assert!(
+            of_file
+                .iter()
+                .all(|one| situations.contains(one.as_str().unwrap()))
+        );
         // The archive holds arrays of the manifest's names alone, target and drafts among them.
         let bytes = std::fs::read(vectors.join(file["file"].as_str().unwrap())).unwrap();
         let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
@@ -64,7 +73,10 @@ fn vectors_and_a_manifest_of_them_are_written() {
             let entry = archive.by_index(at).unwrap();
             held.insert(entry.name().unwrap().trim_end_matches(".npy").to_owned());
         }
-        assert!(held.iter().all(|name| arrays.contains(name.as_str())), "{held:?}");
+        assert!(
+            held.iter().all(|name| arrays.contains(name.as_str())),
+            "{held:?}"
+        );
         for name in ["target", "draft", "drafts", "possible", "next_law"] {
             assert!(held.contains(name), "{name} is not in {held:?}");
         }
@@ -74,7 +86,10 @@ fn vectors_and_a_manifest_of_them_are_written() {
     // The same again, to the byte.
     let run = conformance(folder.path(), "--out again --vocab 2,5 --format json");
     let said: Value = serde_json::from_str(&run.out).unwrap();
-    assert_eq!((&said["schema"], &said["folder"]), (&1.into(), &"again".into()));
+    assert_eq!(
+        (&said["schema"], &said["folder"]),
+        (&1.into(), &"again".into())
+    );
     assert_eq!(said["files"].as_u64(), Some(files.len() as u64));
     let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     for name in &listed {
@@ -86,7 +101,10 @@ fn vectors_and_a_manifest_of_them_are_written() {
 #[test]
 fn rules_that_are_named_are_the_only_ones() {
     let folder = tempfile::tempdir().unwrap();
-    let run = conformance(folder.path(), "--out v --vocab 3 --rules rrs,chain --seed 4");
+    let run = conformance(
+        folder.path(),
+        "--out v --vocab 3 --rules rrs,chain --seed 4",
+    );
     assert_eq!(run.code, Some(0), "{}", run.err);
     let manifest = manifest(&folder.path().join("v"));
     assert_eq!(manifest["seed"], 4);
@@ -110,7 +128,11 @@ fn bad_input_exits_2_and_writes_nothing() {
         let run = conformance(folder.path(), line);
         assert_eq!(run.code, Some(2), "{line}: {}", run.out);
         run.refused(&[words]);
-        assert_eq!(names(folder.path()), BTreeSet::from(["file".to_owned()]), "{line}");
+        assert_eq!(
+            names(folder.path()),
+            BTreeSet::from(["file".to_owned()]),
+            "{line}"
+        );
     }
     assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"x");
 }
@@ -160,7 +182,10 @@ fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
     // The residual of nearly equal rows shows what 1e-10 in it does.
     let epsilon = results.iter().find(|result| result["bug"] == "epsilon");
     let situations = epsilon.unwrap()["situations"].as_array().unwrap();
-    assert!(situations.contains(&"tiny-residual".into()), "{situations:?}");
+    assert!(
+        situations.contains(&"tiny-residual".into()),
+        "{situations:?}"
+    );
     // Bad usage of the scripts.
     for (script, arguments) in [
         ("broken.py", vec!["nothing"]),

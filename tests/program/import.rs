@@ -115,7 +115,16 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     assert_eq!(made.code, Some(0), "{}", made.err);
     let truth = fixture("truth.npz");
     let report = |log: &str, out: &str| -> Value {
-        let line = ["gap", log, "--temperature", "1", "--drafts", "1,2", "--out", out];
+        let line = [
+            "gap",
+            log,
+            "--temperature",
+            "1",
+            "--drafts",
+            "1,2",
+            "--out",
+            out,
+        ];
         let run = specgap(folder.path(), line);
         assert_eq!(run.code, Some(0), "{}", run.err);
         let file = std::fs::read(folder.path().join(out).join("report.json")).unwrap();
@@ -123,7 +132,10 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     };
     let (cut, full) = (report("log", "cut"), report(&truth, "full"));
     assert_eq!(cut["logs"][0]["own_lists"], true);
-    assert_eq!((&cut["positions"], &full["positions"]), (&json!(15), &json!(15)));
+    assert_eq!(
+        (&cut["positions"], &full["positions"]),
+        (&json!(15), &json!(15))
+    );
     // Every rate of a report, by its place in it.
     let rates = |report: &Value| {
         let mut all = vec![("overlap".to_owned(), report["overlap"][0].clone())];
@@ -145,7 +157,10 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     assert_eq!(cut.len(), full.len());
     let mut open = 0;
     for ((name, part), (_, whole)) in cut.iter().zip(&full) {
-        assert!(whole.get("truncation").is_none_or(Value::is_null), "{whole}");
+        assert!(
+            whole.get("truncation").is_none_or(Value::is_null),
+            "{whole}"
+        );
         let ends = part["truncation"].as_array().unwrap();
         let [low, high] = [0, 1].map(|end: usize| ends[end].as_f64().unwrap());
         let mean = whole["mean"].as_f64().unwrap();

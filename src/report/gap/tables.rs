@@ -837,3 +837,41 @@ fn bin_names() -> Vec<String> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::SchemeName;
+    use crate::verifier::VerifierName;
+
+    /// The last column names draft laws and verifiers that this program has.
+    #[test]
+    fn engines_are_named_in_words_of_this_program() {
+        for [engine, setting, _, _, here] in ENGINES {
+            let (drafts, verifier) = here.split_once("; ").unwrap_or((here, ""));
+            if here == "none" || here == "block, in specgap length" {
+                continue;
+            }
+            let law = drafts.split(',').next().unwrap_or_default();
+            assert!(
+                law.parse::<SchemeName>().is_ok(),
+                "{engine}, {setting}: {law}"
+            );
+            let row = ["overlap", "strict"].contains(&verifier);
+            let known = verifier.parse::<VerifierName>().is_ok();
+            assert!(row || known, "{engine}, {setting}: {verifier}");
+        }
+        let named = |name: &str| ENGINES.iter().any(|row| row[0].starts_with(name));
+        for name in [
+            "vLLM",
+            "SGLang",
+            "EAGLE",
+            "llama.cpp",
+            "mlx-lm",
+            "TensorRT-LLM",
+            "transformers",
+        ] {
+            assert!(named(name), "{name}");
+        }
+    }
+}
