@@ -147,12 +147,7 @@ impl Simulator {
             let spans = log.spans_of(index..index + 1, 1);
             let Some(span) = spans.first() else { continue };
             reader.read(&log.chunk(span)?, index, &mut pair)?;
-            let at = Position {
-                p: &pair.p,
-                q: &pair.q,
-                rest: pair.rest,
-                reach: 1.0,
-            };
+            let at = pair.position();
             // The last copy of a run plays on part of the rows.
             let plays = |number: usize| {
                 let (run, copy) = (number / copies, number % copies);
@@ -277,12 +272,7 @@ impl Simulator {
                     player.begin();
                     round = None;
                 }
-                let at = Position {
-                    p: &pair.p,
-                    q: &pair.q,
-                    rest: pair.rest,
-                    reach: 1.0,
-                };
+                let at = pair.position();
                 let start = player.laws(&at);
                 let step = player.step(&at, &start);
                 let id = |place: usize| id_of(&row, &pair, place, log.vocabulary());

@@ -3,7 +3,7 @@
 use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
-use super::rollout_tensors::{HeldRollouts, NAMES};
+use super::rollout_tensors::{HeldRollouts, names};
 use super::source::Source;
 use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors};
@@ -772,7 +772,7 @@ impl Shard {
             ));
         }
         let mut rollouts = HeldRollouts::default();
-        for name in NAMES {
+        for name in names() {
             rollouts.tensors.extend(contents.tensors.remove_entry(name));
             rollouts
                 .unreadable
