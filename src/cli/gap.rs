@@ -79,6 +79,21 @@ pub struct MeasureArgs {
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
+    /// Measure again with the draft's row at each of these temperatures, and the target's as
+    /// it is: what another temperature of the draft would give, without a capture.
+    #[arg(
+        long,
+        value_name = "T,...",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    draft_temperature: Vec<f64>,
+    /// Cut the draft's row there to its K most probable tokens; the target's stays whole.
+    #[arg(long, value_name = "K")]
+    draft_top_k: Option<usize>,
+    /// Cut it to the fewest most probable tokens with a mass of P.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    draft_top_p: Option<f64>,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
     /// than everything else together.
     #[arg(long)]
@@ -150,7 +165,8 @@ impl MeasureArgs {
         if !self.verifiers.is_empty() {
             settings.verifiers.clone_from(&self.verifiers);
         }
-        Ok(settings)
+        let temperatures = &self.draft_temperature;
+        Ok(settings.redrafted(temperatures, self.draft_top_k, self.draft_top_p)?)
     }
 }
 
