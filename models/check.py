@@ -19,7 +19,8 @@ import source_smollm2 as source
 import heads
 from chat import chat
 from draft import COMMITTED
-from reference import DraftReference, Reference, head_values
+from ladder import RUNGS
+from reference import DraftReference, Reference, RungReference, head_values
 from session import Session, pad_left
 from target import SKIPPED
 
@@ -85,6 +86,25 @@ def check_tokenizer(path: Path, tokens: list[str]) -> Tokenizer:
     return tokenizer
 
 
+def check_ladder(folder: Path, sequences: list[list[int]], threads: int) -> float:
+    """The same for the rungs of the ladder that are built and requantised."""
+    names = {part: name for part, (name, is_matrix) in source.PARTS.items() if is_matrix}
+    worst = 0.0
+    for rung, recipe in RUNGS.items():
+        path = folder / f"{rung}.onnx"
+        if not path.exists() or (not recipe.bits and rung.removeprefix("skip-") in map(str, SKIPPED)):
+            continue
+        kept = recipe.kept()
+        requantised = {
+            f"blk.{layer}.{names[part]}.weight" for layer in kept for part in recipe.parts if layer in recipe.layers
+        }
+        own = RungReference(source.gguf_path(), recipe.bits, recipe.group, requantised)
+        expected = [own.logits(s, kept) for s in sequences[:2]]
+        print(f"{rung}: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
+        worst = max(worst, difference(rung, Session(path, threads), sequences[:2], expected))
+    return worst
+
+
 def check_gemma(folder: Path, threads: int) -> float:
     """The same for Gemma 3 270M, where it is built; one text is longer than the sliding window."""
     if not (folder / "target.onnx").exists():
@@ -131,6 +151,7 @@ def main() -> None:
             expected = [reference.logits(s, kept) for s in sequences]
             print(f"{name}: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
             worst = max(worst, difference(name, Session(path, arguments.threads), sequences, expected))
+    worst = max(worst, check_ladder(arguments.output, sequences, arguments.threads))
     path = arguments.output / "draft.onnx"
     if path.exists():
         own = DraftReference(source.gguf_path(), COMMITTED)

@@ -123,6 +123,36 @@ class Reference:
         return np.stack([turned.real, turned.imag], axis=-1).reshape(heads.shape)
 
 
+class RungReference(Reference):
+    """A rung of the ladder, requantised from the GGUF tensors as `models/ladder.py` says.
+
+    Works row by row and group by group on the tensors as they are stored, [outputs, inputs].
+    """
+
+    def __init__(self, path: Path, bits: int, group: int, requantised: set[str]) -> None:
+        super().__init__(path)
+        self.bits = bits
+        self.group = group
+        # GGUF names of the matrices.
+        self.requantised = requantised
+
+    def tensor(self, name: str) -> np.ndarray:
+        if name in self.requantised and name not in self.loaded:
+            value = super().tensor(name)
+            self.loaded[name] = np.stack([
+                np.concatenate([self.rounded(row[at : at + self.group]) for at in range(0, len(row), self.group)])
+                for row in value
+            ])
+        return super().tensor(name)
+
+    def rounded(self, entries: np.ndarray) -> np.ndarray:
+        steps = (1 << self.bits) - 1
+        least, most = min(entries.min(), 0.0), max(entries.max(), 0.0)
+        step = float(np.float32((most - least) / steps)) or 1.0
+        zero = min(max(np.rint(-least / step), 0.0), steps)
+        return (np.clip(np.rint(entries / step) + zero, 0.0, steps) - zero) * step
+
+
 class DraftReference(Reference):
     """The distilled draft: committed weights, and the embedding of the GGUF file."""
 
