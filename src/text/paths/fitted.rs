@@ -78,6 +78,17 @@ pub(super) enum Form {
     PooledTexts,
 }
 
+impl Form {
+    /// As reports call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Several => "several paths",
+            Self::PooledDrafts => "pooled paths",
+            Self::PooledTexts => "pooled text",
+        }
+    }
+}
+
 /// Sums of a statistic by prompt, with the number of contexts: a ratio of sums.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ByPrompt {

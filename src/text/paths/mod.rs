@@ -18,10 +18,12 @@
 
 mod agreeing;
 mod bounds;
+mod contexts;
 mod data;
 mod fitted;
 mod glossary;
 mod measure;
+mod possible;
 
 pub use bounds::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
@@ -29,3 +31,4 @@ pub use bounds::{
 pub use data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
 pub(crate) use glossary::paths_definitions;
 pub use measure::{PathSettings, measure_paths};
+pub use possible::{possible_with_paths, read_possible_with_paths};
