@@ -13,6 +13,11 @@ use std::collections::BTreeSet;
 /// are set beforehand, so that nothing is fitted on what is reported.
 const GROUPS: [f64; 3] = [0.5, 0.7, 0.85];
 
+/// The group of a context, by the overlap of its first row.
+pub(super) fn group_of(overlap: f64) -> usize {
+    GROUPS.iter().filter(|&&cut| overlap >= cut).count()
+}
+
 /// Verifiers of one path.
 pub(super) const SINGLE: usize = ChainVerifier::ALL.len();
 
@@ -150,8 +155,7 @@ impl<'a> Start<'a> {
     }
 
     fn group(&self) -> usize {
-        let overlap = self.places.first().map_or(0.0, |place| place.overlap);
-        GROUPS.iter().filter(|&&cut| overlap >= cut).count()
+        group_of(self.places.first().map_or(0.0, |place| place.overlap))
     }
 }
 
@@ -262,6 +266,7 @@ impl<'a> Contexts<'a> {
                     cluster: text.cluster,
                     group: start.group(),
                     paths: weights.iter().map(|one| Drawn::by_draft(one)).collect(),
+                    ..Context::default()
                 });
             }
         }
@@ -277,6 +282,7 @@ impl<'a> Contexts<'a> {
                     cluster: text.cluster,
                     group: start.group(),
                     paths: vec![Drawn::by_target(&start.ratios())],
+                    ..Context::default()
                 })
             })
             .collect()
