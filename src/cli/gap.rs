@@ -212,27 +212,13 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     let [summary] = &summaries[..] else {
         return compare_logs(&summaries, &pairings, &settings, args, common);
     };
-    let report = summary.report(&command(summary));
+    let report = summary.report(&summary.command());
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
     finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
-}
-
-/// The command that measures all that a summary is of, in one go.
-pub(super) fn command(summary: &Summary) -> String {
-    let logs = summary.logs();
-    format!(
-        "specgap gap {}{}{}{}",
-        logs.join(" "),
-        if logs.len() > 1 { " --pool" } else { "" },
-        summary.settings().options(),
-        summary
-            .kept()
-            .map_or_else(String::new, |n| format!(" --vocab {n}"))
-    )
 }
 
 /// Measures logs, together or each by itself, with a progress bar and a line on how long it
@@ -304,7 +290,7 @@ fn compare_logs(
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
         for (log, summary) in comparison.logs.iter().zip(summaries) {
-            let report = summary.report(&command(summary));
+            let report = summary.report(&summary.command());
             write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
         write_together(folder, &page_files(&page, &comparison)?)?;

@@ -1,6 +1,6 @@
 //! `specgap merge`: summaries of parts to one report.
 
-use super::gap::{command, compare, finish, read_baseline};
+use super::gap::{compare, finish, read_baseline};
 use super::options::{Common, Format, Results};
 use super::output::{CliError, Verdict, check_folder, write_whole};
 use crate::gap::Summary;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
             ),
         });
     }
-    let report = summary.report(&command(&summary));
+    let report = summary.report(&summary.command());
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,

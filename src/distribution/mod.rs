@@ -453,6 +453,11 @@ distribution_role! {
 }
 
 distribution_role! {
+    /// The law of a rule's output, given its drafts.
+    Output
+}
+
+distribution_role! {
     /// The probabilities of a list of draft tuples; "tokens" are positions in
     /// that list.
     TupleProbabilities
