@@ -236,7 +236,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     let [summary] = &summaries[..] else {
         return compare_logs(&logs, &summaries, &pairings, &settings, args, common);
     };
-    let mut report = summary.report(&command(summary));
+    let mut report = summary.report(&summary.command());
     add_draft_paths(&mut report, &logs);
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
@@ -244,20 +244,6 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     };
     finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
-}
-
-/// The command that measures all that a summary is of, in one go.
-pub(super) fn command(summary: &Summary) -> String {
-    let logs = summary.logs();
-    format!(
-        "specgap gap {}{}{}{}",
-        logs.join(" "),
-        if logs.len() > 1 { " --pool" } else { "" },
-        summary.settings().options(),
-        summary
-            .kept()
-            .map_or_else(String::new, |n| format!(" --vocab {n}"))
-    )
 }
 
 /// Measures logs, together or each by itself, with a progress bar and a line on how long it
@@ -343,7 +329,7 @@ fn compare_logs(
     if let Some(folder) = &args.results.folder.out {
         let summaries = summaries.iter().zip(logs);
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
-            let mut report = summary.report(&command(summary));
+            let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
             write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
