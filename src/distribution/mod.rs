@@ -526,6 +526,11 @@ impl Draft {
 }
 
 distribution_role! {
+    /// The law of a rule's output, given its drafts.
+    Output
+}
+
+distribution_role! {
     /// The probabilities of a list of draft tuples; "tokens" are positions in
     /// that list.
     TupleProbabilities

@@ -1,13 +1,13 @@
 //! From the fields of a problem file to a problem, or to what is wrong with them.
 
 use super::composed::composition;
-use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number};
+use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
-    MAX_VOCAB, Problem, ProblemError, SCHEMA, SpecTrGbvExpected,
+    MAX_VOCAB, Problem, ProblemError, Rule, SCHEMA, SpecTrGbvExpected,
 };
 use crate::distribution::{
-    DistributionError, Draft, Rational, Target, TupleProbabilities, round_nearest,
+    DistributionError, Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
 };
 use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw};
 use std::collections::BTreeMap;
@@ -37,9 +37,14 @@ pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
         for (field, present) in [
             ("target", file.target.is_some()),
             ("draft", file.draft.is_some()),
+            ("rule", file.rule.is_some()),
         ] {
             if present {
-                let cure = "a block problem has block.target and block.draft instead".to_owned();
+                let cure = if field == "rule" {
+                    "rules are tabulated for single-step problems only".to_owned()
+                } else {
+                    "a block problem has block.target and block.draft instead".to_owned()
+                };
                 let field = field.into();
                 return Err(FieldError::Unexpected { field, cure });
             }
@@ -59,9 +64,71 @@ pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
     let target = distribution("target", &target, Target::new, Target::from_rationals)?;
     let scheme = build_scheme(draft, target.vocab(), drafts)?;
     let expected = file.expected.map(build_expected).transpose()?;
-    Ok(AnyProblem::Single(Problem::from_parts(
-        name, target, scheme, expected,
-    )?))
+    let problem = Problem::from_parts(name, target, scheme, expected)?;
+    Ok(AnyProblem::Single(match file.rule {
+        Some(table) => {
+            let rule = build_rule(table, &problem)?;
+            problem.with_rule(rule)
+        }
+        None => problem,
+    }))
+}
+
+/// Most rows of a rule.
+const MOST_RULE_ROWS: f64 = 1e6;
+
+fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
+    let (vocab, drafts) = (problem.vocab(), problem.drafts());
+    let refused = |field: &str, message: String| FieldError::Rule {
+        field: field.to_owned(),
+        message,
+    };
+    let name = table.name.filter(|name| !name.trim().is_empty());
+    let name = name.ok_or_else(|| missing("rule.name", "say what the rule is called"))?;
+    let mut outputs = BTreeMap::new();
+    for (key, row) in &table.outputs {
+        let field = format!("rule.outputs.\"{key}\"");
+        let token = |word: &str| {
+            let token = word.parse().ok();
+            token.filter(|&token: &u32| (token as usize) < vocab)
+        };
+        let tuple: Option<Vec<u32>> = key.split_whitespace().map(token).collect();
+        let tuple = tuple.filter(|tuple| tuple.len() == drafts).ok_or_else(|| {
+            let message = format!("is no {drafts} tokens below {vocab}, joined by spaces");
+            refused(&field, message)
+        })?;
+        if row.len() != vocab {
+            let message = format!("has {} entries; the target has {vocab}", row.len());
+            return Err(refused(&field, message));
+        }
+        let row = distribution(&field, row, Output::new, Output::from_rationals)?;
+        if outputs.insert(tuple, row).is_some() {
+            return Err(refused(
+                &field,
+                "is there twice; keep one of them".to_owned(),
+            ));
+        }
+    }
+    let tuples = problem.scheme().tuple_count();
+    if tuples > MOST_RULE_ROWS {
+        let message = format!("{tuples:.3e} tuples of drafts are too many; lower V or drafts");
+        return Err(refused("rule.outputs", message));
+    }
+    let mut absent = None;
+    problem.scheme().for_each_tuple(&mut |tuple, mass| {
+        if mass > 0.0 && absent.is_none() && !outputs.contains_key(tuple) {
+            absent = Some(tuple.to_vec());
+        }
+    });
+    match absent {
+        None => Ok(Rule { name, outputs }),
+        Some(tuple) => {
+            let words: Vec<String> = tuple.iter().map(ToString::to_string).collect();
+            let words = words.join(" ");
+            let message = format!("has no row \"{words}\", and these drafts can be drawn");
+            Err(refused("rule.outputs", message))
+        }
+    }
 }
 
 pub(super) fn in_range(

@@ -139,6 +139,14 @@ pub enum FieldError {
     /// Tuples that do not make a law.
     #[error("draft.tuples: {0}")]
     Explicit(#[from] ExplicitError),
+    /// A rule that does not fit its problem.
+    #[error("{field} {message}")]
+    Rule {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// Parts that do not fit together.
     #[error("{0}")]
     Problem(#[from] ProblemError),

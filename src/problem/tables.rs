@@ -70,6 +70,14 @@ pub(super) struct File {
     pub(super) draft: Option<DraftTable>,
     pub(super) block: Option<BlockTable>,
     pub(super) expected: Option<ExpectedTable>,
+    pub(super) rule: Option<RuleTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    pub(super) name: Option<String>,
+    pub(super) outputs: BTreeMap<String, Vec<Number>>,
 }
 
 #[derive(Deserialize)]
