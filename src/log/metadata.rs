@@ -134,6 +134,17 @@ pub enum UnlistedTokens {
     NeverDrawn,
 }
 
+/// How a draft model comes to the tokens of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drafter {
+    /// One after the other: each row is the law given all tokens before it.
+    Sequential,
+    /// All in one pass: each row is the law of its token alone, whatever the other drafts of
+    /// the round are, so that the rows tell no joint law.
+    Parallel,
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -193,6 +204,9 @@ pub struct Metadata {
     /// softmax, of which the rows list the most probable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<UnlistedTokens>,
+    /// Whether the draft reads its own drafts, if it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafter: Option<Drafter>,
     /// How the rollouts were drawn, where the log has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutRecord>,
@@ -221,6 +235,7 @@ impl Default for Metadata {
             vocabulary: None,
             rest_temperatures: Vec::new(),
             unlisted: None,
+            drafter: None,
             rollouts: None,
             prompts: Vec::new(),
             token_text: BTreeMap::new(),
