@@ -245,6 +245,18 @@ impl Default for Metadata {
 }
 
 impl Metadata {
+    /// Whether the draft writes all tokens of a round in one pass, so that its rows tell no
+    /// joint law of them.
+    ///
+    /// ```
+    /// use specgap::log::Metadata;
+    /// let metadata: Metadata = serde_json::from_str(r#"{"drafter": "parallel"}"#).unwrap();
+    /// assert!(metadata.is_parallel() && !Metadata::default().is_parallel());
+    /// ```
+    pub fn is_parallel(&self) -> bool {
+        self.drafter == Some(Drafter::Parallel)
+    }
+
     /// How many of the listed tokens are the most probable of the target and of the draft,
     /// as `top` says: one number for both, or `target` and `draft`, of which 0 promises
     /// nothing.

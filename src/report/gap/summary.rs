@@ -3,7 +3,6 @@
 use super::certainty::is_truncated;
 use super::select::{attains, cells_at, headline, sampled_at, temperatures};
 use crate::gap::{Cell, GapReport, LogSummary, VerifierRow};
-use crate::log::Drafter;
 use crate::report::certainty::{bounds, plus_minus};
 use crate::report::page::Block;
 use crate::report::text::{count, counted, listed, percent, rate, temperature};
@@ -279,7 +278,7 @@ fn looping(report: &GapReport) -> Option<String> {
 
 /// A draft whose rows tell no joint law.
 fn parallel(report: &GapReport) -> Option<String> {
-    let is_parallel = |log: &&LogSummary| log.metadata.drafter == Some(Drafter::Parallel);
+    let is_parallel = |log: &&LogSummary| log.metadata.is_parallel();
     report.logs.iter().find(is_parallel)?;
     Some(
         "The drafter is parallel, as the log says: it writes all tokens of a round in one pass, \
