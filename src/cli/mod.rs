@@ -3,6 +3,8 @@
 mod audit;
 mod batch;
 mod block;
+#[cfg(feature = "onnx")]
+mod bound;
 mod capture;
 mod certify;
 mod check;

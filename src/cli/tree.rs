@@ -82,8 +82,8 @@ fn file_name(path: &Path) -> String {
     )
 }
 
-/// A tree by its name, or from a file.
-fn named(text: &str) -> Result<NamedTree, CliError> {
+/// A tree by its name, or from a file; `option` is what names it.
+pub(super) fn named(option: &str, text: &str) -> Result<NamedTree, CliError> {
     let path = Path::new(text);
     let input = |message: String| CliError::Input {
         path: path.to_owned(),
@@ -110,7 +110,7 @@ fn named(text: &str) -> Result<NamedTree, CliError> {
             })
         }
         Err(error) => Err(CliError::Missing {
-            message: format!("--topology: {error}"),
+            message: format!("{option}: {error}"),
         }),
     }
 }
@@ -124,7 +124,7 @@ impl TreeArgs {
         };
         let mut trees: Vec<NamedTree> = Vec::new();
         for name in names {
-            let tree = named(name)?;
+            let tree = named("--topology", name)?;
             if let Some(other) = trees.iter().find(|other| other.name == tree.name) {
                 if *other == tree {
                     continue;

@@ -50,6 +50,7 @@
 //! lying headers are a [`LogError`] with file, tensor, row and column.
 
 mod contents;
+mod draft_logs;
 mod engine;
 mod error;
 mod identity;
@@ -61,11 +62,13 @@ mod reader;
 mod rollout_tensors;
 mod rollouts;
 mod safetensors;
+mod shared;
 mod source;
 mod tensor;
 mod whole;
 mod writer;
 
+pub use draft_logs::{DraftLogs, SharedPosition};
 pub use engine::EngineRecord;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};

@@ -3,10 +3,10 @@
 use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
-use super::rollout_tensors::{HeldRollouts, NAMES};
+use super::rollout_tensors::{HeldRollouts, names};
 use super::source::Source;
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
-use super::{npz, safetensors};
+use super::{npz, safetensors, shared};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,7 @@ pub struct Log {
 
 #[derive(Debug)]
 pub(super) struct Shard {
+    /// The draft's file; tensors know theirs.
     pub path: PathBuf,
     pub positions: usize,
     pub target: Tensor,
@@ -335,6 +336,15 @@ impl Log {
         let (mut all, mut ignored) = (Vec::new(), Vec::new());
         for (entry, &bytes) in index.shards.iter().zip(shards) {
             let path = name.join(&entry.file);
+            if let Some(target) = &entry.target {
+                return Err(LogError::format(
+                    &path,
+                    format!(
+                        "has its target's rows in {:?}, which is not here",
+                        target.file
+                    ),
+                ));
+            }
             let source = Source::Memory {
                 bytes: Arc::from(bytes),
                 path: path.clone(),
@@ -358,7 +368,11 @@ impl Log {
         let mut ignored: Vec<String> = Vec::new();
         for entry in &index.shards {
             let file = path.join(shard_file(path, &entry.file)?);
-            let (shard, more) = Shard::new(&file, read_file(&file)?)?;
+            let mut contents = read_file(&file)?;
+            if let Some(target) = &entry.target {
+                shared::take_target(path, &file, target, &mut contents)?;
+            }
+            let (shard, more) = Shard::new(&file, contents)?;
             if shard.positions != entry.positions {
                 return Err(LogError::format(
                     &file,
@@ -826,7 +840,7 @@ impl Shard {
             ));
         }
         let mut rollouts = HeldRollouts::default();
-        for name in NAMES {
+        for name in names() {
             rollouts.tensors.extend(contents.tensors.remove_entry(name));
             rollouts
                 .unreadable
@@ -1099,8 +1113,8 @@ impl Chunk<'_> {
         row.target_kind = shard.target_kind;
         row.draft_kind = shard.draft_kind;
         let full = !shard.is_top_heavy();
-        check(shard, &self.target, shard.target_kind, number, target, full)?;
-        check(shard, &self.draft, shard.draft_kind, number, draft, full)?;
+        check(&self.target, shard.target_kind, number, target, full)?;
+        check(&self.draft, shard.draft_kind, number, draft, full)?;
         if self.own_ids.is_some() {
             row.join_lists();
         }
@@ -1114,7 +1128,7 @@ impl Chunk<'_> {
             window.floats(number, window.tensor.columns(), &mut row.scratch, out);
             if let Some(column) = out.iter().position(|x| !(0.0..=1.0).contains(x)) {
                 return Err(LogError::entry(
-                    &shard.path,
+                    window.tensor.path(),
                     &window.tensor.name,
                     number,
                     column,
@@ -1145,7 +1159,7 @@ impl Chunk<'_> {
                 let within = usize::try_from(id).is_ok_and(|id| id < self.log.vocabulary);
                 if !within && id != -1 {
                     return Err(LogError::entry(
-                        &shard.path,
+                        window.tensor.path(),
                         &window.tensor.name,
                         number,
                         column,
@@ -1194,7 +1208,7 @@ impl Chunk<'_> {
     ) -> Result<(), LogError> {
         let name = &window.tensor.name;
         let refused = |column: usize, message: String| {
-            LogError::entry(&self.shard.path, name, number, column, message)
+            LogError::entry(window.tensor.path(), name, number, column, message)
         };
         for (column, id) in window.integers(number).enumerate() {
             if id == -1 {
@@ -1228,7 +1242,7 @@ impl Chunk<'_> {
         }
         if ids.is_empty() {
             return Err(LogError::row(
-                &self.shard.path,
+                window.tensor.path(),
                 name,
                 number,
                 "lists no tokens",
@@ -1246,7 +1260,6 @@ impl Chunk<'_> {
 
 /// Checks the entries of one row.
 fn check(
-    shard: &Shard,
     window: &RowWindow<'_>,
     kind: RowKind,
     number: usize,
@@ -1285,7 +1298,7 @@ fn check(
             _ => "entries are finite, or -inf for tokens that cannot be drawn",
         };
         return Err(LogError::entry(
-            &shard.path,
+            window.tensor.path(),
             name,
             number,
             column,
@@ -1295,7 +1308,7 @@ fn check(
     match kind {
         RowKind::Logits | RowKind::LogProbabilities if largest == f64::NEG_INFINITY => {
             return Err(LogError::row(
-                &shard.path,
+                window.tensor.path(),
                 name,
                 number,
                 "is -inf at every token, which leaves nothing to draw",
@@ -1304,7 +1317,7 @@ fn check(
         RowKind::Probabilities => {
             if let Some(column) = entries.iter().position(|&x| x < 0.0) {
                 return Err(LogError::entry(
-                    &shard.path,
+                    window.tensor.path(),
                     name,
                     number,
                     column,
@@ -1331,7 +1344,7 @@ fn check(
     };
     if !fine {
         return Err(LogError::row(
-            &shard.path,
+            window.tensor.path(),
             name,
             number,
             format!(

@@ -128,6 +128,11 @@ impl Tensor {
         })
     }
 
+    /// The file that it is in.
+    pub(crate) fn path(&self) -> &Path {
+        self.source.path()
+    }
+
     pub(crate) fn rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(0)
     }

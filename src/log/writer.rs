@@ -2,10 +2,11 @@
 
 use super::engine::EngineRecord;
 use super::error::LogError;
-use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry};
+use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::npy::NpyHeader;
 use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
+use super::shared::{self, SHARED};
 use super::tensor::Dtype;
 use crate::files::Unfinished;
 use half::{bf16, f16};
@@ -149,6 +150,8 @@ pub struct LogWriter {
     pending: Vec<ShardEntry>,
     top: Vec<u32>,
     listed: Vec<bool>,
+    /// Whether the target's rows are in another log.
+    follows: bool,
     /// Held while the writer lives.
     _lock: File,
 }
@@ -268,6 +271,7 @@ impl LogWriter {
             pending: Vec::new(),
             top: Vec::new(),
             listed: Vec::new(),
+            follows: false,
             _lock: lock,
         }
     }
@@ -276,6 +280,15 @@ impl LogWriter {
     /// with.
     pub fn exists(directory: &Path) -> bool {
         directory.join(INDEX_NAME).is_file()
+    }
+
+    /// What the log in a directory says of itself.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or its index cannot be read.
+    pub fn said_by(directory: &Path) -> Result<Metadata, LogError> {
+        Ok(read_index(directory)?.metadata)
     }
 
     /// What the log says of itself; written by the next [`LogWriter::commit`].
@@ -318,58 +331,84 @@ impl LogWriter {
     /// Rows of another length than V, NaN, +inf, rows of only -inf; also if a full
     /// shard cannot be written.
     pub fn append(&mut self, position: &Position<'_>) -> Result<(), LogError> {
-        let number = self.positions();
-        for (name, row) in [
-            ("target_logits", position.target),
-            ("draft_logits", position.draft),
-        ] {
-            self.check_row(name, row, number)?;
-        }
+        self.check(position)?;
         // Not as soon as a shard is full: what is appended last keeps room for rollouts.
-        if self.buffer.target.len() + self.buffer.draft.len() >= self.layout.shard_bytes {
+        if self.is_full() {
             self.write_shard()?;
         }
+        let ids = self.mark(&[position.target, position.draft]);
+        self.add(position, ids);
+        Ok(())
+    }
+
+    /// Refuses rows that cannot be written.
+    pub(super) fn check(&self, position: &Position<'_>) -> Result<(), LogError> {
+        let number = self.positions();
+        self.check_row("target_logits", position.target, number)?;
+        self.check_row("draft_logits", position.draft, number)
+    }
+
+    /// Whether the next position begins another shard.
+    pub(super) fn is_full(&self) -> bool {
+        self.buffer.target.len() + self.buffer.draft.len() >= self.layout.shard_bytes
+    }
+
+    /// The tokens to list of a position with these rows; `None` if all are.
+    pub(super) fn mark(&mut self, rows: &[&[f32]]) -> Option<Vec<u32>> {
+        let KeptTokens::Top { count, .. } = self.layout.tokens else {
+            return None;
+        };
+        self.listed.clear();
+        self.listed.resize(self.layout.vocabulary, false);
+        for row in rows {
+            mark_top(row, count, &mut self.top, &mut self.listed);
+        }
+        let ids = (0..)
+            .zip(&self.listed)
+            .filter_map(|(id, &listed)| listed.then_some(id));
+        Some(ids.collect())
+    }
+
+    /// Adds a position with the tokens that are listed of it, which are rising.
+    pub(super) fn add(&mut self, position: &Position<'_>, ids: Option<Vec<u32>>) {
         let layout = &self.layout;
         let buffer = &mut self.buffer;
-        match &layout.tokens {
-            KeptTokens::All => {
-                for (row, bytes) in [
-                    (position.target, &mut buffer.target),
-                    (position.draft, &mut buffer.draft),
-                ] {
-                    let shift = shift(row, layout.dtype);
-                    encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
+        let mut sides = vec![(position.draft, &mut buffer.draft, &mut buffer.draft_rest)];
+        if !self.follows {
+            let target = (position.target, &mut buffer.target, &mut buffer.target_rest);
+            sides.push(target);
+        }
+        if let (
+            KeptTokens::Top {
+                rest_temperatures, ..
+            },
+            Some(ids),
+        ) = (&layout.tokens, ids)
+        {
+            self.listed.clear();
+            self.listed.resize(layout.vocabulary, false);
+            for &id in &ids {
+                if let Some(mark) = self.listed.get_mut(id as usize) {
+                    *mark = true;
                 }
             }
-            KeptTokens::Top {
-                count,
-                rest_temperatures,
-            } => {
-                self.listed.clear();
-                self.listed.resize(layout.vocabulary, false);
-                for row in [position.target, position.draft] {
-                    mark_top(row, *count, &mut self.top, &mut self.listed);
-                }
-                let ids: Vec<u32> = (0..)
-                    .zip(&self.listed)
-                    .filter_map(|(id, &listed)| listed.then_some(id))
-                    .collect();
-                for (row, bytes, rest) in [
-                    (position.target, &mut buffer.target, &mut buffer.target_rest),
-                    (position.draft, &mut buffer.draft, &mut buffer.draft_rest),
-                ] {
-                    let shift = shift(row, layout.dtype);
-                    let kept = ids
+            for (row, bytes, rest) in sides {
+                let shift = shift(row, layout.dtype);
+                let kept = ids
+                    .iter()
+                    .filter_map(|&id| row.get(id as usize).map(|x| x - shift));
+                encode(kept, layout.dtype, bytes);
+                rest.extend(
+                    rest_temperatures
                         .iter()
-                        .filter_map(|&id| row.get(id as usize).map(|x| x - shift));
-                    encode(kept, layout.dtype, bytes);
-                    rest.extend(
-                        rest_temperatures
-                            .iter()
-                            .map(|&temperature| rest_mass(row, &self.listed, temperature)),
-                    );
-                }
-                buffer.token_ids.push(ids);
+                        .map(|&temperature| rest_mass(row, &self.listed, temperature)),
+                );
+            }
+            buffer.token_ids.push(ids);
+        } else {
+            for (row, bytes, _) in sides {
+                let shift = shift(row, layout.dtype);
+                encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
             }
         }
         buffer.prompt_id.push(position.prompt_id);
@@ -379,7 +418,6 @@ impl LogWriter {
         buffer.head_overlap.push(None);
         buffer.engine.push(None);
         buffer.positions += 1;
-        Ok(())
     }
 
     /// Says what heads predict at the position that was appended last. Of positions of which
@@ -515,6 +553,11 @@ impl LogWriter {
         if self.buffer.positions > 0 {
             self.write_shard()?;
         }
+        self.list_pending()
+    }
+
+    /// Puts the shards that are on the disk into the index.
+    pub(super) fn list_pending(&mut self) -> Result<(), LogError> {
         let listed = self.index.shards.len();
         self.index.shards.append(&mut self.pending);
         self.write_index().inspect_err(|_| {
@@ -564,6 +607,51 @@ impl LogWriter {
     }
 
     /// Removes what an interrupted process left: shards that are not listed.
+    /// Makes it a log whose target's rows are in another one.
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    /// The log's folder.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Positions in memory.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.positions
+    }
+
+    /// Shards that are on the disk and listed.
+    pub(super) fn shards(&self) -> &[ShardEntry] {
+        &self.index.shards
+    }
+
+    /// What another log says of the shard that was written last.
+    pub(super) fn last_shard(&self) -> Result<SharedShard, LogError> {
+        let last = self.pending.last().ok_or_else(|| {
+            LogError::format(&self.directory, "has no shard that another log could share")
+        })?;
+        shared::describe(&self.directory, &last.file)
+    }
+
+    /// Forgets all shards but the first `count`, and the prompts that were in them.
+    pub(super) fn keep_shards(&mut self, count: usize) -> Result<(), LogError> {
+        if self.index.shards.len() <= count {
+            return Ok(());
+        }
+        self.index.shards.truncate(count);
+        self.next_shard = count;
+        let mut left = self.committed();
+        self.index.metadata.prompts.retain(|prompt| {
+            let kept = prompt.positions <= left && left > 0;
+            left = if kept { left - prompt.positions } else { 0 };
+            kept
+        });
+        self.write_index()?;
+        self.remove_strays()
+    }
+
     fn remove_strays(&self) -> Result<(), LogError> {
         let failed = |source| LogError::File {
             path: self.directory.clone(),
@@ -582,11 +670,20 @@ impl LogWriter {
         Ok(())
     }
 
-    fn write_shard(&mut self) -> Result<(), LogError> {
+    pub(super) fn write_shard(&mut self) -> Result<(), LogError> {
+        self.write_shard_with(None)
+    }
+
+    /// Writes what is in memory as a shard, whose target's rows are in another log's file if
+    /// one is given.
+    pub(super) fn write_shard_with(&mut self, target: Option<SharedShard>) -> Result<(), LogError> {
         let name = self.shard_name(self.next_shard);
         let path = self.directory.join(&name);
         let positions = self.buffer.positions;
-        let tensors = self.tensors();
+        let mut tensors = self.tensors();
+        if target.is_some() {
+            tensors.retain(|(name, _)| !SHARED.contains(name));
+        }
         let bytes: u64 = tensors.iter().map(|(_, t)| t.data.len() as u64).sum();
         write_replacing(&self.directory, &path, bytes, |file| {
             match self.layout.container {
@@ -598,6 +695,7 @@ impl LogWriter {
         self.pending.push(ShardEntry {
             file: name,
             positions,
+            target,
         });
         self.next_shard += 1;
         self.buffer = Buffer::default();

@@ -1,5 +1,6 @@
 //! From the fields of a problem file to a problem, or to what is wrong with them.
 
+use super::composed::composition;
 use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 fn missing(field: &'static str, cure: &'static str) -> FieldError {
     FieldError::Missing {
-        field,
+        field: field.into(),
         cure: cure.into(),
     }
 }
@@ -44,6 +45,7 @@ pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
                 } else {
                     "a block problem has block.target and block.draft instead".to_owned()
                 };
+                let field = field.into();
                 return Err(FieldError::Unexpected { field, cure });
             }
         }
@@ -129,7 +131,12 @@ fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
     }
 }
 
-fn in_range(field: &str, value: i64, low: usize, high: usize) -> Result<usize, FieldError> {
+pub(super) fn in_range(
+    field: &str,
+    value: i64,
+    low: usize,
+    high: usize,
+) -> Result<usize, FieldError> {
     usize::try_from(value)
         .ok()
         .filter(|value| (low..=high).contains(value))
@@ -141,7 +148,7 @@ fn in_range(field: &str, value: i64, low: usize, high: usize) -> Result<usize, F
 }
 
 /// Floats stay floats; as soon as one entry is text, all are taken exactly.
-fn distribution<D>(
+pub(super) fn distribution<D>(
     field: &str,
     numbers: &[Number],
     floats: impl Fn(&[f64]) -> Result<D, DistributionError>,
@@ -195,7 +202,7 @@ fn build_scheme(
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
     let text = table.scheme.ok_or_else(|| FieldError::Missing {
-        field: "draft.scheme",
+        field: "draft.scheme".into(),
         cure: format!("name one of {}", SchemeName::list()).into(),
     })?;
     let name: SchemeName = text.parse()?;
@@ -206,9 +213,11 @@ fn build_scheme(
         ("draft.qs", table.qs.is_some()),
         ("draft.tuples", table.tuples.is_some()),
         ("draft.probabilities", table.probabilities.is_some()),
+        ("draft.law", table.law.is_some()),
     ] {
         if present && !wanted.contains(&field) {
             let cure = format!("scheme {name} is given by {}", wanted.join(" and "));
+            let field = field.into();
             return Err(FieldError::Unexpected { field, cure });
         }
     }
@@ -272,6 +281,22 @@ fn build_scheme(
         }
         MadeOf::Tuples(make) => {
             build_tuples(make, table.tuples, table.probabilities, vocab, drafts)
+        }
+        MadeOf::Parts(make) => {
+            let law = table
+                .law
+                .ok_or_else(|| missing("draft.law", "say what the law is composed of"))?;
+            let law = composition(law, vocab, table.q.as_deref())?;
+            let most = law.most();
+            let law = make(vocab, law)?;
+            if most != drafts {
+                return Err(FieldError::Range {
+                    field: "drafts".to_owned(),
+                    value: drafts.to_string(),
+                    limit: format!("{most}..={most}, the most that draft.law can draft"),
+                });
+            }
+            Ok(law)
         }
     }
 }
@@ -380,6 +405,7 @@ fn build_expected(table: ExpectedTable) -> Result<Expected, FieldError> {
     ] {
         if present {
             let cure = "it is expected of block problems only".to_owned();
+            let field = field.into();
             return Err(FieldError::Unexpected { field, cure });
         }
     }
@@ -445,6 +471,7 @@ fn build_block(
             ] {
                 if present {
                     let cure = "it is expected of single-step problems only".to_owned();
+                    let field = field.into();
                     return Err(FieldError::Unexpected { field, cure });
                 }
             }

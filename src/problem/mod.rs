@@ -6,6 +6,7 @@
 
 mod block;
 mod build;
+mod composed;
 mod error;
 mod expected;
 mod read;
