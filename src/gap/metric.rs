@@ -118,9 +118,21 @@ pub(super) enum Metric {
     PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
     PlanSeconds { place: Place, rule: Rule },
+    /// How far a fast rate is from the slow one, at positions that are audited.
+    AuditDifference { place: Place, rule: Rule },
+    /// 1 where it is outside of the slow one's bounds, else 0.
+    AuditOutside { place: Place, rule: Rule },
 }
 
 impl Metric {
+    /// Whether it is known at audited positions alone.
+    pub(super) fn is_audit(self) -> bool {
+        matches!(
+            self,
+            Self::AuditDifference { .. } | Self::AuditOutside { .. }
+        )
+    }
+
     /// Whether it is a rate of its own, and not made of others or about a solve.
     pub(super) fn is_rate(self) -> bool {
         matches!(

@@ -54,8 +54,8 @@ pub use compare::{
 };
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RestMass, RoundsOfLength,
-    SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RateAudit, RestMass,
+    RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};
@@ -65,7 +65,7 @@ pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
-pub use settings::{Part, Settings};
+pub use settings::{Part, Settings, SlowRates};
 pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 

@@ -4,10 +4,12 @@ use super::chains::rounds;
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, LogSummary, OneDraft, Optimum, OverlapRow,
-    PlanRow, RestMass, SCHEMA, VerifierRow,
+    PlanRow, RateAudit, RestMass, SCHEMA, VerifierRow,
 };
 use super::glossary::definitions;
-use super::metric::{Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans};
+use super::metric::{
+    Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans, rules,
+};
 use super::sequence::estimates;
 use super::statistics::holm;
 use super::summary::{LogPart, Mass, Summary};
@@ -72,6 +74,7 @@ impl Summary {
             one_draft: pages.one_draft(),
             published_formula: pages.published_formula(),
             plans: pages.plans(),
+            audits: pages.audits(),
             blocks,
             rounds: along,
             strip: self.strip.strip(settings),
@@ -281,6 +284,29 @@ impl Pages<'_> {
                     iterations_mean: mean(steps),
                     iterations_max: steps.highest,
                     seconds_mean: seconds.map(mean),
+                })
+            })
+            .collect()
+    }
+
+    fn audits(&self) -> Vec<RateAudit> {
+        self.places()
+            .flat_map(|place| rules().map(move |(rule, _)| (place, rule)))
+            .filter_map(|(place, rule)| {
+                let difference = self.find(Metric::AuditDifference { place, rule })?;
+                let outside = self.find(Metric::AuditOutside { place, rule })?;
+                let positions = difference.count();
+                Some(RateAudit {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: rule.0.as_str().to_owned(),
+                    verifier: rule.1.as_str().to_owned(),
+                    positions,
+                    difference_max: difference.highest,
+                    difference_mean: difference.total() / positions as f64,
+                    width_max: difference.widest,
+                    outside: outside.total().round() as u64,
+                    kind: difference.kind(),
                 })
             })
             .collect()
