@@ -197,12 +197,14 @@ mod with_models {
         if let Some(out) = &args.out {
             check_folder(out)?;
         }
+        models.refuse_several("decode")?;
         let (prompts, codec) = models.read()?;
         let (opened, ()) = models.open(common, || Ok(()))?;
         let Opened {
             runtime,
             target,
             draft,
+            ..
         } = opened;
         let mut decoder = Decoder::new(target, draft, codec, settings)?;
         let encoded = decoder.codec().encode(&prompts, decoder.vocabulary())?;
@@ -418,7 +420,7 @@ mod with_models {
             "tool": format!("specgap {}", env!("CARGO_PKG_VERSION")),
             "command": command_line(),
             "target": name(&args.models.target),
-            "draft": name(&args.models.draft),
+            "draft": args.models.draft.first().map(|draft| name(draft)),
             "runtime": format!("ONNX Runtime {}", runtime.version()),
             "provider": decoder.target().placement().device.provider(),
             "temperature": sampling.temperature(),

@@ -39,6 +39,10 @@ pub struct GapReport {
     /// What engines do with one draft, a temperature each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_draft: Vec<OneDraft>,
+    /// The rates with other rows of the draft, if such were asked for: one entry for each
+    /// (temperature, draft's temperature).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redrafted: Vec<Redrafted>,
     /// How far the published formula for drafts without replacement is off.
     pub published_formula: Vec<FormulaError>,
     /// How well the optimal plans that were solved at every position do.
@@ -143,6 +147,59 @@ pub struct OneDraft {
     /// Paired differences: one-hot minus sampled, one-hot minus strict, sampled minus
     /// strict.
     pub differences: Vec<Comparison>,
+}
+
+/// Rates of the target's row as it is, and of the draft's at another temperature or cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Redrafted {
+    /// Of the target.
+    pub temperature: f64,
+    /// Of the draft.
+    pub draft_temperature: f64,
+    /// The draft's most probable tokens that are left, if it is cut to some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_top_k: Option<usize>,
+    /// The mass of the fewest tokens that are left behind that, if it is cut so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_top_p: Option<f64>,
+    /// Sum of min(p, q).
+    pub overlap: KnownEstimate,
+    /// One for each (drafts, scheme).
+    pub cells: Vec<RedraftedCell>,
+}
+
+/// One (drafts, scheme) of a [`Redrafted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RedraftedCell {
+    /// n.
+    pub drafts: usize,
+    /// How the drafts are drawn.
+    pub scheme: String,
+    /// alpha*.
+    pub optimal_acceptance_rate: KnownEstimate,
+    /// Verifiers that are lossless under the scheme.
+    pub verifiers: Vec<RedraftedVerifier>,
+}
+
+/// One verifier of a [`RedraftedCell`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RedraftedVerifier {
+    /// Its name.
+    pub name: String,
+    /// How often its output is one of the drafts.
+    pub acceptance: KnownEstimate,
+}
+
+/// A mean, and how well it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownEstimate {
+    /// The mean.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// As everywhere.
+    pub kind: Kind,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
 }
 
 /// Sum of min(p, q).

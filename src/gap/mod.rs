@@ -37,6 +37,7 @@ mod metric;
 mod pairing;
 mod position;
 mod positions;
+mod redraft;
 mod report;
 mod sequence;
 mod settings;
@@ -54,8 +55,9 @@ pub use compare::{
 };
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
-    GapReport, HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
-    PossibleWithPaths, RestMass, RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
+    PossibleWithPaths, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, RoundsOfLength,
+    SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};

@@ -204,6 +204,7 @@ fn report() -> GapReport {
             }],
         }],
         draft_paths: None,
+        redrafted: Vec::new(),
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,
