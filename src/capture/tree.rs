@@ -319,7 +319,7 @@ fn at_node(rule: Rule, law: ChildLaw, [p, q]: [&Law; 2], children: &[u32]) -> (V
             *mass = (*mass / total - q / open).max(0.0);
             rest += *mass;
         }
-        if !(rest > 0.0) {
+        if rest <= 0.0 {
             left.fill(0.0);
         }
         total = rest;
