@@ -32,6 +32,7 @@ mod coverage;
 mod data;
 mod glossary;
 mod lists;
+mod looping;
 mod measure;
 mod metric;
 mod pairing;
@@ -56,8 +57,8 @@ pub use compare::{
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
     GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
-    PossibleWithPaths, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, RoundsOfLength,
-    SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    PossibleWithPaths, Redrafted, RedraftedCell, RedraftedVerifier, Repetition, RestMass,
+    RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};

@@ -119,6 +119,7 @@ fn report() -> GapReport {
             }],
             ignored_tensors: vec!["hidden".into()],
             engine_tensors: Vec::new(),
+            repetition: None,
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -163,6 +164,7 @@ fn report() -> GapReport {
             p_holm: 4.5e-4,
         }],
         plans: vec![],
+        redrafted: Vec::new(),
         one_draft: Vec::new(),
         published_formula: vec![FormulaError {
             temperature: 1.0,
@@ -204,6 +206,7 @@ fn report() -> GapReport {
             }],
         }],
         draft_paths: None,
+        redrafted: Vec::new(),
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,
