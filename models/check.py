@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import gguf
 import numpy as np
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import gemma
+import qwen
 import source_smollm2 as source
 import heads
 from chat import chat
@@ -130,6 +132,26 @@ def check_gemma(folder: Path, threads: int) -> float:
     return worst
 
 
+def check_qwen(folder: Path, threads: int) -> float:
+    """The same for the Qwen2.5-Coder pair, where it is built."""
+    worst = 0.0
+    for name in ("draft", "target"):
+        if not (folder / f"{name}.onnx").exists():
+            continue
+        path = qwen.gguf_path(folder, name)
+        tokens = source.metadata(gguf.GGUFReader(path), "tokenizer.ggml.tokens")
+        # Characters that are not composed come back composed: none in these texts.
+        tokenizer = check_tokenizer(folder / "tokenizer.json", tokens)
+        sequences = [tokenizer.encode(text).ids for text in ("The capital of France is", TEXTS[1])]
+        reference = Reference(path)
+        expected = [reference.logits(s) for s in sequences]
+        print(f"qwen {name}: {', '.join(str(len(s)) for s in sequences)} tokens, "
+              f"greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
+        del reference
+        worst = max(worst, difference(f"qwen {name}", Session(folder / f"{name}.onnx", threads), sequences, expected))
+    return worst
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="folder of the built graphs")
@@ -164,6 +186,7 @@ def main() -> None:
             worst = max(worst, difference("draft-heads", session, sequences, expected))
             worst = max(worst, head_difference(session, sequences, own))
     worst = max(worst, check_gemma(arguments.output / "gemma", arguments.threads))
+    worst = max(worst, check_qwen(arguments.output / "qwen", arguments.threads))
     print(f"greatest difference of two logits: {worst:.2e} (allowed {TOLERANCE:.0e})")
     if not worst <= TOLERANCE:
         raise SystemExit("check: the graphs do not compute what the GGUF file says")

@@ -70,6 +70,10 @@ class DecoderConfig:
     local_layers: frozenset[int] = field(default_factory=frozenset)
     sliding_window: int = 0
     local_rope_base: float = 0.0
+    # Vectors added to the projections of query, key and value.
+    projection_bias: bool = False
+    # The output head is a matrix of its own, "output", and not the embedding.
+    own_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,9 @@ def weight_names(config: DecoderConfig, layers: Sequence[int]) -> list[str]:
         parts += ["query_norm", "key_norm"]
     if config.post_norms:
         parts += ["attention_post_norm", "feed_forward_post_norm"]
-    names = ["embedding"]
+    if config.projection_bias:
+        parts += ["query_bias", "key_bias", "value_bias"]
+    names = ["embedding", "output"] if config.own_output else ["embedding"]
     names += [f"layers.{layer}.{part}" for layer in layers for part in parts]
     return [*names, "output_norm"]
 
@@ -226,8 +232,9 @@ def build_decoder(
     """The graph made of the given source layers, in this order.
 
     `weights` holds the tensors named by `weight_names`, those of the heads included: matrices as
-    [inputs, outputs], the embedding as [vocabulary, width], which is also the
-    output head; gains as vectors. Queries and keys are in the half-split rotary
+    [inputs, outputs], the embedding as [vocabulary, width], which is also the output
+    head unless the configuration says that "output" is, in the same shape; gains and
+    biases as vectors. Queries and keys are in the half-split rotary
     layout. A tensor may be stored inline, in float16, or as external data; a matrix of a
     layer may be quantised.
     """
@@ -302,9 +309,14 @@ def build_decoder(
         cosine, sine = rotary(local)
 
         normed = g.rms_norm(hidden, weight(f"{prefix}.attention_norm"), config.norm_epsilon)
-        query = split_heads(g.multiply(normed, weights[f"{prefix}.query"]), config.heads)
-        key = split_heads(g.multiply(normed, weights[f"{prefix}.key"]), config.kv_heads)
-        value = split_heads(g.multiply(normed, weights[f"{prefix}.value"]), config.kv_heads)
+
+        def project(part: str) -> str:
+            projected = g.multiply(normed, weights[f"{prefix}.{part}"])
+            if config.projection_bias:
+                projected = g.node("Add", projected, weight(f"{prefix}.{part}_bias"))
+            return split_heads(projected, config.heads if part == "query" else config.kv_heads)
+
+        query, key, value = project("query"), project("key"), project("value")
         if config.query_key_norm:
             query = g.rms_norm(query, weight(f"{prefix}.query_norm"), config.norm_epsilon)
             key = g.rms_norm(key, weight(f"{prefix}.key_norm"), config.norm_epsilon)
@@ -374,7 +386,7 @@ def build_decoder(
 
     hidden = g.rms_norm(hidden, weight("output_norm"), config.norm_epsilon)
     rows = g.node("Reshape", hidden, g.integers(-1, config.width))
-    logits = g.node("Gemm", rows, weight("embedding"), transB=1)
+    logits = g.node("Gemm", rows, weight("output" if config.own_output else "embedding"), transB=1)
     shape = g.node("Concat", g.node("Shape", "input_ids"), g.integers(config.vocabulary), axis=0)
     g.node("Reshape", logits, shape, output="logits")
 

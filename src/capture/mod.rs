@@ -29,8 +29,9 @@ mod runtime;
 mod sampling;
 mod timing;
 mod tokens;
+mod tree;
 
-pub use decode::{DecodeSettings, Decoded, Decoder, Round, Shape, StepTimes};
+pub use decode::{DecodeSettings, Decoded, Decoder, DrawnTree, Round, Shape, StepTimes};
 pub use generate::{
     Capture, Event, Generation, OtherDraft, Row, RowSink, Seconds, Settings, SinkError, Tally,
 };
@@ -43,6 +44,7 @@ pub use runtime::{Device, LIBRARY_VARIABLES, Placed, Placement, Runtime};
 pub use sampling::{Features, Law, Sampler, Sampling, SamplingError};
 pub use timing::Timing;
 pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
+pub use tree::{ChildLaw, Topology};
 
 use std::io;
 use std::path::PathBuf;

@@ -12,6 +12,7 @@ use crate::gap::{
 use crate::log::Log;
 use crate::report;
 use crate::scheme::SchemeName;
+use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -233,29 +234,16 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let [summary] = &summaries[..] else {
-        return compare_logs(&summaries, &pairings, &settings, args, common);
+        return compare_logs(&logs, &summaries, &pairings, &settings, args, common);
     };
-    let report = summary.report(&command(summary));
+    let mut report = summary.report(&summary.command());
+    add_draft_paths(&mut report, &logs);
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
     finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
-}
-
-/// The command that measures all that a summary is of, in one go.
-pub(super) fn command(summary: &Summary) -> String {
-    let logs = summary.logs();
-    format!(
-        "specgap gap {}{}{}{}",
-        logs.join(" "),
-        if logs.len() > 1 { " --pool" } else { "" },
-        summary.settings().options(),
-        summary
-            .kept()
-            .map_or_else(String::new, |n| format!(" --vocab {n}"))
-    )
 }
 
 /// Measures logs, together or each by itself, with a progress bar and a line on how long it
@@ -310,8 +298,20 @@ pub(super) fn measure(
     })
 }
 
+/// Says what the draft paths of some logs could give, or why that is not told.
+fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
+    match read_possible_with_paths(logs, &|_| ()) {
+        Ok(possible) => report.draft_paths = possible,
+        Err(error) => (report.left_out).push(format!("{DRAFT_PATHS}: {}", error.message())),
+    }
+}
+
+/// What a report leaves out where it cannot tell it.
+pub(super) const DRAFT_PATHS: &str = "what several draft paths could give";
+
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
+    logs: &[Log],
     summaries: &[Summary],
     pairings: &[Pairing],
     settings: &Settings,
@@ -327,8 +327,10 @@ fn compare_logs(
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
-        for (log, summary) in comparison.logs.iter().zip(summaries) {
-            let report = summary.report(&command(summary));
+        let summaries = summaries.iter().zip(logs);
+        for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
+            let mut report = summary.report(&summary.command());
+            add_draft_paths(&mut report, std::slice::from_ref(rows));
             write_together(&folder.join(&log.folder), &report_files(&report)?)?;
         }
         write_together(folder, &page_files(&page, &comparison)?)?;

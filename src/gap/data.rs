@@ -53,6 +53,9 @@ pub struct GapReport {
     /// Rounds of drafted chains along the text that was sampled, by its temperature.
     #[serde(default)]
     pub rounds: Vec<ChainRounds>,
+    /// What several draft paths could give, where the log has such paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_paths: Option<DraftPaths>,
     /// Where in the text the gap lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<Strip>,
@@ -384,6 +387,37 @@ pub struct BlockEstimate {
     pub kind: Kind,
     /// Blocks that the mean is over.
     pub blocks: usize,
+}
+
+/// What several draft paths could give any lossless verifier, at the temperature of the text;
+/// `specgap paths` tells what verifiers get of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DraftPaths {
+    /// The temperature at which text and paths were drawn; none other can be told.
+    pub temperature: f64,
+    /// L: tokens of a path.
+    pub length: usize,
+    /// Starts of blocks along the text, over which accepted lengths are means.
+    pub starts: usize,
+    /// Of these, the ones from which draft paths were logged.
+    pub anchors: usize,
+    /// The fewest draft paths of such a start.
+    pub logged_paths: usize,
+    /// One for each K.
+    pub by_drafts: Vec<PossibleWithPaths>,
+}
+
+/// Bounds of the best verifier of K draft paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PossibleWithPaths {
+    /// K.
+    pub drafts: usize,
+    /// No lossless verifier accepts more on average; none from one prompt.
+    pub upper_bound: Option<Estimate>,
+    /// What it is made of: `several paths` or `pooled paths`.
+    pub form: Option<String>,
+    /// The value of Lemma 5.1: the best verifier accepts at least as much.
+    pub lower_bound: Estimate,
 }
 
 /// Token, block and greedy-block verification of drafted chains, along text that was

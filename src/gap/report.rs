@@ -79,6 +79,7 @@ impl Summary {
             plans: pages.plans(),
             blocks,
             rounds: along,
+            draft_paths: None,
             strip: self.strip.strip(settings),
             left_out: missing,
         }

@@ -78,7 +78,8 @@ pub use metadata::{
 };
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
-pub use tensor::Dtype;
+pub use source::HeldBytes;
+pub use tensor::{Dtype, HeldTensor};
 pub(crate) use tensor::{Scratch, Tensor};
 pub(crate) use whole::{RawTensor, WholeLog, npz, tensors};
 pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};

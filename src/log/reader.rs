@@ -3,9 +3,9 @@
 use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
-use super::rollout_tensors::{HeldRollouts, NAMES};
+use super::rollout_tensors::{HeldRollouts, names};
 use super::source::Source;
-use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
+use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors, shared};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -244,6 +244,60 @@ impl Log {
             path: name.to_owned(),
         };
         Self::single(name, read_source(name, source)?, None)
+    }
+
+    /// A log of tensors that a program holds in memory, which are read where they lie.
+    /// `name` stands for the path in messages and reports.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open_with`].
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::log::{Dtype, HeldBytes, HeldTensor, Log, Metadata, Row};
+    /// use std::sync::Arc;
+    /// #[derive(Debug)]
+    /// struct Owned(Vec<u8>);
+    /// impl HeldBytes for Owned {
+    ///     fn length(&self) -> u64 {
+    ///         self.0.len() as u64
+    ///     }
+    ///     fn contiguous(&self) -> Option<&[u8]> {
+    ///         Some(&self.0)
+    ///     }
+    ///     fn gather(&self, _: u64, _: &mut [u8]) {}
+    /// }
+    /// let rows = |name: &str, row: [f32; 2]| HeldTensor {
+    ///     name: name.to_owned(),
+    ///     dtype: Dtype::F32,
+    ///     shape: vec![1, 2],
+    ///     entries: Arc::new(Owned(row.iter().flat_map(|x| x.to_le_bytes()).collect())),
+    /// };
+    /// let tensors = vec![rows("target_logits", [0.0, 1.0]), rows("draft_logits", [2.0, 0.0])];
+    /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
+    /// let mut row = Row::default();
+    /// log.read(0, &mut row)?;
+    /// assert_eq!(row.draft, [2.0, 0.0]);
+    /// # Ok::<(), specgap::log::LogError>(())
+    /// ```
+    pub fn held(
+        name: &Path,
+        metadata: Metadata,
+        tensors: Vec<HeldTensor>,
+        vocabulary: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let mut contents = Contents::default();
+        for one in tensors {
+            let source = Source::Held {
+                entries: one.entries,
+                path: name.to_owned(),
+            };
+            let tensor = Tensor::within(one.name, one.dtype, one.shape, Arc::new(source), 0, name)?;
+            contents.tensors.insert(tensor.name.clone(), tensor);
+        }
+        let (shard, ignored) = Shard::new(name, contents)?;
+        Self::assemble(name, metadata, vec![shard], ignored, vocabulary)
     }
 
     fn single(
@@ -786,7 +840,7 @@ impl Shard {
             ));
         }
         let mut rollouts = HeldRollouts::default();
-        for name in NAMES {
+        for name in names() {
             rollouts.tensors.extend(contents.tensors.remove_entry(name));
             rollouts
                 .unreadable

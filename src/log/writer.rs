@@ -1,5 +1,6 @@
 //! Writing a log that survives being killed.
 
+use super::engine::EngineRecord;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::npy::NpyHeader;
@@ -171,6 +172,7 @@ struct Buffer {
     /// `None` at positions without.
     head_acceptance: Vec<Option<f64>>,
     head_overlap: Vec<Option<f64>>,
+    engine: Vec<Option<EngineRecord>>,
     rollouts: Columns,
 }
 
@@ -414,6 +416,7 @@ impl LogWriter {
         buffer.token.push(position.token);
         buffer.head_acceptance.push(None);
         buffer.head_overlap.push(None);
+        buffer.engine.push(None);
         buffer.positions += 1;
     }
 
@@ -444,6 +447,70 @@ impl LogWriter {
                 .ok_or_else(|| refused("belongs to no position that was appended".to_owned()))? =
                 value;
         }
+        Ok(())
+    }
+
+    /// Says what an engine did at the position that was appended last: its drafts, how many
+    /// were accepted, what came out, how far into its round it is, and how many sequences were
+    /// verified together. `prompt` and `position` are those of the position, and are not read.
+    /// Of positions of which nothing is said, the log says -1.
+    ///
+    /// # Errors
+    ///
+    /// Tokens outside the vocabulary, numbers below -1; a position that is on the disk
+    /// already, or none.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::log::{EngineRecord, Layout, Log, LogWriter, Metadata, Position};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("log");
+    /// let mut writer = LogWriter::create(&path, Metadata::default(), Layout::new(2))?;
+    /// let (target, draft) = (&[0.0, 1.0], &[0.5, 0.5]);
+    /// writer.append(&Position { prompt_id: 0, position: 0, token: 1, target, draft })?;
+    /// let did = EngineRecord {
+    ///     drafts: vec![1, 0],
+    ///     output: Some(1),
+    ///     accepted: Some(1),
+    ///     round: Some(0),
+    ///     ..EngineRecord::default()
+    /// };
+    /// writer.set_engine(&did)?;
+    /// writer.commit()?;
+    /// assert_eq!(Log::open(&path)?.engine_records()?[0].drafts, [1, 0]);
+    /// # Ok::<(), specgap::log::LogError>(())
+    /// ```
+    pub fn set_engine(&mut self, record: &EngineRecord) -> Result<(), LogError> {
+        let number = self.positions().saturating_sub(1);
+        let path = &self.directory;
+        let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
+        let drafts = record.drafts.iter().copied().enumerate();
+        let single = |name, value: Option<i64>, end| Some((name, 0, value?, end));
+        let all = drafts
+            .map(|(column, token)| ("drafts", column, token, tokens))
+            .chain(single("output", record.output, tokens))
+            .chain(single("accepted", record.accepted, i64::MAX))
+            .chain(single("round", record.round, i64::MAX))
+            .chain(single("batch_size", record.batch_size, i64::MAX));
+        for (name, column, value, end) in all {
+            if !(-1..end).contains(&value) {
+                let message = if end == tokens {
+                    format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
+                } else {
+                    format!("is {value}; it is a count, or -1 for none")
+                };
+                return Err(LogError::entry(path, name, number, column, message));
+            }
+        }
+        let last = self.buffer.engine.last_mut().ok_or_else(|| {
+            LogError::row(
+                path,
+                "drafts",
+                number,
+                "belongs to no position that was appended",
+            )
+        })?;
+        *last = Some(record.clone());
         Ok(())
     }
 
@@ -731,6 +798,16 @@ impl LogWriter {
                 ));
             }
         }
+        for (name, shape, values) in engine_tensors(&buffer.engine) {
+            tensors.push((
+                name,
+                Encoded {
+                    dtype: Dtype::I64,
+                    shape,
+                    data: Cow::Owned(values.iter().flat_map(|x| x.to_le_bytes()).collect()),
+                },
+            ));
+        }
         for (name, dtype, shape, bytes) in buffer.rollouts.encoded() {
             tensors.push((
                 name,
@@ -873,6 +950,40 @@ fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut Vec<u8>) {
         Dtype::F64 => bytes.extend(row.flat_map(|x| f64::from(x).to_le_bytes())),
         _ => bytes.extend(row.flat_map(f32::to_le_bytes)),
     }
+}
+
+/// What an engine did, as tensors: those of which anything was said, -1 where it was not.
+fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<usize>, Vec<i64>)> {
+    let rows = records.len();
+    let said = |record: &Option<EngineRecord>| record.as_ref().map_or(0, |one| one.drafts.len());
+    let width = records.iter().map(said).max().unwrap_or(0);
+    let mut tensors = Vec::new();
+    if width > 0 {
+        let mut chains = Vec::with_capacity(rows * width);
+        for record in records {
+            let drafts = record.as_ref().map_or(&[][..], |one| &one.drafts);
+            chains.extend(drafts);
+            chains.extend(std::iter::repeat_n(-1, width - drafts.len()));
+        }
+        tensors.push(("drafts", vec![rows, width], chains));
+    }
+    type Field = fn(&EngineRecord) -> Option<i64>;
+    let fields: [(&'static str, Field); 4] = [
+        ("output", |one| one.output),
+        ("accepted", |one| one.accepted),
+        ("round", |one| one.round),
+        ("batch_size", |one| one.batch_size),
+    ];
+    for (name, field) in fields {
+        let values: Vec<Option<i64>> = (records.iter())
+            .map(|record| record.as_ref().and_then(field))
+            .collect();
+        if values.iter().any(Option::is_some) {
+            let values = values.iter().map(|value| value.unwrap_or(-1)).collect();
+            tensors.push((name, vec![rows], values));
+        }
+    }
+    tensors
 }
 
 /// Ragged rows, each filled up with -inf.
