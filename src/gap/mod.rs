@@ -37,6 +37,7 @@ mod metric;
 mod pairing;
 mod position;
 mod positions;
+mod redraft;
 mod report;
 mod sequence;
 mod settings;
@@ -53,8 +54,9 @@ pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
 };
 pub use data::{
-    BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RateAudit, RestMass,
+    BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
+    GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
+    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, RestMass,
     RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;

@@ -307,6 +307,19 @@ impl Summary {
         self.kept
     }
 
+    /// The command that measures all of it in one go.
+    pub fn command(&self) -> String {
+        let logs = self.logs();
+        let pool = if logs.len() > 1 { " --pool" } else { "" };
+        let kept = self.kept.map(|n| format!(" --vocab {n}"));
+        format!(
+            "specgap gap {}{pool}{}{}",
+            logs.join(" "),
+            self.settings.options(),
+            kept.unwrap_or_default()
+        )
+    }
+
     /// The positions of the logs that are in no part, in words: one line each stretch.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();

@@ -272,6 +272,22 @@ pub(crate) struct Index {
 pub(crate) struct ShardEntry {
     pub file: String,
     pub positions: usize,
+    /// Where the target's rows are, if not in `file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<SharedShard>,
+}
+
+/// A shard of another log, of which a shard takes the target's rows and what is said of
+/// positions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SharedShard {
+    /// `../LOG/FILE`: a file of a log in the same folder.
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// A hash of what is taken from it, as [`super::shared::digest`] makes it.
+    pub digest: String,
 }
 
 /// The name of the index in a sharded log, and of its copy inside an `.npz`.

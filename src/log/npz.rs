@@ -28,6 +28,8 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
             members(path, &source, BufReader::new(file))
         }
         Source::Memory { bytes, .. } => members(path, &source, Cursor::new(bytes.clone())),
+        // Tensors that are held are given one by one, never as an archive.
+        Source::Held { .. } => Err(LogError::format(path, "is no archive")),
     }
 }
 

@@ -577,6 +577,83 @@ fn rows_with_fewer_tokens_than_drafts_are_named() {
     }
 }
 
+/// What engines do with one draft: the numbers of `one_draft` and their differences, derived
+/// from the rows alone, at every temperature and whatever numbers of drafts are asked for.
+#[test]
+fn one_draft_is_derived_from_the_rows_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 23);
+    let temperatures = [0.4, 1.0, 1.7];
+    let report = report(&path, &temperatures, &[3]);
+    let softmax = |row: &[f32], temperature: f64| -> Vec<f64> {
+        let weights = row.iter().map(|&x| (f64::from(x) / temperature).exp());
+        let weights: Vec<f64> = weights.collect();
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|x| x / total).collect()
+    };
+    assert_eq!(report.one_draft.len(), temperatures.len());
+    for (one, temperature) in report.one_draft.iter().zip(temperatures) {
+        assert_eq!(one.temperature, temperature);
+        // Of each position: one-hot, sampled, strict.
+        let values: Vec<[f64; 3]> = (rows.iter())
+            .map(|(target, draft)| {
+                let (p, q) = (softmax(target, temperature), softmax(draft, temperature));
+                let highest = draft.iter().copied().fold(f32::MIN, f32::max);
+                let likeliest = draft.iter().position(|&x| x == highest).unwrap();
+                let pairs = || p.iter().zip(&q);
+                [
+                    p[likeliest],
+                    pairs().map(|(p, q)| p.min(*q)).sum(),
+                    pairs().map(|(p, q)| p * q).sum(),
+                ]
+            })
+            .collect();
+        let n = values.len() as f64;
+        let mean = |of: &dyn Fn(&[f64; 3]) -> f64| values.iter().map(of).sum::<f64>() / n;
+        for (at, found) in [&one.one_hot, &one.sampled, &one.strict]
+            .into_iter()
+            .enumerate()
+        {
+            let expected = mean(&|value| value[at]);
+            assert!((found.mean - expected).abs() < 1e-12, "{one:?} {expected}");
+            assert!(found.truncation.is_none());
+        }
+        let places = ["one-hot", "sampled", "strict"];
+        let place = |name: &str| places.iter().position(|place| *place == name).unwrap();
+        let mut pairs: Vec<[usize; 2]> = Vec::new();
+        for pair in &one.differences {
+            let [a, b] = [place(&pair.first), place(&pair.second)];
+            pairs.push([a, b]);
+            let expected = mean(&|value| value[a] - value[b]);
+            assert!(
+                (pair.difference.mean - expected).abs() < 1e-12,
+                "{pair:?} {expected}"
+            );
+            // The interval is that of a mean over prompts, five positions each.
+            let [low, high] = pair.difference.ci95;
+            let half = interval_by_prompt(values.iter().map(|value| value[a] - value[b]));
+            assert!((0.5 * (high - low) - half).abs() < 1e-9, "{pair:?} {half}");
+            assert!((pair.p_value..=1.0).contains(&pair.p_holm), "{pair:?}");
+        }
+        assert_eq!(pairs, [[0, 1], [0, 2], [1, 2]]);
+        // Strict accepts a part of what sampled does.
+        assert!(one.strict.mean < one.sampled.mean);
+    }
+}
+
+/// Half of the 95% interval of a mean over prompts of five positions each, the last one
+/// shorter: five of them, so Student's t with 4 degrees of freedom.
+fn interval_by_prompt(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let prompts: Vec<&[f64]> = values.chunks(5).collect();
+    assert_eq!(prompts.len(), 5);
+    let off = |prompt: &&[f64]| prompt.iter().map(|x| x - mean).sum::<f64>().powi(2);
+    let squares: f64 = prompts.iter().map(off).sum();
+    2.776_445_105_197_798_7 * (5.0 / 4.0 * squares).sqrt() / n
+}
+
 /// One draft of any law is verified by `single`, where that is asked for; where it cannot
 /// be, the report says so.
 #[test]

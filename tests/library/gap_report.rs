@@ -204,6 +204,7 @@ fn report() -> GapReport {
                 block_over_token_per_call: estimate(0.125, 0.03),
             }],
         }],
+        draft_paths: None,
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,

@@ -75,6 +75,10 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
             with_bounds(plus_minus(&row.estimate), bounds(&row.estimate))
         ));
     }
+    let paths = report.draft_paths.as_ref();
+    points.extend(
+        paths.and_then(|paths| crate::report::draft_paths::sentence(paths, &super::logs(report))),
+    );
     blocks.push(Block::List(points));
     blocks.extend(
         [
