@@ -26,6 +26,7 @@
 mod certainty;
 mod figures;
 mod provenance;
+mod redrafted;
 mod select;
 mod summary;
 mod tables;
@@ -41,9 +42,11 @@ pub fn page(report: &GapReport) -> Page {
         acceptance(report),
         gaps(report),
         one_draft(report),
+        redrafted::section(report),
         comparisons(report),
         formula(report),
         plans(report),
+        audits(report),
         rounds(report),
         blocks(report),
         draft_paths(report),
@@ -139,6 +142,16 @@ fn plans(report: &GapReport) -> Option<Section> {
         "Optimal plans",
         "How near the plans that were solved come to the optimum, and to p.",
         tables::plans(report),
+        None,
+    )
+}
+
+fn audits(report: &GapReport) -> Option<Section> {
+    of_table(
+        "audits",
+        "Audit of estimates",
+        "Whether the rates that were computed the fast way are right.",
+        tables::audits(report),
         None,
     )
 }
