@@ -4,7 +4,7 @@ use super::engine::EngineRecord;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::npy::NpyHeader;
-use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_index};
+use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
@@ -632,7 +632,8 @@ impl LogWriter {
         let last = self.pending.last().ok_or_else(|| {
             LogError::format(&self.directory, "has no shard that another log could share")
         })?;
-        shared::describe(&self.directory, &last.file)
+        let contents = read_file(&self.directory.join(&last.file))?;
+        shared::describe(&self.directory, &last.file, &contents)
     }
 
     /// Forgets all shards but the first `count`, and the prompts that were in them.
