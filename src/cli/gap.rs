@@ -303,11 +303,16 @@ fn compare_logs(
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
+        // All at once, the page of all logs last.
+        let mut files = Vec::new();
         for (log, summary) in comparison.logs.iter().zip(summaries) {
             let report = summary.report(&command(summary));
-            write_together(&folder.join(&log.folder), &report_files(&report)?)?;
+            for (name, contents) in report_files(&report)? {
+                files.push((format!("{}/{name}", log.folder), contents));
+            }
         }
-        write_together(folder, &page_files(&page, &comparison)?)?;
+        files.extend(page_files(&page, &comparison)?);
+        write_together(folder, &files)?;
     }
     print_report(
         &comparison,

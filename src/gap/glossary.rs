@@ -14,7 +14,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "temperature",
-            "both models' logits are divided by it before the softmax",
+            "both models' logits are divided by it before the softmax. A token whose logit, divided, \
+             is more than 690 below the largest of its row counts as one that is never drawn",
         ),
         (
             "acceptance",

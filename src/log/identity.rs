@@ -39,7 +39,7 @@ pub struct ShardIdentity {
     pub positions: usize,
 }
 
-/// Rows of integers that are mapped at a time.
+/// Rows of integers that are read at a time.
 const ROWS: usize = 1 << 16;
 
 impl Log {
@@ -47,7 +47,7 @@ impl Log {
     /// shard.
     ///
     /// # Errors
-    /// Files that were shortened since the log was opened, or cannot be mapped.
+    /// Files that were shortened since the log was opened, or cannot be read.
     pub fn identity(&self) -> Result<LogIdentity, LogError> {
         let shards = self
             .shards

@@ -53,6 +53,7 @@ mod contents;
 mod engine;
 mod error;
 mod identity;
+mod joined;
 mod labels;
 mod metadata;
 mod npy;
