@@ -168,9 +168,7 @@ fn set_aside(
         if path.symlink_metadata().is_err() {
             continue;
         }
-        let lock = File::open(path)
-            .ok()
-            .filter(|file| file.try_lock().is_ok());
+        let lock = File::open(path).ok().filter(|file| file.try_lock().is_ok());
         let mut builder = tempfile::Builder::new();
         let file = builder
             .prefix(prefix)
@@ -278,12 +276,15 @@ mod tests {
         for name in ["a", "c"] {
             std::fs::write(folder.path().join(name), "old").unwrap();
         }
-        let staged = stage(folder.path(), &["a", "gone/b", "c"].map(|name| {
-            if name == "gone/b" {
-                std::fs::create_dir(folder.path().join("gone")).unwrap();
-            }
-            name
-        }));
+        let staged = stage(
+            folder.path(),
+            &["a", "gone/b", "c"].map(|name| {
+                if name == "gone/b" {
+                    std::fs::create_dir(folder.path().join("gone")).unwrap();
+                }
+                name
+            }),
+        );
         // The second file loses its folder, with the file that was to be renamed.
         std::fs::remove_dir_all(folder.path().join("gone")).unwrap();
         let (path, _) = exchange(staged, PREFIX).unwrap_err();

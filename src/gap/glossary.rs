@@ -145,3 +145,24 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
     );
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Softmax;
+
+    /// What a report says of tokens far below the largest is what the softmax does.
+    #[test]
+    fn the_range_of_the_softmax_is_named() {
+        let mut row = Vec::new();
+        let softmax = Softmax {
+            temperature: 2.0,
+            ..Softmax::default()
+        };
+        softmax
+            .fill(&[0.0f64, -2.0 * 689.9, -2.0 * 690.1], &mut row)
+            .unwrap();
+        assert!(row[1] > 0.0 && row[2] == 0.0, "{row:?}");
+        assert!(definitions(8)["temperature"].contains("more than 690 below"));
+    }
+}

@@ -58,7 +58,9 @@ pub(super) fn evaluate(
     let distinct = |asked: &&Asked| {
         let schemes = (asked.optima.iter().map(|(scheme, _)| scheme))
             .chain(asked.rules.iter().map(|((scheme, _), _)| scheme));
-        schemes.into_iter().any(|scheme| scheme.draws_distinct_tokens())
+        schemes
+            .into_iter()
+            .any(|scheme| scheme.draws_distinct_tokens())
     };
     let most = (task.asked.iter().filter(distinct))
         .map(|asked| asked.drafts)

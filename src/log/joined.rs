@@ -16,9 +16,7 @@ use std::path::PathBuf;
 /// # Errors
 ///
 /// As reading any of the files.
-pub(super) fn join(
-    files: &[PathBuf],
-) -> Result<Option<Vec<(String, Encoded<'static>)>>, LogError> {
+pub(super) fn join(files: &[PathBuf]) -> Result<Option<Vec<(String, Encoded<'static>)>>, LogError> {
     let mut spool = Spool::default();
     let mut shards: Vec<BTreeMap<String, Tensor>> = Vec::with_capacity(files.len());
     for file in files {

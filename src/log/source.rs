@@ -416,7 +416,10 @@ mod tests {
             .set_len(LARGE as u64)
             .unwrap();
         // What was read is not taken away.
-        assert_eq!(before.iter().map(|&x| usize::from(x)).sum::<usize>(), 3 * LARGE);
+        assert_eq!(
+            before.iter().map(|&x| usize::from(x)).sum::<usize>(),
+            3 * LARGE
+        );
         let error = source.window(0, 3 * LARGE).unwrap_err().to_string();
         assert!(error.contains("rows: has 65536 bytes"), "{error}");
         assert!(error.contains("shortened while it was read"), "{error}");

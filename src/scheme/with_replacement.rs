@@ -301,8 +301,11 @@ impl DraftScheme for WithReplacement {
                 .map(|(_, &token)| &exact.weights[token as usize])
                 .sum();
             let left_out = set.len() - mask.count_ones() as usize;
-            *(if left_out.is_multiple_of(2) { &mut even } else { &mut odd }) +=
-                Pow::pow(covered, self.drafts);
+            *(if left_out.is_multiple_of(2) {
+                &mut even
+            } else {
+                &mut odd
+            }) += Pow::pow(covered, self.drafts);
         }
         ratio(&(even - odd), &Pow::pow(&exact.total, self.drafts))
     }

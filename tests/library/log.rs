@@ -349,7 +349,10 @@ fn small_shards_are_joined_and_hold_the_same_rows() {
             (row.prompt_id, row.position, row.token),
             (other.prompt_id, other.position, other.token)
         );
-        assert_eq!(row.head_acceptance, (n % 5 == 1).then_some(n as f64 / 100.0));
+        assert_eq!(
+            row.head_acceptance,
+            (n % 5 == 1).then_some(n as f64 / 100.0)
+        );
         assert_eq!(row.head_overlap, None);
     }
     let rollouts = log.rollouts().unwrap().unwrap();

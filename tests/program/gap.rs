@@ -798,7 +798,11 @@ fn a_log_of_more_shards_than_open_files_is_read() {
     let program = env!("CARGO_BIN_EXE_specgap");
     let output = std::process::Command::new("sh")
         .current_dir(folder.path())
-        .args(["-c", "ulimit -n 64 && exec \"$0\" gap log --drafts 2 --temperature 1 --threads 2 --out out", program])
+        .args([
+            "-c",
+            "ulimit -n 64 && exec \"$0\" gap log --drafts 2 --temperature 1 --threads 2 --out out",
+            program,
+        ])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -817,6 +821,24 @@ fn temporary_files_of_a_killed_run_are_removed() {
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(!left.exists());
     let hidden = contents(&folder.path().join("out"));
-    let mut names = hidden.keys().map(|path| path.file_name().unwrap().to_str().unwrap());
+    let mut names = hidden
+        .keys()
+        .map(|path| path.file_name().unwrap().to_str().unwrap());
     assert!(names.all(|name| !name.starts_with('.')), "{hidden:?}");
+}
+
+/// A law whose drafts may be equal needs no vocabulary as large as n; one whose may not, does.
+#[test]
+fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("log"), &rows(6), KeptTokens::All);
+    let line = "log --vocab 2 --drafts 3 --temperature 1 --out out";
+    let run = gap(folder.path(), &format!("{line} --schemes with-replacement"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let words = &["fewer than the 3 distinct drafts"];
+    refused(
+        folder.path(),
+        &format!("{line} --schemes without-replacement"),
+        words,
+    );
 }
