@@ -1,4 +1,4 @@
-"""The chat format of SmolLM2-135M-Instruct, and the prompts of this repository."""
+"""The chat format of SmolLM2 and Qwen2.5 (ChatML), and the prompts of this repository."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ END = 2
 PROMPTS = Path(__file__).parent / "prompts"
 
 
-def chat(prompt: str) -> str:
+def chat(prompt: str, system: str = SYSTEM) -> str:
     """The text that the model sees before its answer to one user message."""
     return (
-        f"<|im_start|>system\n{SYSTEM}<|im_end|>\n"
+        f"<|im_start|>system\n{system}<|im_end|>\n"
         f"<|im_start|>user\n{prompt}<|im_end|>\n"
         "<|im_start|>assistant\n"
     )
@@ -63,9 +63,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--every", type=int, default=1, metavar="N",
                         help="only every N-th prompt, from the first")
+    parser.add_argument("--system", default=SYSTEM, metavar="TEXT", help="the system turn")
     arguments = parser.parse_args()
     for name, prompt in held_out_prompts()[:: max(1, arguments.every)]:
-        print(json.dumps({"id": name, "prompt": chat(prompt)}, ensure_ascii=False))
+        print(json.dumps({"id": name, "prompt": chat(prompt, arguments.system)}, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Builds the ONNX graph of a decoder-only transformer with a key/value cache.
 
 The graph uses plain ONNX operators (opset 17) in float32, so every ONNX Runtime
-from 1.22 on runs it on any execution provider. Its contract is the one of the
-common exports:
+from 1.22 on runs it on any execution provider. A matrix that is stored quantised
+(`QuantisedMatrix`) stays so: it is multiplied by ONNX Runtime's own operator
+MatMulNBits. Its contract is the one of the common exports:
 
     inputs   input_ids                  int64   [batch, sequence]
              attention_mask             int64   [batch, past_sequence + sequence]
@@ -33,6 +34,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 OPSET = 17
 IR_VERSION = 8
+# The domain of ONNX Runtime's own operators.
+CONTRIB = "com.microsoft"
 
 # Added to the score of a key that a query must not see. Finite, so that a query
 # without any key yields numbers and not NaN; its exponential is 0 in float32.
@@ -67,6 +70,10 @@ class DecoderConfig:
     local_layers: frozenset[int] = field(default_factory=frozenset)
     sliding_window: int = 0
     local_rope_base: float = 0.0
+    # Vectors added to the projections of query, key and value.
+    projection_bias: bool = False
+    # The output head is a matrix of its own, "output", and not the embedding.
+    own_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,24 @@ class HeadConfig:
         return [f"{part}.{kind}" for part in [*blocks, f"heads.{self.name}.output"] for kind in ("weight", "bias")]
 
 
+@dataclass(frozen=True)
+class QuantisedMatrix:
+    """A matrix [inputs, outputs] in 4-bit slots, in groups of inputs of one output.
+
+    Entry (i, o) is (slot - zero) * scale, with the zero and the scale of its group.
+    `slots` is uint8 [outputs, groups, group / 2], the first entry in the low half of its
+    byte; `scales` float32 [outputs * groups]; `zeros` uint8 [outputs * ceil(groups / 2)],
+    packed as the slots are.
+    """
+
+    inputs: int
+    outputs: int
+    group: int
+    slots: TensorProto
+    scales: TensorProto
+    zeros: TensorProto
+
+
 def weight_names(config: DecoderConfig, layers: Sequence[int]) -> list[str]:
     """Names of the initialisers that a graph of these source layers needs."""
     parts = ["attention_norm", "query", "key", "value", "attention_output"]
@@ -94,7 +119,9 @@ def weight_names(config: DecoderConfig, layers: Sequence[int]) -> list[str]:
         parts += ["query_norm", "key_norm"]
     if config.post_norms:
         parts += ["attention_post_norm", "feed_forward_post_norm"]
-    names = ["embedding"]
+    if config.projection_bias:
+        parts += ["query_bias", "key_bias", "value_bias"]
+    names = ["embedding", "output"] if config.own_output else ["embedding"]
     names += [f"layers.{layer}.{part}" for layer in layers for part in parts]
     return [*names, "output_norm"]
 
@@ -149,6 +176,16 @@ class _Graph:
             return f"{tensor.name}.wide"
         return tensor.name
 
+    def multiply(self, value: str, matrix: TensorProto | QuantisedMatrix) -> str:
+        """value @ matrix."""
+        if isinstance(matrix, TensorProto):
+            return self.node("MatMul", value, self.weight(matrix))
+        parts = [self.weight(part) for part in (matrix.slots, matrix.scales, matrix.zeros)]
+        return self.node(
+            "MatMulNBits", value, *parts, domain=CONTRIB,
+            K=matrix.inputs, N=matrix.outputs, bits=4, block_size=matrix.group,
+        )
+
     def slice(self, value: str, start: int, end: int, axis: int) -> str:
         return self.node(
             "Slice", value, self.integers(start), self.integers(end), self.integers(axis), self.integers(1)
@@ -188,16 +225,18 @@ class _Graph:
 def build_decoder(
     config: DecoderConfig,
     layers: Sequence[int],
-    weights: Mapping[str, TensorProto],
+    weights: Mapping[str, TensorProto | QuantisedMatrix],
     metadata: Mapping[str, str],
     heads: Sequence[HeadConfig] = (),
 ) -> ModelProto:
     """The graph made of the given source layers, in this order.
 
     `weights` holds the tensors named by `weight_names`, those of the heads included: matrices as
-    [inputs, outputs], the embedding as [vocabulary, width], which is also the
-    output head; gains as vectors. Queries and keys are in the half-split rotary
-    layout. A tensor may be stored inline, in float16, or as external data.
+    [inputs, outputs], the embedding as [vocabulary, width], which is also the output
+    head unless the configuration says that "output" is, in the same shape; gains and
+    biases as vectors. Queries and keys are in the half-split rotary
+    layout. A tensor may be stored inline, in float16, or as external data; a matrix of a
+    layer may be quantised.
     """
     needed = weight_names(config, layers) + [name for head in heads for name in head.weight_names()]
     missing = [name for name in needed if name not in weights]
@@ -270,9 +309,14 @@ def build_decoder(
         cosine, sine = rotary(local)
 
         normed = g.rms_norm(hidden, weight(f"{prefix}.attention_norm"), config.norm_epsilon)
-        query = split_heads(g.node("MatMul", normed, weight(f"{prefix}.query")), config.heads)
-        key = split_heads(g.node("MatMul", normed, weight(f"{prefix}.key")), config.kv_heads)
-        value = split_heads(g.node("MatMul", normed, weight(f"{prefix}.value")), config.kv_heads)
+
+        def project(part: str) -> str:
+            projected = g.multiply(normed, weights[f"{prefix}.{part}"])
+            if config.projection_bias:
+                projected = g.node("Add", projected, weight(f"{prefix}.{part}_bias"))
+            return split_heads(projected, config.heads if part == "query" else config.kv_heads)
+
+        query, key, value = project("query"), project("key"), project("value")
         if config.query_key_norm:
             query = g.rms_norm(query, weight(f"{prefix}.query_norm"), config.norm_epsilon)
             key = g.rms_norm(key, weight(f"{prefix}.key_norm"), config.norm_epsilon)
@@ -317,14 +361,14 @@ def build_decoder(
             )
         mixed = g.node("Transpose", g.node("Reshape", mixed, back), perm=[0, 2, 1, 3])
         mixed = g.node("Reshape", mixed, g.integers(0, 0, config.heads * config.head_dim))
-        update = g.node("MatMul", mixed, weight(f"{prefix}.attention_output"))
+        update = g.multiply(mixed, weights[f"{prefix}.attention_output"])
         if config.post_norms:
             update = g.rms_norm(update, weight(f"{prefix}.attention_post_norm"), config.norm_epsilon)
         hidden = g.node("Add", hidden, update)
 
         normed = g.rms_norm(hidden, weight(f"{prefix}.feed_forward_norm"), config.norm_epsilon)
-        gate = g.node("MatMul", normed, weight(f"{prefix}.gate"))
-        up = g.node("MatMul", normed, weight(f"{prefix}.up"))
+        gate = g.multiply(normed, weights[f"{prefix}.gate"])
+        up = g.multiply(normed, weights[f"{prefix}.up"])
         if config.activation == "silu":
             active = g.node("Mul", gate, g.node("Sigmoid", gate))
         elif config.activation == "gelu":
@@ -335,14 +379,14 @@ def build_decoder(
             active = g.node("Mul", g.node("Mul", gate, g.scalar("one_half", 0.5)), bell)
         else:
             raise ValueError(f"activation: {config.activation} is unknown; use silu or gelu")
-        update = g.node("MatMul", g.node("Mul", active, up), weight(f"{prefix}.down"))
+        update = g.multiply(g.node("Mul", active, up), weights[f"{prefix}.down"])
         if config.post_norms:
             update = g.rms_norm(update, weight(f"{prefix}.feed_forward_post_norm"), config.norm_epsilon)
         hidden = g.node("Add", hidden, update)
 
     hidden = g.rms_norm(hidden, weight("output_norm"), config.norm_epsilon)
     rows = g.node("Reshape", hidden, g.integers(-1, config.width))
-    logits = g.node("Gemm", rows, weight("embedding"), transB=1)
+    logits = g.node("Gemm", rows, weight("output" if config.own_output else "embedding"), transB=1)
     shape = g.node("Concat", g.node("Shape", "input_ids"), g.integers(config.vocabulary), axis=0)
     g.node("Reshape", logits, shape, output="logits")
 
@@ -360,9 +404,10 @@ def build_decoder(
         outputs.append(helper.make_tensor_value_info(head.name, TensorProto.FLOAT, ["batch", "sequence"]))
 
     graph = helper.make_graph(g.nodes, "decoder", inputs, outputs, list(g.initialisers.values()))
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="specgap-models"
-    )
+    opsets = [helper.make_opsetid("", OPSET)]
+    if any(node.domain == CONTRIB for node in g.nodes):
+        opsets.append(helper.make_opsetid(CONTRIB, 1))
+    model = helper.make_model(graph, opset_imports=opsets, producer_name="specgap-models")
     model.ir_version = IR_VERSION
     facts = {
         "layers": " ".join(str(layer) for layer in layers),

@@ -14,15 +14,19 @@ import numpy as np
 from safetensors.numpy import load_file
 
 
+# Elements of a matrix that is kept in float32.
+LARGE = 1 << 21
+
+
 class Reference:
-    """A Llama or Gemma 3 decoder that reads one token after the other."""
+    """A Llama, Gemma 3 or Qwen2 decoder that reads one token after the other."""
 
     def __init__(self, path: Path) -> None:
         reader = gguf.GGUFReader(path)
         self.architecture = reader.fields["general.architecture"].contents()
         self.gemma = self.architecture == "gemma3"
         # Which pairs a rotation turns: (i, i + head_dim / 2), else (2 i, 2 i + 1).
-        self.halves = self.gemma
+        self.halves = self.gemma or self.architecture == "qwen2"
         self.tensors = {t.name: t for t in reader.tensors}
         self.loaded: dict[str, np.ndarray] = {}
 
@@ -43,8 +47,10 @@ class Reference:
         if name not in self.loaded:
             t = self.tensors[name]
             value = gguf.quants.dequantize(t.data, t.tensor_type)
-            # The embedding stays in float32 to save memory; products widen it.
-            self.loaded[name] = value if name == "token_embd.weight" else value.astype(np.float64)
+            # Embeddings and the matrices of large models stay in float32 to save memory;
+            # products widen them.
+            narrow = name in ("token_embd.weight", "output.weight") or value.size > LARGE
+            self.loaded[name] = value if narrow else value.astype(np.float64)
         return self.loaded[name]
 
     def norm(self, x: np.ndarray, name: str) -> np.ndarray:
@@ -68,7 +74,7 @@ class Reference:
 
     def rows(self, states: np.ndarray) -> np.ndarray:
         """Logits [sequence, vocabulary] of final hidden states."""
-        table = self.tensor("token_embd.weight")
+        table = self.tensor("output.weight" if "output.weight" in self.tensors else "token_embd.weight")
         return np.concatenate([states @ part.T.astype(np.float64) for part in np.array_split(table, 8)], axis=1)
 
     def logits(self, tokens: list[int], kept: list[int] | None = None) -> np.ndarray:
@@ -78,9 +84,11 @@ class Reference:
     def layer(self, layer: int, x: np.ndarray, position: int, past: list) -> np.ndarray:
         block = f"blk.{layer}."
         h = self.norm(x, block + "attn_norm.weight")
-        q = (self.tensor(block + "attn_q.weight") @ h).reshape(self.heads, self.head_dim)
-        k = (self.tensor(block + "attn_k.weight") @ h).reshape(self.kv_heads, self.head_dim)
-        v = (self.tensor(block + "attn_v.weight") @ h).reshape(self.kv_heads, self.head_dim)
+        q, k, v = (self.tensor(f"{block}attn_{part}.weight") @ h for part in "qkv")
+        if f"{block}attn_q.bias" in self.tensors:
+            q, k, v = (row + self.tensor(f"{block}attn_{part}.bias") for part, row in zip("qkv", (q, k, v)))
+        q = q.reshape(self.heads, self.head_dim)
+        k, v = k.reshape(self.kv_heads, self.head_dim), v.reshape(self.kv_heads, self.head_dim)
         base = self.base
         seen = 0
         if self.gemma:
@@ -121,6 +129,36 @@ class Reference:
         if self.halves:
             return np.concatenate([turned.real, turned.imag], axis=1)
         return np.stack([turned.real, turned.imag], axis=-1).reshape(heads.shape)
+
+
+class RungReference(Reference):
+    """A rung of the ladder, requantised from the GGUF tensors as `models/ladder.py` says.
+
+    Works row by row and group by group on the tensors as they are stored, [outputs, inputs].
+    """
+
+    def __init__(self, path: Path, bits: int, group: int, requantised: set[str]) -> None:
+        super().__init__(path)
+        self.bits = bits
+        self.group = group
+        # GGUF names of the matrices.
+        self.requantised = requantised
+
+    def tensor(self, name: str) -> np.ndarray:
+        if name in self.requantised and name not in self.loaded:
+            value = super().tensor(name)
+            self.loaded[name] = np.stack([
+                np.concatenate([self.rounded(row[at : at + self.group]) for at in range(0, len(row), self.group)])
+                for row in value
+            ])
+        return super().tensor(name)
+
+    def rounded(self, entries: np.ndarray) -> np.ndarray:
+        steps = (1 << self.bits) - 1
+        least, most = min(entries.min(), 0.0), max(entries.max(), 0.0)
+        step = float(np.float32((most - least) / steps)) or 1.0
+        zero = min(max(np.rint(-least / step), 0.0), steps)
+        return (np.clip(np.rint(entries / step) + zero, 0.0, steps) - zero) * step
 
 
 class DraftReference(Reference):

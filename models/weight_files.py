@@ -18,24 +18,28 @@ PAGE = 4096
 
 
 def write_weights(path: Path, weights: Mapping[str, np.ndarray]) -> dict[str, TensorProto]:
-    """Writes float32 tensors to one file; returns the initialisers that point into it."""
+    """Writes tensors to one file, bytes as they are and all others as float32; returns the
+    initialisers that point into it."""
     tensors = {}
     temporary = path.with_name(path.name + ".part")
     with temporary.open("wb") as file:
         for name, value in weights.items():
             offset = file.tell() + (-file.tell()) % PAGE
             file.seek(offset)
-            data = np.ascontiguousarray(value, dtype="<f4").tobytes()
+            kind, stored = (TensorProto.UINT8, "u1") if value.dtype == np.uint8 else (TensorProto.FLOAT, "<f4")
+            data = np.ascontiguousarray(value, dtype=stored).tobytes()
             file.write(data)
-            tensors[name] = _external(name, value.shape, path.name, offset, len(data))
+            tensors[name] = _external(name, kind, value.shape, path.name, offset, len(data))
     os.replace(temporary, path)
     return tensors
 
 
-def _external(name: str, shape: Iterable[int], location: str, offset: int, length: int) -> TensorProto:
+def _external(
+    name: str, kind: int, shape: Iterable[int], location: str, offset: int, length: int
+) -> TensorProto:
     tensor = TensorProto()
     tensor.name = name
-    tensor.data_type = TensorProto.FLOAT
+    tensor.data_type = kind
     tensor.dims.extend(shape)
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", location), ("offset", offset), ("length", length)):

@@ -65,7 +65,9 @@ fn method(scheme: SchemeName) -> String {
             let draft = Draft::new(&[0.25; 4]).unwrap();
             make(draft, law.only.unwrap_or(2)).fixed_drafts().is_some()
         }
-        MadeOf::EachDraft(_) | MadeOf::Tuples(_) => false,
+        MadeOf::EachDraft(_) => return "linear thresholds for two models, else submodular minimiser (docs/laws.md)".to_owned(),
+        MadeOf::Parts(_) => return "ratio scan where its parts have one score, linear thresholds where they have two (docs/laws.md)".to_owned(),
+        MadeOf::Tuples(_) => false,
     };
     match law.sort_theorem {
         Some(source) => format!("ratio scan ({source})"),

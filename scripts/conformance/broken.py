@@ -1,17 +1,22 @@
 """Kernels with one bug each, which the harness has to find: `--negative-control` of a harness.
 
-    python broken.py VECTORS
+    specgap conformance --out vectors --vocab 2,17 --rules chain
+    python broken.py vectors
 
-Exit code 0 if every one of them fails where it should, and the reference passes.
+For each bug it says how many vectors find it, and in which situations. A bug may be found by exact
+checks, which need no luck, or by counts alone. Exit code 0 if every one of them is found and the
+reference passes, 1 if not, 2 for bad usage.
 """
 
+import argparse
+import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import numpy
-import reference
-from reference import invert, keep, positive, row
+from reference import invert, keep, leading, positive, row
 
 BUGS = {
     "at most": "u <= p/q keeps a token of probability 0 at u = 0",
@@ -25,70 +30,111 @@ BUGS = {
 
 
 def make(bug):
-    def coins_of(vector, coins, final_coin):
-        accepted, token = [], []
-        for tests, last in zip(coins, final_coin):
-            count = 0
-            for k, x in enumerate(vector.drafts):
-                p, q = float(vector.target[k][x]), float(vector.draft[k][x])
-                kept = p if bug == "ratio" else keep(p, q)
-                if not (tests[k] <= kept if bug == "at most" else tests[k] < kept):
-                    break
-                count += 1
-            p = row(vector.target[count])
-            if count == len(vector.drafts):
-                law = row(vector.draft[count - 1]) if bug == "bonus" else p
-            else:
-                a, b = vector.target[count].astype(float), vector.draft[count].astype(float)
-                law = {
-                    "residual": lambda: p,
-                    "residual of q": lambda: positive(b, a),
-                    "epsilon": lambda: row(numpy.maximum(a - b, 0) + 1e-10),
-                }.get(bug, lambda: positive(a, b))()
-            ends = numpy.cumsum(law)
-            accepted.append(count)
+    """The reference's two functions, with a bug."""
+
+    def chain_coins(vector, coins, final_coin):
+        coins, final_coin = numpy.asarray(coins), numpy.asarray(final_coin)
+        kept = []
+        for k, x in enumerate(vector.drafts):
+            p, q = float(vector.target[k][x]), float(vector.draft[k][x])
+            kept.append(p if bug == "ratio" else keep(p, q))
+        accepted = leading(coins <= kept if bug == "at most" else coins < kept)
+        token = numpy.empty(accepted.size, numpy.int64)
+        for count in numpy.unique(accepted):
+            law, chosen = law_behind(vector, count), accepted == count
             if bug == "low end":
-                token.append(min(int(numpy.searchsorted(ends, last * ends[-1])), law.size - 1))
+                ends = numpy.cumsum(law)
+                place = numpy.searchsorted(ends, final_coin[chosen] * ends[-1])
+                token[chosen] = numpy.minimum(place, law.size - 1)
             else:
-                token.append(invert(law, [last])[0])
+                token[chosen] = invert(law, final_coin[chosen])
         return accepted, token
+
+    def law_behind(vector, count):
+        p = row(vector.target[count])
+        if count == len(vector.drafts):
+            return row(vector.draft[count - 1]) if bug == "bonus" else p
+        a, b = vector.target[count].astype(float), vector.draft[count].astype(float)
+        if bug == "residual":
+            return p
+        if bug == "residual of q":
+            return positive(b, a)
+        if bug == "epsilon":
+            return row(numpy.maximum(a - b, 0) + 1e-10)
+        return positive(a, b)
 
     def chain(vector, samples, seed):
         random = numpy.random.default_rng(seed)
-        return coins_of(
-            vector, random.random((samples, len(vector.drafts))), random.random(samples)
-        )
+        coins = random.random((samples, len(vector.drafts)))
+        return chain_coins(vector, coins, random.random(samples))
 
-    return chain, coins_of
+    return chain, chain_coins
+
+
+KERNEL = """import sys
+sys.path.insert(0, {here!r})
+import broken
+chain, exact = broken.make({bug!r})
+if {has_coins}:
+    chain_coins = exact
+"""
+
+
+def run(vectors, bug, has_coins, samples):
+    """What the harness says of a kernel: exit code, report or `None`, and what it printed."""
+    here = pathlib.Path(__file__).resolve().parent
+    with tempfile.TemporaryDirectory() as folder:
+        kernel = pathlib.Path(folder) / "kernel.py"
+        kernel.write_text(KERNEL.format(here=str(here), bug=bug, has_coins=has_coins))
+        ended = subprocess.run(
+            [sys.executable, str(here / "harness.py"), str(vectors), "--kernel", str(kernel),
+             "--rules", "chain", "--largest", "1100", "--samples", str(samples),
+             "--format", "json"],
+            capture_output=True, text=True,
+        )
+    report = json.loads(ended.stdout) if ended.returncode in (0, 1) and ended.stdout else None
+    return ended.returncode, report, ended.stdout + ended.stderr
+
+
+def situations(report):
+    return sorted({failure["situation"] for failure in report["failures"]})
 
 
 def main():
-    vectors = sys.argv[1]
-    here = pathlib.Path(__file__).resolve().parent
-    harness = [sys.executable, str(here / "harness.py"), vectors, "--largest", "1100"]
-    wrong = 0
-    for bug, words in [(None, "the reference"), *BUGS.items()]:
-        kernel = str(here / "reference.py") if bug is None else write(bug, here)
-        ended = subprocess.run([*harness, "--kernel", kernel, "--rules", "chain"], capture_output=True)
-        found = b"FAIL " in ended.stdout
-        right = ended.returncode == (0 if bug is None else 1) and found == (bug is not None)
-        wrong += not right
-        print(f"{'ok' if right else 'WRONG'}: {words}")
-        if not right:
-            print(ended.stdout.decode() + ended.stderr.decode())
-    return 1 if wrong else 0
-
-
-def write(bug, here):
-    import tempfile
-
-    file = tempfile.NamedTemporaryFile("w", suffix=".py", delete=False)
-    file.write(
-        f"import sys\nsys.path.insert(0, {str(here)!r})\nimport broken\n"
-        f"chain, chain_coins = broken.make({bug!r})\n"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    file.close()
-    return file.name
+    parser.add_argument("vectors", type=pathlib.Path)
+    parser.add_argument("--samples", type=int, default=20000)
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+    args = parser.parse_args()
+    results = []
+    for bug, words in [(None, "the reference"), *BUGS.items()]:
+        code, report, printed = run(args.vectors, bug, True, args.samples)
+        if code not in (0, 1) or report is None:
+            print(printed, file=sys.stderr, end="")
+            return 2 if code == 2 else 1
+        # Without uniform numbers of its own a kernel has support and counts to be found by.
+        _, counted, _ = run(args.vectors, bug, False, args.samples)
+        results.append({
+            "bug": bug, "words": words, "right": code == (0 if bug is None else 1),
+            "vectors": report["passed"] + report["failed"], "found_by": report["failed"],
+            "found_by_counts": counted["failed"] if counted else 0,
+            "situations": situations(report),
+        })
+    right = all(result["right"] for result in results)
+    if args.format == "json":
+        print(json.dumps({"schema": 1, "samples": args.samples, "results": results, "ok": right}))
+        return 0 if right else 1
+    for result in results:
+        print(f"{'ok' if result['right'] else 'WRONG'}: {result['words']}")
+        if result["bug"] is not None or result["found_by"]:
+            print(
+                f"    found by {result['found_by']} of {result['vectors']} vectors, "
+                f"{result['found_by_counts']} without uniform numbers: "
+                f"{', '.join(result['situations']) or 'none'}"
+            )
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

@@ -25,25 +25,26 @@ def invert(law, coins):
 
 
 def chain_coins(vector, coins, final_coin):
-    accepted, token = [], []
-    residuals = {}
-    for tests, last in zip(coins, final_coin):
-        count = 0
-        for k, x in enumerate(vector.drafts):
-            p, q = vector.target[k], vector.draft[k]
-            # As fractions of rows whose sums are equal but for rounding.
-            if not tests[k] < keep(float(p[x]), float(q[x])):
-                break
-            count += 1
-        if count not in residuals:
-            p = row(vector.target[count])
-            residuals[count] = (
-                p if count == len(vector.drafts)
-                else positive(vector.target[count].astype(float), vector.draft[count].astype(float))
-            )
-        accepted.append(count)
-        token.append(invert(residuals[count], [last])[0])
+    # As fractions of rows whose sums are equal but for rounding.
+    kept = [
+        keep(float(vector.target[k][x]), float(vector.draft[k][x]))
+        for k, x in enumerate(vector.drafts)
+    ]
+    accepted = leading(numpy.asarray(coins) < kept)
+    token = numpy.empty(accepted.size, numpy.int64)
+    for count in numpy.unique(accepted):
+        if count == len(vector.drafts):
+            law = row(vector.target[count])
+        else:
+            law = positive(vector.target[count].astype(float), vector.draft[count].astype(float))
+        chosen = accepted == count
+        token[chosen] = invert(law, numpy.asarray(final_coin)[chosen])
     return accepted, token
+
+
+def leading(kept):
+    """How many drafts are kept before the first that is not, in each row."""
+    return numpy.cumprod(kept, axis=1).sum(axis=1)
 
 
 def chain(vector, samples, seed):

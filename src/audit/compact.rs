@@ -7,7 +7,7 @@ use super::judge::Part;
 use super::measure::conclude;
 use super::rule::{Drafts, Rule};
 use super::steps::Count;
-use super::verdict::smallest_tv;
+use super::verdict::{Capital, smallest_tv};
 use std::path::Path;
 
 /// What is known of one position.
@@ -516,24 +516,17 @@ fn verdict(
     settings: &Settings,
 ) -> PartReport {
     let log = log_sum(bettors.iter().map(|one| one.weight.ln() + one.log()));
-    let mut evidence: Vec<Suspect> = bettors
-        .iter()
-        .map(|one| Suspect {
-            name: one.name.to_owned(),
-            words: one.words.to_owned(),
-            cure: "log rows to tell bugs apart".to_owned(),
-            log10_e_value: one.log() / std::f64::consts::LN_10,
-            is_bug: part == Part::Acceptance && !matches!(one.kind, Kind::Score),
-        })
-        .filter(|one| one.log10_e_value >= 2.0)
-        .collect();
-    evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
+    let evidence = bettors.iter().map(|one| Suspect {
+        name: one.name.to_owned(),
+        words: one.words.to_owned(),
+        cure: "log rows to tell bugs apart".to_owned(),
+        log10_e_value: one.log() / std::f64::consts::LN_10,
+        is_bug: part == Part::Acceptance && !matches!(one.kind, Kind::Score),
+    });
     let scores = bettors.iter().filter(|one| matches!(one.kind, Kind::Score));
     let share = scores.map(|one| one.weight).fold(1.0, f64::min);
     let limit = smallest_tv(share, settings.tolerance, steps, settings.alpha);
-    let refuted = log >= -settings.alpha.ln();
-    let reason = match part {
-        _ if refuted => None,
+    let untestable = match part {
         Part::DraftLaw if rule.drafts() == Drafts::Any => {
             Some(format!("{rule} claims nothing of how drafts are drawn"))
         }
@@ -548,26 +541,16 @@ fn verdict(
         _ if limit.is_none() => Some(format!("{steps} steps are too few")),
         _ => None,
     };
-    let verdict = match (refuted, &reason) {
-        (true, _) => Outcome::Refuted,
-        (_, Some(_)) => Outcome::NotTestable,
-        _ => Outcome::Consistent,
-    };
-    PartReport {
-        part: part.name().to_owned(),
-        verdict,
+    Capital {
+        part,
         steps,
-        e_value: log.min(300.0 * std::f64::consts::LN_10).exp(),
-        log10_e_value: log / std::f64::consts::LN_10,
-        smallest_tv_excluded: limit,
-        suspect: evidence
-            .first()
-            .filter(|_| refuted)
-            .map(|one| one.name.clone()),
-        evidence,
+        log,
+        limit,
+        evidence: evidence.collect(),
         groups: Vec::new(),
-        reason,
+        untestable,
     }
+    .verdict(settings.alpha)
 }
 
 #[cfg(test)]

@@ -3,11 +3,9 @@
 use super::AuditError;
 use super::bugs::BUGS;
 use super::data::{Outcome, Plan, Settings, Tampering};
-use super::engine::Position;
 use super::judge::{Judge, Part, Step, Tally};
 use super::measure::{Opened, RowChecks, stop_tokens};
 use super::play::{Player, visit};
-use super::rows::{Pair, Reader};
 use super::simulate::tampered_rounds;
 use super::steps::Steps;
 use super::verdict::part;
@@ -85,19 +83,8 @@ pub fn negative_control(
     let mut checks = vec![RowChecks::default(); results.len()];
     let mut zero: Option<(usize, RowChecks)> = None;
     let mut outside: Option<(usize, RowChecks)> = None;
-    let mut reader = Reader::new(opened.log, &opened.claimed)?;
-    let mut pair = Pair::default();
-    for number in 0..rows {
-        let index = number * all / rows.max(1);
-        let spans = opened.log.spans_of(index..index + 1, 1);
-        let Some(span) = spans.first() else { continue };
-        reader.read(&opened.log.chunk(span)?, index, &mut pair)?;
-        let at = Position {
-            p: &pair.p,
-            q: &pair.q,
-            rest: pair.rest,
-            reach: 1.0,
-        };
+    opened.for_each_row(rows, |index, pair| {
+        let at = pair.position();
         visit(
             &judge,
             &at,
@@ -106,7 +93,7 @@ pub fn negative_control(
             &mut tallies,
             |player, step| {
                 if let Some(checks) = of_player.get(player).and_then(|&bug| checks.get_mut(bug)) {
-                    checks.look(rule, &pair, step, judge.tolerance, index);
+                    checks.look(rule, pair, step, judge.tolerance, index);
                 }
             },
         );
@@ -120,7 +107,7 @@ pub fn negative_control(
             && let Some(place) = pair.whole.iter().position(|p| *p <= 0.0)
         {
             let mut found = RowChecks::default();
-            found.look(rule, &pair, &forbidden(place), judge.tolerance, index);
+            found.look(rule, pair, &forbidden(place), judge.tolerance, index);
             zero = Some((index, found));
         }
         if outside.is_none()
@@ -128,10 +115,10 @@ pub fn negative_control(
                 (0..pair.p.len()).find(|&place| pair.is_outside(place, judge.tolerance))
         {
             let mut found = RowChecks::default();
-            found.look(rule, &pair, &forbidden(place), judge.tolerance, index);
+            found.look(rule, pair, &forbidden(place), judge.tolerance, index);
             outside = Some((index, found));
         }
-    }
+    })?;
     for (number, result) in results.iter_mut().enumerate() {
         if result.positions == 0 {
             continue;

@@ -341,6 +341,24 @@ impl<'a> Opened<'a> {
         Ok(())
     }
 
+    /// Some rows, spread evenly over the log, with their position numbers.
+    pub(super) fn for_each_row(
+        &self,
+        rows: usize,
+        mut each: impl FnMut(usize, &Pair),
+    ) -> Result<(), AuditError> {
+        let mut reader = Reader::new(self.log, &self.claimed)?;
+        let mut pair = Pair::default();
+        for number in 0..rows {
+            let index = number * self.log.positions() / rows;
+            for span in self.log.spans_of(index..index + 1, 1) {
+                reader.read(&self.log.chunk(&span)?, index, &mut pair)?;
+                each(index, &pair);
+            }
+        }
+        Ok(())
+    }
+
     fn found(&self, judge: &Judge, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
         let mut all = Found::new(judge);
         for batch in self.log.spans(SPAN).chunks(BATCH) {
@@ -379,10 +397,8 @@ impl<'a> Opened<'a> {
             output: pair.place(happened.output),
         };
         let at = Position {
-            p: &pair.p,
-            q: &pair.q,
-            rest: pair.rest,
             reach: self.reach.get(index).copied().unwrap_or(1.0),
+            ..pair.position()
         };
         found
             .checks
@@ -523,6 +539,15 @@ fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let cut = opened.steps.cut;
+    if cut > 0 {
+        notes.push(format!(
+            "{cut} of {} rounds lack the rows of their last tokens, which are in the text by \
+             position: such tokens (with transformers, the one behind a whole chain) are not \
+             audited",
+            opened.steps.rounds
+        ));
+    }
     notes
 }
 
@@ -662,19 +687,8 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
         };
         bugs.len()
     ];
-    let mut reader = Reader::new(opened.log, &opened.claimed)?;
-    let mut pair = Pair::default();
-    for number in 0..rows {
-        let index = number * all / rows.max(1);
-        let spans = opened.log.spans_of(index..index + 1, 1);
-        let Some(span) = spans.first() else { continue };
-        reader.read(&opened.log.chunk(span)?, index, &mut pair)?;
-        let at = Position {
-            p: &pair.p,
-            q: &pair.q,
-            rest: pair.rest,
-            reach: 1.0,
-        };
+    opened.for_each_row(rows, |_, pair| {
+        let at = pair.position();
         let mut tallies = vec![Tally::new(&judge); players.len()];
         visit(&judge, &at, siblings, &mut players, &mut tallies, |_, _| {});
         for ((bug, growth), tallies) in bugs.iter().zip(&mut growth).zip(tallies.chunks(copies)) {
@@ -693,7 +707,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
                 }
             }
         }
-    }
+    })?;
     let minimum = bugs
         .iter()
         .zip(&growth)

@@ -1,6 +1,7 @@
 //! Rows of a log as the laws that an engine claims to draw from.
 
 use super::data::Claimed;
+use super::engine::Position;
 use super::{AuditError, refused_at};
 use crate::distribution::Softmax;
 use crate::gap::probabilities;
@@ -28,6 +29,16 @@ pub(super) struct Pair {
 }
 
 impl Pair {
+    /// These rows, where a round begins.
+    pub(super) fn position(&self) -> Position<'_> {
+        Position {
+            p: &self.p,
+            q: &self.q,
+            rest: self.rest,
+            reach: 1.0,
+        }
+    }
+
     /// Where a token stands.
     pub(super) fn place(&self, token: u32) -> usize {
         if !self.rest && self.places.is_empty() {

@@ -8,7 +8,7 @@ use super::judge::{Judge, Part, Step, Tally};
 use super::measure::{Opened, claimed_of, position_error};
 use super::play::{Player, visit};
 use super::rows::{Pair, Reader};
-use super::steps::Steps;
+use super::steps::{Steps, follows};
 use super::verdict::part;
 use crate::log::{EngineRecord, Log};
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,12 +147,7 @@ impl Simulator {
             let spans = log.spans_of(index..index + 1, 1);
             let Some(span) = spans.first() else { continue };
             reader.read(&log.chunk(span)?, index, &mut pair)?;
-            let at = Position {
-                p: &pair.p,
-                q: &pair.q,
-                rest: pair.rest,
-                reach: 1.0,
-            };
+            let at = pair.position();
             // The last copy of a run plays on part of the rows.
             let plays = |number: usize| {
                 let (run, copy) = (number / copies, number % copies);
@@ -277,12 +272,7 @@ impl Simulator {
                     player.begin();
                     round = None;
                 }
-                let at = Position {
-                    p: &pair.p,
-                    q: &pair.q,
-                    rest: pair.rest,
-                    reach: 1.0,
-                };
+                let at = pair.position();
                 let start = player.laws(&at);
                 let step = player.step(&at, &start);
                 let id = |place: usize| id_of(&row, &pair, place, log.vocabulary());
@@ -367,6 +357,29 @@ type Change = dyn Fn(&mut Vec<EngineRecord>) -> bool;
 /// A hard check, what was done, and whether it was found; or why it was not done.
 type TamperedRound = (&'static str, &'static str, Result<bool, String>);
 
+/// Whether a position belongs to a round that began before it.
+fn in_a_round(records: &[EngineRecord], at: usize) -> bool {
+    let here = records.get(at).and_then(|record| record.prompt);
+    let before = records.get(..at).unwrap_or_default().iter().rev();
+    before
+        .take_while(|record| record.prompt == here)
+        .any(|record| record.accepted.is_some_and(|count| count >= 0))
+}
+
+/// Moves the text from `at` on to where the record before `at` was: what is left of that text
+/// then has no gap there.
+fn close_up(records: &mut [EngineRecord], at: usize) {
+    let place = |at: usize| records.get(at).and_then(|record| record.position);
+    let (Some(last), Some(next)) = (at.checked_sub(1).and_then(place), place(at)) else {
+        return;
+    };
+    let prompt = records.get(at).and_then(|record| record.prompt);
+    let text = records.iter_mut().skip(at);
+    for record in text.take_while(|record| record.prompt == prompt) {
+        record.position = record.position.map(|here| here - (next - last));
+    }
+}
+
 /// A log's rounds, each broken in one way, and whether the order of tokens alone shows it.
 pub(super) fn tampered_rounds(
     opened: &Opened<'_>,
@@ -418,14 +431,19 @@ pub(super) fn tampered_rounds(
                 && starts(&records[i])
                 && !starts(&records[i - 1])
                 && records[i].prompt == records[i - 1].prompt
+                && in_a_round(records, i - 1)
         });
         let Some(at) = at else { return false };
+        close_up(records, at);
         records.remove(at - 1);
         true
     };
     let ends_inside = move |records: &mut Vec<EngineRecord>| {
         let Some(end) = ends else { return false };
-        let at = (1..records.len()).find(|&i| records[i].prompt == records[i - 1].prompt);
+        let at = (1..records.len()).find(|&i| {
+            records[i].prompt == records[i - 1].prompt
+                && follows(records[i - 1].position, records[i].position)
+        });
         let Some(at) = at else { return false };
         records[at - 1].output = Some(end);
         true

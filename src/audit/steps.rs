@@ -25,6 +25,8 @@ pub(super) struct Steps {
     /// The columns of `drafts` are alternatives for one position.
     pub siblings: bool,
     pub rounds: usize,
+    /// Rounds whose last tokens have no row: the next round begins further behind.
+    pub cut: usize,
     /// The most drafts that a round, or a position, has.
     pub most: usize,
     pub checks: Structure,
@@ -147,11 +149,19 @@ impl Steps {
                 Some(i64::from(hit))
             };
             if let Some(accepted) = accepted {
-                if let Some(open) = &round
+                if let (Some(open), Some(before)) = (&round, before)
                     && !steps.siblings
                     && open.next <= open.accepted
                 {
-                    steps.checks.missing.found(index);
+                    // Where the text goes on too soon, the round put out too little. Where it
+                    // goes on as far behind as it should, the log lacks rows, such as that of
+                    // the token behind a whole chain, to which the draft gave no row.
+                    let lacks = open.accepted - open.next + 1;
+                    if goes_on_within(lacks, before.position, record.position) {
+                        steps.checks.missing.found(index);
+                    } else {
+                        steps.cut += 1;
+                    }
                 }
                 let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
                 if !steps.siblings && accepted > drafts.len() {
@@ -260,11 +270,23 @@ fn token(id: Option<i64>) -> Option<u32> {
 }
 
 /// Whether one index of a text comes after another, as far as they are known.
-fn follows(before: Option<i64>, after: Option<i64>) -> bool {
+pub(super) fn follows(before: Option<i64>, after: Option<i64>) -> bool {
     match (before, after) {
         (Some(before), Some(after)) => before.checked_add(1) == Some(after),
         _ => true,
     }
+}
+
+/// Whether fewer than so many tokens fit between two indices of a text, as far as they are
+/// known. An index that is not behind the other begins another text.
+fn goes_on_within(tokens: usize, before: Option<i64>, after: Option<i64>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else {
+        return true;
+    };
+    let between = after.checked_sub(before).map(|apart| apart - 1);
+    between.is_some_and(|between| {
+        between >= 0 && usize::try_from(between).is_ok_and(|between| between < tokens)
+    })
 }
 
 #[cfg(test)]
@@ -340,6 +362,47 @@ mod tests {
         let (position, message) = read(&records, Rule::Single).unwrap_err();
         assert_eq!(position, 0);
         assert!(message.contains("accepted is 3"), "{message}");
+    }
+
+    /// The same records, at these places of their text.
+    fn placed(records: &[EngineRecord], places: &[i64]) -> Vec<EngineRecord> {
+        let at = |(record, place): (&EngineRecord, &i64)| EngineRecord {
+            position: Some(*place),
+            ..record.clone()
+        };
+        records.iter().zip(places).map(at).collect()
+    }
+
+    #[test]
+    fn rows_that_a_log_lacks_are_not_tokens_that_an_engine_lost() {
+        // Two whole chains of two, without the rows of the tokens behind them.
+        let records = [
+            record(2, &[4, 5], 4),
+            record(-1, &[-1, -1], 5),
+            record(2, &[6, 7], 6),
+            record(-1, &[-1, -1], 7),
+            record(0, &[1, 2], 3),
+        ];
+        let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::Single).unwrap();
+        assert_eq!((steps.checks, steps.cut), (Structure::default(), 2));
+        assert_eq!((steps.rounds, steps.at.iter().flatten().count()), (3, 5));
+        // The text goes on at once: the second round's token behind its chain was lost.
+        let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::Single).unwrap();
+        let missing = Count {
+            violations: 1,
+            first: Some(4),
+        };
+        assert_eq!((steps.checks.missing, steps.cut), (missing, 1));
+        // A round that has one row of three, and place for two.
+        let short = [records[0].clone(), records[4].clone()];
+        for (place, lost) in [(11, 1), (12, 1), (13, 0), (20, 0), (10, 0), (0, 0)] {
+            let steps = read(&placed(&short, &[10, place]), Rule::Single).unwrap();
+            assert_eq!(steps.checks.missing.violations, lost, "{place}");
+            assert_eq!(steps.cut as u64, 1 - lost, "{place}");
+        }
+        // Without places every row is taken to follow the one before.
+        let steps = read(&records, Rule::Single).unwrap();
+        assert_eq!((steps.checks.missing.violations, steps.cut), (2, 0));
     }
 
     #[test]

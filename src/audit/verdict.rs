@@ -71,7 +71,7 @@ pub(super) fn part(
             }
         }
     }
-    let mut evidence: Vec<Suspect> = judge
+    let evidence = judge
         .components
         .iter()
         .filter(|one| one.part == part.index())
@@ -81,47 +81,81 @@ pub(super) fn part(
             cure: one.cure.to_owned(),
             log10_e_value: judge.log_of(one, total) / std::f64::consts::LN_10,
             is_bug: one.is_bug,
-        })
-        .filter(|one| one.log10_e_value >= LISTED)
-        .collect();
-    evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
-    let log10 = log / std::f64::consts::LN_10;
+        });
     let scores = judge
         .components
         .iter()
         .filter(|one| one.part == part.index() && !one.is_bug);
     let share = scores.map(|one| one.weight).fold(SCORE_SHARE, f64::min);
     let limit = smallest_tv(share, judge.tolerance, steps, alpha);
-    let refuted = log >= -alpha.ln() || !flagged.is_empty();
-    let (verdict, reason) = if refuted {
-        (Outcome::Refuted, None)
-    } else if part == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
-        let reason = format!("{} claims nothing of how drafts are drawn", judge.rule);
-        (Outcome::NotTestable, Some(reason))
-    } else if limit.is_none() {
-        let reason = if steps == 0 {
-            "the log has no step of this kind".to_owned()
-        } else {
-            format!("{steps} steps are too few to tell whatever departure from the claim")
-        };
-        (Outcome::NotTestable, Some(reason))
+    let untestable = if part == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
+        Some(format!(
+            "{} claims nothing of how drafts are drawn",
+            judge.rule
+        ))
+    } else if limit.is_some() {
+        None
+    } else if steps == 0 {
+        Some("the log has no step of this kind".to_owned())
     } else {
-        (Outcome::Consistent, None)
+        Some(format!(
+            "{steps} steps are too few to tell whatever departure from the claim"
+        ))
     };
-    PartReport {
-        part: part.name().to_owned(),
-        verdict,
+    Capital {
+        part,
         steps,
-        e_value: log.min(300.0 * std::f64::consts::LN_10).exp(),
-        log10_e_value: log10,
-        smallest_tv_excluded: limit,
-        suspect: evidence
-            .first()
-            .filter(|_| refuted)
-            .map(|one| one.name.clone()),
-        evidence,
+        log,
+        limit,
+        evidence: evidence.collect(),
         groups: flagged,
-        reason,
+        untestable,
+    }
+    .verdict(alpha)
+}
+
+/// What bets on a part have come to.
+pub(super) struct Capital {
+    pub part: Part,
+    pub steps: u64,
+    /// The logarithm of the e-value.
+    pub log: f64,
+    /// The smallest departure that would have been found.
+    pub limit: Option<f64>,
+    /// Everything that was bet on.
+    pub evidence: Vec<Suspect>,
+    /// Groups that fail by themselves.
+    pub groups: Vec<FlaggedGroup>,
+    /// Why the part cannot be tested, unless it is refuted all the same.
+    pub untestable: Option<String>,
+}
+
+impl Capital {
+    /// The verdict at a level.
+    pub(super) fn verdict(self, alpha: f64) -> PartReport {
+        let refuted = self.log >= -alpha.ln() || !self.groups.is_empty();
+        let reason = self.untestable.filter(|_| !refuted);
+        let verdict = match (refuted, &reason) {
+            (true, _) => Outcome::Refuted,
+            (false, Some(_)) => Outcome::NotTestable,
+            (false, None) => Outcome::Consistent,
+        };
+        let mut evidence = self.evidence;
+        evidence.retain(|one| one.log10_e_value >= LISTED);
+        evidence.sort_by(|a, b| b.log10_e_value.total_cmp(&a.log10_e_value));
+        let strongest = evidence.first().filter(|_| refuted);
+        PartReport {
+            part: self.part.name().to_owned(),
+            verdict,
+            steps: self.steps,
+            e_value: self.log.min(300.0 * std::f64::consts::LN_10).exp(),
+            log10_e_value: self.log / std::f64::consts::LN_10,
+            smallest_tv_excluded: self.limit,
+            suspect: strongest.map(|one| one.name.clone()),
+            evidence,
+            groups: self.groups,
+            reason,
+        }
     }
 }
 

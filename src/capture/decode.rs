@@ -6,9 +6,10 @@
 
 use super::model::{Cache, Logits, Model, Stretch, common_vocabulary};
 use super::rollouts::cut;
-use super::rounds::{Rule, children, settle, settle_node};
+use super::rounds::{Rule, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
+use super::tree::{ChildLaw, Node, Topology, ancestry, children, ends, settle_tree, weights};
 use super::{BROKEN, CaptureError};
 use rand::Rng;
 use std::collections::BTreeMap;
@@ -21,22 +22,14 @@ const PREFILL_LOGITS: usize = 1 << 26;
 
 /// What is drafted a round. A round with `left` tokens to go drafts at most `left` - 1 deep:
 /// its own token is the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// So many tokens, one behind the other.
     Chain(usize),
-    /// A tree, verified from the top down. The target runs over its paths side by side, as
+    /// A tree, or several paths. The target runs over its paths side by side, as
     /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
-    Tree {
-        /// Children of each node.
-        children: usize,
-        /// Levels below the root.
-        levels: usize,
-    },
+    Tree(Topology, ChildLaw),
 }
-
-/// The most paths of a tree.
-const PATHS: usize = 256;
 
 /// How to decode.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +44,9 @@ pub struct DecodeSettings {
     pub drafts: Shape,
     /// Which drafts are kept: one of chains or one of trees.
     pub rule: Rule,
+    /// Note what each tree was, as a bound on every verifier of it needs ([`DrawnTree`]). The
+    /// target's law is then computed at every node.
+    pub note_trees: bool,
     /// Keep only the first N logits of a row.
     pub vocabulary: Option<usize>,
 }
@@ -73,6 +69,23 @@ pub struct Round {
     pub verify_seconds: f64,
     /// Everything else: the rule, and rolling back.
     pub other_seconds: f64,
+    /// Its tree, where [`DecodeSettings::note_trees`] says so.
+    pub tree: Option<DrawnTree>,
+}
+
+/// What was drafted in a round, as both models see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrawnTree {
+    /// Levels that the round could draft.
+    pub levels: usize,
+    /// The parent of each node, behind which it stands; the root, the first node, is its own.
+    /// Nodes behind a token that ends the text are left out.
+    pub parents: Vec<usize>,
+    /// p/q of each node's prefix; the root's is 1.
+    pub weights: Vec<f64>,
+    /// What each rule that settles such trees keeps of it in expectation, over its own
+    /// chances.
+    pub expected: Vec<(Rule, f64)>,
 }
 
 impl Round {
@@ -167,23 +180,13 @@ impl Decoder {
             });
         }
         let rule = settings.rule.name();
-        let refused = match settings.drafts {
+        let refused = match &settings.drafts {
             Shape::Chain(_) if settings.rule.is_of_trees() => Some(format!(
-                "verifier {rule} settles trees, not chains; give --tree, or verifier token or block"
+                "verifier {rule} settles trees, not chains; give --tree, or --paths, or verifier \
+                 token or block"
             )),
-            Shape::Tree { .. } if !settings.rule.is_of_trees() => Some(format!(
-                "verifier {rule} settles chains, not trees; give --length, or verifier rrs or rrs-wo"
-            )),
-            Shape::Tree { children, levels } => {
-                let paths = u32::try_from(levels)
-                    .ok()
-                    .and_then(|l| children.checked_pow(l));
-                let fits = children > 0 && levels > 0 && paths.is_some_and(|paths| paths <= PATHS);
-                (!fits).then(|| {
-                    format!("a tree of {children}x{levels} has none or more than {PATHS} paths")
-                })
-            }
             Shape::Chain(_) => None,
+            Shape::Tree(topology, law) => topology.refused(*law, settings.rule),
         };
         if let Some(message) = refused {
             return Err(CaptureError::Setting { message });
@@ -259,12 +262,12 @@ impl Decoder {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(CaptureError::Interrupted);
             }
-            let round = match self.settings.drafts {
+            let round = match self.settings.drafts.clone() {
                 Shape::Chain(drafts) => {
                     self.chain(drafts, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
-                Shape::Tree { children, levels } => {
-                    let shape = [children, levels];
+                Shape::Tree(topology, law) => {
+                    let shape = (&topology, law);
                     self.tree(shape, prompt, &mut decoded, &mut all, &mut uniform)?
                 }
             };
@@ -285,7 +288,7 @@ impl Decoder {
         prompt: &EncodedPrompt,
         decoded: &mut Decoded,
         all: &mut Vec<i64>,
-        uniform: &mut dyn FnMut() -> f64,
+        mut uniform: &mut dyn FnMut() -> f64,
     ) -> Result<Round, CaptureError> {
         let begun = Instant::now();
         let start = decoded.tokens.len();
@@ -329,7 +332,7 @@ impl Decoder {
             self.settings.rule,
             laws,
             &drafts,
-            uniform,
+            &mut uniform,
             &mut self.scratch,
         )
         .ok_or_else(|| broken(&self.target, prompt, start, BROKEN.to_owned()))?;
@@ -368,27 +371,28 @@ impl Decoder {
         }
     }
 
-    /// One round of a tree, verified from the top down, behind `all`, of which the draft has
-    /// all but the last token or less, and the target all but the last.
+    /// One round of a tree behind `all`, of which the draft has all but the last token or less,
+    /// and the target all but the last.
     fn tree(
         &mut self,
-        [count, levels]: [usize; 2],
+        (topology, law): (&Topology, ChildLaw),
         prompt: &EncodedPrompt,
         decoded: &mut Decoded,
         all: &mut Vec<i64>,
-        uniform: &mut dyn FnMut() -> f64,
+        mut uniform: &mut dyn FnMut() -> f64,
     ) -> Result<Round, CaptureError> {
         let begun = Instant::now();
         let start = decoded.tokens.len();
         let left = self.settings.max_tokens - start;
-        let levels = levels.min(left.saturating_sub(1));
-        let rule = self.settings.rule;
+        let levels = topology.levels().min(left.saturating_sub(1));
+        let rule = (self.settings.rule, law);
         let mut round = Round {
             start,
             ..Round::default()
         };
         let stepping = Instant::now();
-        let nodes = self.drafted_tree([count, levels], prompt, start, all, uniform)?;
+        let shape = (topology, law, levels);
+        let nodes = self.drafted_tree(shape, prompt, start, all, uniform)?;
         for node in nodes.iter().skip(1) {
             round
                 .by_depth
@@ -400,23 +404,27 @@ impl Decoder {
         round.draft_seconds = stepping.elapsed().as_secs_f64();
 
         let verifying = Instant::now();
-        // Every node of the last level ends a path; all paths have the same length.
+        // Every node without children ends a path.
         let paths: Vec<usize> = nodes
             .iter()
             .enumerate()
-            .filter(|(_, node)| node.depth == levels)
+            .filter(|(_, node)| node.children.is_empty())
             .map(|(index, _)| index)
             .collect();
+        let deepest = nodes.iter().map(|node| node.depth).max().unwrap_or(0);
+        // A path on which each node lies.
+        let mut path_of = vec![0; nodes.len()];
         let failed = |model: &Model, say| failed(model, prompt, start, say);
         let new = all.get(self.target.length()..).unwrap_or(&[]).to_vec();
         let mut ids = Vec::new();
-        for &path in &paths {
+        for (number, &path) in paths.iter().enumerate() {
+            let nodes_of = ancestry(&nodes, path);
+            nodes_of.iter().for_each(|&node| path_of[node] = number);
             ids.extend(&new);
-            ids.extend(
-                ancestry(&nodes, path)
-                    .into_iter()
-                    .map(|node| nodes[node].token),
-            );
+            ids.extend(nodes_of.iter().map(|&node| nodes[node].token));
+            // Shorter paths are filled up; nothing before sees what stands behind.
+            let last = ids.last().copied().unwrap_or(0);
+            ids.extend(std::iter::repeat_n(last, deepest - nodes_of.len()));
         }
         let cache = self
             .target
@@ -432,35 +440,42 @@ impl Decoder {
             .map_err(|say| failed(&self.target, say))?;
         round.verify_seconds = verifying.elapsed().as_secs_f64();
 
-        let mut law = Law::default();
-        let (mut here, mut kept) = (0, Vec::new());
-        let own = loop {
-            let node = &nodes[here];
-            let through = |&path: &usize| path == here || ancestry(&nodes, path).contains(&here);
-            let path = paths.iter().position(through).unwrap_or(0);
-            let place = new.len() - 1 + node.depth;
-            let broken = |say| broken(&self.target, prompt, start + node.depth, say);
-            let row = cut(logits.row(path, place, &mut self.row), self.vocabulary);
-            law.set(row.map_err(broken)?, &self.settings.sampling)
-                .ok_or_else(|| broken(BROKEN.to_owned()))?;
-            let Some(q) = &node.law else {
-                break (path, law.draw(uniform()));
-            };
-            let drafts: Vec<u32> = node
-                .children
-                .iter()
-                .map(|&child| nodes[child].token as u32)
-                .collect();
-            let (child, token) = settle_node(rule, [&law, q], &drafts, uniform, &mut self.scratch);
-            match child.and_then(|child| node.children.get(child)) {
-                Some(&child) => {
-                    kept.push(token as u32);
-                    here = child;
-                }
-                None => break (path, token),
+        let Self {
+            target: model,
+            row,
+            settings,
+            vocabulary,
+            ..
+        } = &mut *self;
+        let mut known: Vec<Option<Law>> = vec![None; nodes.len()];
+        let mut p = |node: usize| -> Result<Law, CaptureError> {
+            if let Some(law) = &known[node] {
+                return Ok(law.clone());
             }
+            let depth = nodes[node].depth;
+            let broken = |say| broken(model, prompt, start + depth, say);
+            let place = new.len() - 1 + depth;
+            let logits = cut(logits.row(path_of[node], place, row), *vocabulary);
+            let mut law = Law::default();
+            law.set(logits.map_err(broken)?, &settings.sampling)
+                .ok_or_else(|| broken(BROKEN.to_owned()))?;
+            known[node] = Some(law.clone());
+            Ok(law)
         };
-        let (path, token) = own;
+        let (here, token) = settle_tree(rule, &nodes, &mut p, &mut uniform)?;
+        if settings.note_trees {
+            let of_rules = topology.rules(law).into_iter().map(|rule| {
+                let ends = ends((rule, law), &nodes, &mut p)?;
+                Ok((rule, ends))
+            });
+            let of_rules = of_rules.collect::<Result<Vec<_>, CaptureError>>()?;
+            let weights = weights(&nodes, &mut p)?;
+            let is_end =
+                |token: i64| u32::try_from(token).is_ok_and(|token| self.codec.is_stop(token));
+            round.tree = Some(noted(levels, &nodes, &weights, &of_rules, &is_end));
+        }
+        let kept = ancestry(&nodes, here);
+        let mut kept: Vec<u32> = kept.iter().map(|&node| nodes[node].token as u32).collect();
         // The target goes on behind the path that was kept, as far as it was.
         let cache = self
             .target
@@ -468,7 +483,7 @@ impl Decoder {
             .map_err(|say| failed(&self.target, say))?;
         let behind = length + new.len() + kept.len();
         let cache = cache
-            .gather(&[whole(path, behind)])
+            .gather(&[whole(path_of[here], behind)])
             .map_err(|say| failed(&self.target, say))?;
         self.target.put(cache);
         kept.push(token as u32);
@@ -482,11 +497,11 @@ impl Decoder {
     /// that of all tokens of the text.
     fn drafted_tree(
         &mut self,
-        [count, levels]: [usize; 2],
+        (topology, law, levels): (&Topology, ChildLaw, usize),
         prompt: &EncodedPrompt,
         start: usize,
         all: &[i64],
-        uniform: &mut dyn FnMut() -> f64,
+        mut uniform: &mut dyn FnMut() -> f64,
     ) -> Result<Vec<Node>, CaptureError> {
         let mut nodes = vec![Node::default()];
         if levels == 0 {
@@ -504,22 +519,31 @@ impl Decoder {
             for (sequence, &parent) in level.iter().enumerate() {
                 let broken = |say| broken(&self.draft, prompt, start + depth - 1, say);
                 let row = cut(logits.last(sequence, &mut self.row), self.vocabulary);
-                let mut law = Law::default();
-                law.set(row.map_err(broken)?, &uncut)
+                let mut q = Law::default();
+                q.set(row.map_err(broken)?, &uncut)
                     .ok_or_else(|| broken(BROKEN.to_owned()))?;
-                let drawn = children(self.settings.rule, &law, count, uniform, &mut self.scratch);
-                nodes[parent].law = Some(law);
-                for token in drawn {
+                let place = nodes[parent].place;
+                let count = topology.children(place);
+                let drawn = children(law, &q, count, &mut uniform, &mut self.scratch);
+                nodes[parent].law = Some(q);
+                for (rank, token) in drawn.into_iter().enumerate() {
                     let index = nodes.len();
                     nodes[parent].children.push(index);
-                    below.push((sequence, index));
+                    let place = topology.child(place, rank);
+                    if topology.children(place) > 0 {
+                        below.push((sequence, index));
+                    }
                     nodes.push(Node {
+                        place,
                         token: i64::from(token),
                         depth,
                         parent,
                         ..Node::default()
                     });
                 }
+            }
+            if below.is_empty() {
+                break;
             }
             if depth < levels {
                 let from = caches.as_ref().unwrap_or(&text);
@@ -688,10 +712,10 @@ impl Decoder {
         // The caches hold all but the last token.
         let middle = middle.min(all.len().saturating_sub(1));
         for pass in 0..=passes {
-            let longest = match self.settings.drafts {
+            let longest = match &self.settings.drafts {
                 Shape::Chain(drafts) => drafts + 1,
                 // Its paths side by side are no pass over so many tokens.
-                Shape::Tree { .. } => 1,
+                Shape::Tree(..) => 1,
             };
             for tokens in lengths(longest) {
                 if interrupt.load(Ordering::Relaxed) {
@@ -728,27 +752,45 @@ impl Decoder {
     }
 }
 
-/// A node of a tree of drafts; the root has no token.
-#[derive(Default)]
-struct Node {
-    token: i64,
-    depth: usize,
-    parent: usize,
-    /// q of its children; none of the last level.
-    law: Option<Law>,
-    children: Vec<usize>,
-}
-
-/// The nodes from the root's child down to a node.
-fn ancestry(nodes: &[Node], last: usize) -> Vec<usize> {
-    let mut path = Vec::new();
-    let mut here = last;
-    while here != 0 {
-        path.push(here);
-        here = nodes[here].parent;
+/// What is noted of a tree: nothing counts behind a token that ends the text.
+fn noted(
+    levels: usize,
+    nodes: &[Node],
+    weights: &[f64],
+    ends: &[(Rule, Vec<f64>)],
+    is_end: &dyn Fn(i64) -> bool,
+) -> DrawnTree {
+    // The number of each node among those that count, and how deep it is; of the others, those
+    // of the last that does before it.
+    let (mut numbers, mut depths) = (vec![0; nodes.len()], vec![0usize; nodes.len()]);
+    let mut noted = DrawnTree {
+        levels,
+        parents: vec![0],
+        weights: vec![1.0],
+        expected: Vec::new(),
+    };
+    for (index, node) in nodes.iter().enumerate().skip(1) {
+        let parent = node.parent;
+        let counts = depths[parent] == nodes[parent].depth;
+        if counts && (parent == 0 || !is_end(nodes[parent].token)) {
+            numbers[index] = noted.parents.len();
+            depths[index] = node.depth;
+            noted.parents.push(numbers[parent]);
+            noted.weights.push(weights[index]);
+        } else {
+            numbers[index] = numbers[parent];
+            depths[index] = depths[parent];
+        }
     }
-    path.reverse();
-    path
+    let expected = ends.iter().map(|(rule, ends)| {
+        let each = ends.iter().zip(&depths);
+        (
+            *rule,
+            each.map(|(chance, &depth)| chance * depth as f64).sum(),
+        )
+    });
+    noted.expected = expected.collect();
+    noted
 }
 
 /// All of a sequence's columns up to `length`.

@@ -34,6 +34,23 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether so many drafts can be asked together.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Setting`] if there are rollouts, which are one draft's.
+    pub fn admit_drafts(&self, drafts: usize) -> Result<(), CaptureError> {
+        if self.rollouts.is_none() || drafts < 2 {
+            return Ok(());
+        }
+        Err(CaptureError::Setting {
+            message: format!(
+                "--rollouts are of one draft, and {drafts} were given: capture the drafts one by \
+                 one; with the same --seed the text is the same"
+            ),
+        })
+    }
+
     /// The most tokens that so many prompts write, those of rollouts included.
     pub fn most_tokens(&self, prompts: usize) -> usize {
         let of_rollouts = self.rollouts.map_or(0, |plan| {
@@ -60,6 +77,19 @@ pub struct Row<'a> {
     /// it: none without the head, and none of a text's last token, which it does not read.
     pub head_acceptance: Option<f64>,
     /// Sum of min(p, q) here, as a head of the draft predicts it from the prefix.
+    pub head_overlap: Option<f64>,
+    /// The same of the other drafts, in the order of [`Capture::with_drafts`].
+    pub others: &'a [OtherDraft<'a>],
+}
+
+/// What one more draft says at a position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OtherDraft<'a> {
+    /// Its logits after the same prefix, V numbers, at temperature 1.
+    pub draft: &'a [f32],
+    /// As [`Row::head_acceptance`].
+    pub head_acceptance: Option<f64>,
+    /// As [`Row::head_overlap`].
     pub head_overlap: Option<f64>,
 }
 
@@ -120,6 +150,7 @@ pub type SinkError = Box<dyn Error + Send + Sync>;
 ///     draft: &[0.0, 0.0],
 ///     head_acceptance: None,
 ///     head_overlap: None,
+///     others: &[],
 /// })?;
 /// assert_eq!(sink.0, [1.0]);
 /// # Ok::<(), SinkError>(())
@@ -195,7 +226,7 @@ pub struct Tally {
 pub struct Seconds {
     /// In the target's graph.
     pub target: f64,
-    /// In the draft's graph.
+    /// In the draft's graph, or in those of all drafts.
     pub draft: f64,
     /// Everything else: drawing tokens, and the sink.
     pub other: f64,
@@ -208,10 +239,13 @@ impl Seconds {
     }
 }
 
-/// Two models over one vocabulary, ready to run.
+/// A target and its draft, or several, over one vocabulary, ready to run.
 pub struct Capture {
     target: Model,
     draft: Model,
+    others: Vec<Model>,
+    /// Seconds in the graph of each draft.
+    seconds_of_drafts: Vec<f64>,
     codec: Arc<TextCodec>,
     settings: Settings,
     vocabulary: usize,
@@ -250,11 +284,32 @@ impl Capture {
         Ok(Self {
             target,
             draft,
+            others: Vec::new(),
+            seconds_of_drafts: vec![0.0],
             codec: Arc::new(codec),
             settings,
             vocabulary,
             prefill_logits: PREFILL_LOGITS,
         })
+    }
+
+    /// Adds drafts that are asked about the same prefixes. The text does not depend on the
+    /// drafts, so that every one of them gets the rows that it would have got alone.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Vocabulary`] if their V does not fit; [`CaptureError::Setting`] if
+    /// there are rollouts, which are one draft's.
+    pub fn with_drafts(mut self, others: Vec<Model>) -> Result<Self, CaptureError> {
+        self.settings.admit_drafts(1 + others.len())?;
+        for draft in &others {
+            let kept = self.settings.vocabulary;
+            let vocabulary = common_vocabulary(&self.target, draft, kept)?;
+            debug_assert_eq!(vocabulary, self.vocabulary);
+        }
+        self.seconds_of_drafts = vec![0.0; 1 + others.len()];
+        self.others = others;
+        Ok(self)
     }
 
     /// Sets how many logits one run over prompts may yield, 2^26 unless told
@@ -276,9 +331,19 @@ impl Capture {
         &self.target
     }
 
-    /// The draft model.
+    /// The draft model; of several, the first.
     pub fn draft(&self) -> &Model {
         &self.draft
+    }
+
+    /// All drafts, the first one first.
+    pub fn drafts(&self) -> impl Iterator<Item = &Model> {
+        std::iter::once(&self.draft).chain(&self.others)
+    }
+
+    /// Seconds in the graph of each draft, over all runs so far; rollouts are left out.
+    pub fn seconds_of_drafts(&self) -> &[f64] {
+        &self.seconds_of_drafts
     }
 
     /// The tokenizer.
@@ -295,7 +360,7 @@ impl Capture {
     /// hands every position to `sink`. Stops early, between two tokens, once
     /// `interrupt` is set.
     ///
-    /// Memory: both caches, and one row of logits a prompt of the batch and model, two if the
+    /// Memory: the caches of all models, and one row of logits a prompt of the batch and model, two if the
     /// draft has a head that predicts acceptance; over prompts, 256 MiB of logits at most, or one token of each. Rollouts: both caches
     /// again, and 256 MiB of logits of each model at most, or those of one rollout.
     ///
@@ -394,33 +459,58 @@ impl Capture {
         let mut drawn = vec![0i64; prompts.len()];
         let mut held: Vec<Option<HeldRow>> = prompts.iter().map(|_| None).collect();
         let mut scratch = [Vec::new(), Vec::new()];
-        for model in [&mut self.target, &mut self.draft] {
+        let mut of_others: Vec<Vec<f32>> = vec![Vec::new(); self.others.len()];
+        let all = [&mut self.target, &mut self.draft].into_iter();
+        for model in all.chain(&mut self.others) {
             model
                 .start(prompts.len())
                 .map_err(|message| context.failed(model, 0, message))?;
         }
+        let reads_on = self.drafts().any(|draft| draft.heads().acceptance);
         for position in 0..max_tokens {
-            let [target, draft] = if position == 0 {
-                let piece = self.target.vocabulary().max(self.draft.vocabulary()) * prompts.len();
-                let piece = (self.prefill_logits / piece.max(1)).max(1);
-                [
-                    context.prefill(&mut self.target, piece, &check, &mut seconds.target)?,
-                    context.prefill(&mut self.draft, piece, &check, &mut seconds.draft)?,
-                ]
-            } else {
+            if position > 0 {
                 check()?;
                 context.extend(&drawn);
-                [
-                    context.step(&mut self.target, position, &mut seconds.target)?,
-                    context.step(&mut self.draft, position, &mut seconds.draft)?,
-                ]
+            }
+            let widest = self.drafts().map(Model::vocabulary).max().unwrap_or(0);
+            let piece = self.target.vocabulary().max(widest) * prompts.len();
+            let piece = (self.prefill_logits / piece.max(1)).max(1);
+            let run = |model: &mut Model, seconds: &mut f64| {
+                if position == 0 {
+                    context.prefill(model, piece, &check, seconds)
+                } else {
+                    context.step(model, position, seconds)
+                }
             };
+            let target = run(&mut self.target, &mut seconds.target)?;
+            let mut of_each = self.seconds_of_drafts.iter_mut();
+            let mut timed = |model: &mut Model| {
+                let mut own = 0.0;
+                let logits = run(model, &mut own)?;
+                seconds.draft += own;
+                if let Some(each) = of_each.next() {
+                    *each += own;
+                }
+                Ok(logits)
+            };
+            let draft = timed(&mut self.draft)?;
+            let others = (self.others.iter_mut())
+                .map(timed)
+                .collect::<Result<Vec<_>, CaptureError>>()?;
             // What a head says of the tokens before is known now.
             for (sequence, held) in held.iter_mut().enumerate() {
                 if let Some(mut held) = held.take() {
-                    let broken = |message| context.broken(&self.draft, sequence, position, message);
-                    held.head_acceptance = draft.acceptance(sequence).map_err(broken)?;
-                    sink.append(&held.row()).map_err(CaptureError::Sink)?;
+                    let broken =
+                        |model, message| context.broken(model, sequence, position, message);
+                    held.head_acceptance = (draft.acceptance(sequence))
+                        .map_err(|message| broken(&self.draft, message))?;
+                    for ((own, logits), model) in
+                        held.others.iter_mut().zip(&others).zip(&self.others)
+                    {
+                        own.head_acceptance = (logits.acceptance(sequence))
+                            .map_err(|message| broken(model, message))?;
+                    }
+                    held.append_to(sink)?;
                 }
             }
             let mut active = 0;
@@ -447,6 +537,21 @@ impl Capture {
                 if !is_law(draft) {
                     return Err(broken(&self.draft, BROKEN.to_owned()));
                 }
+                let mut asked = Vec::with_capacity(others.len());
+                let each = others.iter().zip(&self.others).zip(&mut of_others);
+                for ((logits, model), scratch) in each {
+                    let broken = |message| broken(model, message);
+                    let own = cut(logits.last(sequence, scratch), self.vocabulary);
+                    let own = own.map_err(broken)?;
+                    if !is_law(own) {
+                        return Err(broken(BROKEN.to_owned()));
+                    }
+                    asked.push(OtherDraft {
+                        draft: own,
+                        head_acceptance: None,
+                        head_overlap: logits.overlap(sequence).map_err(broken)?,
+                    });
+                }
                 let row = Row {
                     prompt: generation.prompt,
                     position,
@@ -455,11 +560,11 @@ impl Capture {
                     draft,
                     head_acceptance: None,
                     head_overlap,
+                    others: &asked,
                 };
                 generation.tokens.push(token);
                 generation.stopped = self.codec.is_stop(token);
-                if self.draft.heads().acceptance && !generation.stopped && position + 1 < max_tokens
-                {
+                if reads_on && !generation.stopped && position + 1 < max_tokens {
                     held[sequence] = Some(HeldRow::new(&row));
                 } else {
                     sink.append(&row).map_err(CaptureError::Sink)?;
@@ -509,11 +614,12 @@ impl Capture {
         }
         self.target.clear();
         self.draft.clear();
+        self.others.iter_mut().for_each(Model::clear);
         Ok(generations)
     }
 }
 
-/// A row whose token the draft has not read yet.
+/// A row whose token the drafts have not read yet.
 struct HeldRow {
     prompt: usize,
     position: usize,
@@ -522,10 +628,23 @@ struct HeldRow {
     draft: Vec<f32>,
     head_acceptance: Option<f64>,
     head_overlap: Option<f64>,
+    others: Vec<HeldDraft>,
+}
+
+/// What another draft says of it.
+struct HeldDraft {
+    draft: Vec<f32>,
+    head_acceptance: Option<f64>,
+    head_overlap: Option<f64>,
 }
 
 impl HeldRow {
     fn new(row: &Row<'_>) -> Self {
+        let held = |other: &OtherDraft<'_>| HeldDraft {
+            draft: other.draft.to_vec(),
+            head_acceptance: other.head_acceptance,
+            head_overlap: other.head_overlap,
+        };
         Self {
             prompt: row.prompt,
             position: row.position,
@@ -534,11 +653,19 @@ impl HeldRow {
             draft: row.draft.to_vec(),
             head_acceptance: row.head_acceptance,
             head_overlap: row.head_overlap,
+            others: row.others.iter().map(held).collect(),
         }
     }
 
-    fn row(&self) -> Row<'_> {
-        Row {
+    fn append_to(&self, sink: &mut dyn RowSink) -> Result<(), CaptureError> {
+        let others: Vec<_> = (self.others.iter())
+            .map(|held| OtherDraft {
+                draft: &held.draft,
+                head_acceptance: held.head_acceptance,
+                head_overlap: held.head_overlap,
+            })
+            .collect();
+        let row = Row {
             prompt: self.prompt,
             position: self.position,
             token: self.token,
@@ -546,7 +673,9 @@ impl HeldRow {
             draft: &self.draft,
             head_acceptance: self.head_acceptance,
             head_overlap: self.head_overlap,
-        }
+            others: &others,
+        };
+        sink.append(&row).map_err(CaptureError::Sink)
     }
 }
 

@@ -8,8 +8,8 @@ use super::rollouts::{DrawnRollout, RolloutPlan};
 use super::runtime::Runtime;
 use super::tokens::TextCodec;
 use crate::log::{
-    FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata, Position, PromptRecord,
-    Rollout, RolloutRecord, Sampling,
+    DraftLogs, FileIdentity, HeadValues, KeptTokens, Layout, LogWriter, Metadata, PromptRecord,
+    Rollout, RolloutRecord, Sampling, SharedPosition,
 };
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -23,7 +23,7 @@ const SLACK_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Provenance {
     target: Vec<FileIdentity>,
-    draft: Vec<FileIdentity>,
+    drafts: Vec<Vec<FileIdentity>>,
     tokenizer: FileIdentity,
     prompts: FileIdentity,
     command: Option<String>,
@@ -38,7 +38,7 @@ impl Provenance {
     /// [`CaptureError::File`] if one cannot be read.
     pub fn read(
         target: &Path,
-        draft: &Path,
+        drafts: &[PathBuf],
         tokenizer: &Path,
         prompts: &Path,
     ) -> Result<Self, CaptureError> {
@@ -49,10 +49,16 @@ impl Provenance {
                 source,
             })
         };
-        let (target, draft) = rayon::join(|| files_of_graph(target), || files_of_graph(draft));
+        let (target, drafts) = rayon::join(
+            || files_of_graph(target),
+            || {
+                let files = drafts.iter().map(|draft| files_of_graph(draft));
+                files.collect::<Result<Vec<_>, _>>()
+            },
+        );
         Ok(Self {
             target: target?,
-            draft: draft?,
+            drafts: drafts?,
             tokenizer: file(tokenizer)?,
             prompts: file(prompts)?,
             command: None,
@@ -66,15 +72,23 @@ impl Provenance {
         self
     }
 
-    fn metadata(&self, capture: &Capture, runtime: &Runtime, layout: &Layout) -> Metadata {
+    /// What the log of a draft, by its number, says of itself.
+    fn metadata(
+        &self,
+        capture: &Capture,
+        (number, draft): (usize, &Model),
+        runtime: &Runtime,
+        layout: &Layout,
+    ) -> Metadata {
         let settings = capture.settings();
         let sampling = &settings.sampling;
-        let (target, draft) = (capture.target(), capture.draft());
+        let target = capture.target();
+        let files = self.drafts.get(number).map_or(&[][..], Vec::as_slice);
         let mut metadata = Metadata {
             tool: Some(format!("specgap {}", env!("CARGO_PKG_VERSION"))),
             command: self.command.clone(),
             target: self.target.first().cloned(),
-            draft: self.draft.first().cloned(),
+            draft: files.first().cloned(),
             tokenizer: Some(self.tokenizer.clone()),
             runtime: Some(format!(
                 "ONNX Runtime {}, {}",
@@ -114,10 +128,7 @@ impl Provenance {
                 "target_weights",
                 json!(self.target.get(1..).unwrap_or_default()),
             ),
-            (
-                "draft_weights",
-                json!(self.draft.get(1..).unwrap_or_default()),
-            ),
+            ("draft_weights", json!(files.get(1..).unwrap_or_default())),
             ("batch", json!(settings.batch)),
             ("stop_tokens", json!(stop)),
             ("dtype", json!(layout.dtype)),
@@ -126,6 +137,14 @@ impl Provenance {
             ("draft_ran_on", placement(draft)),
         ] {
             metadata.extra.insert(name.to_owned(), value);
+        }
+        if self.drafts.len() > 1 {
+            let together = self.drafts.iter().map(|files| files.first());
+            let names = together.map(|file| file.map(|file| &file.name));
+            let names: Vec<_> = names.collect();
+            metadata
+                .extra
+                .insert("drafts_together".to_owned(), json!(names));
         }
         let heads: Vec<&str> = draft.heads().names().collect();
         if !heads.is_empty() {
@@ -161,6 +180,7 @@ fn settings_of(metadata: &Metadata) -> Vec<(&'static str, Value)> {
         ("the weights of --target", hashes("target_weights")),
         ("the file of --draft", hash(&metadata.draft)),
         ("the weights of --draft", hashes("draft_weights")),
+        ("the list of --draft", extra("drafts_together")),
         ("the file of --tokenizer", hash(&metadata.tokenizer)),
         ("the file of --prompts", hash(&prompts)),
         ("--temperature", json!(sampling.temperature)),
@@ -198,13 +218,17 @@ fn difference(logged: &Metadata, now: &Metadata) -> Option<(&'static str, Value,
 
 /// A log that takes the rows of a capture, one commit a batch: after a kill, it
 /// holds the batches that were finished, and continues behind them.
+///
+/// Of several drafts it is a folder of logs, one a draft, named as [`draft_names`] says, which
+/// have the target's rows in common ([`DraftLogs`]).
 pub struct LogSink {
-    writer: LogWriter,
+    logs: DraftLogs,
     path: PathBuf,
     codec: Arc<TextCodec>,
     done: HashSet<usize>,
     plan: Option<RolloutPlan>,
     heads: Heads,
+    folders: Vec<PathBuf>,
     /// The numbers in the log of positions that are not committed, by prompt and
     /// position; kept where there are rollouts.
     numbers: HashMap<(usize, usize), usize>,
@@ -225,8 +249,15 @@ impl LogSink {
         provenance: &Provenance,
         layout: Layout,
     ) -> Result<Self, CaptureError> {
-        let mut metadata = provenance.metadata(capture, runtime, &layout);
-        let writer = if LogWriter::exists(path) {
+        let folders = folders(path, capture)?;
+        let mut metadata: Vec<Metadata> = (capture.drafts().enumerate())
+            .map(|draft| provenance.metadata(capture, draft, runtime, &layout))
+            .collect();
+        for (folder, metadata) in folders.iter().zip(&mut metadata) {
+            if !LogWriter::exists(folder) {
+                refuse_occupied(folder, &[])?;
+                continue;
+            }
             metadata.vocabulary = Some(layout.vocabulary);
             if let KeptTokens::Top {
                 rest_temperatures, ..
@@ -234,33 +265,33 @@ impl LogSink {
             {
                 metadata.rest_temperatures.clone_from(rest_temperatures);
             }
-            let writer = LogWriter::resume(path, layout)?;
-            if let Some((setting, logged, now)) = difference(writer.metadata(), &metadata) {
+            let logged = LogWriter::said_by(folder)?;
+            if let Some((setting, logged, now)) = difference(&logged, metadata) {
                 return Err(CaptureError::Resume {
-                    path: path.to_owned(),
+                    path: folder.clone(),
                     setting,
                     logged: logged.to_string(),
                     now: now.to_string(),
                 });
             }
-            writer
-        } else {
-            refuse_occupied(path)?;
-            LogWriter::create(path, metadata, layout)?
-        };
-        let done = writer
-            .metadata()
-            .prompts
+        }
+        if folders.len() > 1 {
+            refuse_occupied(path, &folders)?;
+        }
+        let logs = DraftLogs::open(&folders, metadata, &layout, capture.settings().batch)?;
+        let done = (logs.writers().first())
+            .map_or(&[][..], |first| first.metadata().prompts.as_slice())
             .iter()
             .filter_map(|prompt| usize::try_from(prompt.id).ok())
             .collect();
         Ok(Self {
-            writer,
+            logs,
             path: path.to_owned(),
             codec: Arc::clone(capture.codec()),
             done,
             plan: capture.settings().rollouts,
             heads: capture.draft().heads(),
+            folders,
             numbers: HashMap::new(),
         })
     }
@@ -270,11 +301,19 @@ impl LogSink {
         &self.done
     }
 
+    /// The folder of each draft's log.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
     /// Bytes that so many more positions may take.
     pub fn bytes_of(&self, positions: usize) -> u64 {
         let heads = self.heads.count() as u64;
         // Prompt, position, token and what heads predict, 8 bytes each.
-        let each = self.writer.position_bytes() as u64 + 24 + 8 * heads;
+        let rows: usize = (self.logs.writers().iter())
+            .map(LogWriter::position_bytes)
+            .sum();
+        let each = rows as u64 + 24 + 8 * heads;
         // A rollout's position, and 6 numbers a token, or 8 with the target; more with heads.
         let of_rollouts = self.plan.map_or(0, |plan| {
             let numbers = if plan.target { 8 } else { 6 } + heads;
@@ -308,27 +347,35 @@ impl RowSink for LogSink {
     fn append(&mut self, row: &Row<'_>) -> Result<(), SinkError> {
         if self.plan.is_some() {
             let place = (row.prompt, row.position);
-            self.numbers.insert(place, self.writer.positions());
+            let number = self.logs.writers().first().map(LogWriter::positions);
+            self.numbers.insert(place, number.unwrap_or(usize::MAX));
         }
+        let mut drafts = vec![row.draft];
+        drafts.extend(row.others.iter().map(|other| other.draft));
         // Indices and counts are far below 2^63.
-        self.writer.append(&Position {
+        self.logs.append(&SharedPosition {
             prompt_id: row.prompt as i64,
             position: row.position as i64,
             token: i64::from(row.token),
             target: row.target,
-            draft: row.draft,
+            drafts: &drafts,
         })?;
-        self.writer.set_head(&HeadValues {
+        let mut heads = vec![HeadValues {
             acceptance: row.head_acceptance,
             overlap: row.head_overlap,
-        })?;
+        }];
+        heads.extend(row.others.iter().map(|other| HeadValues {
+            acceptance: other.head_acceptance,
+            overlap: other.head_overlap,
+        }));
+        self.logs.set_heads(&heads)?;
         Ok(())
     }
 
     fn append_rollout(&mut self, rollout: &DrawnRollout) -> Result<(), SinkError> {
         let place = (rollout.prompt, rollout.position);
         let number = self.numbers.get(&place).copied();
-        self.writer.append_rollout(&Rollout {
+        self.logs.append_rollout(&Rollout {
             // The writer refuses a position that was not appended.
             position: number.unwrap_or(usize::MAX),
             tokens: &rollout.tokens,
@@ -347,29 +394,90 @@ impl RowSink for LogSink {
 
     fn commit(&mut self, finished: &[Generation]) -> Result<(), SinkError> {
         self.numbers.clear();
-        let metadata = self.writer.metadata_mut();
-        for generation in finished {
-            metadata.prompts.push(PromptRecord {
-                id: generation.prompt as i64,
-                name: generation.id.clone(),
-                positions: generation.tokens.len(),
-            });
-            for &token in &generation.tokens {
-                metadata
-                    .token_text
-                    .entry(i64::from(token))
-                    .or_insert_with(|| self.codec.decode(&[token]));
+        for metadata in self.logs.metadata_mut() {
+            for generation in finished {
+                metadata.prompts.push(PromptRecord {
+                    id: generation.prompt as i64,
+                    name: generation.id.clone(),
+                    positions: generation.tokens.len(),
+                });
+                for &token in &generation.tokens {
+                    metadata
+                        .token_text
+                        .entry(i64::from(token))
+                        .or_insert_with(|| self.codec.decode(&[token]));
+                }
             }
         }
-        self.writer.commit()?;
+        self.logs.commit()?;
         self.done
             .extend(finished.iter().map(|generation| generation.prompt));
         Ok(())
     }
 }
 
-/// A folder with files that no log has is somebody's.
-fn refuse_occupied(path: &Path) -> Result<(), CaptureError> {
+/// Where each draft's log is: `path` itself of one draft, folders in it of several.
+fn folders(path: &Path, capture: &Capture) -> Result<Vec<PathBuf>, CaptureError> {
+    let graphs: Vec<&Path> = capture.drafts().map(Model::path).collect();
+    if graphs.len() == 1 {
+        return Ok(vec![path.to_owned()]);
+    }
+    if LogWriter::exists(path) {
+        return Err(CaptureError::Occupied {
+            path: path.to_owned(),
+        });
+    }
+    Ok(draft_names(&graphs)
+        .into_iter()
+        .map(|name| path.join(name))
+        .collect())
+}
+
+/// What the logs of several drafts are called: as their files are, without the ending; with
+/// the folder before it, where that does not tell them apart; numbered where that does not.
+///
+/// ```
+/// use specgap::capture::draft_names;
+/// use std::path::Path;
+/// let names = |paths: &[&str]| draft_names(&paths.iter().map(Path::new).collect::<Vec<_>>());
+/// assert_eq!(names(&["out/q3.onnx", "out/q4.onnx"]), ["q3", "q4"]);
+/// assert_eq!(names(&["a/model.onnx", "b/model.onnx"]), ["a-model", "b-model"]);
+/// assert_eq!(names(&["model.onnx", "model.ONNX"]), ["model", "model-2"]);
+/// ```
+pub fn draft_names(graphs: &[&Path]) -> Vec<String> {
+    let word = |part: Option<&std::ffi::OsStr>| {
+        part.map(|part| part.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    let stem = |path: &Path| word(path.file_stem());
+    let with_folder = |path: &Path| {
+        let folder = word(path.parent().and_then(Path::file_name));
+        let parts = [folder, stem(path)];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join("-")
+    };
+    // On file systems that know no capitals, too.
+    let apart = |names: &[String]| {
+        let distinct: HashSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
+        distinct.len() == names.len()
+    };
+    let mut names: Vec<String> = graphs.iter().map(|path| stem(path)).collect();
+    if !apart(&names) {
+        names = graphs.iter().map(|path| with_folder(path)).collect();
+    }
+    let mut taken = HashSet::new();
+    for name in &mut names {
+        let (plain, mut number) = (name.clone(), 2);
+        while !taken.insert(name.to_lowercase()) {
+            *name = format!("{plain}-{number}");
+            number += 1;
+        }
+    }
+    names
+}
+
+/// A folder with files that no log has is somebody's. `own` are folders that may be in it.
+fn refuse_occupied(path: &Path, own: &[PathBuf]) -> Result<(), CaptureError> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return Ok(());
     };
@@ -377,7 +485,7 @@ fn refuse_occupied(path: &Path) -> Result<(), CaptureError> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         // What a process leaves that is killed before its first commit.
-        name != ".lock" && !name.starts_with(".writing-")
+        name != ".lock" && !name.starts_with(".writing-") && !own.contains(&entry.path())
     });
     if foreign {
         return Err(CaptureError::Occupied {

@@ -1,4 +1,4 @@
-//! Running two models and recording their rows: `specgap capture`.
+//! Running a target and its drafts and recording their rows: `specgap capture`.
 //!
 //! The target writes a text, token by token, each drawn from
 //!
@@ -6,7 +6,7 @@
 //! p_t(i) = softmax(l_t / T)_i,   l_t = target logits after (prompt, x_0..x_{t-1})
 //! ```
 //!
-//! and the draft model is run over the same prefixes. What is recorded at each
+//! and the draft model, or each of several, is run over the same prefixes. What is recorded at each
 //! position t are both rows of logits as the graphs gave them (temperature 1) and
 //! the token x_t. Models are ONNX graphs with a key-value cache ([`Model`]), run
 //! by Microsoft's ONNX Runtime, a shared library that is loaded when the command
@@ -29,10 +29,13 @@ mod runtime;
 mod sampling;
 mod timing;
 mod tokens;
+mod tree;
 
-pub use decode::{DecodeSettings, Decoded, Decoder, Round, Shape, StepTimes};
-pub use generate::{Capture, Event, Generation, Row, RowSink, Seconds, Settings, SinkError, Tally};
-pub use log_sink::{LogSink, Provenance};
+pub use decode::{DecodeSettings, Decoded, Decoder, DrawnTree, Round, Shape, StepTimes};
+pub use generate::{
+    Capture, Event, Generation, OtherDraft, Row, RowSink, Seconds, Settings, SinkError, Tally,
+};
+pub use log_sink::{LogSink, Provenance, draft_names};
 pub use model::{Cache, Heads, Logits, Model, Stretch};
 pub use prompts::{ChatTemplate, Prompt, parse_prompts, read_prompts};
 pub use rollouts::{DrawnRollout, RolloutPlan};
@@ -41,6 +44,7 @@ pub use runtime::{Device, LIBRARY_VARIABLES, Placed, Placement, Runtime};
 pub use sampling::{Features, Law, Sampler, Sampling, SamplingError};
 pub use timing::Timing;
 pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
+pub use tree::{ChildLaw, Topology};
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What becomes of a round's drafts: lossless rules for a chain of them and for the
-//! children of a tree's node.
+//! What becomes of a chain of drafts: lossless rules, and where their chances come from.
+//! Trees are in `tree.rs`.
 //!
 //! A round of a chain has drafts x_1..x_K, drawn one after the other from the draft's laws q_1..q_K,
 //! and the target's laws p_1..p_{K+1} on the same prefixes. A rule keeps the first tau
@@ -22,12 +22,21 @@ pub enum Rule {
     Rrs,
     /// Of a tree: as `rrs`, for children drawn one after the other without replacement.
     RrsWo,
+    #[value(name = "spechub")]
+    /// Of a tree of pairs: SpecHub's optimal plan for pairs that hold the draft's likeliest
+    /// token.
+    SpecHub,
+    /// Of any tree: from the leaves to the root (traversal verification).
+    Traversal,
+    /// Of several paths: one of them is selected level by level, as evenly against p as
+    /// possible, and verified as `block` verifies a chain.
+    SelectBlock,
 }
 
 impl Rule {
     /// Whether it settles trees and not chains.
     pub fn is_of_trees(self) -> bool {
-        matches!(self, Self::Rrs | Self::RrsWo)
+        !matches!(self, Self::Token | Self::Block)
     }
 
     /// The name on the command line and in files.
@@ -37,7 +46,38 @@ impl Rule {
             Self::Block => "block",
             Self::Rrs => "rrs",
             Self::RrsWo => "rrs-wo",
+            Self::SpecHub => "spechub",
+            Self::Traversal => "traversal",
+            Self::SelectBlock => "select-block",
         }
+    }
+}
+
+/// Where a round's chances come from: numbers in \[0, 1) or, in tests, every way that they may
+/// fall.
+pub(super) trait Chance {
+    /// Whether something of this probability happens.
+    fn below(&mut self, chance: f64) -> bool;
+
+    /// A token of a law.
+    fn token(&mut self, law: &Law) -> usize;
+
+    /// An entry, in proportion to its weight; none if all are 0.
+    fn of(&mut self, weights: &[f64]) -> Option<usize>;
+}
+
+impl<F: FnMut() -> f64 + ?Sized> Chance for F {
+    fn below(&mut self, chance: f64) -> bool {
+        self() < chance
+    }
+
+    fn token(&mut self, law: &Law) -> usize {
+        law.draw(self())
+    }
+
+    fn of(&mut self, weights: &[f64]) -> Option<usize> {
+        let total: f64 = weights.iter().sum();
+        at(weights, self() * total)
     }
 }
 
@@ -50,8 +90,7 @@ pub(super) struct Settled {
     pub token: usize,
 }
 
-/// Settles a round. `target` has one law more than there are drafts, `draft` has as many;
-/// `uniform` gives numbers in \[0, 1).
+/// Settles a round. `target` has one law more than there are drafts, `draft` has as many.
 ///
 /// Token: the coins of drafts in order, then the token. Block: with
 ///
@@ -72,7 +111,7 @@ pub(super) fn settle(
     rule: Rule,
     [target, draft]: [&[Law]; 2],
     drafts: &[u32],
-    uniform: &mut dyn FnMut() -> f64,
+    chance: &mut dyn Chance,
     scratch: &mut Vec<f64>,
 ) -> Option<Settled> {
     let ratio = |place: usize| -> Option<f64> {
@@ -81,134 +120,61 @@ pub(super) fn settle(
         Some(target.get(place)?.probability(token) / draft.get(place)?.probability(token))
     };
     let (accepted, scale) = match rule {
-        Rule::Rrs | Rule::RrsWo => return None,
         Rule::Token => {
             let mut accepted = 0;
-            while accepted < drafts.len() && uniform() < ratio(accepted)? {
+            while accepted < drafts.len() && chance.below(ratio(accepted)?) {
                 accepted += 1;
             }
             (accepted, 1.0)
         }
         Rule::Block => {
-            let mut scales = vec![1.0f64];
-            for place in 0..drafts.len() {
-                let before = scales.last().copied().unwrap_or(1.0);
-                scales.push((before * ratio(place)?).min(1.0));
-            }
-            let mut accepted = 0;
-            for tau in (1..=drafts.len()).rev() {
-                let scale = *scales.get(tau)?;
-                let chance = if tau == drafts.len() {
-                    scale
-                } else {
-                    let left: f64 = residual(target.get(tau)?, draft.get(tau)?, scale).sum();
-                    // Equal laws leave nothing: what follows is accepted then.
-                    if left == 0.0 && scale == 1.0 {
-                        1.0
-                    } else {
-                        left / (left + 1.0 - scale)
-                    }
-                };
-                if uniform() < chance {
-                    accepted = tau;
-                    break;
-                }
-            }
+            let (scales, kept) = by_block([target, draft], drafts)?;
+            let last = kept.iter().rposition(|&kept| chance.below(kept));
+            let accepted = last.map_or(0, |last| last + 1);
             (accepted, *scales.get(accepted)?)
         }
+        _ => return None,
     };
     let p = target.get(accepted)?;
-    let u = uniform();
     let token = match draft.get(accepted).filter(|_| accepted < drafts.len()) {
-        None => p.draw(u),
+        None => chance.token(p),
         Some(q) => {
             scratch.clear();
             scratch.extend(residual(p, q, scale));
-            let left: f64 = scratch.iter().sum();
             // Nothing is left only where p = q up to rounding, and p is then as good.
-            at(scratch, u * left).unwrap_or_else(|| p.draw(u))
+            match chance.of(scratch) {
+                Some(token) => token,
+                None => chance.token(p),
+            }
         }
     };
     Some(Settled { accepted, token })
 }
 
-/// Draws the children of a node from q: `count` independent ones, or as many different
-/// ones, one after the other, as long as q has mass on others.
-pub(super) fn children(
-    rule: Rule,
-    q: &Law,
-    count: usize,
-    uniform: &mut dyn FnMut() -> f64,
-    scratch: &mut Vec<f64>,
-) -> Vec<u32> {
-    if rule != Rule::RrsWo {
-        return (0..count).map(|_| q.draw(uniform()) as u32).collect();
+/// w_0, .., w_K of block verification, and h_1, .., h_K.
+pub(super) fn by_block(
+    [target, draft]: [&[Law]; 2],
+    drafts: &[u32],
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    let (mut scales, mut kept) = (vec![1.0f64], Vec::with_capacity(drafts.len()));
+    let mut scale = 1.0f64;
+    for (place, &token) in drafts.iter().enumerate() {
+        let p = target.get(place)?.probability(token as usize);
+        scale = (scale * (p / draft.get(place)?.probability(token as usize))).min(1.0);
+        scales.push(scale);
+        kept.push(if place + 1 == drafts.len() {
+            scale
+        } else {
+            let left: f64 = residual(target.get(place + 1)?, draft.get(place + 1)?, scale).sum();
+            // Equal laws leave nothing: what follows is accepted then.
+            if left == 0.0 && scale == 1.0 {
+                1.0
+            } else {
+                left / (left + 1.0 - scale)
+            }
+        });
     }
-    let mut drawn = Vec::with_capacity(count);
-    scratch.clear();
-    scratch.extend(q.probabilities());
-    for _ in 0..count {
-        let left: f64 = scratch.iter().sum();
-        let Some(token) = at(scratch, uniform() * left) else {
-            break;
-        };
-        drawn.push(token as u32);
-        if let Some(mass) = scratch.get_mut(token) {
-            *mass = 0.0;
-        }
-    }
-    drawn
-}
-
-/// Settles a node of a tree, whose children [`children`] drew. With r_1 = p and q_k the law
-/// of child k given the ones before it, child k is kept with probability
-///
-/// ```text
-/// min(1, r_k(x_k)/q_k(x_k)),   else   r_{k+1} proportional to max(r_k - q_k, 0)
-/// ```
-///
-/// Which child is kept, if any, and the token: the child's, or one from what is left of p.
-///
-/// Time O(n V); memory O(V) in `scratch`.
-pub(super) fn settle_node(
-    rule: Rule,
-    [p, q]: [&Law; 2],
-    children: &[u32],
-    uniform: &mut dyn FnMut() -> f64,
-    scratch: &mut Vec<f64>,
-) -> (Option<usize>, usize) {
-    scratch.clear();
-    scratch.extend(p.probabilities());
-    let mut total: f64 = scratch.iter().sum();
-    for (place, &child) in children.iter().enumerate() {
-        let token = child as usize;
-        let before = match rule {
-            Rule::RrsWo => children.get(..place).unwrap_or(&[]),
-            _ => &[],
-        };
-        let open = |token: usize| !before.iter().any(|&gone| gone as usize == token);
-        // What the children before left of q: a sum, as a difference would cancel.
-        let masses = q.probabilities().enumerate();
-        let left: f64 = masses
-            .filter(|&(token, _)| open(token))
-            .map(|(_, mass)| mass)
-            .sum();
-        let chance = scratch.get(token).map_or(0.0, |mass| mass / total);
-        if uniform() * (q.probability(token) / left) < chance {
-            return (Some(place), token);
-        }
-        let mut rest = 0.0;
-        for ((token, mass), q) in scratch.iter_mut().enumerate().zip(q.probabilities()) {
-            let q = if open(token) { q / left } else { 0.0 };
-            *mass = (*mass / total - q).max(0.0);
-            rest += *mass;
-        }
-        total = rest;
-    }
-    let u = uniform();
-    // Nothing is left only where p = q up to rounding, and p is then as good.
-    let token = at(scratch, u * total).unwrap_or_else(|| p.draw(u));
-    (None, token)
+    Some((scales, kept))
 }
 
 fn residual(p: &Law, q: &Law, scale: f64) -> impl Iterator<Item = f64> {
@@ -354,58 +320,5 @@ mod tests {
                 assert_eq!((none.accepted, none.token), (0, p.draw(u)), "{rule:?}");
             }
         }
-    }
-
-    /// A node of two children over three tokens, p = (1/2, 1/3, 1/6), q = (1/2, 1/4, 1/4), by
-    /// all numbers that its draws and coins may take.
-    ///
-    /// With replacement, coins of the first child are held against 1 and 2/3, and leave
-    /// r = (0, 1, 0), so that the second is kept if it is token 1: 11/12 + 1/12 1/4 = 45/48.
-    /// Without, the second is drawn from q without token 2, (2/3, 1/3): 11/12 + 1/12 1/3.
-    #[test]
-    fn a_node_writes_its_law_and_keeps_what_the_formulas_say() {
-        let sampling = Sampling::new(1.0, None, None).unwrap();
-        let (mut p, mut q) = (Law::default(), Law::default());
-        p.set(&[3f32.ln(), 2f32.ln(), 0.0], &sampling).unwrap();
-        q.set(&[2f32.ln(), 0.0, 0.0], &sampling).unwrap();
-        for (rule, kept) in [(Rule::Rrs, 45.0 / 48.0), (Rule::RrsWo, 17.0 / 18.0)] {
-            // Children: 4 parts, and 12 for what is left of q. Coins: 1 and 2/3, and 0, 1. The
-            // token behind two rejections is 1 always.
-            let parts = [4usize, 12, 3, 2, 2];
-            let ways: usize = parts.iter().product();
-            let (mut law, mut accepted) = ([0.0; 3], 0.0);
-            for way in 0..ways {
-                let (mut rest, mut left) = (way, parts.iter());
-                let mut uniform = || {
-                    let parts = left.next().unwrap();
-                    let part = rest % parts;
-                    rest /= parts;
-                    (part as f64 + 0.5) / *parts as f64
-                };
-                let mut scratch = Vec::new();
-                let drafts = children(rule, &q, 2, &mut uniform, &mut scratch);
-                assert_eq!(drafts.len(), 2);
-                let (child, token) =
-                    settle_node(rule, [&p, &q], &drafts, &mut uniform, &mut scratch);
-                assert!(child.is_none_or(|child| drafts[child] as usize == token));
-                law[token] += 1.0 / ways as f64;
-                accepted += f64::from(u8::from(child.is_some())) / ways as f64;
-            }
-            for (found, p) in law.iter().zip([1.0 / 2.0, 1.0 / 3.0, 1.0 / 6.0]) {
-                assert!((found - p).abs() < 1e-12, "{rule:?}: {law:?}");
-            }
-            assert!((accepted - kept).abs() < 1e-12, "{rule:?}: {accepted}");
-        }
-    }
-
-    #[test]
-    fn children_without_replacement_are_different_while_q_lasts() {
-        let sampling = Sampling::new(1.0, Some(2), None).unwrap();
-        let mut q = Law::default();
-        q.set(&[0.0, 5.0, 1.0], &sampling).unwrap();
-        let mut numbers = [0.1, 0.9, 0.5].into_iter();
-        let mut uniform = || numbers.next().unwrap();
-        let drawn = children(Rule::RrsWo, &q, 3, &mut uniform, &mut Vec::new());
-        assert_eq!(drawn, [1, 2]);
     }
 }

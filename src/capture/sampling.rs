@@ -151,6 +151,23 @@ impl Law {
         Some(())
     }
 
+    /// The law that is proportional to some weights, none of them negative. `None` if all
+    /// are 0.
+    pub(super) fn of_weights(weights: Vec<f64>) -> Option<Self> {
+        let total: f64 = weights.iter().sum();
+        let heaviest = weights
+            .iter()
+            .enumerate()
+            .reduce(|best, one| if one.1 > best.1 { one } else { best });
+        let largest = heaviest?.0;
+        (total > 0.0).then_some(Self {
+            weights,
+            total,
+            largest,
+            order: Vec::new(),
+        })
+    }
+
     /// The token at which the cumulated mass first exceeds u, a number in [0, 1).
     pub fn draw(&self, u: f64) -> usize {
         at(&self.weights, u * self.total).unwrap_or(self.largest)

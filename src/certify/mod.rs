@@ -92,7 +92,7 @@ pub fn upper_bound_float(
     let row = problem.target().probabilities();
     let mass = compensated_sum(subset.iter().map(|&token| row[token]));
     let scan = problem.scheme().prefix_scan(subset);
-    let inside = scan.inside.last().copied().unwrap_or(0.0);
+    let inside = (scan.inside.last().copied()).unwrap_or_else(|| problem.scheme().nothing());
     let error = scan.absolute_error + PROBABILITY_RELATIVE_ERROR + 2.0 * f64::EPSILON;
     let value = 1.0 + (mass - inside);
     Ok(Certified {

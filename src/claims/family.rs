@@ -3,7 +3,7 @@
 use crate::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational};
 use crate::optimum::best;
 use crate::problem::Problem;
-use crate::scheme::{MadeOf, SchemeName};
+use crate::scheme::{Composition, Draws, MadeOf, SchemeName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -89,8 +89,97 @@ impl Family {
                     TupleProbabilities::from_rationals(fractions(&self.weights(count))).ok()?;
                 make(vocab, drafts, tuples, law).ok()?
             }
+            MadeOf::Parts(make) => {
+                let rows = [q, self.weights(vocab)];
+                make(vocab, self.composition(vocab, drafts, 2, &rows)?).ok()?
+            }
         };
         Problem::from_law("random", target, law).ok()
+    }
+
+    /// A law of at most `drafts` drafts, composed of parts that draw from one of `rows`,
+    /// nested at most `levels` deep.
+    pub(super) fn composition(
+        &mut self,
+        vocab: usize,
+        drafts: usize,
+        levels: usize,
+        rows: &[Vec<u64>],
+    ) -> Option<Composition> {
+        let drafts = drafts.max(1);
+        let kinds = if levels == 0 { 6 } else { 11 };
+        Some(match self.below(kinds) {
+            0 => Composition::Fixed((0..drafts).map(|_| self.below(vocab)).collect()),
+            1 => {
+                let mut left = drafts;
+                let chances = (0..vocab).map(|_| {
+                    let part = self.below(6);
+                    if part == 0 || left == 0 {
+                        return Rational::default();
+                    }
+                    left -= 1;
+                    Rational::new(part.into(), 5.into())
+                });
+                Composition::Poisson(chances.collect())
+            }
+            kind @ 2..=5 => {
+                let row = &rows[self.below(rows.len())];
+                let count = drafts.min(vocab);
+                Composition::Draws {
+                    draft: Draft::from_rationals(fractions(row)).ok()?,
+                    count,
+                    how: match kind {
+                        2 => Draws::Independent,
+                        3 => Draws::Sequential,
+                        4 => Draws::Distinct,
+                        _ => Draws::Stopped(self.chance()),
+                    },
+                }
+            }
+            6 | 7 => {
+                let first = self.between(1, drafts);
+                let mut parts = vec![self.composition(vocab, first, levels - 1, rows)?];
+                if drafts > first {
+                    parts.push(self.composition(vocab, drafts - first, levels - 1, rows)?);
+                }
+                Composition::Union(parts)
+            }
+            8 => {
+                let parts = (0..self.between(1, 3)).map(|_| {
+                    let fewer = self.between(1, drafts);
+                    let law = self.composition(vocab, fewer, levels - 1, rows)?;
+                    Some((self.chance(), law))
+                });
+                Composition::Mixture(parts.collect::<Option<_>>()?)
+            }
+            9 => {
+                let avoided = vec![self.below(vocab)];
+                let law = self.composition(vocab, drafts, levels - 1, rows)?;
+                Composition::Avoiding(avoided, Box::new(law))
+            }
+            _ => {
+                // Two tokens more, which count as one of the others each.
+                let into = (0..vocab).chain([self.below(vocab), self.below(vocab)]);
+                let into: Vec<usize> = into.collect();
+                let rows: Vec<Vec<u64>> = rows
+                    .iter()
+                    .map(|row| {
+                        let more = [self.between(0, 9) as u64, self.between(0, 9) as u64];
+                        [row.clone(), more.to_vec()].concat()
+                    })
+                    .collect();
+                let law = self.composition(vocab + 2, drafts, levels - 1, &rows)?;
+                Composition::Merged {
+                    into,
+                    law: Box::new(law),
+                }
+            }
+        })
+    }
+
+    /// A fraction in (0, 1).
+    fn chance(&mut self) -> Rational {
+        Rational::new(self.between(1, 5).into(), 6.into())
     }
 
     /// `count` problems of a scheme with V and n up to the limits.

@@ -2,7 +2,7 @@
 
 use super::options::{Common, Folder, Format, Kept};
 use super::output::{
-    CliError, Verdict, check_folder, page_files, progress, width, write_together, write_whole,
+    CliError, Verdict, check_folder, page_files, width, write_together, write_whole,
 };
 use super::printed::print_report;
 use crate::audit::{
@@ -195,7 +195,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         audit_records(&Records::parse(&args.log, &text)?, &settings, &command)?
     } else {
         let log =
-            Log::open_with(&args.log, args.kept.vocab).map_err(crate::audit::AuditError::from)?;
+            (common.open(&args.log, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;
         let settings = args.settings(Some(&log), common)?;
         let planned = plan(&log, &settings)?;
         if people {
@@ -207,8 +207,8 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             )?;
             stdout.flush()?;
         }
-        let bar = progress(log.positions(), people, "positions");
-        let found = audit(&log, &settings, &command, &|done| bar.inc(done as u64))?;
+        let bar = common.progress(log.positions());
+        let found = audit(&log, &settings, &command, &|done| bar.inc(done))?;
         bar.finish_and_clear();
         let found = if args.negative_control {
             found.with_control(negative_control(&log, &settings, &planned)?)

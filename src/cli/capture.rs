@@ -121,6 +121,8 @@ mod with_models {
                 target: args.rollout_target || args.paths.is_some(),
             }),
         };
+        models.refuse_repetition()?;
+        settings.admit_drafts(models.draft.len())?;
         let (prompts, codec) = models.read()?;
         let (opened, provenance) = models.open(common, || {
             let read = Provenance::read(
@@ -135,8 +137,9 @@ mod with_models {
             runtime,
             target,
             draft,
+            others,
         } = opened;
-        let mut capture = Capture::new(target, draft, codec, settings)?;
+        let mut capture = Capture::new(target, draft, codec, settings)?.with_drafts(others)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
         let layout = layout(args, capture.vocabulary());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
@@ -196,6 +199,7 @@ mod with_models {
             encoded.len(),
             before,
             &tally,
+            sink.folders(),
         )?;
         Ok(Verdict::Agrees)
     }
@@ -213,6 +217,7 @@ mod with_models {
         prompts: usize,
         before: usize,
         tally: &Tally,
+        folders: &[PathBuf],
     ) -> io::Result<()> {
         let seconds = tally.seconds.total();
         let rate = if seconds > 0.0 {
@@ -231,7 +236,7 @@ mod with_models {
         let mut out = io::stdout().lock();
         match common.format {
             Format::Json => {
-                let object = serde_json::json!({
+                let mut object = serde_json::json!({
                     "schema": 1,
                     "log": args.out.display().to_string(),
                     "vocabulary": capture.vocabulary(),
@@ -250,6 +255,22 @@ mod with_models {
                     "target": placement(capture.target()),
                     "draft": placement(capture.draft()),
                 });
+                if folders.len() > 1
+                    && let Some(fields) = object.as_object_mut()
+                {
+                    let drafts = folders.iter().zip(capture.drafts());
+                    let drafts = drafts.zip(capture.seconds_of_drafts());
+                    let drafts: Vec<_> = drafts
+                        .map(|((folder, draft), seconds)| {
+                            serde_json::json!({
+                                "log": folder.display().to_string(),
+                                "seconds": seconds,
+                                "ran_on": placement(draft),
+                            })
+                        })
+                        .collect();
+                    fields.insert("drafts".to_owned(), drafts.into());
+                }
                 writeln!(out, "{object}")
             }
             Format::Text => {
@@ -269,7 +290,23 @@ mod with_models {
                     tally.seconds.draft,
                     tally.seconds.other,
                     capture.target().placement().device.provider(),
-                )
+                )?;
+                if folders.len() > 1 {
+                    writeln!(out, "one log a draft, with the target's rows in the first:")?;
+                    for (folder, seconds) in folders.iter().zip(capture.seconds_of_drafts()) {
+                        let folder = folder.display();
+                        writeln!(out, "  {folder}: {seconds:.1} s in the draft's graph")?;
+                    }
+                    let names: Vec<String> = (folders.iter())
+                        .map(|folder| folder.display().to_string())
+                        .collect();
+                    writeln!(
+                        out,
+                        "compare them: specgap gap {} --paired --out report",
+                        names.join(" ")
+                    )?;
+                }
+                Ok(())
             }
         }
     }

@@ -16,14 +16,17 @@ pub(super) fn run(
 #[cfg(feature = "onnx")]
 mod with_models {
     use crate::capture::{
-        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Rule, Runtime, Shape,
-        StepTimes, Timing,
+        CaptureError, ChildLaw, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Rule,
+        Runtime, Shape, StepTimes, Timing, Topology,
     };
+    use crate::cli::bound;
     use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
     use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict, check_folder, write_together};
-    use crate::cli::predicted;
-    use crate::text::{Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
+    use crate::cli::predicted::{self, Drafted};
+    use crate::cli::tree::named;
+    use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
+    use crate::tree::{DraftTree, NAMES};
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
@@ -38,35 +41,134 @@ mod with_models {
     pub(crate) struct DecodeArgs {
         #[command(flatten)]
         models: ModelArgs,
-        /// Tokens drafted a round; a round with n tokens to go drafts at most n - 1.
+        /// Tokens drafted a round, of every path; a round with n tokens to go drafts at most n - 1.
         #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u16).range(0..=1024))]
         length: u16,
-        /// Draft a tree instead: A children a node, B levels, as in 2x3.
-        #[arg(long, value_name = "AxB", value_parser = tree, conflicts_with = "length")]
-        tree: Option<Shape>,
-        /// Which drafts are kept: token (the default) or block of a chain, rrs (the default)
-        /// or rrs-wo of a tree.
+        /// Draft so many independent paths of --length tokens.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+        paths: Option<u16>,
+        #[arg(long, value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
+        tree: Option<String>,
+        /// Which drafts are kept: token (the default) or block of a chain; rrs (the default),
+        /// rrs-wo, spechub or traversal of a tree; select-block (the default) or traversal of
+        /// paths.
         #[arg(long, value_enum)]
         verifier: Option<Rule>,
+        /// How a tree's children are drawn: with-replacement, without-replacement or hub; as the
+        /// verifier needs it, if not given.
+        #[arg(long, value_name = "LAW", value_parser = child_law)]
+        scheme: Option<ChildLaw>,
         /// Time the target alone too, on the same prompts, and its passes by their
         /// tokens; with --out, write timings.json.
-        #[arg(long, conflicts_with = "tree")]
+        #[arg(long, conflicts_with_all = ["tree", "paths"])]
         timing: bool,
         /// Run both models over each text once more, and hold its rounds against what the
         /// replay expects of them, given the text.
         #[arg(long)]
         predict: bool,
+        /// Say what no lossless verifier of the same trees or paths could keep, and what each that
+        /// is known keeps of them. Runs both models over each text once more.
+        #[arg(long)]
+        bound: bool,
         /// Write decode.json, the rounds of every prompt, here.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     }
 
-    fn tree(text: &str) -> Result<Shape, String> {
-        let parts = text
-            .split_once('x')
-            .and_then(|(children, levels)| Some((children.parse().ok()?, levels.parse().ok()?)));
-        let (children, levels) = parts.ok_or("is children x levels, such as 2x3")?;
-        Ok(Shape::Tree { children, levels })
+    fn tree_help() -> String {
+        format!(
+            "Draft a tree instead: a file with a list of paths of child ranks, [[0],[1],[0,0]], or \
+             a name: {NAMES}"
+        )
+    }
+
+    fn child_law(text: &str) -> Result<ChildLaw, String> {
+        match text {
+            "with-replacement" => Ok(ChildLaw::WithReplacement),
+            "without-replacement" => Ok(ChildLaw::WithoutReplacement),
+            "hub" => Ok(ChildLaw::Hub),
+            _ => Err("is with-replacement, without-replacement or hub".to_owned()),
+        }
+    }
+
+    /// What is drafted, the rule, and what the file says of both.
+    struct Plan {
+        shape: Shape,
+        rule: Rule,
+        drafted: Drafted,
+        /// The tree's name.
+        tree: Option<String>,
+    }
+
+    impl DecodeArgs {
+        fn plan(&self) -> Result<Plan, CliError> {
+            let refused = |message: String| CaptureError::Setting { message };
+            let usual = match (&self.tree, self.paths) {
+                (Some(_), _) => Rule::Rrs,
+                (None, Some(_)) => Rule::SelectBlock,
+                (None, None) => Rule::Token,
+            };
+            let rule = self.verifier.unwrap_or(usual);
+            let law = self.scheme.unwrap_or(match rule {
+                Rule::RrsWo => ChildLaw::WithoutReplacement,
+                Rule::SpecHub => ChildLaw::Hub,
+                _ => ChildLaw::WithReplacement,
+            });
+            let length = usize::from(self.length);
+            let (shape, drafted, tree) = match (&self.tree, self.paths) {
+                (Some(name), _) => {
+                    let named = named("--tree", name)?;
+                    let topology = Topology::new(named.tree.shape().children)
+                        .map_err(|why| refused(format!("--tree {name}: {why}")))?;
+                    let shape = Shape::Tree(topology, law);
+                    (shape, Drafted::Tree(named.tree), Some(named.name))
+                }
+                (None, Some(paths)) => {
+                    if length == 0 {
+                        return Err(refused(
+                            "paths of 0 tokens: --length must be >= 1 with --paths".to_owned(),
+                        )
+                        .into());
+                    }
+                    let topology = Topology::paths(paths.into(), length).map_err(refused)?;
+                    let drafted = if rule == Rule::SelectBlock {
+                        Drafted::Paths([paths.into(), length])
+                    } else {
+                        let widths = std::iter::repeat_n("-1", length - 1);
+                        let name = format!("prefix-{paths}{}", widths.collect::<String>());
+                        let tree =
+                            DraftTree::named(&name).map_err(|error| refused(error.to_string()))?;
+                        Drafted::Tree(tree)
+                    };
+                    (Shape::Tree(topology, law), drafted, None)
+                }
+                (None, None) => (Shape::Chain(length), Drafted::Chain(length), None),
+            };
+            if self.scheme.is_some() && matches!(shape, Shape::Chain(_)) {
+                return Err(refused(
+                    "--scheme says how a node's children are drawn; a chain has one: leave it out"
+                        .to_owned(),
+                )
+                .into());
+            }
+            if self.bound && matches!(shape, Shape::Chain(_)) {
+                return Err(refused(
+                    "--bound is about trees and several paths; what one path could give is \
+                     greedy-block's number of specgap length: give --tree or --paths, or leave it out"
+                        .to_owned(),
+                )
+                .into());
+            }
+            if let Some(message) = predicted::refused(rule).filter(|_| self.predict) {
+                return Err(refused(message).into());
+            }
+            Ok(Plan {
+                shape,
+                rule,
+                drafted,
+                tree,
+            })
+        }
     }
 
     /// Passes of each length that are timed a prompt.
@@ -74,15 +176,14 @@ mod with_models {
 
     pub(crate) fn run(args: &DecodeArgs, common: &Common) -> Result<Verdict, CliError> {
         let models = &args.models;
+        let plan = args.plan()?;
         let settings = DecodeSettings {
             sampling: models.sampling()?,
             seed: common.seed,
             max_tokens: models.max_tokens as usize,
-            drafts: args.tree.unwrap_or(Shape::Chain(usize::from(args.length))),
-            rule: args.verifier.unwrap_or(match args.tree {
-                Some(_) => Rule::Rrs,
-                None => Rule::Token,
-            }),
+            drafts: plan.shape.clone(),
+            rule: plan.rule,
+            note_trees: args.bound,
             vocabulary: models.kept.vocab,
         };
         if args.timing && (args.length == 0 || models.max_tokens < 2) {
@@ -96,19 +197,21 @@ mod with_models {
         if let Some(out) = &args.out {
             check_folder(out)?;
         }
+        models.refuse_several("decode")?;
         let (prompts, codec) = models.read()?;
         let (opened, ()) = models.open(common, || Ok(()))?;
         let Opened {
             runtime,
             target,
             draft,
+            ..
         } = opened;
         let mut decoder = Decoder::new(target, draft, codec, settings)?;
         let encoded = decoder.codec().encode(&prompts, decoder.vocabulary())?;
         let ways = if args.timing { 2 } else { 1 };
         let tokens = encoded.len().saturating_mul(models.max_tokens as usize);
         let bar = progress("decoding", tokens.saturating_mul(ways), shown(common));
-        let texts = decode_all(args, &mut decoder, &encoded, &mut |tokens, saved| {
+        let texts = decode_all(args, &plan, &mut decoder, &encoded, &mut |tokens, saved| {
             bar.inc(tokens as u64);
             bar.dec_length(saved as u64);
         });
@@ -129,7 +232,15 @@ mod with_models {
         } else {
             None
         };
-        let object = object(args, common, &decoder, &runtime, &texts, timings.as_ref());
+        let object = object(
+            args,
+            &plan,
+            common,
+            &decoder,
+            &runtime,
+            &texts,
+            timings.as_ref(),
+        );
         if let Some(out) = &args.out {
             let mut files = vec![("decode.json".to_owned(), pretty(&object)?)];
             if let Some(timings) = &timings {
@@ -140,7 +251,7 @@ mod with_models {
         let mut out = io::stdout().lock();
         match common.format {
             Format::Json => writeln!(out, "{object}")?,
-            Format::Text => print(&mut out, common, &decoder, &texts, &object)?,
+            Format::Text => print(&mut out, common, &plan, &decoder, &texts, &object)?,
         }
         Ok(Verdict::Agrees)
     }
@@ -176,10 +287,12 @@ mod with_models {
         rounds: Decoded,
         expected: Option<Spread<f64>>,
         alone: Option<Decoded>,
+        trees: Vec<DraftedTree>,
     }
 
     fn decode_all(
         args: &DecodeArgs,
+        plan: &Plan,
         decoder: &mut Decoder,
         prompts: &[EncodedPrompt],
         watch: &mut dyn FnMut(usize, usize),
@@ -192,7 +305,7 @@ mod with_models {
             let rounds = decoder.decode(prompt, &interrupt, &mut |tokens| watch(tokens, 0))?;
             watch(0, most - rounds.tokens.len());
             let expected = if args.predict {
-                predicted::of_text(decoder, prompt, &rounds, &interrupt)?
+                predicted::of_text(decoder, prompt, &rounds, &plan.drafted, &interrupt)?
             } else {
                 None
             };
@@ -204,10 +317,16 @@ mod with_models {
             } else {
                 None
             };
+            let trees = if args.bound {
+                bound::of_text(decoder, prompt, &rounds, &interrupt)?
+            } else {
+                Vec::new()
+            };
             texts.push(Texts {
                 rounds,
                 expected,
                 alone,
+                trees,
             });
         }
         Ok(texts)
@@ -226,6 +345,7 @@ mod with_models {
 
     fn object(
         args: &DecodeArgs,
+        plan: &Plan,
         common: &Common,
         decoder: &Decoder,
         runtime: &Runtime,
@@ -237,6 +357,7 @@ mod with_models {
                 rounds: text,
                 expected,
                 alone,
+                ..
             } = texts;
             let sum = |part: fn(&Round) -> f64| -> f64 { text.rounds.iter().map(part).sum() };
             let rounds: Vec<_> = text
@@ -279,7 +400,6 @@ mod with_models {
             })
         };
         let sampling = decoder.settings().sampling;
-        let drafts_of = decoder.settings().drafts;
         let count = |part: fn(&Decoded) -> usize| -> usize {
             texts.iter().map(|texts| part(&texts.rounds)).sum()
         };
@@ -300,7 +420,7 @@ mod with_models {
             "tool": format!("specgap {}", env!("CARGO_PKG_VERSION")),
             "command": command_line(),
             "target": name(&args.models.target),
-            "draft": name(&args.models.draft),
+            "draft": args.models.draft.first().map(|draft| name(draft)),
             "runtime": format!("ONNX Runtime {}", runtime.version()),
             "provider": decoder.target().placement().device.provider(),
             "temperature": sampling.temperature(),
@@ -308,15 +428,14 @@ mod with_models {
             "top_p": sampling.top_p(),
             "seed": common.seed,
             "max_tokens": args.models.max_tokens,
-            "length": match drafts_of {
-                Shape::Chain(length) => Some(length),
-                Shape::Tree { .. } => None,
-            },
-            "tree": match drafts_of {
-                Shape::Chain(_) => None,
-                Shape::Tree { children, levels } => Some(format!("{children}x{levels}")),
-            },
+            "length": plan.tree.is_none().then_some(args.length),
+            "tree": plan.tree,
             "verifier": decoder.settings().rule.name(),
+            "paths": args.paths,
+            "scheme": match &plan.shape {
+                Shape::Chain(_) => None,
+                Shape::Tree(_, law) => Some(law.name()),
+            },
             "totals": {
                 "prompts": texts.len(),
                 "tokens": tokens,
@@ -334,6 +453,10 @@ mod with_models {
                 predicted::totals(texts.iter().filter_map(|texts| {
                     Some((&texts.rounds, texts.expected.as_ref()?))
                 }))
+            }),
+            "bound": args.bound.then(|| {
+                let trees: Vec<_> = texts.iter().flat_map(|texts| texts.trees.clone()).collect();
+                bound::object(&trees, texts.iter().map(|texts| &texts.rounds))
             }),
             "alone": args.timing.then(|| json!({
                 "tokens": tokens_alone,
@@ -361,6 +484,7 @@ mod with_models {
     fn print(
         out: &mut impl Write,
         common: &Common,
+        plan: &Plan,
         decoder: &Decoder,
         texts: &[Texts],
         object: &Value,
@@ -384,9 +508,10 @@ mod with_models {
             totals["draft_tokens"],
             totals["accepted"],
             decoder.settings().rule.name(),
-            match decoder.settings().drafts {
-                Shape::Chain(length) => format!("length {length}"),
-                Shape::Tree { children, levels } => format!("tree {children}x{levels}"),
+            match (&plan.tree, object["paths"].as_u64(), &object["length"]) {
+                (Some(tree), ..) => format!("tree {tree}"),
+                (None, Some(paths), length) => format!("{paths} paths of {length}"),
+                (None, None, length) => format!("length {length}"),
             },
             number(&totals["tokens_per_second"]),
             decoder.target().placement().device.provider(),
@@ -398,6 +523,11 @@ mod with_models {
                 None => String::new(),
             }
         )?;
+        if object["bound"].is_object() {
+            for line in bound::in_words(&object["bound"]) {
+                writeln!(out, "{line}")?;
+            }
+        }
         if object["predicted"].is_object() {
             writeln!(out, "{}", predicted::in_words(&object["predicted"]))?;
         }

@@ -12,6 +12,7 @@ use crate::gap::{
 use crate::log::Log;
 use crate::report;
 use crate::scheme::SchemeName;
+use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -34,6 +35,10 @@ pub struct GapArgs {
     kept: Kept,
     #[command(flatten)]
     results: Results,
+    /// Refuse logs that are not of the same text as the first, so that every difference is of
+    /// the same positions: drafts of one capture.
+    #[arg(long, conflicts_with = "pool")]
+    paired: bool,
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
@@ -75,6 +80,21 @@ pub struct MeasureArgs {
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
+    /// Measure again with the draft's row at each of these temperatures, and the target's as
+    /// it is: what another temperature of the draft would give, without a capture.
+    #[arg(
+        long,
+        value_name = "T,...",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    draft_temperature: Vec<f64>,
+    /// Cut the draft's row there to its K most probable tokens; the target's stays whole.
+    #[arg(long, value_name = "K")]
+    draft_top_k: Option<usize>,
+    /// Cut it to the fewest most probable tokens with a mass of P.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    draft_top_p: Option<f64>,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
     /// than everything else together.
     #[arg(long)]
@@ -146,7 +166,8 @@ impl MeasureArgs {
         if !self.verifiers.is_empty() {
             settings.verifiers.clone_from(&self.verifiers);
         }
-        Ok(settings)
+        let temperatures = &self.draft_temperature;
+        Ok(settings.redrafted(temperatures, self.draft_top_k, self.draft_top_p)?)
     }
 }
 
@@ -168,6 +189,9 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map_err(GapError::from)?;
     if let Some(folder) = &args.results.folder.out {
         check_folder(folder)?;
+    }
+    if args.paired {
+        refuse_unpaired(&logs, args.shard.unwrap_or(Part::WHOLE))?;
     }
     let pooled = args.results.pool || logs.len() == 1;
     for (given, option) in [
@@ -210,29 +234,16 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let [summary] = &summaries[..] else {
-        return compare_logs(&summaries, &pairings, &settings, args, common);
+        return compare_logs(&logs, &summaries, &pairings, &settings, args, common);
     };
-    let report = summary.report(&command(summary));
+    let mut report = summary.report(&summary.command());
+    add_draft_paths(&mut report, &logs);
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,
     };
     finish(&report, args.results.folder.out.as_deref(), common)?;
     Ok(verdict)
-}
-
-/// The command that measures all that a summary is of, in one go.
-pub(super) fn command(summary: &Summary) -> String {
-    let logs = summary.logs();
-    format!(
-        "specgap gap {}{}{}{}",
-        logs.join(" "),
-        if logs.len() > 1 { " --pool" } else { "" },
-        summary.settings().options(),
-        summary
-            .kept()
-            .map_or_else(String::new, |n| format!(" --vocab {n}"))
-    )
 }
 
 /// Measures logs, together or each by itself, with a progress bar and a line on how long it
@@ -287,8 +298,20 @@ pub(super) fn measure(
     })
 }
 
+/// Says what the draft paths of some logs could give, or why that is not told.
+fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
+    match read_possible_with_paths(logs, &|_| ()) {
+        Ok(possible) => report.draft_paths = possible,
+        Err(error) => (report.left_out).push(format!("{DRAFT_PATHS}: {}", error.message())),
+    }
+}
+
+/// What a report leaves out where it cannot tell it.
+pub(super) const DRAFT_PATHS: &str = "what several draft paths could give";
+
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
+    logs: &[Log],
     summaries: &[Summary],
     pairings: &[Pairing],
     settings: &Settings,
@@ -299,14 +322,17 @@ fn compare_logs(
         .kept
         .vocab
         .map_or_else(String::new, |n| format!(" --vocab {n}"));
-    let options = format!("{}{vocab}", settings.options());
+    let paired = if args.paired { " --paired" } else { "" };
+    let options = format!("{}{vocab}{paired}", settings.options());
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
         // All at once, the page of all logs last.
         let mut files = Vec::new();
-        for (log, summary) in comparison.logs.iter().zip(summaries) {
-            let report = summary.report(&command(summary));
+        let summaries = summaries.iter().zip(logs);
+        for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
+            let mut report = summary.report(&summary.command());
+            add_draft_paths(&mut report, std::slice::from_ref(rows));
             for (name, contents) in report_files(&report)? {
                 files.push((format!("{}/{name}", log.folder), contents));
             }
@@ -342,6 +368,30 @@ fn write_files(report: &GapReport, folder: &Path) -> Result<(), CliError> {
 /// The files of a report.
 fn report_files(report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
     page_files(&report::gap::page(report), report)
+}
+
+/// Refuses logs of which not every later one is compared with the first at the same
+/// positions.
+fn refuse_unpaired(logs: &[Log], part: Part) -> Result<(), CliError> {
+    let (Some(first), 2..) = (logs.first(), logs.len()) else {
+        return Err(CliError::Missing {
+            message: "--paired compares logs; name at least two".to_owned(),
+        });
+    };
+    for log in logs.iter().skip(1) {
+        let pairing = Pairing::new(first, log, part).map_err(GapError::from)?;
+        if let Some(why) = pairing.unpaired() {
+            return Err(CliError::Input {
+                path: log.path().to_owned(),
+                message: format!(
+                    "cannot be paired with {}: {why}. Capture the drafts together (specgap \
+                     capture with several --draft), or leave --paired out",
+                    first.path().display()
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A log that is named twice would count twice, and narrow every interval.

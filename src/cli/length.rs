@@ -1,8 +1,8 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, check_folder, page_files, progress, write_together};
+use super::options::{Common, Folder, Kept};
+use super::output::{CliError, Verdict, check_folder, page_files, write_together};
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
@@ -225,7 +225,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.kept.vocab))
+        .map(|path| common.open(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(TextError::from)?;
     if args.policies.is_empty() {
@@ -239,10 +239,9 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
         settings.policies.extend(heads.flat_map(Family::usual));
     }
     let total = logs.iter().map(Log::positions).sum();
-    let people = common.format == Format::Text && !common.quiet;
-    let bar = progress(total, people, "positions");
+    let bar = common.progress(total);
     let report = text::measure(&logs, &settings, &args.command(), &|done| {
-        bar.inc(done as u64);
+        bar.inc(done);
     })?;
     bar.finish_and_clear();
     let page = report::length::page(&report);

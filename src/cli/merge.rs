@@ -1,6 +1,6 @@
 //! `specgap merge`: summaries of parts to one report.
 
-use super::gap::{command, compare, finish, read_baseline};
+use super::gap::{DRAFT_PATHS, compare, finish, read_baseline};
 use super::options::{Common, Format, Results};
 use super::output::{CliError, Verdict, check_folder, write_whole};
 use crate::gap::Summary;
@@ -59,7 +59,17 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
             ),
         });
     }
-    let report = summary.report(&command(&summary));
+    let mut report = summary.report(&summary.command());
+    let several = report.logs.iter().any(|log| {
+        let drawn = log.metadata.rollouts.as_ref();
+        drawn.is_some_and(|drawn| drawn.paths > 1 && drawn.target)
+    });
+    if several {
+        report.left_out.push(format!(
+            "{DRAFT_PATHS}: summaries of parts do not hold the paths; run specgap paths {}",
+            summary.logs().join(" ")
+        ));
+    }
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
         _ => Verdict::Agrees,

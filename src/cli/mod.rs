@@ -3,6 +3,8 @@
 mod audit;
 mod batch;
 mod block;
+#[cfg(feature = "onnx")]
+mod bound;
 mod capture;
 mod certify;
 mod check;
@@ -10,6 +12,7 @@ mod conformance;
 mod decode;
 mod demo;
 mod gap;
+mod host;
 mod import;
 mod length;
 mod merge;
@@ -29,8 +32,10 @@ mod verify;
 mod without_models;
 
 use clap::{Parser, Subcommand};
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use host::{Host, HostError, MadeReport};
 pub use options::{Common, Format};
 pub use output::{CliError, Verdict};
 
@@ -84,8 +89,37 @@ enum Command {
     Certify(certify::CertifyArgs),
 }
 
+/// Exit code of a bug.
+const INTERNAL_ERROR: u8 = 3;
+
+/// The program: parses the arguments, of which the first is its name, runs the command, and
+/// returns the exit code. Everything is printed, help and errors too.
+///
+/// ```
+/// assert_eq!(specgap::cli::main(["specgap", "solve", "no-such-file.toml"]), 2);
+/// ```
+pub fn main<I>(args: I) -> u8
+where
+    I: IntoIterator,
+    I::Item: Into<OsString> + Clone,
+{
+    crate::install_panic_hook();
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(message) => {
+            // Nobody is left to tell if it cannot be printed.
+            let _ = message.print();
+            return u8::try_from(message.exit_code()).unwrap_or(INTERNAL_ERROR);
+        }
+    };
+    catch_unwind(AssertUnwindSafe(|| run(cli))).unwrap_or_else(|_| {
+        eprintln!("error: internal error; this is a bug, please report it with the input");
+        INTERNAL_ERROR
+    })
+}
+
 /// Runs the command line and returns the exit code; everything is printed.
-pub fn run(cli: Cli) -> ExitCode {
+pub fn run(cli: Cli) -> u8 {
     let threads = usize::from(cli.common.threads);
     // Fails only if a pool exists already, which then serves.
     let _ = rayon::ThreadPoolBuilder::new()
@@ -110,15 +144,13 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Certify(args) => certify::run(args, &cli.common),
     };
     match outcome {
-        Ok(Verdict::Agrees) => ExitCode::SUCCESS,
-        Ok(Verdict::Disagrees) => ExitCode::from(1),
+        Ok(Verdict::Agrees) => 0,
+        Ok(Verdict::Disagrees) => 1,
         // The reader went away, as in `specgap solve ... | head`.
-        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
             eprintln!("error: {}", brief(error.to_string()));
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
     }
 }
@@ -138,4 +170,38 @@ fn brief(message: String) -> String {
         "{first} [... {} more characters ...] {last}",
         length - ENDS[0] - ENDS[1]
     )
+}
+
+impl Host {
+    /// Runs a command that ends in a report, `length`, `tree`, `paths` or `audit`, by its
+    /// arguments, and takes the report. Nothing is printed; what options write is written.
+    ///
+    /// # Errors
+    /// Those of the command, and of arguments that it does not take.
+    pub fn report<I>(&self, args: I) -> Result<MadeReport, HostError>
+    where
+        I: IntoIterator,
+        I::Item: Into<OsString> + Clone,
+    {
+        let name = OsString::from("specgap");
+        let args = std::iter::once(name).chain(args.into_iter().map(Into::into));
+        let mut cli = Cli::try_parse_from(args).map_err(HostError::Usage)?;
+        cli.common.format = Format::Json;
+        cli.common.host = Some(self.clone());
+        let common = &cli.common;
+        let verdict = self.watch(|| match &cli.command {
+            Command::Length(args) => length::run(args, common),
+            Command::Tree(args) => tree::run(args, common),
+            Command::Paths(args) => paths::run(args, common),
+            Command::Audit(args) => audit::run(args, common),
+            _ => Err(CliError::Missing {
+                message: "this command hands over no report; run it as a program".to_owned(),
+            }),
+        })?;
+        let mut made = self.made().ok_or_else(|| CliError::Internal {
+            message: "a command made no report".to_owned(),
+        })?;
+        made.ok = verdict == Verdict::Agrees;
+        Ok(made)
+    }
 }

@@ -18,9 +18,10 @@ pub(super) struct ModelArgs {
     /// The target model, an ONNX graph with a key-value cache.
     #[arg(long, value_name = "FILE")]
     pub target: PathBuf,
-    /// The draft model, of the same vocabulary.
-    #[arg(long, value_name = "FILE")]
-    pub draft: PathBuf,
+    /// The draft model, of the same vocabulary. capture takes several, each after a --draft
+    /// of its own.
+    #[arg(long, value_name = "FILE", required = true)]
+    pub draft: Vec<PathBuf>,
     /// The tokenizer of both, a tokenizer.json.
     #[arg(long, value_name = "FILE")]
     pub tokenizer: PathBuf,
@@ -67,6 +68,8 @@ pub(super) struct Opened {
     pub runtime: Runtime,
     pub target: Model,
     pub draft: Model,
+    /// Drafts behind the first.
+    pub others: Vec<Model>,
 }
 
 impl ModelArgs {
@@ -76,6 +79,31 @@ impl ModelArgs {
             CaptureError::Setting {
                 message: format!("--{error}"),
             }
+        })
+    }
+
+    /// Refuses a draft that is given twice.
+    pub fn refuse_repetition(&self) -> Result<(), CaptureError> {
+        for (number, path) in self.draft.iter().enumerate() {
+            if self.draft.iter().take(number).any(|before| before == path) {
+                return Err(CaptureError::Setting {
+                    message: format!("--draft {}: is given twice", path.display()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses more than one draft, for commands that take one.
+    pub fn refuse_several(&self, command: &str) -> Result<(), CaptureError> {
+        if self.draft.len() < 2 {
+            return Ok(());
+        }
+        Err(CaptureError::Setting {
+            message: format!(
+                "--draft: {command} runs one draft, and {} were given; capture takes several",
+                self.draft.len()
+            ),
         })
     }
 
@@ -105,7 +133,14 @@ impl ModelArgs {
             Placed::Cpu => Device::Cpu,
             Placed::Cuda => Device::Cuda,
         };
-        let draft = Model::open(&runtime, &self.draft, device)?;
+        let mut drafts = (self.draft.iter())
+            .map(|path| Model::open(&runtime, path, device))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter();
+        let draft = drafts.next().ok_or_else(|| CaptureError::Setting {
+            message: "--draft: name a draft model".to_owned(),
+        })?;
+        let others = drafts.collect();
         let more = more()?;
         loading.finish_and_clear();
         if !common.quiet {
@@ -115,6 +150,7 @@ impl ModelArgs {
             runtime,
             target,
             draft,
+            others,
         };
         Ok((opened, more))
     }

@@ -1,7 +1,10 @@
 //! Options that several commands have, each stated once.
 
+use super::host::{Bar, Host};
+use super::output::progress;
+use crate::log::{Log, LogError};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of every command.
 #[derive(Args, Debug, Clone)]
@@ -21,6 +24,31 @@ pub struct Common {
     /// Only what is wrong, and the last line where a command has one.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(super) quiet: bool,
+    /// The program that runs the command inside itself; none on a command line.
+    #[arg(skip)]
+    pub(super) host: Option<Host>,
+}
+
+impl Common {
+    /// Opens a log, or takes the one that the host has of this name.
+    pub(super) fn open(&self, path: &Path, vocabulary: Option<usize>) -> Result<Log, LogError> {
+        let lent = self.host.as_ref().and_then(|host| host.lent(path));
+        lent.map_or_else(|| Log::open_with(path, vocabulary), Ok)
+    }
+
+    /// The progress of work over `total` positions.
+    pub(super) fn progress(&self, total: usize) -> Bar {
+        match &self.host {
+            Some(host) => {
+                host.begin(total);
+                Bar::Host(host.clone())
+            }
+            None => {
+                let people = self.format == Format::Text && !self.quiet;
+                Bar::Terminal(progress(total, people, "positions"))
+            }
+        }
+    }
 }
 
 /// Output formats.

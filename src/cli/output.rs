@@ -219,20 +219,7 @@ pub(super) fn page_files(
     let failed = |error: DrawError| CliError::Internal {
         message: error.to_string(),
     };
-    let mut json = serde_json::to_vec_pretty(data)?;
-    json.push(b'\n');
-    let mut files = Vec::new();
-    for figure in page.figures() {
-        let svg = figure.svg().map_err(failed)?;
-        files.push((figure.svg_file(), svg.into_bytes()));
-        let png = figure.png().map_err(failed)?;
-        files.push((format!("{}.png", figure.name), png));
-    }
-    files.push(("report.json".to_owned(), json));
-    files.push(("report.md".to_owned(), page.markdown().into_bytes()));
-    let html = page.html().map_err(failed)?;
-    files.push(("report.html".to_owned(), html.into_bytes()));
-    Ok(files)
+    page.files(serde_json::to_vec_pretty(data)?).map_err(failed)
 }
 
 /// Refuses a folder that [`write_together`] could not write to, before the work

@@ -1,8 +1,8 @@
 //! `specgap paths`: what several draft paths could give, and what verifiers get of it.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, check_folder, page_files, progress, write_together};
+use super::options::{Common, Folder, Kept};
+use super::output::{CliError, Verdict, check_folder, page_files, write_together};
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
@@ -85,14 +85,13 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.kept.vocab))
+        .map(|path| common.open(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(TextError::from)?;
     let total = logs.iter().map(Log::positions).sum();
-    let people = common.format == Format::Text && !common.quiet;
-    let bar = progress(total, people, "positions");
+    let bar = common.progress(total);
     let report = text::measure_paths(&logs, &settings, &args.command(&settings), &|done| {
-        bar.inc(done as u64);
+        bar.inc(done);
     })?;
     bar.finish_and_clear();
     let page = report::paths::page(&report);

@@ -1,14 +1,35 @@
 //! What the replay expects of a decoder's rounds, given the texts that it wrote.
 
-use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule, Shape};
+use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule};
 use crate::distribution::Rows;
 use crate::row::Workspace;
 use crate::scheme::SchemeName;
-use crate::text::{ChainVerifier, ChildShares, Moments, Spread, spread_of_chain, spread_of_tree};
+use crate::text::{
+    ChainVerifier, ChildShares, Moments, SelectedAlong, Spread, spread_of_chain, spread_of_tree,
+};
 use crate::tree::DraftTree;
 use crate::verifier::VerifierName;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
+
+/// Why nothing is expected of a rule's rounds given a text, where that is so.
+pub(super) fn refused(rule: Rule) -> Option<String> {
+    (rule == Rule::Traversal).then(|| {
+        "--predict: what traversal keeps of a tree does not follow from the text alone, as it looks at \
+         all that was drafted beside it; leave --predict out, or predict rrs, rrs-wo, spechub or \
+         select-block"
+            .to_owned()
+    })
+}
+
+/// What is drafted, as the replay names it: the tree, or K and L of paths.
+#[derive(Clone, Debug)]
+pub(super) enum Drafted {
+    Chain(usize),
+    Tree(DraftTree),
+    Paths([usize; 2]),
+}
 
 /// What is expected of a text's rounds; nothing of a text with a token that the target's run
 /// over the whole text gives no probability, as at ties of logits.
@@ -16,14 +37,50 @@ pub(super) fn of_text(
     decoder: &mut Decoder,
     prompt: &EncodedPrompt,
     text: &Decoded,
+    drafted: &Drafted,
     interrupt: &AtomicBool,
 ) -> Result<Option<Spread<f64>>, CaptureError> {
-    match decoder.settings().drafts {
-        Shape::Chain(length) => of_chain(decoder, prompt, text, length, interrupt),
-        Shape::Tree { children, levels } => {
-            of_tree(decoder, prompt, text, [children, levels], interrupt)
+    match drafted {
+        Drafted::Chain(length) => of_chain(decoder, prompt, text, *length, interrupt),
+        Drafted::Tree(tree) => of_tree(decoder, prompt, text, tree, interrupt),
+        Drafted::Paths([paths, length]) => {
+            of_paths(decoder, prompt, text, [*paths, *length], interrupt)
         }
     }
+}
+
+fn of_paths(
+    decoder: &mut Decoder,
+    prompt: &EncodedPrompt,
+    text: &Decoded,
+    [paths, length]: [usize; 2],
+    interrupt: &AtomicBool,
+) -> Result<Option<Spread<f64>>, CaptureError> {
+    let mut along =
+        SelectedAlong::new(paths).map_err(|message| CaptureError::Setting { message })?;
+    let mut workspace = Workspace::new();
+    let (mut p_row, mut q_row, mut is_known) = (Vec::new(), Vec::new(), true);
+    let mut see = |position: usize, p: &Law, q: &Law| {
+        let token = text.tokens[position] as usize;
+        is_known &= p.probability(token) > 0.0;
+        along.take(
+            &mut workspace,
+            rows([p, q], [&mut p_row, &mut q_row]),
+            token,
+        )
+    };
+    decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
+    Ok(is_known.then(|| along.spread(length)))
+}
+
+/// Both laws as rows.
+fn rows<'a>(laws: [&Law; 2], [target, draft]: [&'a mut Vec<f64>; 2]) -> Rows<'a> {
+    let [p, q] = laws;
+    target.clear();
+    target.extend(p.probabilities());
+    draft.clear();
+    draft.extend(q.probabilities());
+    Rows { target, draft }
 }
 
 fn of_chain(
@@ -54,45 +111,45 @@ fn of_tree(
     decoder: &mut Decoder,
     prompt: &EncodedPrompt,
     text: &Decoded,
-    [children, levels]: [usize; 2],
+    tree: &DraftTree,
     interrupt: &AtomicBool,
 ) -> Result<Option<Spread<f64>>, CaptureError> {
     let refused = |message: String| CaptureError::Setting { message };
     let (name, law) = match decoder.settings().rule {
         Rule::RrsWo => (VerifierName::RRS_WO, SchemeName::WITHOUT_REPLACEMENT),
+        Rule::SpecHub => (VerifierName::SPECHUB, SchemeName::HUB),
         _ => (VerifierName::RRS, SchemeName::WITH_REPLACEMENT),
     };
     let rule = name
         .at_token(law)
         .ok_or_else(|| refused(format!("{name} does not know children by their rank")))?;
-    let tree = DraftTree::named(&format!("{children}x{levels}"))
-        .map_err(|error| refused(error.to_string()))?;
+    let shape = tree.shape();
+    // Numbers of children that any node has.
+    let counts: BTreeSet<usize> = shape.children.iter().copied().filter(|&n| n > 0).collect();
     let seed = decoder.settings().seed;
     let mut workspace = Workspace::new();
     let (mut p_row, mut q_row) = (Vec::new(), Vec::new());
-    let (mut table, mut is_known) = (Vec::with_capacity(text.tokens.len() * children), true);
+    let most = counts.last().copied().unwrap_or(1);
+    let mut tables: Vec<Vec<f64>> = vec![Vec::new(); counts.len()];
+    let mut is_known = true;
     let mut see = |position: usize, p: &Law, q: &Law| {
         let token = text.tokens[position] as usize;
         is_known &= p.probability(token) > 0.0;
-        for (row, law) in [(&mut p_row, p), (&mut q_row, q)] {
-            row.clear();
-            row.extend(law.probabilities());
+        let rows = rows([p, q], [&mut p_row, &mut q_row]);
+        let mut row = (workspace.load(rows, most)).map_err(|error| error.to_string())?;
+        for (&count, table) in counts.iter().zip(&mut tables) {
+            let shares = rule
+                .shares(&mut row, token, count, seed ^ position as u64)
+                .map_err(|error| error.to_string())?;
+            table.extend(shares);
         }
-        let rows = Rows {
-            target: &p_row,
-            draft: &q_row,
-        };
-        let mut row = (workspace.load(rows, children)).map_err(|error| error.to_string())?;
-        let shares = rule
-            .shares(&mut row, token, children, seed ^ position as u64)
-            .map_err(|error| error.to_string())?;
-        table.extend(shares);
         Ok(())
     };
     decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
-    let shares = ChildShares::new(text.tokens.len(), false, [(children, table)]);
+    let tables = counts.iter().copied().zip(tables);
+    let shares = ChildShares::new(text.tokens.len(), false, tables);
     // Nodes of the last level have no children to ask for.
-    Ok(is_known.then(|| spread_of_tree(&tree.shape(), &shares)))
+    Ok(is_known.then(|| spread_of_tree(&shape, &shares)))
 }
 
 /// A text's expectations.

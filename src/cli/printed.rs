@@ -13,6 +13,9 @@ pub(crate) fn print_report(
     out: Option<&Path>,
     common: &Common,
 ) -> Result<(), CliError> {
+    if let Some(host) = &common.host {
+        return host.take(data, page, Vec::new());
+    }
     let mut stdout = std::io::stdout().lock();
     match common.format {
         Format::Json => {

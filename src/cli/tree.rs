@@ -2,9 +2,9 @@
 
 use super::gap::{refuse_repetition, schemes, verifiers};
 use super::length::{Cost, cost_ratio, read_timings};
-use super::output::{CliError, check_folder, page_files, progress, write_together};
+use super::output::{CliError, check_folder, page_files, write_together};
 use super::printed::print_report;
-use super::{Common, Format, Verdict};
+use super::{Common, Verdict};
 use crate::log::Log;
 use crate::report;
 use crate::scheme::SchemeName;
@@ -82,8 +82,8 @@ fn file_name(path: &Path) -> String {
     )
 }
 
-/// A tree by its name, or from a file.
-fn named(text: &str) -> Result<NamedTree, CliError> {
+/// A tree by its name, or from a file; `option` is what names it.
+pub(super) fn named(option: &str, text: &str) -> Result<NamedTree, CliError> {
     let path = Path::new(text);
     let input = |message: String| CliError::Input {
         path: path.to_owned(),
@@ -110,7 +110,7 @@ fn named(text: &str) -> Result<NamedTree, CliError> {
             })
         }
         Err(error) => Err(CliError::Missing {
-            message: format!("--topology: {error}"),
+            message: format!("{option}: {error}"),
         }),
     }
 }
@@ -124,7 +124,7 @@ impl TreeArgs {
         };
         let mut trees: Vec<NamedTree> = Vec::new();
         for name in names {
-            let tree = named(name)?;
+            let tree = named("--topology", name)?;
             if let Some(other) = trees.iter().find(|other| other.name == tree.name) {
                 if *other == tree {
                     continue;
@@ -267,15 +267,14 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
     let logs = args
         .logs
         .iter()
-        .map(|path| Log::open_with(path, args.vocab))
+        .map(|path| common.open(path, args.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(TextError::from)?;
     let total = logs.iter().map(Log::positions).sum();
-    let people = common.format == Format::Text && !common.quiet;
-    let bar = progress(total, people, "positions");
+    let bar = common.progress(total);
     let command = args.command(common.seed);
     let report = text::measure_trees(&logs, &settings, &command, &|done| {
-        bar.inc(done as u64);
+        bar.inc(done);
     })?;
     bar.finish_and_clear();
     let page = report::tree::page(&report);
@@ -284,6 +283,10 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
         let mut files = exports(&report)?;
         files.extend(page_files(&page, &report)?);
         write_together(folder, &files)?;
+    }
+    if let Some(host) = &common.host {
+        host.take(&report, &page, exports(&report)?)?;
+        return Ok(Verdict::Agrees);
     }
     print_report(&report, &page, args.out.as_deref(), common)?;
     Ok(Verdict::Agrees)

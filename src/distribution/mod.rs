@@ -277,6 +277,56 @@ impl Distribution {
             Origin::Rational(_) => self.exact().total.bits(),
         }
     }
+
+    /// The distribution given that only some tokens can be drawn, exactly; `None` if they
+    /// have no mass.
+    pub(crate) fn restricted(&self, keep: impl Fn(usize) -> bool) -> Option<Self> {
+        if !(0..self.vocab()).any(|token| keep(token) && self.is_positive(token)) {
+            return None;
+        }
+        match &self.origin {
+            // What is left is divided by its sum wherever it is used, so it needs none of 1.
+            Origin::Float(values) => {
+                let kept: Vec<f64> = (0..values.len())
+                    .map(|token| if keep(token) { values[token] } else { 0.0 })
+                    .collect();
+                let sum = compensated_sum(kept.iter().copied());
+                Some(Self {
+                    probabilities: kept.iter().map(|&value| value / sum).collect(),
+                    origin: Origin::Float(kept),
+                    exact: OnceLock::new(),
+                })
+            }
+            Origin::Rational(_) => {
+                let exact = self.exact();
+                Self::from_weights(
+                    (0..self.vocab())
+                        .map(|token| {
+                            if keep(token) {
+                                exact.weights[token].clone()
+                            } else {
+                                BigUint::zero()
+                            }
+                        })
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    /// Whole-number weights over their sum; `None` if that is zero.
+    pub(crate) fn from_weights(weights: Vec<BigUint>) -> Option<Self> {
+        let total: BigUint = weights.iter().sum();
+        if total.is_zero() {
+            return None;
+        }
+        let values: Vec<Rational> = weights.iter().map(|weight| ratio(weight, &total)).collect();
+        Some(Self {
+            probabilities: values.iter().map(round_nearest).collect(),
+            origin: Origin::Rational(values),
+            exact: OnceLock::from(ExactWeights { weights, total }),
+        })
+    }
 }
 
 /// A row up to a factor, for laws that draw from what is left of it: every entry above
@@ -450,6 +500,34 @@ distribution_role! {
     /// assert_eq!(error.to_string(), "entry 1 is -0.5; probabilities must be >= 0");
     /// ```
     Draft
+}
+
+impl Draft {
+    /// q given that only some tokens can be drawn, renormalised exactly; `None` if they
+    /// have no mass.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::distribution::Draft;
+    /// let q = Draft::new(&[0.5, 0.25, 0.25])?;
+    /// let rest = q.restricted(|token| token != 0).unwrap();
+    /// assert_eq!(rest.probabilities(), [0.0, 0.5, 0.5]);
+    /// assert!(q.restricted(|_| false).is_none());
+    /// # Ok::<(), specgap::distribution::DistributionError>(())
+    /// ```
+    pub fn restricted(&self, keep: impl Fn(usize) -> bool) -> Option<Self> {
+        self.0.restricted(keep).map(Self)
+    }
+
+    /// Whole-number weights over their sum; `None` if that is zero.
+    pub(crate) fn from_weights(weights: Vec<BigUint>) -> Option<Self> {
+        Distribution::from_weights(weights).map(Self)
+    }
+}
+
+distribution_role! {
+    /// The law of a rule's output, given its drafts.
+    Output
 }
 
 distribution_role! {

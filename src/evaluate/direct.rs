@@ -2,8 +2,11 @@
 
 use super::Outcome;
 use super::method::{Limits, Method, MethodRun, count};
-use crate::optimum::{Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular};
+use crate::optimum::{
+    Optimum, ScaledInstance, closed_form, enumeration, ratio_scan, submodular, thresholds,
+};
 use crate::problem::Problem;
+use crate::scheme::Scores;
 use std::time::Instant;
 
 /// Why a problem is too large for the flow, if it is.
@@ -64,9 +67,27 @@ pub(super) fn enumerate(problem: &Problem, instance: Option<&ScaledInstance>) ->
     }
 }
 
+/// Why no one order of the tokens is known to find the optimum of a composed law.
+fn several_scores(scores: &Scores<'_>) -> String {
+    let count = scores.distinct.len();
+    format!(
+        "the parts are sorted by {count} different scores (models, truncations, chances or lists of \
+         tokens that are in some draws); closure holds for parts of one score alone \
+         (docs/laws.md), and {}",
+        if count == 2 {
+            "linear-thresholds or submodular covers two"
+        } else {
+            "submodular covers these"
+        }
+    )
+}
+
 pub(super) fn scan(problem: &Problem) -> MethodRun {
     let skip = |reason: &str| MethodRun::skipped(Method::RatioScan, None, reason);
     if !problem.scheme().has_sort_theorem() {
+        if let Some(scores) = problem.scheme().scores() {
+            return skip(&several_scores(&scores));
+        }
         return skip(if problem.scheme().fixed_drafts().is_some() {
             "the deterministic tokens break the order by q/p; closed-form covers this scheme"
         } else if problem.scheme().draft().is_some() {
@@ -80,6 +101,18 @@ pub(super) fn scan(problem: &Problem) -> MethodRun {
     match ratio_scan::solve(problem) {
         Some(optimum) => MethodRun::of(Method::RatioScan, optimum, started.elapsed().as_secs_f64()),
         None => skip("there is no single q to sort by"),
+    }
+}
+
+pub(super) fn two_scores(problem: &Problem) -> MethodRun {
+    let started = Instant::now();
+    match thresholds::solve(problem) {
+        Ok(optimum) => MethodRun::of(
+            Method::LinearThresholds,
+            optimum,
+            started.elapsed().as_secs_f64(),
+        ),
+        Err(reason) => MethodRun::skipped(Method::LinearThresholds, None, reason.to_string()),
     }
 }
 

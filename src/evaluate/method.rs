@@ -54,6 +54,8 @@ pub enum Method {
     SubsetEnumeration,
     /// The chain of tokens sorted by q/p.
     RatioScan,
+    /// Sets below a plane of two scores.
+    LinearThresholds,
     /// A formula.
     ClosedForm,
     /// The minimum-norm point of P - Q.
@@ -70,6 +72,7 @@ impl Method {
             Self::MaxFlow => "max-flow",
             Self::SubsetEnumeration => "subset-enumeration",
             Self::RatioScan => "ratio-scan",
+            Self::LinearThresholds => "linear-thresholds",
             Self::ClosedForm => "closed-form",
             Self::Submodular => "submodular",
         }
@@ -77,7 +80,10 @@ impl Method {
 
     /// Whether an exact value of it is alpha* by a theorem alone.
     pub(super) fn is_theorem(self) -> bool {
-        matches!(self, Self::ClosedForm | Self::RatioScan)
+        matches!(
+            self,
+            Self::ClosedForm | Self::RatioScan | Self::LinearThresholds
+        )
     }
 }
 

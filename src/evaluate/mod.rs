@@ -21,6 +21,7 @@ mod names;
 mod outcome;
 mod programs;
 mod proof;
+mod rule;
 mod solve;
 mod tolerances;
 mod verify;
@@ -34,6 +35,7 @@ pub use method::{Answer, Limits, Method, MethodRun};
 pub use names::{UnknownName, check_names};
 pub use outcome::{Outcome, Reported};
 pub use proof::{Basis, Proof};
+pub use rule::RuleVerification;
 pub use solve::{SiblingLaw, Solution, solve};
 pub use tolerances::{
     FLOAT_TOLERANCE, LOSSLESS_BLOCK_TOLERANCE, LOSSLESS_TOLERANCE, PROGRAM_TOLERANCE, Standard,

@@ -80,7 +80,8 @@ impl Proof {
     }
 }
 
-/// A proof in words, of the optimum `rate` with n drafts.
+/// A proof in words, of the optimum `rate` with n drafts; 0 where draws have different
+/// numbers of drafts.
 pub(super) fn statement(proof: &Proof, rate: &Known, drafts: usize) -> String {
     let number = |value: f64, exact: Option<&Rational>| match exact {
         Some(exact) if format_rational(exact).len() <= 24 => format_rational(exact),
@@ -94,9 +95,15 @@ pub(super) fn statement(proof: &Proof, rate: &Known, drafts: usize) -> String {
     };
     let drafts = match drafts {
         1 => "The draft lies".to_owned(),
+        0 => "All drafts lie".to_owned(),
         n => format!("All {n} drafts lie"),
     };
-    let above = if proof.subset.is_empty() {
+    let above = if proof.subset.is_empty() && proof.inside > 0.0 {
+        format!(
+            "Nothing is drafted with probability Q({{}}) = {q}, and then nothing can be accepted. So \
+             every verifier rejects at least {rejected}."
+        )
+    } else if proof.subset.is_empty() {
         "No set of tokens is drafted more often than the target can absorb, so nothing forces a \
          rejection."
             .to_owned()

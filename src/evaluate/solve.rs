@@ -6,7 +6,7 @@
 //! skipped, with the reason.
 
 use super::agreement::Agreement;
-use super::direct::{enumerate, flow_obstacle, formula, minimise, scan};
+use super::direct::{enumerate, flow_obstacle, formula, minimise, scan, two_scores};
 use super::expectation::{Expectation, Wanted};
 use super::json::{JSON_SCHEMA, Object, Rate};
 use super::method::{Limits, Method, MethodRun};
@@ -61,7 +61,12 @@ pub struct Solution {
 impl Solution {
     /// The proof in words.
     pub fn statement(&self) -> String {
-        statement(&self.proof, &self.optimal_acceptance_rate, self.drafts)
+        let drafts = if self.scheme == SchemeName::COMPOSED {
+            0
+        } else {
+            self.drafts
+        };
+        statement(&self.proof, &self.optimal_acceptance_rate, drafts)
     }
 }
 
@@ -216,6 +221,7 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
 
     methods.push(enumerate(problem, instance.as_ref()));
     methods.push(scan(problem));
+    methods.push(two_scores(problem));
     methods.push(formula(problem));
     methods.push(minimise(problem, limits));
 

@@ -4,6 +4,7 @@ use super::agreement::{can_be_at_most, can_both_hold};
 use super::expectation::{Expectation, Wanted};
 use super::json::{JSON_SCHEMA, Object, Rate, fraction};
 use super::outcome::Reported;
+use super::rule::RuleVerification;
 use super::tolerances::{LOSSLESS_TOLERANCE, Standard};
 use super::{Evaluated, Outcome};
 use crate::distribution::Rational;
@@ -46,6 +47,8 @@ pub struct Verification {
     /// Verifiers that the problem file has an expected rate for, but that were not run:
     /// they do not apply, or do not exist.
     pub unmet: Vec<String>,
+    /// The rule that the problem file tabulates.
+    pub rule: Option<RuleVerification>,
 }
 
 /// One verifier on one problem.
@@ -171,7 +174,11 @@ impl Evaluated for Verification {
             let complaints = self.complaints_about(one).into_iter();
             complaints.map(|complaint| format!("{}: {complaint}", one.name))
         });
-        of_each.chain(unknown).collect()
+        let tabulated = self.rule.as_ref().and_then(|rule| {
+            let complaint = rule.complaint()?;
+            Some(format!("{}: {complaint}", rule.name))
+        });
+        of_each.chain(unknown).chain(tabulated).collect()
     }
 }
 
@@ -195,6 +202,7 @@ impl Serialize for Verification {
             })
             .collect();
         object.put("verifiers", &verifiers)?;
+        object.put_some("rule", self.rule.as_ref())?;
         object.put("ok", &self.is_ok())?;
         object.end()
     }
@@ -333,6 +341,9 @@ pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification 
     let expected = problem.expected().map(|e| e.acceptance_rate.keys());
     let unmet = expected.into_iter().flatten().filter(|name| !ran(name));
     let unmet = unmet.cloned().collect();
+    let best = optimum.as_ref().ok();
+    let rule =
+        (problem.rule()).map(|rule| RuleVerification::new(rule, problem, best, LARGEST_EXACT_WORK));
     Verification {
         problem: problem.name().to_owned(),
         scheme: problem.scheme().name(),
@@ -341,6 +352,7 @@ pub fn verify_with(problem: &Problem, settings: &RrsWoSettings) -> Verification 
         optimum,
         verifiers,
         unmet,
+        rule,
     }
 }
 

@@ -39,6 +39,10 @@ pub struct GapReport {
     /// What engines do with one draft, a temperature each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_draft: Vec<OneDraft>,
+    /// The rates with other rows of the draft, if such were asked for: one entry for each
+    /// (temperature, draft's temperature).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redrafted: Vec<Redrafted>,
     /// How far the published formula for drafts without replacement is off.
     pub published_formula: Vec<FormulaError>,
     /// How well the optimal plans that were solved at every position do.
@@ -49,6 +53,9 @@ pub struct GapReport {
     /// Rounds of drafted chains along the text that was sampled, by its temperature.
     #[serde(default)]
     pub rounds: Vec<ChainRounds>,
+    /// What several draft paths could give, where the log has such paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_paths: Option<DraftPaths>,
     /// Where in the text the gap lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<Strip>,
@@ -84,8 +91,23 @@ pub struct LogSummary {
     /// number of a report is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engine_tensors: Vec<String>,
+    /// Texts that repeat themselves, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
+}
+
+/// How much of a log's text repeats itself: positions in stretches of at least 16 tokens that
+/// have a piece of at most 32 at least three times over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// Texts of the log.
+    pub texts: usize,
+    /// Texts with such a stretch.
+    pub looping_texts: usize,
+    /// Positions in such stretches.
+    pub looping_positions: usize,
 }
 
 /// Mass outside the listed tokens.
@@ -140,6 +162,59 @@ pub struct OneDraft {
     /// Paired differences: one-hot minus sampled, one-hot minus strict, sampled minus
     /// strict.
     pub differences: Vec<Comparison>,
+}
+
+/// Rates of the target's row as it is, and of the draft's at another temperature or cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Redrafted {
+    /// Of the target.
+    pub temperature: f64,
+    /// Of the draft.
+    pub draft_temperature: f64,
+    /// The draft's most probable tokens that are left, if it is cut to some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_top_k: Option<usize>,
+    /// The mass of the fewest tokens that are left behind that, if it is cut so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_top_p: Option<f64>,
+    /// Sum of min(p, q).
+    pub overlap: KnownEstimate,
+    /// One for each (drafts, scheme).
+    pub cells: Vec<RedraftedCell>,
+}
+
+/// One (drafts, scheme) of a [`Redrafted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RedraftedCell {
+    /// n.
+    pub drafts: usize,
+    /// How the drafts are drawn.
+    pub scheme: String,
+    /// alpha*.
+    pub optimal_acceptance_rate: KnownEstimate,
+    /// Verifiers that are lossless under the scheme.
+    pub verifiers: Vec<RedraftedVerifier>,
+}
+
+/// One verifier of a [`RedraftedCell`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RedraftedVerifier {
+    /// Its name.
+    pub name: String,
+    /// How often its output is one of the drafts.
+    pub acceptance: KnownEstimate,
+}
+
+/// A mean, and how well it is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownEstimate {
+    /// The mean.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+    /// As everywhere.
+    pub kind: Kind,
+    /// The widest enclosure of any position.
+    pub width_max: f64,
 }
 
 /// Sum of min(p, q).
@@ -312,6 +387,37 @@ pub struct BlockEstimate {
     pub kind: Kind,
     /// Blocks that the mean is over.
     pub blocks: usize,
+}
+
+/// What several draft paths could give any lossless verifier, at the temperature of the text;
+/// `specgap paths` tells what verifiers get of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DraftPaths {
+    /// The temperature at which text and paths were drawn; none other can be told.
+    pub temperature: f64,
+    /// L: tokens of a path.
+    pub length: usize,
+    /// Starts of blocks along the text, over which accepted lengths are means.
+    pub starts: usize,
+    /// Of these, the ones from which draft paths were logged.
+    pub anchors: usize,
+    /// The fewest draft paths of such a start.
+    pub logged_paths: usize,
+    /// One for each K.
+    pub by_drafts: Vec<PossibleWithPaths>,
+}
+
+/// Bounds of the best verifier of K draft paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PossibleWithPaths {
+    /// K.
+    pub drafts: usize,
+    /// No lossless verifier accepts more on average; none from one prompt.
+    pub upper_bound: Option<Estimate>,
+    /// What it is made of: `several paths` or `pooled paths`.
+    pub form: Option<String>,
+    /// The value of Lemma 5.1: the best verifier accepts at least as much.
+    pub lower_bound: Estimate,
 }
 
 /// Token, block and greedy-block verification of drafted chains, along text that was

@@ -95,6 +95,18 @@ impl Lists {
         self.vocabulary
     }
 
+    /// How many of a draft's listed tokens are the most probable of all, where it lists so
+    /// many, `both` of them being listed for either row.
+    pub(crate) fn draft_top(&self, own: usize, both: bool) -> usize {
+        let sorted = if both { own.div_ceil(2) } else { own };
+        let most = self.tops.map_or(sorted, |tops| tops[1]);
+        if own >= self.vocabulary {
+            own
+        } else {
+            most.min(own)
+        }
+    }
+
     /// What is known of the tokens that a position's rows do not list, at a temperature.
     pub(crate) fn unlisted(&self, row: &Row, temperature: f64) -> [Unlisted; 2] {
         let one = |model: usize, entries: &[f64], kind: RowKind, rests: &[f64]| {

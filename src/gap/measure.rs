@@ -119,6 +119,7 @@ fn summarise_into(
                 log,
                 settings,
                 asked: settings.asked(),
+                asked_again: settings.asked_again(),
                 lists: Lists::new(log).map_err(GapError::Settings)?,
                 sampled_at: summary.sampled_at(key),
             })

@@ -93,6 +93,22 @@ pub(super) struct Place {
     pub drafts: usize,
 }
 
+/// How the draft's row is made of its logits, where that is not how the target's is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DraftRule {
+    pub temperature: Temperature,
+    pub top_k: Option<usize>,
+    pub top_p: Option<Temperature>,
+}
+
+/// A rate with such a row of the draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Redrafted {
+    Overlap,
+    Optimum { drafts: usize, scheme: SchemeName },
+    Acceptance { drafts: usize, rule: Rule },
+}
+
 /// One number a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Metric {
@@ -118,9 +134,61 @@ pub(super) enum Metric {
     PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
     PlanSeconds { place: Place, rule: Rule },
+    /// A rate of the target's row at the temperature and of another row of the draft.
+    Redrafted {
+        temperature: Temperature,
+        draft: DraftRule,
+        rate: Redrafted,
+    },
 }
 
 impl Metric {
+    /// The same rate with another row of the draft; nothing of what is no rate.
+    pub(super) fn redrafted(self, draft: DraftRule) -> Option<Self> {
+        let (temperature, rate) = match self {
+            Self::Overlap { temperature } => (temperature, Redrafted::Overlap),
+            Self::Optimum { place, scheme } => {
+                let drafts = place.drafts;
+                (place.temperature, Redrafted::Optimum { drafts, scheme })
+            }
+            Self::Acceptance { place, rule } => {
+                let drafts = place.drafts;
+                (place.temperature, Redrafted::Acceptance { drafts, rule })
+            }
+            _ => return None,
+        };
+        Some(Self::Redrafted {
+            temperature,
+            draft,
+            rate,
+        })
+    }
+
+    /// The rate with the draft's row made as the target's; other numbers as they are.
+    pub(super) fn as_before(self) -> Self {
+        let Self::Redrafted {
+            temperature, rate, ..
+        } = self
+        else {
+            return self;
+        };
+        let at = |drafts| Place {
+            temperature,
+            drafts,
+        };
+        match rate {
+            Redrafted::Overlap => Self::Overlap { temperature },
+            Redrafted::Optimum { drafts, scheme } => Self::Optimum {
+                place: at(drafts),
+                scheme,
+            },
+            Redrafted::Acceptance { drafts, rule } => Self::Acceptance {
+                place: at(drafts),
+                rule,
+            },
+        }
+    }
+
     /// Whether it is a rate of its own, and not made of others or about a solve.
     pub(super) fn is_rate(self) -> bool {
         matches!(

@@ -32,11 +32,13 @@ mod coverage;
 mod data;
 mod glossary;
 mod lists;
+mod looping;
 mod measure;
 mod metric;
 mod pairing;
 mod position;
 mod positions;
+mod redraft;
 mod report;
 mod sequence;
 mod settings;
@@ -53,9 +55,10 @@ pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
 };
 pub use data::{
-    BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow, RestMass, RoundsOfLength,
-    SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
+    GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
+    PossibleWithPaths, Redrafted, RedraftedCell, RedraftedVerifier, Repetition, RestMass,
+    RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};

@@ -48,7 +48,10 @@ pub(super) struct PairedDifference {
 
 impl Pairing {
     /// Of two logs, of which `part` is measured. Reads no row.
-    pub(super) fn new(first: &Log, other: &Log, part: Part) -> Result<Self, LogError> {
+    ///
+    /// # Errors
+    /// Prompts, positions or tokens that cannot be read.
+    pub fn new(first: &Log, other: &Log, part: Part) -> Result<Self, LogError> {
         let logs = [first, other];
         let unpaired = |why: String| Self {
             sides: Default::default(),

@@ -3,6 +3,7 @@
 use super::answers::Answers;
 use super::lists::{Lists, probabilities};
 use super::metric::{Metric, Place, Temperature};
+use super::redraft;
 use super::settings::Asked;
 use super::truncation;
 use super::{GapError, Settings};
@@ -32,6 +33,8 @@ pub(super) struct Task<'a> {
     pub settings: &'a Settings,
     /// What is asked of each number of drafts.
     pub asked: Vec<Asked>,
+    /// What is asked again with other rows of the draft.
+    pub asked_again: Vec<Asked>,
     /// What the log's rows leave out; `None` if they are complete.
     pub lists: Option<Lists>,
     /// The temperature at which the log's tokens were drawn from the whole target.
@@ -141,7 +144,23 @@ fn at_temperature(
         *unlisted_ratio = rest_ratio(row, rests);
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
-    pair.answer(&task.asked, Temperature(degrees), cut, seed, answers)
+    let temperature = Temperature(degrees);
+    pair.answer(&task.asked, temperature, cut, seed, answers)?;
+    for rule in task.settings.draft_rules(degrees) {
+        let own = redraft::draft_row(task, row, rule, logits, &mut pair.draft)?;
+        // The target's row is what it was.
+        let cut = cut.map(|cut| Cut {
+            unlisted: [cut.unlisted[0], own],
+            ..cut
+        });
+        let mut again = Answers::new();
+        pair.answer(&task.asked_again, temperature, cut, seed, &mut again)?;
+        let renamed = again
+            .into_iter()
+            .filter_map(|(metric, number)| Some((metric.redrafted(rule)?, number)));
+        answers.extend(renamed);
+    }
+    Ok(())
 }
 
 /// What is known of the tokens that a position's rows do not list.

@@ -3,15 +3,19 @@
 use super::chains::rounds;
 use super::coverage;
 use super::data::{
-    Cell, Comparison, FormulaError, Gap, GapReport, LogSummary, OneDraft, Optimum, OverlapRow,
-    PlanRow, RestMass, SCHEMA, VerifierRow,
+    Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
+    OverlapRow, PlanRow, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, SCHEMA,
+    VerifierRow,
 };
 use super::glossary::definitions;
-use super::metric::{Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans};
+use super::metric::{
+    DraftRule, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans,
+};
 use super::sequence::estimates;
 use super::statistics::holm;
 use super::summary::{LogPart, Mass, Summary};
 use super::tally::Tally;
+use crate::scheme::SchemeName;
 
 impl Summary {
     /// The report of what is measured; `command` goes into it.
@@ -70,10 +74,12 @@ impl Summary {
             cells: pages.cells(),
             comparisons: pages.comparisons(),
             one_draft: pages.one_draft(),
+            redrafted: pages.redrafted(),
             published_formula: pages.published_formula(),
             plans: pages.plans(),
             blocks,
             rounds: along,
+            draft_paths: None,
             strip: self.strip.strip(settings),
             left_out: missing,
         }
@@ -158,6 +164,59 @@ impl Pages<'_> {
             }
         }
         cells
+    }
+
+    fn redrafted(&self) -> Vec<Redrafted> {
+        let settings = &self.summary.settings;
+        let at = |temperature: Temperature, draft: DraftRule| {
+            let known = |metric: Metric| {
+                let tally = self.find(metric.redrafted(draft)?)?;
+                Some(KnownEstimate {
+                    estimate: tally.estimate(&self.sizes),
+                    kind: tally.kind(),
+                    width_max: tally.widest,
+                })
+            };
+            let cell = |place: Place, scheme: SchemeName| {
+                let rules = settings.rules(place.drafts).map(|(rule, _)| rule);
+                let verifier = |rule: Rule| {
+                    Some(RedraftedVerifier {
+                        name: rule.1.as_str().to_owned(),
+                        acceptance: known(Metric::Acceptance { place, rule })?,
+                    })
+                };
+                Some(RedraftedCell {
+                    drafts: place.drafts,
+                    scheme: scheme.as_str().to_owned(),
+                    optimal_acceptance_rate: known(Metric::Optimum { place, scheme })?,
+                    verifiers: (rules.filter(|rule| rule.0 == scheme))
+                        .filter_map(verifier)
+                        .collect(),
+                })
+            };
+            let cells = settings.drafts.iter().flat_map(|&drafts| {
+                let place = Place {
+                    temperature,
+                    drafts,
+                };
+                let schemes = settings.optima(drafts);
+                schemes.filter_map(move |scheme| cell(place, scheme))
+            });
+            Some(Redrafted {
+                temperature: temperature.0,
+                draft_temperature: draft.temperature.0,
+                draft_top_k: draft.top_k,
+                draft_top_p: draft.top_p.map(|p| p.0),
+                overlap: known(Metric::Overlap { temperature })?,
+                cells: cells.collect(),
+            })
+        };
+        (self.temperatures())
+            .flat_map(|temperature| {
+                let rules = settings.draft_rules(temperature.0).into_iter();
+                rules.filter_map(move |draft| at(temperature, draft))
+            })
+            .collect()
     }
 
     fn verifier(&self, place: Place, rule: Rule) -> Option<VerifierRow> {

@@ -1,7 +1,9 @@
 //! What to measure.
 
 use super::GapError;
-use super::metric::{ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
+use super::metric::{
+    DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, Temperature, pairs, rules, schemes,
+};
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
@@ -21,6 +23,13 @@ pub struct Settings {
     /// lossless; those of [`Settings::verifiers`] at first. `optimal` takes most of
     /// the time of a full vocabulary.
     pub verifiers: Vec<VerifierName>,
+    /// Temperatures of the draft alone: optima and acceptance are measured again with the
+    /// draft's row at each of them, and the target's as it is.
+    pub draft_temperatures: Vec<f64>,
+    /// Whether the draft's row is cut to its k most probable tokens there.
+    pub draft_top_k: Option<usize>,
+    /// Whether it is cut to the fewest tokens that have this mass, there, behind the top-k.
+    pub draft_top_p: Option<f64>,
     /// Whether the optimal plans of sequential draws are solved too, for up to
     /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
     /// together.
@@ -142,11 +151,88 @@ impl Settings {
             drafts,
             schemes: Self::schemes(),
             verifiers: Self::verifiers(),
+            draft_temperatures: Vec::new(),
+            draft_top_k: None,
+            draft_top_p: None,
             sequential_plans: false,
             block_length: Self::BLOCK_LENGTH,
             seed,
             timing: false,
         })
+    }
+
+    /// Measures again with other rows of the draft: at these temperatures, or at the target's
+    /// if there are none, and cut to the `top_k` most probable tokens, then to the fewest that
+    /// have `top_p` of what is left.
+    ///
+    /// # Errors
+    /// Any out of range.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::gap::Settings;
+    /// let settings = Settings::new(&[1.0], &[2], 0)?.redrafted(&[0.7, 0.5], Some(40), None)?;
+    /// let own = " --draft-temperature 0.5,0.7 --draft-top-k 40";
+    /// assert!(settings.options().ends_with(own));
+    /// # Ok::<(), specgap::gap::GapError>(())
+    /// ```
+    pub fn redrafted(
+        mut self,
+        temperatures: &[f64],
+        top_k: Option<usize>,
+        top_p: Option<f64>,
+    ) -> Result<Self, GapError> {
+        let refused = |message: String| Err(GapError::Settings(message));
+        if let Some(t) = temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
+            return refused(format!(
+                "--draft-temperature {t} is out of range; temperatures are finite and above 0"
+            ));
+        }
+        if top_k == Some(0) {
+            return refused("--draft-top-k 0 leaves nothing to draw; give at least 1".to_owned());
+        }
+        if let Some(p) = top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
+            return refused(format!(
+                "--draft-top-p {p} is out of range; it is above 0 and at most 1"
+            ));
+        }
+        self.draft_temperatures = temperatures.to_vec();
+        self.draft_temperatures.sort_by(f64::total_cmp);
+        self.draft_temperatures.dedup();
+        self.draft_top_k = top_k;
+        self.draft_top_p = top_p;
+        Ok(self)
+    }
+
+    /// The other rows of the draft that are measured beside the target's row at a temperature.
+    pub(super) fn draft_rules(&self, temperature: f64) -> Vec<DraftRule> {
+        let cut = self.draft_top_k.is_some() || self.draft_top_p.is_some();
+        let own = [temperature];
+        let all = match self.draft_temperatures.as_slice() {
+            [] if cut => &own,
+            all => all,
+        };
+        let rule = |&temperature: &f64| DraftRule {
+            temperature: Temperature(temperature),
+            top_k: self.draft_top_k,
+            top_p: self.draft_top_p.map(Temperature),
+        };
+        all.iter().map(rule).collect()
+    }
+
+    /// What is asked of them: what is asked of each n, but for slow plans.
+    pub(super) fn asked_again(&self) -> Vec<Asked> {
+        let mut asked = self.asked();
+        asked.retain(|one| self.drafts.contains(&one.drafts));
+        for one in &mut asked {
+            one.rules.retain(|((scheme, name), rule)| {
+                rule.slow.is_none() && self.asks_for((*scheme, *name))
+            });
+            one.optima
+                .retain(|(scheme, _)| self.schemes.contains(scheme));
+            one.pairs.clear();
+        }
+        asked
     }
 
     /// The verifiers that are run for n drafts.
@@ -225,6 +311,21 @@ impl Settings {
                 self.block_length.to_string(),
                 other.block_length.to_string(),
             ),
+            (
+                "--draft-temperature",
+                list(&self.draft_temperatures),
+                list(&other.draft_temperatures),
+            ),
+            (
+                "--draft-top-k",
+                format!("{:?}", self.draft_top_k),
+                format!("{:?}", other.draft_top_k),
+            ),
+            (
+                "--draft-top-p",
+                format!("{:?}", self.draft_top_p),
+                format!("{:?}", other.draft_top_p),
+            ),
             ("--seed", self.seed.to_string(), other.seed.to_string()),
             (
                 "--timing",
@@ -282,6 +383,16 @@ impl Settings {
         }
         if self.timing {
             options += " --timing";
+        }
+        if !self.draft_temperatures.is_empty() {
+            let words = self.draft_temperatures.iter().map(|t| format!("{t:?}"));
+            options += &format!(" --draft-temperature {}", list(words.collect()));
+        }
+        if let Some(k) = self.draft_top_k {
+            options += &format!(" --draft-top-k {k}");
+        }
+        if let Some(p) = self.draft_top_p {
+            options += &format!(" --draft-top-p {p:?}");
         }
         if self.seed != 0 {
             options += &format!(" --seed {}", self.seed);

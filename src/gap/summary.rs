@@ -3,6 +3,7 @@
 use super::GapError;
 use super::answers::Answers;
 use super::data::LogSummary;
+use super::looping;
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
 use super::strip::StripBuilder;
@@ -307,6 +308,19 @@ impl Summary {
         self.kept
     }
 
+    /// The command that measures all of it in one go.
+    pub fn command(&self) -> String {
+        let logs = self.logs();
+        let pool = if logs.len() > 1 { " --pool" } else { "" };
+        let kept = self.kept.map(|n| format!(" --vocab {n}"));
+        format!(
+            "specgap gap {}{pool}{}{}",
+            logs.join(" "),
+            self.settings.options(),
+            kept.unwrap_or_default()
+        )
+    }
+
     /// The positions of the logs that are in no part, in words: one line each stretch.
     pub fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
@@ -392,6 +406,8 @@ impl LogPart {
                 engine_tensors: (log.engine_tensors().into_iter())
                     .map(str::to_owned)
                     .collect(),
+                repetition: looping::repetition(&log.labels()?)
+                    .filter(|found| found.looping_positions > 0),
                 metadata,
             },
             identity: log.identity()?,

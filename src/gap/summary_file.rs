@@ -2,7 +2,7 @@
 
 use super::GapError;
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
-use super::metric::{Metric, Place, Rule, Temperature};
+use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
 use super::sequence;
 use super::settings::Settings;
 use super::strip::StripBuilder;
@@ -56,6 +56,12 @@ struct SettingsRecord {
     block_length: usize,
     seed: u64,
     timing: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    draft_temperatures: Vec<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft_top_k: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft_top_p: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,6 +104,9 @@ struct ClusterRecord {
 struct TallyRecord {
     about: String,
     temperature: f64,
+    /// Where the draft's row is made otherwise than the target's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft: Option<DraftRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     drafts: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +125,16 @@ struct TallyRecord {
     truncated: u64,
     lower: i128,
     upper: i128,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DraftRecord {
+    temperature: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top_k: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -231,6 +250,11 @@ impl Summary {
 
     fn tally_record(&self, metric: Metric, tally: &Tally) -> TallyRecord {
         let name = |(scheme, verifier): Rule| format!("{scheme}/{verifier}");
+        // The same number with the draft's row as the target's, and how it is made.
+        let (metric, draft) = match metric {
+            Metric::Redrafted { draft, .. } => (metric.as_before(), Some(draft)),
+            metric => (metric, None),
+        };
         let (about, temperature, place, scheme, rules) = match metric {
             Metric::Overlap { temperature } => ("overlap", temperature, None, None, vec![]),
             Metric::Optimum { place, scheme } => {
@@ -272,10 +296,17 @@ impl Summary {
                     vec![name(rule)],
                 )
             }
+            // What it was before was no such number.
+            Metric::Redrafted { temperature, .. } => ("redrafted", temperature, None, None, vec![]),
         };
         TallyRecord {
             about: about.to_owned(),
             temperature: temperature.0,
+            draft: draft.map(|draft| DraftRecord {
+                temperature: draft.temperature.0,
+                top_k: draft.top_k,
+                top_p: draft.top_p.map(|p| p.0),
+            }),
             drafts: place.map(|place| place.drafts),
             scheme,
             rules,
@@ -312,11 +343,18 @@ impl SettingsRecord {
             block_length: settings.block_length,
             seed: settings.seed,
             timing: settings.timing,
+            draft_temperatures: settings.draft_temperatures.clone(),
+            draft_top_k: settings.draft_top_k,
+            draft_top_p: settings.draft_top_p,
         }
     }
 
     fn settings(&self) -> Result<Settings, String> {
         let settings = Settings::new(&self.temperatures, &self.drafts, self.seed)
+            .and_then(|settings| {
+                let temperatures = &self.draft_temperatures;
+                settings.redrafted(temperatures, self.draft_top_k, self.draft_top_p)
+            })
             .map_err(|error| format!("settings: {error}"))?;
         Ok(Settings {
             schemes: names(&self.schemes)?,
@@ -456,7 +494,16 @@ impl LogRecord {
 
 impl TallyRecord {
     fn open(self, clusters: usize, positions: u64) -> Result<(Metric, Tally), String> {
-        let metric = self.metric()?;
+        let mut metric = self.metric()?;
+        if let Some(draft) = self.draft {
+            let rule = DraftRule {
+                temperature: Temperature(draft.temperature),
+                top_k: draft.top_k,
+                top_p: draft.top_p.map(Temperature),
+            };
+            metric =
+                (metric.redrafted(rule)).ok_or("draft: is there of a number that is no rate")?;
+        }
         if self.sums.len() != clusters {
             return Err(format!(
                 "sums: has {} entries for {clusters} clusters",

@@ -116,7 +116,7 @@ impl Shard {
 }
 
 /// Adds rows of a tensor, as they are in the file.
-fn update(
+pub(super) fn update(
     hash: &mut Sha256,
     tensor: Option<&Tensor>,
     rows: std::ops::Range<usize>,
@@ -169,7 +169,7 @@ fn folded(bytes: &[u8]) -> [u8; 32] {
     out
 }
 
-fn hexadecimal(hash: Sha256) -> String {
+pub(super) fn hexadecimal(hash: Sha256) -> String {
     hash.finalize()
         .iter()
         .map(|byte| format!("{byte:02x}"))

@@ -2,7 +2,7 @@
 
 use super::error::LogError;
 use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, read_file};
-use super::rollout_tensors::NAMES;
+use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::{Dtype, Tensor};
 use super::writer::{Encoded, encode};
@@ -55,7 +55,7 @@ fn join_tensor(
     if !held().all(fits) {
         return Ok(None);
     }
-    let of_rollouts = NAMES.contains(&name);
+    let of_rollouts = rollout_names().any(|own| own == name);
     let (mut rows, mut data) = (0, Vec::new());
     for shard in shards {
         if let Some(tensor) = shard.get(name) {
@@ -75,7 +75,7 @@ fn join_tensor(
             rows += tensor.rows();
         } else if of_rollouts {
             // Without rollouts, or with a list less than the others have.
-            if NAMES.iter().any(|&other| shard.contains_key(other)) {
+            if rollout_names().any(|other| shard.contains_key(other)) {
                 return Ok(None);
             }
         } else {

@@ -50,6 +50,7 @@
 //! lying headers are a [`LogError`] with file, tensor, row and column.
 
 mod contents;
+mod draft_logs;
 mod engine;
 mod error;
 mod identity;
@@ -62,19 +63,24 @@ mod reader;
 mod rollout_tensors;
 mod rollouts;
 mod safetensors;
+mod shared;
 mod source;
 mod tensor;
 mod whole;
 mod writer;
 
+pub use draft_logs::{DraftLogs, SharedPosition};
 pub use engine::EngineRecord;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
-pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens};
+pub use metadata::{
+    Drafter, FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
+};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
-pub use tensor::Dtype;
+pub use source::HeldBytes;
+pub use tensor::{Dtype, HeldTensor};
 pub(crate) use tensor::{Scratch, Tensor};
 pub(crate) use whole::{RawTensor, WholeLog, npz, tensors};
 pub use writer::{Container, HeadValues, KeptTokens, Layout, LogWriter, Position};

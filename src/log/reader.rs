@@ -3,10 +3,10 @@
 use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
-use super::rollout_tensors::{HeldRollouts, NAMES};
+use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
-use super::tensor::{Dtype, RowWindow, Scratch, Tensor};
-use super::{npz, safetensors};
+use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
+use super::{npz, safetensors, shared};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -70,6 +70,7 @@ pub struct Log {
 
 #[derive(Debug)]
 pub(super) struct Shard {
+    /// The draft's file; tensors know theirs.
     pub path: PathBuf,
     pub positions: usize,
     pub target: Tensor,
@@ -249,6 +250,60 @@ impl Log {
         )
     }
 
+    /// A log of tensors that a program holds in memory, which are read where they lie.
+    /// `name` stands for the path in messages and reports.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open_with`].
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::log::{Dtype, HeldBytes, HeldTensor, Log, Metadata, Row};
+    /// use std::sync::Arc;
+    /// #[derive(Debug)]
+    /// struct Owned(Vec<u8>);
+    /// impl HeldBytes for Owned {
+    ///     fn length(&self) -> u64 {
+    ///         self.0.len() as u64
+    ///     }
+    ///     fn contiguous(&self) -> Option<&[u8]> {
+    ///         Some(&self.0)
+    ///     }
+    ///     fn gather(&self, _: u64, _: &mut [u8]) {}
+    /// }
+    /// let rows = |name: &str, row: [f32; 2]| HeldTensor {
+    ///     name: name.to_owned(),
+    ///     dtype: Dtype::F32,
+    ///     shape: vec![1, 2],
+    ///     entries: Arc::new(Owned(row.iter().flat_map(|x| x.to_le_bytes()).collect())),
+    /// };
+    /// let tensors = vec![rows("target_logits", [0.0, 1.0]), rows("draft_logits", [2.0, 0.0])];
+    /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
+    /// let mut row = Row::default();
+    /// log.read(0, &mut row)?;
+    /// assert_eq!(row.draft, [2.0, 0.0]);
+    /// # Ok::<(), specgap::log::LogError>(())
+    /// ```
+    pub fn held(
+        name: &Path,
+        metadata: Metadata,
+        tensors: Vec<HeldTensor>,
+        vocabulary: Option<usize>,
+    ) -> Result<Self, LogError> {
+        let mut contents = Contents::default();
+        for one in tensors {
+            let source = Source::Held {
+                entries: one.entries,
+                path: name.to_owned(),
+            };
+            let tensor = Tensor::within(one.name, one.dtype, one.shape, Arc::new(source), 0, name)?;
+            contents.tensors.insert(tensor.name.clone(), tensor);
+        }
+        let (shard, ignored) = Shard::new(name, contents)?;
+        Self::assemble(name, metadata, vec![shard], ignored, vocabulary)
+    }
+
     fn single(
         path: &Path,
         contents: Contents,
@@ -286,6 +341,15 @@ impl Log {
         let mut spool = Spool::default();
         for (entry, &bytes) in index.shards.iter().zip(shards) {
             let path = name.join(&entry.file);
+            if let Some(target) = &entry.target {
+                return Err(LogError::format(
+                    &path,
+                    format!(
+                        "has its target's rows in {:?}, which is not here",
+                        target.file
+                    ),
+                ));
+            }
             let source = Source::Memory {
                 bytes: Arc::from(bytes),
                 path: path.clone(),
@@ -310,7 +374,11 @@ impl Log {
         let mut spool = Spool::default();
         for entry in &index.shards {
             let file = path.join(shard_file(path, &entry.file)?);
-            let (shard, more) = Shard::new(&file, read_file(&file, &mut spool)?)?;
+            let mut contents = read_file(&file, &mut spool)?;
+            if let Some(target) = &entry.target {
+                shared::take_target(path, &file, target, &mut contents, &mut spool)?;
+            }
+            let (shard, more) = Shard::new(&file, contents)?;
             if shard.positions != entry.positions {
                 return Err(LogError::format(
                     &file,
@@ -779,7 +847,7 @@ impl Shard {
             ));
         }
         let mut rollouts = HeldRollouts::default();
-        for name in NAMES {
+        for name in names() {
             rollouts.tensors.extend(contents.tensors.remove_entry(name));
             rollouts
                 .unreadable
@@ -1052,8 +1120,8 @@ impl Chunk<'_> {
         row.target_kind = shard.target_kind;
         row.draft_kind = shard.draft_kind;
         let full = !shard.is_top_heavy();
-        check(shard, &self.target, shard.target_kind, number, target, full)?;
-        check(shard, &self.draft, shard.draft_kind, number, draft, full)?;
+        check(&self.target, shard.target_kind, number, target, full)?;
+        check(&self.draft, shard.draft_kind, number, draft, full)?;
         if self.own_ids.is_some() {
             row.join_lists();
         }
@@ -1067,7 +1135,7 @@ impl Chunk<'_> {
             window.floats(number, window.tensor.columns(), &mut row.scratch, out);
             if let Some(column) = out.iter().position(|x| !(0.0..=1.0).contains(x)) {
                 return Err(LogError::entry(
-                    &shard.path,
+                    window.tensor.path(),
                     &window.tensor.name,
                     number,
                     column,
@@ -1098,7 +1166,7 @@ impl Chunk<'_> {
                 let within = usize::try_from(id).is_ok_and(|id| id < self.log.vocabulary);
                 if !within && id != -1 {
                     return Err(LogError::entry(
-                        &shard.path,
+                        window.tensor.path(),
                         &window.tensor.name,
                         number,
                         column,
@@ -1147,7 +1215,7 @@ impl Chunk<'_> {
     ) -> Result<(), LogError> {
         let name = &window.tensor.name;
         let refused = |column: usize, message: String| {
-            LogError::entry(&self.shard.path, name, number, column, message)
+            LogError::entry(window.tensor.path(), name, number, column, message)
         };
         for (column, id) in window.integers(number).enumerate() {
             if id == -1 {
@@ -1181,7 +1249,7 @@ impl Chunk<'_> {
         }
         if ids.is_empty() {
             return Err(LogError::row(
-                &self.shard.path,
+                window.tensor.path(),
                 name,
                 number,
                 "lists no tokens",
@@ -1199,7 +1267,6 @@ impl Chunk<'_> {
 
 /// Checks the entries of one row.
 fn check(
-    shard: &Shard,
     window: &RowWindow<'_>,
     kind: RowKind,
     number: usize,
@@ -1238,7 +1305,7 @@ fn check(
             _ => "entries are finite, or -inf for tokens that cannot be drawn",
         };
         return Err(LogError::entry(
-            &shard.path,
+            window.tensor.path(),
             name,
             number,
             column,
@@ -1248,7 +1315,7 @@ fn check(
     match kind {
         RowKind::Logits | RowKind::LogProbabilities if largest == f64::NEG_INFINITY => {
             return Err(LogError::row(
-                &shard.path,
+                window.tensor.path(),
                 name,
                 number,
                 "is -inf at every token, which leaves nothing to draw",
@@ -1257,7 +1324,7 @@ fn check(
         RowKind::Probabilities => {
             if let Some(column) = entries.iter().position(|&x| x < 0.0) {
                 return Err(LogError::entry(
-                    &shard.path,
+                    window.tensor.path(),
                     name,
                     number,
                     column,
@@ -1284,7 +1351,7 @@ fn check(
     };
     if !fine {
         return Err(LogError::row(
-            &shard.path,
+            window.tensor.path(),
             name,
             number,
             format!(

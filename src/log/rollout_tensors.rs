@@ -15,11 +15,11 @@ pub(super) const TARGET_P: &str = "rollout_target_p";
 pub(super) const OVERLAP: &str = "rollout_overlap";
 pub(super) const HEAD_OVERLAP: &str = "rollout_head_overlap";
 
-/// All tensors of rollouts that are known.
-pub(super) const NAMES: [&str; 11] = [
-    POSITION,
-    TOKEN,
-    ARGMAX,
+/// Tensors of ids, [M, K].
+pub(super) const IDS: [&str; 2] = [TOKEN, ARGMAX];
+
+/// Tensors of numbers, [M, K].
+pub(super) const FLOATS: [&str; 8] = [
     Q,
     TOP1,
     ENTROPY,
@@ -29,6 +29,11 @@ pub(super) const NAMES: [&str; 11] = [
     OVERLAP,
     HEAD_OVERLAP,
 ];
+
+/// All tensors of rollouts that are known.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    [POSITION].into_iter().chain(IDS).chain(FLOATS)
+}
 
 /// The rollouts' tensors of a file, not looked at yet.
 #[derive(Debug, Default)]

@@ -11,10 +11,7 @@
 use super::error::LogError;
 use super::metadata::RolloutRecord;
 use super::reader::{Log, Row, RowKind, Shard};
-use super::rollout_tensors::{
-    ACCEPTANCE, ARGMAX, ENTROPY, HEAD_OVERLAP, MARGIN, NAMES, OVERLAP, POSITION, Q, TARGET_P,
-    TOKEN, TOP1,
-};
+use super::rollout_tensors::{ARGMAX, ENTROPY, FLOATS, IDS, POSITION, Q, TOKEN, names};
 use super::tensor::{Dtype, Scratch, Tensor};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -69,17 +66,6 @@ pub(super) struct Columns {
     /// In the order of `FLOATS`.
     floats: [Vec<f64>; FLOATS.len()],
 }
-
-const FLOATS: [&str; 8] = [
-    Q,
-    TOP1,
-    ENTROPY,
-    MARGIN,
-    ACCEPTANCE,
-    TARGET_P,
-    OVERLAP,
-    HEAD_OVERLAP,
-];
 
 impl Columns {
     pub(super) fn get(&self, index: usize) -> Option<Rollout<'_>> {
@@ -522,9 +508,9 @@ impl<'a> Tensors<'a> {
             ));
         }
         let columns = token.columns();
-        for name in NAMES.into_iter().filter(|&name| name != POSITION) {
+        for name in IDS.into_iter().chain(FLOATS) {
             let Some(tensor) = get(name) else { continue };
-            let integers = [TOKEN, ARGMAX].contains(&name);
+            let integers = IDS.contains(&name);
             let fits = tensor.shape.len() == 2
                 && tensor.rows() == rollouts
                 && tensor.columns() == columns
@@ -548,8 +534,7 @@ impl<'a> Tensors<'a> {
                 ));
             }
         }
-        let optional = NAMES
-            .into_iter()
+        let optional = names()
             .filter(|name| ![POSITION, TOKEN, Q].contains(name))
             .filter_map(|name| get(name).map(|tensor| (name, tensor)))
             .collect();

@@ -6,12 +6,30 @@
 
 use super::error::LogError;
 use std::cell::RefCell;
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Entries of a tensor that a program holds in memory, seen as they would lie in a file:
+/// row-major and little-endian.
+///
+/// Rows that lie otherwise, in columns or with gaps, are gathered a few at a time, so that
+/// nothing is copied as a whole.
+pub trait HeldBytes: fmt::Debug + Send + Sync {
+    /// How many bytes there are.
+    fn length(&self) -> u64;
+
+    /// All of them, if they lie in that order.
+    fn contiguous(&self) -> Option<&[u8]>;
+
+    /// Copies `into.len()` bytes from `start` on. Asked for whole entries within
+    /// [`Self::length`] only, and only where they do not lie in order.
+    fn gather(&self, start: u64, into: &mut [u8]);
+}
 
 /// Where bytes come from.
 #[derive(Debug)]
@@ -26,6 +44,11 @@ pub(crate) enum Source {
     },
     /// Bytes in memory.
     Memory { bytes: Arc<[u8]>, path: PathBuf },
+    /// Entries that a caller holds.
+    Held {
+        entries: Arc<dyn HeldBytes>,
+        path: PathBuf,
+    },
 }
 
 /// A window of a [`Source`].
@@ -33,6 +56,8 @@ pub(crate) enum Source {
 pub(crate) enum Window {
     Read(Buffer),
     Shared(Arc<[u8]>, std::ops::Range<usize>),
+    Held(Arc<dyn HeldBytes>, std::ops::Range<usize>),
+    Gathered(Vec<u8>),
 }
 
 impl Deref for Window {
@@ -42,6 +67,10 @@ impl Deref for Window {
         match self {
             Self::Read(buffer) => &buffer.0,
             Self::Shared(bytes, range) => bytes.get(range.clone()).unwrap_or(&[]),
+            Self::Held(entries, range) => (entries.contiguous())
+                .and_then(|bytes| bytes.get(range.clone()))
+                .unwrap_or(&[]),
+            Self::Gathered(bytes) => bytes,
         }
     }
 }
@@ -218,7 +247,8 @@ impl Source {
         match self {
             Self::File(Named { path, .. })
             | Self::Unpacked { path, .. }
-            | Self::Memory { path, .. } => path,
+            | Self::Memory { path, .. }
+            | Self::Held { path, .. } => path,
         }
     }
 
@@ -226,6 +256,7 @@ impl Source {
         match self {
             Self::File(Named { length, .. }) | Self::Unpacked { length, .. } => *length,
             Self::Memory { bytes, .. } => bytes.len() as u64,
+            Self::Held { entries, .. } => entries.length(),
         }
     }
 
@@ -244,6 +275,20 @@ impl Source {
                     .filter(|&(_, end)| end <= bytes.len())
                     .ok_or_else(|| self.shortened(start, length, bytes.len() as u64))?;
                 return Ok(Window::Shared(bytes.clone(), range.0..range.1));
+            }
+            Self::Held { entries, .. } => {
+                let end = start.checked_add(length as u64);
+                let range = usize::try_from(start)
+                    .ok()
+                    .zip(end.and_then(|end| usize::try_from(end).ok()))
+                    .filter(|&(_, end)| end as u64 <= entries.length())
+                    .ok_or_else(|| self.shortened(start, length, entries.length()))?;
+                if entries.contiguous().is_some() {
+                    return Ok(Window::Held(Arc::clone(entries), range.0..range.1));
+                }
+                let mut gathered = vec![0; length];
+                entries.gather(start, &mut gathered);
+                return Ok(Window::Gathered(gathered));
             }
             Self::File(named) => named.file()?,
             Self::Unpacked { file, .. } => file.clone(),

@@ -1,7 +1,7 @@
 //! A tensor as a place in a file, and its entries as numbers.
 
 use super::error::LogError;
-use super::source::{Source, Window};
+use super::source::{HeldBytes, Source, Window};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,19 @@ impl fmt::Display for Dtype {
     }
 }
 
+/// A tensor that a program holds in memory.
+#[derive(Clone, Debug)]
+pub struct HeldTensor {
+    /// Its name in a log, such as `target_logits`.
+    pub name: String,
+    /// The type of its entries.
+    pub dtype: Dtype,
+    /// Its shape; rows first.
+    pub shape: Vec<usize>,
+    /// Its entries.
+    pub entries: Arc<dyn HeldBytes>,
+}
+
 /// A tensor in a file: row-major, little-endian, and checked to lie within it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tensor {
@@ -113,6 +126,11 @@ impl Tensor {
             source,
             start,
         })
+    }
+
+    /// The file that it is in.
+    pub(crate) fn path(&self) -> &Path {
+        self.source.path()
     }
 
     pub(crate) fn rows(&self) -> usize {

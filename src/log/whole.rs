@@ -84,7 +84,11 @@ impl WholeLog {
         let encoded = encoded(tensors);
         let bytes = tensors.iter().map(|tensor| tensor.data.len() as u64).sum();
         self.write(&file, bytes, |out| write_safetensors(out, &encoded))?;
-        self.index.shards.push(ShardEntry { file, positions });
+        self.index.shards.push(ShardEntry {
+            file,
+            positions,
+            target: None,
+        });
         Ok(())
     }
 

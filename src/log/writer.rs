@@ -1,11 +1,13 @@
 //! Writing a log that survives being killed.
 
+use super::engine::EngineRecord;
 use super::error::LogError;
 use super::joined::join;
-use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry};
+use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::npy::NpyHeader;
 use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
+use super::shared::{self, SHARED};
 use super::tensor::Dtype;
 use crate::files::Unfinished;
 use half::{bf16, f16};
@@ -143,12 +145,16 @@ pub struct LogWriter {
     directory: PathBuf,
     layout: Layout,
     index: Index,
+    /// Whether small shards may become one.
+    joins: bool,
     next_shard: usize,
     buffer: Buffer,
     /// Shards that are on the disk but not in the index yet.
     pending: Vec<ShardEntry>,
     top: Vec<u32>,
     listed: Vec<bool>,
+    /// Whether the target's rows are in another log.
+    follows: bool,
     /// Held while the writer lives.
     _lock: File,
 }
@@ -169,6 +175,7 @@ struct Buffer {
     /// `None` at positions without.
     head_acceptance: Vec<Option<f64>>,
     head_overlap: Vec<Option<f64>>,
+    engine: Vec<Option<EngineRecord>>,
     rollouts: Columns,
 }
 
@@ -251,10 +258,8 @@ impl LogWriter {
             // Opens every shard and checks its header.
             Log::open(directory)?;
         }
-        let mut writer = Self::after(index, directory, layout, lock);
+        let writer = Self::after(index, directory, layout, lock);
         writer.remove_strays()?;
-        // A process that was killed between the two had this still to do.
-        writer.join_small()?;
         Ok(writer)
     }
 
@@ -263,12 +268,14 @@ impl LogWriter {
         Self {
             directory: directory.to_owned(),
             layout,
+            joins: true,
             next_shard: next_number(&index),
             index,
             buffer: Buffer::default(),
             pending: Vec::new(),
             top: Vec::new(),
             listed: Vec::new(),
+            follows: false,
             _lock: lock,
         }
     }
@@ -277,6 +284,15 @@ impl LogWriter {
     /// with.
     pub fn exists(directory: &Path) -> bool {
         directory.join(INDEX_NAME).is_file()
+    }
+
+    /// What the log in a directory says of itself.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or its index cannot be read.
+    pub fn said_by(directory: &Path) -> Result<Metadata, LogError> {
+        Ok(read_index(directory)?.metadata)
     }
 
     /// What the log says of itself; written by the next [`LogWriter::commit`].
@@ -319,58 +335,84 @@ impl LogWriter {
     /// Rows of another length than V, NaN, +inf, rows of only -inf; also if a full
     /// shard cannot be written.
     pub fn append(&mut self, position: &Position<'_>) -> Result<(), LogError> {
-        let number = self.positions();
-        for (name, row) in [
-            ("target_logits", position.target),
-            ("draft_logits", position.draft),
-        ] {
-            self.check_row(name, row, number)?;
-        }
+        self.check(position)?;
         // Not as soon as a shard is full: what is appended last keeps room for rollouts.
-        if self.buffer.target.len() + self.buffer.draft.len() >= self.layout.shard_bytes {
+        if self.is_full() {
             self.write_shard()?;
         }
+        let ids = self.mark(&[position.target, position.draft]);
+        self.add(position, ids);
+        Ok(())
+    }
+
+    /// Refuses rows that cannot be written.
+    pub(super) fn check(&self, position: &Position<'_>) -> Result<(), LogError> {
+        let number = self.positions();
+        self.check_row("target_logits", position.target, number)?;
+        self.check_row("draft_logits", position.draft, number)
+    }
+
+    /// Whether the next position begins another shard.
+    pub(super) fn is_full(&self) -> bool {
+        self.buffer.target.len() + self.buffer.draft.len() >= self.layout.shard_bytes
+    }
+
+    /// The tokens to list of a position with these rows; `None` if all are.
+    pub(super) fn mark(&mut self, rows: &[&[f32]]) -> Option<Vec<u32>> {
+        let KeptTokens::Top { count, .. } = self.layout.tokens else {
+            return None;
+        };
+        self.listed.clear();
+        self.listed.resize(self.layout.vocabulary, false);
+        for row in rows {
+            mark_top(row, count, &mut self.top, &mut self.listed);
+        }
+        let ids = (0..)
+            .zip(&self.listed)
+            .filter_map(|(id, &listed)| listed.then_some(id));
+        Some(ids.collect())
+    }
+
+    /// Adds a position with the tokens that are listed of it, which are rising.
+    pub(super) fn add(&mut self, position: &Position<'_>, ids: Option<Vec<u32>>) {
         let layout = &self.layout;
         let buffer = &mut self.buffer;
-        match &layout.tokens {
-            KeptTokens::All => {
-                for (row, bytes) in [
-                    (position.target, &mut buffer.target),
-                    (position.draft, &mut buffer.draft),
-                ] {
-                    let shift = shift(row, layout.dtype);
-                    encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
+        let mut sides = vec![(position.draft, &mut buffer.draft, &mut buffer.draft_rest)];
+        if !self.follows {
+            let target = (position.target, &mut buffer.target, &mut buffer.target_rest);
+            sides.push(target);
+        }
+        if let (
+            KeptTokens::Top {
+                rest_temperatures, ..
+            },
+            Some(ids),
+        ) = (&layout.tokens, ids)
+        {
+            self.listed.clear();
+            self.listed.resize(layout.vocabulary, false);
+            for &id in &ids {
+                if let Some(mark) = self.listed.get_mut(id as usize) {
+                    *mark = true;
                 }
             }
-            KeptTokens::Top {
-                count,
-                rest_temperatures,
-            } => {
-                self.listed.clear();
-                self.listed.resize(layout.vocabulary, false);
-                for row in [position.target, position.draft] {
-                    mark_top(row, *count, &mut self.top, &mut self.listed);
-                }
-                let ids: Vec<u32> = (0..)
-                    .zip(&self.listed)
-                    .filter_map(|(id, &listed)| listed.then_some(id))
-                    .collect();
-                for (row, bytes, rest) in [
-                    (position.target, &mut buffer.target, &mut buffer.target_rest),
-                    (position.draft, &mut buffer.draft, &mut buffer.draft_rest),
-                ] {
-                    let shift = shift(row, layout.dtype);
-                    let kept = ids
+            for (row, bytes, rest) in sides {
+                let shift = shift(row, layout.dtype);
+                let kept = ids
+                    .iter()
+                    .filter_map(|&id| row.get(id as usize).map(|x| x - shift));
+                encode(kept, layout.dtype, bytes);
+                rest.extend(
+                    rest_temperatures
                         .iter()
-                        .filter_map(|&id| row.get(id as usize).map(|x| x - shift));
-                    encode(kept, layout.dtype, bytes);
-                    rest.extend(
-                        rest_temperatures
-                            .iter()
-                            .map(|&temperature| rest_mass(row, &self.listed, temperature)),
-                    );
-                }
-                buffer.token_ids.push(ids);
+                        .map(|&temperature| rest_mass(row, &self.listed, temperature)),
+                );
+            }
+            buffer.token_ids.push(ids);
+        } else {
+            for (row, bytes, _) in sides {
+                let shift = shift(row, layout.dtype);
+                encode(row.iter().map(|x| x - shift), layout.dtype, bytes);
             }
         }
         buffer.prompt_id.push(position.prompt_id);
@@ -378,8 +420,8 @@ impl LogWriter {
         buffer.token.push(position.token);
         buffer.head_acceptance.push(None);
         buffer.head_overlap.push(None);
+        buffer.engine.push(None);
         buffer.positions += 1;
-        Ok(())
     }
 
     /// Says what heads predict at the position that was appended last. Of positions of which
@@ -409,6 +451,70 @@ impl LogWriter {
                 .ok_or_else(|| refused("belongs to no position that was appended".to_owned()))? =
                 value;
         }
+        Ok(())
+    }
+
+    /// Says what an engine did at the position that was appended last: its drafts, how many
+    /// were accepted, what came out, how far into its round it is, and how many sequences were
+    /// verified together. `prompt` and `position` are those of the position, and are not read.
+    /// Of positions of which nothing is said, the log says -1.
+    ///
+    /// # Errors
+    ///
+    /// Tokens outside the vocabulary, numbers below -1; a position that is on the disk
+    /// already, or none.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::log::{EngineRecord, Layout, Log, LogWriter, Metadata, Position};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("log");
+    /// let mut writer = LogWriter::create(&path, Metadata::default(), Layout::new(2))?;
+    /// let (target, draft) = (&[0.0, 1.0], &[0.5, 0.5]);
+    /// writer.append(&Position { prompt_id: 0, position: 0, token: 1, target, draft })?;
+    /// let did = EngineRecord {
+    ///     drafts: vec![1, 0],
+    ///     output: Some(1),
+    ///     accepted: Some(1),
+    ///     round: Some(0),
+    ///     ..EngineRecord::default()
+    /// };
+    /// writer.set_engine(&did)?;
+    /// writer.commit()?;
+    /// assert_eq!(Log::open(&path)?.engine_records()?[0].drafts, [1, 0]);
+    /// # Ok::<(), specgap::log::LogError>(())
+    /// ```
+    pub fn set_engine(&mut self, record: &EngineRecord) -> Result<(), LogError> {
+        let number = self.positions().saturating_sub(1);
+        let path = &self.directory;
+        let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
+        let drafts = record.drafts.iter().copied().enumerate();
+        let single = |name, value: Option<i64>, end| Some((name, 0, value?, end));
+        let all = drafts
+            .map(|(column, token)| ("drafts", column, token, tokens))
+            .chain(single("output", record.output, tokens))
+            .chain(single("accepted", record.accepted, i64::MAX))
+            .chain(single("round", record.round, i64::MAX))
+            .chain(single("batch_size", record.batch_size, i64::MAX));
+        for (name, column, value, end) in all {
+            if !(-1..end).contains(&value) {
+                let message = if end == tokens {
+                    format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
+                } else {
+                    format!("is {value}; it is a count, or -1 for none")
+                };
+                return Err(LogError::entry(path, name, number, column, message));
+            }
+        }
+        let last = self.buffer.engine.last_mut().ok_or_else(|| {
+            LogError::row(
+                path,
+                "drafts",
+                number,
+                "belongs to no position that was appended",
+            )
+        })?;
+        *last = Some(record.clone());
         Ok(())
     }
 
@@ -442,22 +548,31 @@ impl LogWriter {
     }
 
     /// Makes everything appended so far part of the log, for good. If the last sixteen
-    /// shards are small, they become one.
+    /// shards before it are small, they become one.
     ///
     /// # Errors
     ///
     /// If the disk is full or a file cannot be written; the log then is what it
-    /// was after the last commit, or it is complete and has more files than it could.
+    /// was after the last commit.
     pub fn commit(&mut self) -> Result<(), LogError> {
         if self.buffer.positions > 0 {
             self.write_shard()?;
         }
+        self.list_pending()
+    }
+
+    /// Puts the shards that are on the disk into the index.
+    pub(super) fn list_pending(&mut self) -> Result<(), LogError> {
         let listed = self.index.shards.len();
         self.index.shards.append(&mut self.pending);
         self.write_index().inspect_err(|_| {
             self.pending = self.index.shards.split_off(listed);
-        })?;
-        self.join_small()
+        })
+    }
+
+    /// Keeps every shard as it is written, because another log names it.
+    pub(super) fn keep_files(&mut self) {
+        self.joins = false;
     }
 
     /// Makes one shard of the last [`JOINED`] if none of them is larger than that part of a
@@ -465,15 +580,18 @@ impl LogWriter {
     /// each row is written a few times at most.
     ///
     /// The new shard has a new name and is listed in place of the others before they are
-    /// removed, so that a kill leaves the log with one or the others. What is done depends
-    /// on the listed shards alone: a capture that goes on makes the files of one that was
-    /// never stopped.
+    /// removed, so that a kill leaves the log with one or the others. It happens before the
+    /// first shard of a commit is written, by what is listed then: a capture that goes on
+    /// makes the files of one that was never stopped.
     fn join_small(&mut self) -> Result<(), LogError> {
         let shards = &self.index.shards;
         let Some(tail) = (shards.len().checked_sub(JOINED)).and_then(|first| shards.get(first..))
         else {
             return Ok(());
         };
+        if tail.iter().any(|shard| shard.target.is_some()) {
+            return Ok(());
+        }
         let positions = tail.iter().map(|shard| shard.positions).sum();
         let files: Vec<PathBuf> = (tail.iter())
             .map(|shard| self.directory.join(&shard.file))
@@ -501,6 +619,7 @@ impl LogWriter {
         self.index.shards.push(ShardEntry {
             file: name,
             positions,
+            target: None,
         });
         self.write_index().inspect_err(|_| {
             self.index.shards = before;
@@ -554,6 +673,51 @@ impl LogWriter {
     }
 
     /// Removes what an interrupted process left: shards that are not listed.
+    /// Makes it a log whose target's rows are in another one.
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    /// The log's folder.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Positions in memory.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.positions
+    }
+
+    /// Shards that are on the disk and listed.
+    pub(super) fn shards(&self) -> &[ShardEntry] {
+        &self.index.shards
+    }
+
+    /// What another log says of the shard that was written last.
+    pub(super) fn last_shard(&self) -> Result<SharedShard, LogError> {
+        let last = self.pending.last().ok_or_else(|| {
+            LogError::format(&self.directory, "has no shard that another log could share")
+        })?;
+        shared::describe(&self.directory, &last.file)
+    }
+
+    /// Forgets all shards but the first `count`, and the prompts that were in them.
+    pub(super) fn keep_shards(&mut self, count: usize) -> Result<(), LogError> {
+        if self.index.shards.len() <= count {
+            return Ok(());
+        }
+        self.index.shards.truncate(count);
+        self.next_shard = next_number(&self.index);
+        let mut left = self.committed();
+        self.index.metadata.prompts.retain(|prompt| {
+            let kept = prompt.positions <= left && left > 0;
+            left = if kept { left - prompt.positions } else { 0 };
+            kept
+        });
+        self.write_index()?;
+        self.remove_strays()
+    }
+
     fn remove_strays(&self) -> Result<(), LogError> {
         let failed = |source| LogError::File {
             path: self.directory.clone(),
@@ -572,13 +736,28 @@ impl LogWriter {
         Ok(())
     }
 
-    fn write_shard(&mut self) -> Result<(), LogError> {
+    pub(super) fn write_shard(&mut self) -> Result<(), LogError> {
+        self.write_shard_with(None)
+    }
+
+    /// Writes what is in memory as a shard, whose target's rows are in another log's file if
+    /// one is given.
+    pub(super) fn write_shard_with(&mut self, target: Option<SharedShard>) -> Result<(), LogError> {
+        if self.joins && self.pending.is_empty() {
+            self.join_small()?;
+        }
         let name = self.shard_name(self.next_shard);
         let positions = self.buffer.positions;
-        self.write_tensors(&name, &self.tensors())?;
+        let mut tensors = self.tensors();
+        if target.is_some() {
+            tensors.retain(|(name, _)| !SHARED.contains(name));
+        }
+        self.write_tensors(&name, &tensors)?;
+        drop(tensors);
         self.pending.push(ShardEntry {
             file: name,
             positions,
+            target,
         });
         self.next_shard += 1;
         self.buffer = Buffer::default();
@@ -695,6 +874,16 @@ impl LogWriter {
                     },
                 ));
             }
+        }
+        for (name, shape, values) in engine_tensors(&buffer.engine) {
+            tensors.push((
+                name,
+                Encoded {
+                    dtype: Dtype::I64,
+                    shape,
+                    data: Cow::Owned(values.iter().flat_map(|x| x.to_le_bytes()).collect()),
+                },
+            ));
         }
         for (name, dtype, shape, bytes) in buffer.rollouts.encoded() {
             tensors.push((
@@ -852,6 +1041,40 @@ pub(super) fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut V
         Dtype::F64 => bytes.extend(row.flat_map(|x| f64::from(x).to_le_bytes())),
         _ => bytes.extend(row.flat_map(f32::to_le_bytes)),
     }
+}
+
+/// What an engine did, as tensors: those of which anything was said, -1 where it was not.
+fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<usize>, Vec<i64>)> {
+    let rows = records.len();
+    let said = |record: &Option<EngineRecord>| record.as_ref().map_or(0, |one| one.drafts.len());
+    let width = records.iter().map(said).max().unwrap_or(0);
+    let mut tensors = Vec::new();
+    if width > 0 {
+        let mut chains = Vec::with_capacity(rows * width);
+        for record in records {
+            let drafts = record.as_ref().map_or(&[][..], |one| &one.drafts);
+            chains.extend(drafts);
+            chains.extend(std::iter::repeat_n(-1, width - drafts.len()));
+        }
+        tensors.push(("drafts", vec![rows, width], chains));
+    }
+    type Field = fn(&EngineRecord) -> Option<i64>;
+    let fields: [(&'static str, Field); 4] = [
+        ("output", |one| one.output),
+        ("accepted", |one| one.accepted),
+        ("round", |one| one.round),
+        ("batch_size", |one| one.batch_size),
+    ];
+    for (name, field) in fields {
+        let values: Vec<Option<i64>> = (records.iter())
+            .map(|record| record.as_ref().and_then(field))
+            .collect();
+        if values.iter().any(Option::is_some) {
+            let values = values.iter().map(|value| value.unwrap_or(-1)).collect();
+            tensors.push((name, vec![rows], values));
+        }
+    }
+    tensors
 }
 
 /// Ragged rows, each filled up with -inf.

@@ -1,6 +1,6 @@
 //! Which method gives alpha*.
 
-use super::{Optimum, closed_form, flow, ratio_scan, submodular};
+use super::{Optimum, closed_form, flow, ratio_scan, submodular, thresholds};
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 
@@ -8,7 +8,8 @@ use crate::scheme::SchemeName;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "{pairs:.3e} (set, token) pairs are too many for a flow (at most {limit:.0e}), and {scheme} \
-     drafts have no closed form and no ratio scan",
+     drafts have no closed form, no ratio scan and no \
+     linear thresholds",
     limit = flow::LARGEST_PLAN
 )]
 pub struct NoMethod {
@@ -20,7 +21,7 @@ pub struct NoMethod {
 
 /// alpha* by the method that knows it best: maximum flow up to
 /// [`flow::LARGEST_PLAN`] pairs, else a formula, else the ratio scan where it is proved
-/// optimal, else the submodular minimiser up to [`submodular::LARGEST_VOCAB`] tokens.
+/// optimal, else linear thresholds for laws of two scores, else the submodular minimiser up to [`submodular::LARGEST_VOCAB`] tokens.
 ///
 /// # Errors
 /// [`NoMethod`] where none of them applies.
@@ -43,6 +44,7 @@ pub fn best(problem: &Problem) -> Result<Optimum, NoMethod> {
     }
     closed_form::solve(problem)
         .or_else(|| ratio_scan::solve(problem))
+        .or_else(|| thresholds::solve(problem).ok())
         .or_else(|| {
             (problem.vocab() <= submodular::LARGEST_VOCAB)
                 .then(|| submodular::solve(problem))

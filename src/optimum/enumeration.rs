@@ -37,7 +37,8 @@ pub fn solve<C: Capacity>(instance: &Instance<C>) -> Optimum {
     // P(H) by adding the lowest token to what is left; the gain of a subset is
     // how far Q(H) exceeds P(H).
     let mut mass = vec![C::nil(); inside.len()];
-    let mut best = (C::nil(), 0usize);
+    // Q of the empty set is the probability that nothing is drafted.
+    let mut best = (inside[0].clone(), 0usize);
     for mask in 1..inside.len() {
         let lowest = mask.trailing_zeros() as usize;
         let mut held = mass[mask & (mask - 1)].clone();

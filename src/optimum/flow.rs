@@ -34,7 +34,8 @@ pub struct Flow<C> {
     pub load: Vec<C>,
     /// Tokens that excess can reach, ascending: the smallest minimiser of P - Q.
     pub subset: Vec<usize>,
-    /// Total mass given beyond what the tokens can take: (1 - alpha*) `total`.
+    /// Total mass given beyond what the tokens can take, and that of the empty set:
+    /// (1 - alpha*) `total`.
     pub excess: BigUint,
 }
 
@@ -87,6 +88,10 @@ impl<'a, C: Capacity> Network<'a, C> {
     /// room, then the rest to the last of them.
     fn fill(&mut self, supply: &[C]) {
         for (set, mass) in supply.iter().enumerate() {
+            if self.sets.span(set).is_empty() {
+                // Nothing is drafted: no token can take this mass.
+                continue;
+            }
             let mut left = mass.clone();
             let mut last = self.sets.span(set).start;
             for entry in self.sets.span(set) {
@@ -284,7 +289,9 @@ pub fn maximum_flow<C: Capacity>(instance: &Instance<C>) -> Flow<C> {
     let mut network = Network::new(instance);
     network.run();
     let subset = network.reached();
-    let mut excess = BigUint::default();
+    let empty = |&(set, _): &(usize, &C)| instance.sets.span(set).is_empty();
+    let undrafted = instance.supply.iter().enumerate().filter(empty);
+    let mut excess: BigUint = undrafted.map(|(_, mass)| mass.to_big()).sum();
     for token in 0..instance.demand.len() {
         if network.has_excess(token) {
             excess += network.load[token].to_big() - instance.demand[token].to_big();

@@ -4,7 +4,7 @@ use crate::plan::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
 use crate::scheme::DraftScheme;
-use crate::scheme::{SchemeName, SetFamily, UNDERFLOW};
+use crate::scheme::{SetFamily, UNDERFLOW};
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;
@@ -199,7 +199,7 @@ impl ScaledInstance {
         let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
         let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
         // Sequential draws add fractions, and reducing one is quadratic in its bits.
-        let reducing = if scheme.name() == SchemeName::WITHOUT_REPLACEMENT {
+        let reducing = if scheme.adds_fractions() {
             scheme.set_law_cost() * (bits / 64.0).powi(2)
         } else {
             0.0

@@ -17,6 +17,7 @@ pub mod flow;
 mod instance;
 pub mod ratio_scan;
 pub mod submodular;
+pub mod thresholds;
 
 pub use best::{NoMethod, best};
 pub use instance::{Capacity, Instance, ScaledInstance};

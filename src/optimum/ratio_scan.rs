@@ -5,7 +5,9 @@ use crate::distribution::{PROBABILITY_RELATIVE_ERROR, Rational, TwoFloat};
 use crate::known::Known;
 use crate::problem::Problem;
 use crate::row::is_doubtful;
-use crate::scheme::SchemeName;
+#[cfg(doc)]
+use crate::scheme::DraftScheme;
+use crate::scheme::{Score, Scores};
 use num_traits::Zero;
 use std::cmp::Ordering;
 
@@ -13,13 +15,17 @@ use std::cmp::Ordering;
 /// below this.
 const EXACT_BITS_LIMIT: f64 = 2.0e6;
 
-/// Sorts tokens by q/p, largest first, and takes the best prefix H of
-/// `1 + min(0, P(H) - Q(H))`. `None` if the scheme is not ordered by one ratio.
+/// Sorts tokens by w/p, largest first, and takes the best prefix H of
+/// `1 + P(H) - Q(H)`. `None` if the scheme is not ordered by one ratio.
+///
+/// w is q for most laws; [`DraftScheme::scores`] says what it is.
+/// Tokens that every draw holds come before all others: Q is 0 without them.
 ///
 /// Tokens with p = 0 come first, those with q = 0 last, those with neither are
 /// dropped. That is alpha*, by q-convexity of Q, for `with-replacement` and
 /// `distinct-conditioned` (Hu et al., Theorems 3 to 6) and for sequential
-/// `without-replacement` (`docs/sequential-draws.md`).
+/// `without-replacement` (`docs/sequential-draws.md`), and of laws that are composed of
+/// those (`docs/laws.md`).
 ///
 /// # Exactness
 /// Exact while the numbers are small, else enclosed: rounding of p, q, Q and of
@@ -48,33 +54,48 @@ pub fn solve(problem: &Problem) -> Option<Optimum> {
     if !problem.scheme().has_sort_theorem() {
         return None;
     }
-    if exact_cost(problem) <= EXACT_BITS_LIMIT {
-        Some(exact(problem)?)
-    } else {
-        enclosed(problem)
-    }
+    let exactly = (exact_cost(problem) <= EXACT_BITS_LIMIT).then(|| exact(problem));
+    exactly.flatten().or_else(|| enclosed(problem))
 }
 
 fn exact_cost(problem: &Problem) -> f64 {
     let scheme = problem.scheme();
-    let by_sets = scheme.name() == SchemeName::WITHOUT_REPLACEMENT && problem.drafts() > 2;
-    let sets = if by_sets { scheme.set_law_cost() } else { 0.0 };
-    let entries = sets + problem.vocab() as f64;
+    let entries = scheme.exact_scan_cost() + problem.vocab() as f64;
     entries * (scheme.exact_bits() + problem.target().exact_bits() as f64)
 }
 
-/// The tokens by falling q/p, compared exactly; `None` without a single q.
+/// The tokens by falling w/p, compared exactly; `None` without one score, or where it is
+/// one of logarithms that are too close to tell apart.
 fn exact_order(problem: &Problem) -> Option<Vec<usize>> {
-    let (p, q) = (problem.target().exact(), problem.scheme().draft()?.exact());
-    let mut order: Vec<usize> = (0..problem.vocab())
-        .filter(|&i| !(p.weights[i].is_zero() && q.weights[i].is_zero()))
-        .collect();
-    order.sort_by(|&a, &b| {
-        // q_a / p_a against q_b / p_b
-        let left = &q.weights[a] * &p.weights[b];
-        let right = &q.weights[b] * &p.weights[a];
-        right.cmp(&left).then(a.cmp(&b))
-    });
+    let scores = problem.scheme().scores().filter(Scores::is_one)?;
+    let mut order = scores.forced.clone();
+    let Some(score) = scores.distinct.first() else {
+        return Some(order);
+    };
+    let p = &problem.target().exact().weights;
+    let target = problem.target().probabilities();
+    let weights: Vec<f64> = (0..problem.vocab()).map(|i| score.weight(i)).collect();
+    let mut rest: Vec<usize> = float_order(target, &weights);
+    rest.retain(|token| scores.forced.binary_search(token).is_err());
+    // Rounding may have dropped tokens, which then come last, and exchanged neighbours.
+    let mut listed = vec![false; problem.vocab()];
+    for &token in scores.forced.iter().chain(&rest) {
+        listed[token] = true;
+    }
+    rest.extend(
+        (0..problem.vocab()).filter(|&i| !listed[i] && (!p[i].is_zero() || score.is_positive(i))),
+    );
+    for end in 1..rest.len() {
+        for at in (1..=end).rev() {
+            let (before, after) = (rest[at - 1], rest[at]);
+            let order_of = score.compare(p, after, before)?;
+            if order_of.then(before.cmp(&after)) != Ordering::Greater {
+                break;
+            }
+            rest.swap(at - 1, at);
+        }
+    }
+    order.extend(rest);
     Some(order)
 }
 
@@ -100,7 +121,7 @@ fn exact(problem: &Problem) -> Option<Optimum> {
     let inside = problem.scheme().prefix_scan_exact(&order);
     let target = problem.target().exact();
     let mut held = Rational::zero();
-    let mut best = (Rational::zero(), 0);
+    let mut best = (-problem.scheme().nothing_exact(), 0);
     for (position, (&token, q)) in order.iter().zip(&inside).enumerate() {
         held += target.probability(token);
         let difference = &held - q;
@@ -118,14 +139,22 @@ fn exact(problem: &Problem) -> Option<Optimum> {
 
 fn enclosed(problem: &Problem) -> Option<Optimum> {
     let target = problem.target().probabilities();
-    let draft = problem.scheme().draft()?.probabilities();
-    let order = float_order(target, draft);
-    let scan = problem.scheme().prefix_scan(&order);
+    let scheme = problem.scheme();
+    let scores = scheme.scores().filter(Scores::is_one)?;
+    let weights: Vec<f64> = (0..problem.vocab())
+        .map(|token| match scores.forced.binary_search(&token) {
+            Ok(_) => f64::INFINITY,
+            Err(_) => scores.weight(token),
+        })
+        .collect();
+    let order = float_order(target, &weights);
+    let scan = scheme.prefix_scan(&order);
+    let nothing = scheme.nothing();
     let mut held = TwoFloat::ZERO;
-    let mut best = (0.0f64, 0);
-    let mut floor = 0.0f64;
+    let mut best = (-nothing, 0);
+    let mut floor = -nothing;
     for (position, (&token, &q)) in order.iter().zip(&scan.inside).enumerate() {
-        if is_doubtful(draft[token] / target[token]) {
+        if is_doubtful(weights[token] / target[token]) {
             floor = floor.min((held - TwoFloat::ONE).value());
         }
         held += target[token];
@@ -135,7 +164,11 @@ fn enclosed(problem: &Problem) -> Option<Optimum> {
         }
     }
     // P and Q, the rounded sort (p perturbed by one rounding of q/p), the sum.
-    let error = scan.absolute_error + 2.0 * PROBABILITY_RELATIVE_ERROR + 4.0 * f64::EPSILON;
+    let mut error = scan.absolute_error + 2.0 * PROBABILITY_RELATIVE_ERROR + 4.0 * f64::EPSILON;
+    if let Some(Score::Chance(_)) = scores.distinct.first() {
+        // A logarithm of a rounded number besides.
+        error += 8.0 * f64::EPSILON;
+    }
     let value = 1.0 + best.0;
     Some(Optimum {
         rate: Known::rate(value, 1.0 + best.0.min(floor) - error, value + error),

@@ -1,7 +1,8 @@
 //! alpha* by submodular minimisation, for any law.
 //!
 //! Q(H) is the sum of D over the sets inside H, so Q is supermodular and
-//! F = P - Q submodular with F(empty) = 0. Its minimum equals the largest sum of
+//! F = P - Q submodular, with F(empty) = 0 but for laws that may draft nothing, where
+//! F - F(empty) stands for F. Its minimum equals the largest sum of
 //! negative parts over the base polytope (Edmonds), and the two meet at the
 //! point of least norm (Fujishige), which Wolfe's algorithm finds. Any convex
 //! combination of bases proves a lower bound and any subset an upper one, so the
@@ -71,6 +72,8 @@ struct Search<'a> {
     upper: (f64, Vec<usize>),
     /// Largest negative part, with the bases and shares that have it.
     lower: (f64, Vec<Order>, Vec<f64>),
+    /// How often Q was scanned along an order of all tokens.
+    scans: u64,
 }
 
 impl<'a> Search<'a> {
@@ -82,8 +85,9 @@ impl<'a> Search<'a> {
             gram: Vec::new(),
             shares: vec![1.0],
             point: Vec::new(),
-            upper: (0.0, Vec::new()),
+            upper: (-problem.scheme().nothing(), Vec::new()),
             lower: (f64::NEG_INFINITY, Vec::new(), Vec::new()),
+            scans: 0,
         };
         let base = search.base(&order);
         search.point.clone_from(&base);
@@ -95,10 +99,11 @@ impl<'a> Search<'a> {
     /// The extreme base of an order: increments of F along it. Also remembers
     /// the best prefix as a subset.
     fn base(&mut self, order: &[usize]) -> Vec<f64> {
+        self.scans += 1;
         let target = self.problem.target().probabilities();
         let scan = self.problem.scheme().prefix_scan(order);
         let mut base = vec![0.0; target.len()];
-        let mut before = 0.0;
+        let mut before = self.problem.scheme().nothing();
         let mut held = crate::distribution::TwoFloat::ZERO;
         for (position, (&token, &inside)) in order.iter().zip(&scan.inside).enumerate() {
             base[token] = target[token] - (inside - before);
@@ -130,6 +135,7 @@ impl<'a> Search<'a> {
 
     fn note_lower(&mut self) {
         let negative = compensated_sum(self.point.iter().map(|x| x.min(0.0)));
+        let negative = negative - self.problem.scheme().nothing();
         if negative > self.lower.0 {
             let orders = self.bases.iter().map(|(order, _)| order.clone()).collect();
             self.lower = (negative, orders, self.shares.clone());
@@ -273,7 +279,12 @@ impl<'a> Search<'a> {
                     1.0 + self.upper.0 + error,
                 )
             };
-        let note = Some(format!("duality gap {:.1e}", rate.width()));
+        let note = Some(format!(
+            "duality gap {:.1e}; Q was scanned along {} orders of {} tokens",
+            rate.width(),
+            self.scans,
+            self.problem.vocab()
+        ));
         Some(Optimum {
             rate,
             subset: Some(subset),
@@ -296,7 +307,7 @@ impl<'a> Search<'a> {
         let total: Rational = shares.iter().sum();
         let mut gained = vec![Rational::zero(); self.problem.vocab()];
         for (order, share) in self.lower.1.iter().zip(&shares) {
-            let mut before = Rational::zero();
+            let mut before = self.problem.scheme().nothing_exact();
             for (&token, inside) in order
                 .iter()
                 .zip(self.problem.scheme().prefix_scan_exact(order))
@@ -310,7 +321,8 @@ impl<'a> Search<'a> {
             .enumerate()
             .map(|(token, gained)| target.probability(token) - gained / &total)
             .filter(|x| *x < Rational::zero())
-            .sum()
+            .sum::<Rational>()
+            - self.problem.scheme().nothing_exact()
     }
 }
 

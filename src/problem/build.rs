@@ -1,12 +1,13 @@
 //! From the fields of a problem file to a problem, or to what is wrong with them.
 
-use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number};
+use super::composed::composition;
+use super::tables::{BlockTable, DraftTable, ExpectedTable, File, Number, RuleTable};
 use super::{
     AnyProblem, BlockExpected, BlockProblem, Expected, ExpectedValue, FieldError, MAX_DRAFTS,
-    MAX_VOCAB, Problem, ProblemError, SCHEMA, SpecTrGbvExpected,
+    MAX_VOCAB, Problem, ProblemError, Rule, SCHEMA, SpecTrGbvExpected,
 };
 use crate::distribution::{
-    DistributionError, Draft, Rational, Target, TupleProbabilities, round_nearest,
+    DistributionError, Draft, Output, Rational, Target, TupleProbabilities, round_nearest,
 };
 use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 fn missing(field: &'static str, cure: &'static str) -> FieldError {
     FieldError::Missing {
-        field,
+        field: field.into(),
         cure: cure.into(),
     }
 }
@@ -36,9 +37,15 @@ pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
         for (field, present) in [
             ("target", file.target.is_some()),
             ("draft", file.draft.is_some()),
+            ("rule", file.rule.is_some()),
         ] {
             if present {
-                let cure = "a block problem has block.target and block.draft instead".to_owned();
+                let cure = if field == "rule" {
+                    "rules are tabulated for single-step problems only".to_owned()
+                } else {
+                    "a block problem has block.target and block.draft instead".to_owned()
+                };
+                let field = field.into();
                 return Err(FieldError::Unexpected { field, cure });
             }
         }
@@ -57,12 +64,79 @@ pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
     let target = distribution("target", &target, Target::new, Target::from_rationals)?;
     let scheme = build_scheme(draft, target.vocab(), drafts)?;
     let expected = file.expected.map(build_expected).transpose()?;
-    Ok(AnyProblem::Single(Problem::from_parts(
-        name, target, scheme, expected,
-    )?))
+    let problem = Problem::from_parts(name, target, scheme, expected)?;
+    Ok(AnyProblem::Single(match file.rule {
+        Some(table) => {
+            let rule = build_rule(table, &problem)?;
+            problem.with_rule(rule)
+        }
+        None => problem,
+    }))
 }
 
-fn in_range(field: &str, value: i64, low: usize, high: usize) -> Result<usize, FieldError> {
+/// Most rows of a rule.
+const MOST_RULE_ROWS: f64 = 1e6;
+
+fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
+    let (vocab, drafts) = (problem.vocab(), problem.drafts());
+    let refused = |field: &str, message: String| FieldError::Rule {
+        field: field.to_owned(),
+        message,
+    };
+    let name = table.name.filter(|name| !name.trim().is_empty());
+    let name = name.ok_or_else(|| missing("rule.name", "say what the rule is called"))?;
+    let mut outputs = BTreeMap::new();
+    for (key, row) in &table.outputs {
+        let field = format!("rule.outputs.\"{key}\"");
+        let token = |word: &str| {
+            let token = word.parse().ok();
+            token.filter(|&token: &u32| (token as usize) < vocab)
+        };
+        let tuple: Option<Vec<u32>> = key.split_whitespace().map(token).collect();
+        let tuple = tuple.filter(|tuple| tuple.len() == drafts).ok_or_else(|| {
+            let message = format!("is no {drafts} tokens below {vocab}, joined by spaces");
+            refused(&field, message)
+        })?;
+        if row.len() != vocab {
+            let message = format!("has {} entries; the target has {vocab}", row.len());
+            return Err(refused(&field, message));
+        }
+        let row = distribution(&field, row, Output::new, Output::from_rationals)?;
+        if outputs.insert(tuple, row).is_some() {
+            return Err(refused(
+                &field,
+                "is there twice; keep one of them".to_owned(),
+            ));
+        }
+    }
+    let tuples = problem.scheme().tuple_count();
+    if tuples > MOST_RULE_ROWS {
+        let message = format!("{tuples:.3e} tuples of drafts are too many; lower V or drafts");
+        return Err(refused("rule.outputs", message));
+    }
+    let mut absent = None;
+    problem.scheme().for_each_tuple(&mut |tuple, mass| {
+        if mass > 0.0 && absent.is_none() && !outputs.contains_key(tuple) {
+            absent = Some(tuple.to_vec());
+        }
+    });
+    match absent {
+        None => Ok(Rule { name, outputs }),
+        Some(tuple) => {
+            let words: Vec<String> = tuple.iter().map(ToString::to_string).collect();
+            let words = words.join(" ");
+            let message = format!("has no row \"{words}\", and these drafts can be drawn");
+            Err(refused("rule.outputs", message))
+        }
+    }
+}
+
+pub(super) fn in_range(
+    field: &str,
+    value: i64,
+    low: usize,
+    high: usize,
+) -> Result<usize, FieldError> {
     usize::try_from(value)
         .ok()
         .filter(|value| (low..=high).contains(value))
@@ -74,7 +148,7 @@ fn in_range(field: &str, value: i64, low: usize, high: usize) -> Result<usize, F
 }
 
 /// Floats stay floats; as soon as one entry is text, all are taken exactly.
-fn distribution<D>(
+pub(super) fn distribution<D>(
     field: &str,
     numbers: &[Number],
     floats: impl Fn(&[f64]) -> Result<D, DistributionError>,
@@ -128,7 +202,7 @@ fn build_scheme(
     drafts: usize,
 ) -> Result<Arc<dyn DraftScheme>, FieldError> {
     let text = table.scheme.ok_or_else(|| FieldError::Missing {
-        field: "draft.scheme",
+        field: "draft.scheme".into(),
         cure: format!("name one of {}", SchemeName::list()).into(),
     })?;
     let name: SchemeName = text.parse()?;
@@ -139,9 +213,11 @@ fn build_scheme(
         ("draft.qs", table.qs.is_some()),
         ("draft.tuples", table.tuples.is_some()),
         ("draft.probabilities", table.probabilities.is_some()),
+        ("draft.law", table.law.is_some()),
     ] {
         if present && !wanted.contains(&field) {
             let cure = format!("scheme {name} is given by {}", wanted.join(" and "));
+            let field = field.into();
             return Err(FieldError::Unexpected { field, cure });
         }
     }
@@ -205,6 +281,22 @@ fn build_scheme(
         }
         MadeOf::Tuples(make) => {
             build_tuples(make, table.tuples, table.probabilities, vocab, drafts)
+        }
+        MadeOf::Parts(make) => {
+            let law = table
+                .law
+                .ok_or_else(|| missing("draft.law", "say what the law is composed of"))?;
+            let law = composition(law, vocab, table.q.as_deref())?;
+            let most = law.most();
+            let law = make(vocab, law)?;
+            if most != drafts {
+                return Err(FieldError::Range {
+                    field: "drafts".to_owned(),
+                    value: drafts.to_string(),
+                    limit: format!("{most}..={most}, the most that draft.law can draft"),
+                });
+            }
+            Ok(law)
         }
     }
 }
@@ -313,6 +405,7 @@ fn build_expected(table: ExpectedTable) -> Result<Expected, FieldError> {
     ] {
         if present {
             let cure = "it is expected of block problems only".to_owned();
+            let field = field.into();
             return Err(FieldError::Unexpected { field, cure });
         }
     }
@@ -378,6 +471,7 @@ fn build_block(
             ] {
                 if present {
                     let cure = "it is expected of single-step problems only".to_owned();
+                    let field = field.into();
                     return Err(FieldError::Unexpected { field, cure });
                 }
             }

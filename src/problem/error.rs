@@ -2,7 +2,7 @@
 
 use super::{BlockProblemError, ProblemError, SCHEMA};
 use crate::distribution::{DistributionError, ParseRationalError};
-use crate::scheme::{ExplicitError, UnknownScheme};
+use crate::scheme::{CompositionError, ExplicitError, UnknownScheme};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ pub enum FieldError {
     #[error("{field} is missing; {cure}")]
     Missing {
         /// The field.
-        field: &'static str,
+        field: Cow<'static, str>,
         /// What to do.
         cure: Cow<'static, str>,
     },
@@ -74,7 +74,7 @@ pub enum FieldError {
     #[error("{field} does not belong here; {cure}")]
     Unexpected {
         /// The field.
-        field: &'static str,
+        field: Cow<'static, str>,
         /// What to do.
         cure: String,
     },
@@ -123,9 +123,30 @@ pub enum FieldError {
     /// A scheme that does not exist.
     #[error("draft.scheme: {0}")]
     Scheme(#[from] UnknownScheme),
+    /// A part of a composed law of no known kind.
+    #[error("{field}: \"{name}\" is no law that can be a part; choose one of {known}")]
+    Part {
+        /// The field.
+        field: String,
+        /// What it says.
+        name: String,
+        /// What it may say.
+        known: String,
+    },
+    /// Parts that do not make a law.
+    #[error("draft.law: {0}")]
+    Composition(#[from] CompositionError),
     /// Tuples that do not make a law.
     #[error("draft.tuples: {0}")]
     Explicit(#[from] ExplicitError),
+    /// A rule that does not fit its problem.
+    #[error("{field} {message}")]
+    Rule {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// Parts that do not fit together.
     #[error("{0}")]
     Problem(#[from] ProblemError),

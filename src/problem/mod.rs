@@ -6,15 +6,18 @@
 
 mod block;
 mod build;
+mod composed;
 mod error;
 mod expected;
 mod read;
+mod rule;
 mod tables;
 
 pub use block::{BlockExpected, BlockProblem, BlockProblemError, Conditionals, SpecTrGbvExpected};
 pub use error::{FieldError, ProblemFileError};
 pub use expected::{Expected, ExpectedValue};
 pub use read::{parse_json, parse_toml, read};
+pub use rule::Rule;
 pub use tables::SCHEMA;
 
 use crate::distribution::Target;
@@ -78,6 +81,7 @@ pub struct Problem {
     target: Target,
     scheme: Arc<dyn DraftScheme>,
     expected: Option<Box<Expected>>,
+    rule: Option<Arc<Rule>>,
 }
 
 impl Problem {
@@ -135,6 +139,7 @@ impl Problem {
             target,
             scheme,
             expected: expected.map(Box::new),
+            rule: None,
         })
     }
 
@@ -144,6 +149,7 @@ impl Problem {
         Self {
             scheme,
             expected: None,
+            rule: None,
             ..self.clone()
         }
     }
@@ -179,6 +185,17 @@ impl Problem {
     /// Number of drafts n.
     pub fn drafts(&self) -> usize {
         self.scheme.drafts()
+    }
+
+    /// The same with a rule that is tabulated for it.
+    pub(crate) fn with_rule(mut self, rule: Rule) -> Self {
+        self.rule = Some(Arc::new(rule));
+        self
+    }
+
+    /// The rule that the file tabulates.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.rule.as_deref()
     }
 
     /// What the file expects of the problem.

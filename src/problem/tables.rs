@@ -26,6 +26,15 @@ impl Number {
     }
 }
 
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NumberVisitor;
@@ -61,6 +70,14 @@ pub(super) struct File {
     pub(super) draft: Option<DraftTable>,
     pub(super) block: Option<BlockTable>,
     pub(super) expected: Option<ExpectedTable>,
+    pub(super) rule: Option<RuleTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    pub(super) name: Option<String>,
+    pub(super) outputs: BTreeMap<String, Vec<Number>>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +88,48 @@ pub(super) struct DraftTable {
     pub(super) qs: Option<Vec<Vec<Number>>>,
     pub(super) tuples: Option<Vec<Vec<i64>>>,
     pub(super) probabilities: Option<Vec<Number>>,
+    pub(super) law: Option<LawTable>,
+}
+
+/// A part of a composed law.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LawTable {
+    pub(super) law: Option<String>,
+    pub(super) q: Option<Vec<Number>>,
+    pub(super) drafts: Option<i64>,
+    pub(super) top_k: Option<i64>,
+    pub(super) top_p: Option<Number>,
+    pub(super) avoid: Option<Vec<i64>>,
+    pub(super) avoid_top: Option<i64>,
+    pub(super) stop: Option<Number>,
+    pub(super) tokens: Option<Vec<i64>>,
+    pub(super) chances: Option<Vec<Number>>,
+    pub(super) of: Option<Vec<Self>>,
+    pub(super) weights: Option<Vec<Number>>,
+    pub(super) into: Option<Vec<i64>>,
+}
+
+impl LawTable {
+    /// Names of the fields that are given, `law` apart.
+    pub(super) fn present(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [
+            ("q", self.q.is_some()),
+            ("drafts", self.drafts.is_some()),
+            ("top_k", self.top_k.is_some()),
+            ("top_p", self.top_p.is_some()),
+            ("avoid", self.avoid.is_some()),
+            ("avoid_top", self.avoid_top.is_some()),
+            ("stop", self.stop.is_some()),
+            ("tokens", self.tokens.is_some()),
+            ("chances", self.chances.is_some()),
+            ("of", self.of.is_some()),
+            ("weights", self.weights.is_some()),
+            ("into", self.into.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, present)| present.then_some(name))
+    }
 }
 
 #[derive(Deserialize)]

@@ -13,6 +13,7 @@ mod canvas;
 mod certainty;
 pub mod check;
 pub mod compare;
+mod draft_paths;
 pub mod gap;
 mod html;
 pub mod length;

@@ -214,6 +214,24 @@ impl Figure {
 }
 
 impl Page {
+    /// The files of a report, by name: its pictures, `report.json`, which holds `data`, and
+    /// `report.md` and `report.html`, which come last and find everything beside them.
+    ///
+    /// # Errors
+    /// A drawing back end that fails.
+    pub fn files(&self, mut data: Vec<u8>) -> Result<Vec<(String, Vec<u8>)>, DrawError> {
+        data.push(b'\n');
+        let mut files = Vec::new();
+        for figure in self.figures() {
+            files.push((figure.svg_file(), figure.svg()?.into_bytes()));
+            files.push((format!("{}.png", figure.name), figure.png()?));
+        }
+        files.push(("report.json".to_owned(), data));
+        files.push(("report.md".to_owned(), self.markdown().into_bytes()));
+        files.push(("report.html".to_owned(), self.html()?.into_bytes()));
+        Ok(files)
+    }
+
     /// Every picture, in order.
     pub fn figures(&self) -> Vec<&Figure> {
         fn collect<'a>(blocks: &'a [Block], into: &mut Vec<&'a Figure>) {

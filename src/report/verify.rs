@@ -3,8 +3,9 @@
 use super::table::{Column, Row, Table};
 use super::terminal;
 use super::text::{counted, exact_or_decimal, small, wrap};
-use crate::evaluate::{Measured, Verification};
+use crate::evaluate::{Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
+use num_traits::Zero;
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.
@@ -55,7 +56,8 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
     let rows = evaluation
         .verifiers
         .iter()
-        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?)));
+        .filter_map(|one| Some(row(one.name.as_str(), one.outcome.done()?)))
+        .chain(evaluation.rule.as_ref().map(tabulated));
     let table = Table::new("verifiers", "", columns).rows(rows);
     terminal::table(&mut out, &table, width, "  ");
     for one in &evaluation.verifiers {
@@ -64,6 +66,9 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
         for line in lines {
             let _ = wrap(&mut out, &format!("{}: {line}", one.name), width);
         }
+    }
+    if let Some((rule, line)) = (evaluation.rule.as_ref()).and_then(|r| Some((r, r.complaint()?))) {
+        let _ = wrap(&mut out, &format!("{}: {line}", rule.name), width);
     }
     let mut other_drafts = Vec::new();
     for one in &evaluation.verifiers {
@@ -108,6 +113,24 @@ fn remarks(measured: &Measured) -> Vec<String> {
         lines.push(format!("TV not summed: {reason}"));
     }
     lines
+}
+
+/// A rule that the problem file tabulates.
+fn tabulated(rule: &RuleVerification) -> Row {
+    let lossless = match (rule.lossless, &rule.total_variation.exact) {
+        (false, _) => "NO",
+        (true, Some(exact)) if exact.is_zero() => "yes, exact",
+        (true, _) => "yes",
+    };
+    Row::texts([
+        rule.name.clone(),
+        "-".to_owned(),
+        format!("{:.12}", rule.membership.value()),
+        (rule.gap.as_ref()).map_or_else(|| "-".to_owned(), |gap| small(gap.value(), 3)),
+        small(rule.total_variation.value, 3),
+        lossless.to_owned(),
+        rule.membership.kind().to_string(),
+    ])
 }
 
 fn row(name: &str, measured: &Measured) -> Row {

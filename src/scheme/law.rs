@@ -1,6 +1,8 @@
 //! What a draft law is, and what the rest of the crate asks of it by its name.
 
+use super::composed::{Composition, CompositionError};
 use super::explicit_error::ExplicitError;
+use super::score::Scores;
 use super::set_law::{ExactSetLaw, SetLaw};
 #[cfg(doc)]
 use super::{LAWS, UNDERFLOW};
@@ -52,6 +54,8 @@ pub enum MadeOf {
     EachDraft(fn(Vec<Draft>) -> Option<Arc<dyn DraftScheme>>),
     /// From V, n, and `draft.tuples` with their `draft.probabilities`.
     Tuples(TuplesToLaw),
+    /// From V and the parts of `draft.law`, with `draft.q` where they name no q.
+    Parts(PartsToLaw),
 }
 
 /// V, n, tuples and their probabilities to a law.
@@ -62,6 +66,9 @@ pub type TuplesToLaw = fn(
     TupleProbabilities,
 ) -> Result<Arc<dyn DraftScheme>, ExplicitError>;
 
+/// V and parts to a law.
+pub type PartsToLaw = fn(usize, Composition) -> Result<Arc<dyn DraftScheme>, CompositionError>;
+
 impl MadeOf {
     /// The fields of `[draft]` that it reads, `scheme` apart.
     pub fn fields(self) -> &'static [&'static str] {
@@ -69,6 +76,7 @@ impl MadeOf {
             Self::OneDraft(_) => &["draft.q"],
             Self::EachDraft(_) => &["draft.qs"],
             Self::Tuples(_) => &["draft.tuples", "draft.probabilities"],
+            Self::Parts(_) => &["draft.law", "draft.q"],
         }
     }
 }
@@ -208,11 +216,39 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     /// Q along the chain of prefixes of `order`, exactly.
     fn prefix_scan_exact(&self, order: &[usize]) -> Vec<Rational>;
 
-    /// Whether sorting by q/p finds the optimal subset: Q is *q-convex*, that is, its
-    /// growth per unit of q never falls along a chain of subsets, and then some prefix
-    /// of the tokens sorted by q/p minimises P - Q.
+    /// P(nothing is drafted), which is Q of the empty set: 0 but for laws that stop early.
+    fn nothing(&self) -> f64 {
+        0.0
+    }
+
+    /// P(nothing is drafted), exactly.
+    fn nothing_exact(&self) -> Rational {
+        Rational::zero()
+    }
+
+    /// The scores that Q is convex in: Q is a sum of products of functions, each of which
+    /// grows the faster per unit of one score the larger its set is (`docs/laws.md`).
+    /// `None` where no theorem says so.
+    fn scores(&self) -> Option<Scores<'_>> {
+        self.name().entry().sort_theorem?;
+        self.draft().map(Scores::of)
+    }
+
+    /// Whether sorting by one score over p finds the optimal subset: Q is *w-convex*, that
+    /// is, its growth per unit of w never falls along a chain of subsets, and then some
+    /// prefix of the tokens sorted by w/p minimises P - Q. w is q for most laws.
     fn has_sort_theorem(&self) -> bool {
-        self.name().entry().sort_theorem.is_some()
+        self.scores().is_some_and(|scores| scores.is_one())
+    }
+
+    /// Operations that [`Self::prefix_scan_exact`] takes beyond one a token, about.
+    fn exact_scan_cost(&self) -> f64 {
+        0.0
+    }
+
+    /// Whether exact laws are sums of fractions, which are slow to reduce.
+    fn adds_fractions(&self) -> bool {
+        false
     }
 
     /// How many drafts are the same tokens in every draw, where at most one other is
@@ -252,14 +288,14 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
             .inside
             .last()
             .copied()
-            .unwrap_or(0.0)
+            .unwrap_or_else(|| self.nothing())
     }
 
     /// Q(H) for a list of distinct tokens, exactly.
     fn inside_exact(&self, subset: &[usize]) -> Rational {
         self.prefix_scan_exact(subset)
             .pop()
-            .unwrap_or_else(Rational::zero)
+            .unwrap_or_else(|| self.nothing_exact())
     }
 }
 

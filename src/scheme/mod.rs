@@ -19,6 +19,7 @@
 //! than n.
 
 mod combinations;
+mod composed;
 mod distinct_conditioned;
 mod explicit;
 mod explicit_error;
@@ -27,6 +28,7 @@ mod hub;
 mod law;
 mod product;
 mod race;
+mod score;
 mod set_law;
 mod surjection;
 mod table;
@@ -34,15 +36,21 @@ mod top;
 mod with_replacement;
 mod without_replacement;
 
+pub use composed::{
+    Composed, Composition, CompositionError, CompositionFault, Draws, MOST_LEVELS, MOST_PARTS,
+    most_probable, nucleus,
+};
 pub use distinct_conditioned::DistinctConditioned;
 pub use explicit::Explicit;
 pub use explicit_error::ExplicitError;
 pub use greedy::Greedy;
 pub use hub::Hub;
 pub use law::{
-    DraftScheme, LARGEST_CHECKED_SET, Law, MadeOf, OnRow, PrefixScan, SchemeName, TuplesToLaw,
+    DraftScheme, LARGEST_CHECKED_SET, Law, MadeOf, OnRow, PartsToLaw, PrefixScan, SchemeName,
+    TuplesToLaw,
 };
 pub use product::Product;
+pub use score::{Score, Scores, Term};
 pub use set_law::{ExactSetLaw, SetFamily, SetLaw, UNDERFLOW};
 pub use table::{LAWS, UnknownScheme};
 pub use top::Top;
@@ -53,4 +61,4 @@ pub(crate) use combinations::choose;
 pub(crate) use law::token_id;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

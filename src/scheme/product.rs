@@ -1,6 +1,7 @@
 //! Independent draws from different distributions.
 
 use super::combinations::{choose, for_each_combination, over_subsets, surjection_cost};
+use super::score::{Score, Scores, Term, proportional};
 use super::surjection::{Weight, surjections};
 use super::with_replacement::independent_tuples;
 use super::{
@@ -27,6 +28,10 @@ pub struct Product {
     rows: Vec<Draft>,
     /// Tokens that any of the drafts can be.
     support: Vec<usize>,
+    /// A row for each distribution that differs from those before it, and how many drafts
+    /// are drawn from it.
+    models: Vec<usize>,
+    drawn: Vec<usize>,
 }
 
 impl Product {
@@ -40,7 +45,23 @@ impl Product {
         let support = (0..vocab)
             .filter(|&token| rows.iter().any(|row| row.is_positive(token)))
             .collect();
-        Some(Self { rows, support })
+        let (mut models, mut drawn): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (index, row) in rows.iter().enumerate() {
+            let same = |&model: &usize| proportional(&rows[model], row, |_| true);
+            match models.iter().position(same) {
+                Some(model) => drawn[model] += 1,
+                None => {
+                    models.push(index);
+                    drawn.push(1);
+                }
+            }
+        }
+        Some(Self {
+            rows,
+            support,
+            models,
+            drawn,
+        })
     }
 
     /// The n distributions in draft order.
@@ -139,6 +160,21 @@ impl DraftScheme for Product {
     fn independent_draft(&self, position: usize) -> Option<&Draft> {
         self.rows.get(position)
     }
+    fn scores(&self) -> Option<Scores<'_>> {
+        Some(Scores {
+            forced: Vec::new(),
+            distinct: self
+                .models
+                .iter()
+                .map(|&row| Score::Mass(&self.rows[row]))
+                .collect(),
+            polynomial: Some(vec![Term {
+                coefficient: Rational::one(),
+                powers: self.drawn.clone(),
+            }]),
+        })
+    }
+
     fn tuple_count(&self) -> f64 {
         self.rows
             .iter()

@@ -133,7 +133,7 @@ impl Counts {
 
 /// 1 - q(H) for every prefix, summed from the far end so that it keeps its
 /// digits when it is tiny.
-fn outside_masses(row: &[f64], order: &[usize]) -> Vec<f64> {
+pub(super) fn outside_masses(row: &[f64], order: &[usize]) -> Vec<f64> {
     let mut in_order = vec![false; row.len()];
     for &token in order {
         in_order[token] = true;

@@ -2,7 +2,7 @@
 
 use super::law::{Law, SchemeName};
 use super::{
-    distinct_conditioned, explicit, greedy, hub, product, top, with_replacement,
+    composed, distinct_conditioned, explicit, greedy, hub, product, top, with_replacement,
     without_replacement,
 };
 use crate::entry_name::entry_table;
@@ -17,6 +17,7 @@ pub const LAWS: &[&Law] = &[
     &product::LAW,
     &explicit::LAW,
     &top::LAW,
+    &composed::LAW,
 ];
 
 entry_table!(SchemeName of LAWS; "draft scheme", UnknownScheme);

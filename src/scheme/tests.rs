@@ -36,8 +36,42 @@ fn all_schemes(raw: &[f64], second: &[f64], drafts: usize) -> Vec<Arc<dyn DraftS
             MadeOf::OneDraft(make) => make(q(), drafts),
             MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
             MadeOf::Tuples(make) => make(raw.len(), drafts, tuples.clone(), law.clone()).unwrap(),
+            MadeOf::Parts(make) => {
+                make(raw.len(), a_composition(&rows[0], &law_row(second), drafts)).unwrap()
+            }
         })
         .collect()
+}
+
+fn law_row(raw: &[f64]) -> Draft {
+    Draft::new(&normalised(raw)).unwrap()
+}
+
+/// A law of n drafts with some of everything.
+pub(crate) fn a_composition(q: &Draft, other: &Draft, drafts: usize) -> Composition {
+    let third = || Rational::new(1.into(), 3.into());
+    let draws = |draft: &Draft, count: usize, how| Composition::Draws {
+        draft: draft.clone(),
+        count,
+        how,
+    };
+    let vocab = q.vocab();
+    let last = Composition::Mixture(vec![
+        (third(), draws(q, 1, Draws::Stopped(third()))),
+        (third() + third(), draws(other, 1, Draws::Independent)),
+    ]);
+    let pair = draws(q, 2.min(vocab), Draws::Sequential);
+    let mut parts = match drafts {
+        1 => return last,
+        2 => vec![draws(other, 1, Draws::Distinct)],
+        3 if vocab > 1 => vec![pair],
+        _ => vec![
+            Composition::Fixed(vec![vocab - 1; drafts - 2]),
+            draws(other, 1, Draws::Stopped(third())),
+        ],
+    };
+    parts.push(last);
+    Composition::Union(parts)
 }
 
 #[test]

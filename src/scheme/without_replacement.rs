@@ -400,6 +400,18 @@ impl DraftScheme for WithoutReplacement {
         }
     }
 
+    fn exact_scan_cost(&self) -> f64 {
+        if self.draws > 2 {
+            self.set_law_cost()
+        } else {
+            0.0
+        }
+    }
+
+    fn adds_fractions(&self) -> bool {
+        true
+    }
+
     fn exact_bits(&self) -> f64 {
         // Every set drawn on the way contributes a denominator.
         let denominators: f64 = (1..self.draws)

@@ -1,7 +1,7 @@
 //! What a report on draft lengths says, as data: `report.json` is this, serialised.
 
 use super::cost::Timings;
-use crate::gap::Estimate;
+use crate::gap::{DraftPaths, Estimate};
 use crate::log::Metadata;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,6 +54,9 @@ pub struct LengthReport {
     /// The same at the given times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_cost: Option<AtCost>,
+    /// What several draft paths could give, where the logs have such paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_paths: Option<DraftPaths>,
     /// How often rows violate the bound that entropy rules rest on.
     pub entropy_bounds: Vec<EntropyBound>,
     /// What every metric means, by its name.

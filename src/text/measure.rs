@@ -8,6 +8,7 @@ use super::data::{
     PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 use super::glossary::definitions;
+use super::paths::possible_with_paths;
 use super::place::Place;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
 use super::rollouts::{Drafted, RolloutList, drafted_rounds};
@@ -77,7 +78,15 @@ pub fn measure(
     let texts = Texts::read(logs, settings.temperature, progress)?;
     let measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
-    Ok(measurement.report(logs, command))
+    let mut report = measurement.report(logs, command);
+    match possible_with_paths(logs, &texts) {
+        Ok(possible) => report.draft_paths = possible,
+        Err(error) => (report.left_out).push(format!(
+            "what several draft paths could give: {}",
+            error.message()
+        )),
+    }
+    Ok(report)
 }
 
 /// Rounds by what is drafted in them.
@@ -278,6 +287,7 @@ impl<'a> Measurement<'a> {
             bounds: self.bounds(),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),
+            draft_paths: None,
             entropy_bounds: self.entropy_bounds(),
             definitions: definitions(),
             left_out: self.left_out(logs, &played),

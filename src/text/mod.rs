@@ -45,9 +45,10 @@ pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
 pub(crate) use paths::paths_definitions;
 pub use paths::{
-    AtDrafts, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, ToldTwice, UpperBound,
-    accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, measure_paths, sets_bound,
-    sets_of_text,
+    AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
+    ToldTwice, TreeBound, UpperBound, accepted_of_draft, lower_bound_of_draft, lower_bound_of_text,
+    measure_paths, possible_with_paths, read_possible_with_paths, sets_bound, sets_of_text,
+    tree_bound,
 };
 pub use place::{Place, Rest};
 pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
@@ -64,6 +65,19 @@ pub use trees::{
 use crate::gap::GapError;
 use crate::log::LogError;
 use std::path::PathBuf;
+
+impl TextError {
+    /// What is wrong, without the file that it is about.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Log { message, .. } => message.clone(),
+            Self::Position {
+                position, message, ..
+            } => format!("position {position}: {message}"),
+            other => other.to_string(),
+        }
+    }
+}
 
 /// Why text cannot be replayed.
 #[derive(Debug, thiserror::Error)]

@@ -107,7 +107,7 @@ pub fn spread_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Spre
 
 /// `round` gives, for a start and the most levels there, P(tau >= 1), P(tau >= 2), .. and what
 /// is drafted.
-fn spread<T: Number>(
+pub(super) fn spread<T: Number>(
     length: usize,
     mut round: impl FnMut(usize, usize) -> (Vec<T>, usize),
 ) -> Spread<T> {

@@ -27,6 +27,8 @@ pub struct Text {
     /// One over the probability that a rollout starts at a position, and over how many start
     /// together.
     pub spacing: f64,
+    /// The number of each position among those of all logs; texts may lie side by side.
+    pub(super) numbers: Vec<usize>,
     /// What else was asked of its rows, position by position.
     pub(super) asked: Vec<f64>,
     /// The same where no token of the rest has both p and q: as many, or none.
@@ -166,11 +168,12 @@ impl Texts {
         question: Option<&Question<'_>>,
         rollouts: Option<&Rollouts>,
     ) -> Result<(), TextError> {
+        let before = self.positions();
         let task = Task {
             log,
             question,
             rollouts,
-            before: self.positions() as u64,
+            before: before as u64,
             temperature: self.temperature,
             lists: lists_of(log)?,
         };
@@ -224,6 +227,7 @@ impl Texts {
                 (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
+                text.numbers.push(before + number);
                 text.asked.extend(read.asked);
                 text.apart.extend(read.apart);
                 *next += 1;

@@ -112,8 +112,8 @@ fn plan<M: Number, C: Capacity>(instance: &Instance<C>, flow: &Flow<C>) -> Plan<
     for (set, supply) in instance.supply.iter().enumerate() {
         let supply = supply.to_big();
         let mut refused = M::Sum::default();
-        if supply == nil {
-            // Rounded away: this set's law does not matter; it draws from p.
+        if supply == nil || instance.sets.span(set).is_empty() {
+            // Rounded away: this set's law does not matter. Or nothing is drafted.
             rejected.push(M::one());
             continue;
         }

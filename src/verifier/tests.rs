@@ -11,6 +11,7 @@ use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::row::{Row, Rows, Workspace};
+use crate::scheme::tests::a_composition;
 use crate::scheme::{
     DistinctConditioned, DraftScheme, Greedy, Hub, MadeOf, SchemeName, WithReplacement,
     WithoutReplacement,
@@ -68,6 +69,7 @@ fn all_problems(p: &Target, q: &Draft, other: &Draft, drafts: usize) -> Vec<Prob
                 MadeOf::OneDraft(make) => make(q.clone(), drafts),
                 MadeOf::EachDraft(make) => make(rows.clone()).unwrap(),
                 MadeOf::Tuples(make) => make(vocab, drafts, tuples.clone(), list.clone()).unwrap(),
+                MadeOf::Parts(make) => make(vocab, a_composition(q, other, drafts)).unwrap(),
             };
             Problem::from_law(name.as_str(), p.clone(), law).unwrap()
         })

@@ -4,8 +4,8 @@ use crate::rollouts::chain;
 use crate::{Bench, DRAFT, ROOT, TARGET, TOKENIZER, command, runtime_library, sorted, specgap};
 use serde_json::Value;
 use specgap::capture::{
-    ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Rule,
-    Runtime, Sampling, Shape, Stop, TextCodec,
+    ChatTemplate, ChildLaw, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round,
+    Rule, Runtime, Sampling, Shape, Stop, TextCodec, Topology,
 };
 use specgap::text::{ChainVerifier, spread_of_chain};
 use std::path::Path;
@@ -126,7 +126,16 @@ fn greedy_text_of_trees_is_the_targets_too() {
     let greedy = ["--temperature", "0", "--max-tokens", "24"];
     let expected = captured(&bench, "log", &greedy);
     let chain = decoded(&bench, "chain", &[&greedy[..], &["--length", "3"]].concat());
-    for rule in ["rrs", "rrs-wo"] {
+    let paths = decoded(
+        &bench,
+        "paths",
+        &[&greedy[..], &["--paths", "2", "--length", "3"]].concat(),
+    );
+    assert_eq!(texts(&paths), expected);
+    assert_eq!((&paths["paths"], &paths["length"]), (&2.into(), &3.into()));
+    assert_eq!(paths["tree"], Value::Null);
+    assert_eq!(paths["totals"]["calls"], chain["totals"]["calls"]);
+    for rule in ["rrs", "rrs-wo", "traversal"] {
         let more = ["--verifier", rule, "--tree", "2x3"];
         let decoded = decoded(&bench, rule, &[&greedy[..], &more].concat());
         assert_eq!(texts(&decoded), expected, "{rule}");
@@ -144,9 +153,15 @@ fn greedy_text_of_trees_is_the_targets_too() {
 #[test]
 fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
     let bench = Bench::new(3);
-    for (rule, nodes) in [("rrs", 6), ("rrs-wo", 6)] {
+    for (rule, shape, nodes) in [
+        ("rrs", &["--tree", "2x2"][..], 6),
+        ("rrs-wo", &["--tree", "2x2"], 6),
+        ("spechub", &["--tree", "2x2"], 6),
+        ("traversal", &["--tree", "2x2"], 6),
+        ("select-block", &["--paths", "3", "--length", "2"], 6),
+    ] {
         let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
-        let decoded = decoded(&bench, rule, &[&more[..], &["--tree", "2x2"]].concat());
+        let decoded = decoded(&bench, rule, &[&more[..], shape].concat());
         // 12 tokens: 3, 3, 3 and 3; the last round has two tokens to go after its first.
         assert_eq!(count(&decoded["totals"]["calls"]), 12, "{rule}");
         assert_eq!(count(&decoded["totals"]["accepted"]), 24);
@@ -160,10 +175,7 @@ fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
 fn a_tree_keeps_as_many_children_as_its_rule_says() {
     const PROMPTS: usize = 4000;
     for rule in [Rule::Rrs, Rule::RrsWo] {
-        let tree = Shape::Tree {
-            children: 2,
-            levels: 1,
-        };
+        let tree = Shape::Tree(Topology::full(2, 1).unwrap(), law_of(rule));
         let (decoded, [p, q]) = sampled(rule, tree, 2, PROMPTS);
         // Two tokens: one round where a child is kept, else two. Behind token 1.
         let (p, q) = (p[1], q[1]);
@@ -354,9 +366,33 @@ fn what_cannot_be_decoded_is_refused() {
         (&["--verifier", "rumour"], "--verifier"),
         (&["--verifier", "rrs"], "give --tree"),
         (&["--tree", "2x2", "--verifier", "block"], "give --length"),
-        (&["--tree", "2"], "2x3"),
+        (&["--tree", "2"], "AxB"),
         (&["--tree", "0x2"], "0x2"),
-        (&["--tree", "4x9"], "more than 256 paths"),
+        (&["--tree", "4x5"], "at most 256 run side by side"),
+        (&["--tree", "nowhere.json"], "nowhere.json"),
+        (&["--paths", "0"], "--paths"),
+        (&["--paths", "2", "--length", "0"], "paths of 0 tokens"),
+        (&["--paths", "2", "--timing"], "--paths"),
+        (&["--paths", "2", "--tree", "2x2"], "--paths"),
+        (&["--paths", "2", "--verifier", "block"], "settles chains"),
+        (
+            &["--tree", "2x2", "--verifier", "select-block"],
+            "give --paths K",
+        ),
+        (
+            &["--tree", "eagle-25", "--verifier", "spechub"],
+            "hub children are pairs",
+        ),
+        (
+            &["--tree", "2x2", "--scheme", "without-replacement"],
+            "leave out --scheme",
+        ),
+        (&["--scheme", "hub"], "leave it out"),
+        (&["--tree", "2x2", "--scheme", "rumour"], "--scheme"),
+        (
+            &["--tree", "2x2", "--verifier", "traversal", "--predict"],
+            "does not follow from the text alone",
+        ),
         (&["--tree", "2x2", "--timing"], "--tree"),
         (&["--tree", "2x2", "--length", "2"], "--tree"),
         (&["--out", &file], "is not a folder"),
@@ -423,10 +459,20 @@ fn known_pair(
         max_tokens: length,
         drafts,
         rule,
+        note_trees: false,
         vocabulary: None,
     };
     let decoder = Decoder::new(open(&target), open(&draft), codec, settings).unwrap();
     (decoder, [p, q])
+}
+
+/// How a rule's children are drawn.
+fn law_of(rule: Rule) -> ChildLaw {
+    match rule {
+        Rule::RrsWo => ChildLaw::WithoutReplacement,
+        Rule::SpecHub => ChildLaw::Hub,
+        _ => ChildLaw::WithReplacement,
+    }
 }
 
 fn prompt(index: usize) -> EncodedPrompt {
@@ -496,15 +542,28 @@ fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
 #[test]
 fn sampled_text_has_the_targets_law() {
     const PROMPTS: usize = 5000;
-    let tree = Shape::Tree {
-        children: 2,
-        levels: 2,
-    };
+    let tree = |children, law| Shape::Tree(Topology::full(children, 2).unwrap(), law);
+    let paths = Shape::Tree(Topology::paths(3, 2).unwrap(), ChildLaw::WithReplacement);
+    // One child of the root has none.
+    let uneven = Topology::new(vec![2, 1, 0, 0]).unwrap();
     for (rule, drafts) in [
         (Rule::Token, Shape::Chain(2)),
         (Rule::Block, Shape::Chain(2)),
-        (Rule::Rrs, tree),
-        (Rule::RrsWo, tree),
+        (Rule::Rrs, tree(2, ChildLaw::WithReplacement)),
+        (Rule::RrsWo, tree(2, ChildLaw::WithoutReplacement)),
+        (
+            Rule::RrsWo,
+            Shape::Tree(uneven.clone(), ChildLaw::WithoutReplacement),
+        ),
+        (Rule::SpecHub, tree(2, ChildLaw::Hub)),
+        (Rule::Traversal, tree(2, ChildLaw::WithReplacement)),
+        (Rule::Traversal, tree(2, ChildLaw::WithoutReplacement)),
+        (
+            Rule::Traversal,
+            Shape::Tree(uneven, ChildLaw::WithReplacement),
+        ),
+        (Rule::Traversal, paths.clone()),
+        (Rule::SelectBlock, paths),
     ] {
         let (decoded, [p, _]) = sampled(rule, drafts, 3, PROMPTS);
         let square: f64 = all_texts(3)
@@ -644,6 +703,12 @@ fn a_decoder_is_held_against_the_replay_of_its_own_texts() {
         ("block", ["--length", "4", "--verifier", "block"]),
         ("rrs", ["--tree", "2x2", "--verifier", "rrs"]),
         ("rrs-wo", ["--tree", "2x2", "--verifier", "rrs-wo"]),
+        ("uneven", ["--tree", "prefix-3-1-2", "--verifier", "rrs-wo"]),
+        (
+            "spechub",
+            ["--tree", "spechub-binary-2", "--verifier", "spechub"],
+        ),
+        ("select", ["--paths", "3", "--verifier", "select-block"]),
     ] {
         // A false alarm in about 10^6 seeds each; the seed is fixed.
         let found = z(out, &more);

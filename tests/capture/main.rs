@@ -898,3 +898,89 @@ fn settings_out_of_range_name_their_flag() {
         bench.refuse(&[flag, value], &[flag]);
     }
 }
+
+#[test]
+fn several_drafts_are_asked_about_one_text() {
+    let bench = Bench::new(5);
+    let more = ["--dtype", "f32", "--no-stop", "--batch", "2"];
+    let alone = bench.capture("alone", &more);
+    let drafts = ["--draft", DRAFT, "--draft", TARGET];
+    let together: Vec<&str> = more.into_iter().chain(drafts).collect();
+    let run = bench.run("both", &together);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for words in ["both/draft: ", "both/target: ", "--paired"] {
+        assert!(run.out.contains(words), "{}", run.out);
+    }
+    let logs = ["draft", "target"].map(|name| bench.path("both").join(name));
+    let [first, second] = logs.each_ref().map(|path| positions(path));
+    // What the first draft would have got alone, and the same text for the other: the target
+    // itself, whose rows are the target's.
+    assert_eq!(first, alone);
+    assert_eq!(tokens(&second), tokens(&alone));
+    for (own, alone) in second.iter().zip(&alone) {
+        assert_eq!(own.target, alone.target);
+        assert_eq!(own.draft, alone.target);
+    }
+    let name = |path: &Path| index(path).unwrap()["metadata"]["draft"]["name"].clone();
+    assert_eq!(
+        [name(&logs[0]), name(&logs[1])],
+        ["draft.onnx", "target.onnx"]
+    );
+
+    // Again: nothing is left to do. Another list of drafts is another capture.
+    let again = bench.run("both", &together);
+    assert!(
+        again.err.contains("5 of 5 prompts are in the log"),
+        "{}",
+        again.err
+    );
+    let other = ["--draft", TARGET, "--draft", DRAFT];
+    let other: Vec<&str> = more.into_iter().chain(other).collect();
+    let refused = bench.run("both", &other);
+    refused.refused(&["the list of --draft"]);
+    let only: Vec<&str> = more.into_iter().collect();
+    bench.run("both", &only).refused(&["both"]);
+
+    // Compared at the same positions, or not at all.
+    let gap = |logs: &[&Path], out: &str| {
+        let mut arguments = vec!["gap".to_owned()];
+        arguments.extend(logs.iter().map(|log| log.display().to_string()));
+        for word in ["--paired", "--drafts", "2", "--temperature", "1", "--out"] {
+            arguments.push(word.to_owned());
+        }
+        arguments.push(bench.path(out).display().to_string());
+        specgap(Path::new(ROOT), arguments)
+    };
+    let compared = gap(&[&logs[0], &logs[1]], "report");
+    assert_eq!(compared.code, Some(0), "{}", compared.err);
+    let report = std::fs::read(bench.path("report/report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["paired"], true);
+    assert_eq!(report["logs"][1]["against_first"]["positions"], 60);
+    let overlap = &report["rates"][0]["estimates"][1];
+    assert!(
+        (overlap["mean"].as_f64().unwrap() - 1.0).abs() < 1e-12,
+        "{overlap}"
+    );
+    let elsewhere = bench.path("elsewhere");
+    let seed: Vec<&str> = more.into_iter().chain(["--seed", "5"]).collect();
+    bench.capture("elsewhere", &seed);
+    gap(&[&logs[0], &elsewhere], "none").refused(&["elsewhere", "cannot be paired with"]);
+    gap(&[&logs[0]], "none").refused(&["name at least two"]);
+    assert!(!bench.path("none").exists());
+}
+
+#[test]
+fn drafts_that_cannot_be_asked_together_are_refused() {
+    let bench = Bench::new(1);
+    let both = ["--draft", DRAFT, "--draft", TARGET];
+    let with = |more: &[&'static str]| -> Vec<&'static str> {
+        both.into_iter().chain(more.iter().copied()).collect()
+    };
+    bench.refuse(&with(&["--rollouts", "2"]), &["one draft", "2 were given"]);
+    bench.refuse(&["--draft", DRAFT, "--draft", DRAFT], &["given twice"]);
+    let mut arguments = bench.arguments("refused", &with(&[]));
+    arguments[0] = "decode".to_owned();
+    specgap(Path::new(ROOT), arguments).refused(&["decode runs one draft"]);
+    assert!(!bench.path("refused").exists());
+}

@@ -72,6 +72,68 @@ pub fn shipped(root: &Path) -> Vec<u8> {
     safetensors::serialize(rows.iter(), Some(metadata)).unwrap()
 }
 
+/// The rows and rounds without those of tokens behind a whole chain, as a log has them that was
+/// recorded where the draft gives such tokens no row (transformers).
+pub fn without_bonus(file: &[u8], made: &SimulatedLog) -> (Vec<u8>, SimulatedLog) {
+    let (mut kept, mut accepted) = (Vec::new(), 0);
+    for (row, record) in made.records.iter().enumerate() {
+        if let Some(count @ 0..) = record.accepted {
+            accepted = count;
+        }
+        let width = record.drafts.len() as i64;
+        if !(accepted == width && record.round == Some(width)) {
+            kept.push(row);
+        }
+    }
+    assert!(
+        kept.len() < made.records.len(),
+        "no chain was accepted whole"
+    );
+    let (_, header) = SafeTensors::read_metadata(file).unwrap();
+    let rows = SafeTensors::deserialize(file).unwrap();
+    let parts: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = (rows.iter())
+        .map(|(name, view)| {
+            let each = view.data().len() / view.shape()[0];
+            let taken = kept
+                .iter()
+                .flat_map(|row| &view.data()[row * each..(row + 1) * each]);
+            let mut shape = view.shape().to_vec();
+            shape[0] = kept.len();
+            (
+                name.to_owned(),
+                view.dtype(),
+                shape,
+                taken.copied().collect(),
+            )
+        })
+        .collect();
+    let views = parts.iter().map(|(name, dtype, shape, data)| {
+        (name, TensorView::new(*dtype, shape.clone(), data).unwrap())
+    });
+    let file = safetensors::serialize(views, header.metadata().clone()).unwrap();
+    let records = kept.iter().map(|&row| made.records[row].clone()).collect();
+    (file, SimulatedLog { records })
+}
+
+/// The same rows with other places in their texts, which follow from the row and all prompts.
+pub fn at_places(file: &[u8], place: impl Fn(usize, &[i64]) -> i64) -> Vec<u8> {
+    let (_, header) = SafeTensors::read_metadata(file).unwrap();
+    let rows = SafeTensors::deserialize(file).unwrap();
+    let prompts = rows.tensor("prompt_id").unwrap();
+    let prompts: Vec<i64> = (prompts.data().chunks_exact(8))
+        .map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()))
+        .collect();
+    let places = bytes((0..prompts.len()).map(|row| place(row, &prompts)));
+    let views = rows.iter().map(|(name, view)| match name {
+        "position" => {
+            let view = TensorView::new(Dtype::I64, view.shape().to_vec(), &places).unwrap();
+            (name, view)
+        }
+        _ => (name, view),
+    });
+    safetensors::serialize(views, header.metadata().clone()).unwrap()
+}
+
 /// Writes a log's rows with an engine's rounds, as one file. Names of tensors can be left out.
 pub fn write(file: &[u8], made: &SimulatedLog, path: &Path, without: &[&str]) {
     let (_, header) = SafeTensors::read_metadata(file).unwrap();

@@ -4,10 +4,10 @@
 #[path = "../engine_log/mod.rs"]
 mod engine_log;
 
-use engine_log::{shipped, small, write};
+use engine_log::{at_places, shipped, small, without_bonus, write};
 use specgap::audit::{
-    AuditError, AuditReport, BugName, Conclusion, Outcome, Part, Rule, Settings, SimulatedRun,
-    Simulator, audit, negative_control, plan,
+    AuditError, AuditReport, BugName, Conclusion, Outcome, Part, Rule, Settings, SimulatedLog,
+    SimulatedRun, Simulator, audit, negative_control, plan,
 };
 use specgap::log::Log;
 use std::path::Path;
@@ -57,6 +57,68 @@ fn audited(simulator: &Simulator, settings: &Settings) -> AuditReport {
         &|_| {},
     )
     .unwrap()
+}
+
+/// Logs without rows of tokens behind whole chains, as recorded from transformers: nothing is
+/// missing from the text, which goes on one place further. Where rows are dropped and the places
+/// closed up, tokens are missing.
+#[test]
+fn rows_that_a_log_lacks_raise_no_alarm_and_lost_tokens_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let simulator = engine(Rule::Single, None);
+    let made = simulator.log(&log()).unwrap();
+    let (file, made) = without_bonus(&small(), &made);
+    let audited = |file: &[u8], made: &SimulatedLog, name: &str| {
+        let path = folder.path().join(name);
+        write(file, made, &path, &[]);
+        let log = Log::open(&path).unwrap();
+        let report = audit(&log, &simulator.settings, "specgap audit", &|_| {}).unwrap();
+        (log, report)
+    };
+    let missing = |report: &AuditReport| {
+        let found = report.hard_checks.iter();
+        let mut found = found.filter(|check| check.name == "tokens-missing");
+        found.next().unwrap().violations
+    };
+    let (log, honest) = audited(&file, &made, "honest.safetensors");
+    assert_eq!(honest.conclusion, Conclusion::AsClaimed, "{honest:#?}");
+    assert!(honest.hard_checks.iter().all(|check| check.violations == 0));
+    let note = honest
+        .notes
+        .iter()
+        .find(|note| note.contains("lack the rows"));
+    assert!(note.is_some(), "{:?}", honest.notes);
+    // What the negative control takes out of it is found.
+    let planned = plan(&log, &simulator.settings).unwrap();
+    let control = negative_control(&log, &simulator.settings, &planned).unwrap();
+    for name in [
+        "tokens-missing",
+        "text-after-its-end",
+        "accepted-after-rejection",
+    ] {
+        let one = control.iter().find(|one| one.name == name).unwrap();
+        assert_eq!(one.refuted, Some(true), "{one:?}");
+    }
+    // The same rows, with each text's places closed up.
+    let closed = at_places(&file, |row, prompts| {
+        let text = prompts[..row].iter().rev();
+        text.take_while(|prompt| **prompt == prompts[row]).count() as i64
+    });
+    let (_, lossy) = audited(&closed, &made, "closed.safetensors");
+    let rounds = |width: i64| {
+        let started = made.records.iter().enumerate();
+        let whole = started.filter(|(_, record)| record.accepted == Some(width));
+        // The last round of a text shows nothing.
+        whole
+            .filter(|(row, record)| {
+                let behind = made.records.get(row + width as usize);
+                behind.is_some_and(|behind| behind.prompt == record.prompt)
+            })
+            .count() as u64
+    };
+    assert!(missing(&lossy) > 0);
+    assert_eq!(missing(&lossy), rounds(3));
+    assert!(!lossy.ok);
 }
 
 #[test]

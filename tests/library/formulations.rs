@@ -10,8 +10,8 @@ use specgap::optimum::{ScaledInstance, closed_form, flow, ratio_scan, submodular
 use specgap::plan::Rounding;
 use specgap::problem::{AnyProblem, Problem};
 use specgap::scheme::{
-    DistinctConditioned, DraftScheme, Greedy, MadeOf, SchemeName, WithReplacement,
-    WithoutReplacement,
+    Composition, DistinctConditioned, DraftScheme, Draws, Greedy, MadeOf, SchemeName,
+    WithReplacement, WithoutReplacement,
 };
 
 fn target(row: &[u32]) -> Target {
@@ -48,6 +48,25 @@ fn build(name: SchemeName, p: &[u32], q: &[u32], drafts: usize) -> Option<Proble
                 .collect();
             let law = TupleProbabilities::from_rationals(fractions(q)).unwrap();
             make(vocab, drafts, tuples, law).unwrap()
+        }
+        MadeOf::Parts(make) => {
+            // The heaviest token of the law for sure, one i.i.d. draw, the rest sequential and
+            // sometimes stopped.
+            let mut rolled = q.to_vec();
+            rolled.rotate_left(1);
+            let draws = |draft: Draft, count: usize, how| Composition::Draws { draft, count, how };
+            let third = || ratio(&1u32.into(), &3u32.into());
+            let one = Composition::Mixture(vec![
+                (third(), draws(draft(&rolled), 1, Draws::Independent)),
+                (third(), draws(draft(q), 1, Draws::Stopped(third()))),
+            ]);
+            let parts = match drafts {
+                1 => vec![one],
+                2 => vec![one, Composition::Fixed(vec![0])],
+                n if n - 1 <= vocab => vec![one, draws(draft(q), n - 1, Draws::Sequential)],
+                n => vec![one, draws(draft(q), n - 1, Draws::Independent)],
+            };
+            make(vocab, Composition::Union(parts)).unwrap()
         }
     };
     Problem::from_law("r", target(p), law).ok()

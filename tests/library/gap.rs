@@ -7,14 +7,15 @@ use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
 use specgap::gap::{Estimate, GapReport, Settings, measure, regressions};
 use specgap::known::Kind;
-use specgap::log::{KeptTokens, Log};
+use specgap::log::{Dtype, KeptTokens, Layout, Log};
 use specgap::optimum::best;
 use specgap::problem::Problem;
+use specgap::report::gap::page;
 use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{RrsWo, RrsWoSettings, VerifierName};
 use std::path::{Path, PathBuf};
 
-use crate::made_log::{Pair, V, rows, write};
+use crate::made_log::{Pair, V, rows, write, write_at};
 
 fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");
@@ -474,6 +475,49 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
 }
 
 #[test]
+fn texts_that_loop_and_parallel_drafters_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let layout = Layout {
+        dtype: Dtype::F32,
+        ..Layout::new(V)
+    };
+    // One text of twenty equal tokens, one of twenty that never repeat three times.
+    let token = |n: usize| if n < 20 { 2 } else { (n * n / 7 % V) as i64 };
+    let place = |n: usize| ((n / 20) as i64, (n % 20) as i64, token(n));
+    write_at(&path, &rows(40), layout, place);
+    let text = |report: &GapReport| {
+        let text = page(report).text(100, false);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let looping = report(&path, &[1.0], &[2]);
+    let found = looping.logs[0].repetition.unwrap();
+    assert_eq!(
+        (found.texts, found.looping_texts, found.looping_positions),
+        (2, 1, 20)
+    );
+    let says = text(&looping);
+    assert!(says.contains("The text loops: 50%"), "{says}");
+    assert!(says.contains("in 1 of 2 texts"), "{says}");
+    assert!(!says.contains("drafter is parallel"));
+
+    let index = path.join("log.json");
+    let json = std::fs::read_to_string(&index).unwrap();
+    let json = json.replace(
+        "\"temperature_applied\"",
+        "\"drafter\": \"parallel\", \"temperature_applied\"",
+    );
+    std::fs::write(&index, json).unwrap();
+    assert!(text(&report(&path, &[1.0], &[2])).contains("The drafter is parallel"));
+
+    let (plain, _) = log_of(folder.path().join("plain").as_path(), 15);
+    let plain = report(&plain, &[1.0], &[2]);
+    assert_eq!(plain.logs[0].repetition, None);
+    let says = text(&plain);
+    assert!(!says.contains("The text loops") && !says.contains("drafter is parallel"));
+}
+
+#[test]
 fn a_baseline_is_kept_or_named() {
     let folder = tempfile::tempdir().unwrap();
     let (path, _) = log_of(folder.path(), 15);
@@ -514,6 +558,83 @@ fn rows_with_fewer_tokens_than_drafts_are_named() {
     ] {
         assert!(Settings::new(temperatures, drafts, 0).is_err());
     }
+}
+
+/// What engines do with one draft: the numbers of `one_draft` and their differences, derived
+/// from the rows alone, at every temperature and whatever numbers of drafts are asked for.
+#[test]
+fn one_draft_is_derived_from_the_rows_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 23);
+    let temperatures = [0.4, 1.0, 1.7];
+    let report = report(&path, &temperatures, &[3]);
+    let softmax = |row: &[f32], temperature: f64| -> Vec<f64> {
+        let weights = row.iter().map(|&x| (f64::from(x) / temperature).exp());
+        let weights: Vec<f64> = weights.collect();
+        let total: f64 = weights.iter().sum();
+        weights.iter().map(|x| x / total).collect()
+    };
+    assert_eq!(report.one_draft.len(), temperatures.len());
+    for (one, temperature) in report.one_draft.iter().zip(temperatures) {
+        assert_eq!(one.temperature, temperature);
+        // Of each position: one-hot, sampled, strict.
+        let values: Vec<[f64; 3]> = (rows.iter())
+            .map(|(target, draft)| {
+                let (p, q) = (softmax(target, temperature), softmax(draft, temperature));
+                let highest = draft.iter().copied().fold(f32::MIN, f32::max);
+                let likeliest = draft.iter().position(|&x| x == highest).unwrap();
+                let pairs = || p.iter().zip(&q);
+                [
+                    p[likeliest],
+                    pairs().map(|(p, q)| p.min(*q)).sum(),
+                    pairs().map(|(p, q)| p * q).sum(),
+                ]
+            })
+            .collect();
+        let n = values.len() as f64;
+        let mean = |of: &dyn Fn(&[f64; 3]) -> f64| values.iter().map(of).sum::<f64>() / n;
+        for (at, found) in [&one.one_hot, &one.sampled, &one.strict]
+            .into_iter()
+            .enumerate()
+        {
+            let expected = mean(&|value| value[at]);
+            assert!((found.mean - expected).abs() < 1e-12, "{one:?} {expected}");
+            assert!(found.truncation.is_none());
+        }
+        let places = ["one-hot", "sampled", "strict"];
+        let place = |name: &str| places.iter().position(|place| *place == name).unwrap();
+        let mut pairs: Vec<[usize; 2]> = Vec::new();
+        for pair in &one.differences {
+            let [a, b] = [place(&pair.first), place(&pair.second)];
+            pairs.push([a, b]);
+            let expected = mean(&|value| value[a] - value[b]);
+            assert!(
+                (pair.difference.mean - expected).abs() < 1e-12,
+                "{pair:?} {expected}"
+            );
+            // The interval is that of a mean over prompts, five positions each.
+            let [low, high] = pair.difference.ci95;
+            let half = interval_by_prompt(values.iter().map(|value| value[a] - value[b]));
+            assert!((0.5 * (high - low) - half).abs() < 1e-9, "{pair:?} {half}");
+            assert!((pair.p_value..=1.0).contains(&pair.p_holm), "{pair:?}");
+        }
+        assert_eq!(pairs, [[0, 1], [0, 2], [1, 2]]);
+        // Strict accepts a part of what sampled does.
+        assert!(one.strict.mean < one.sampled.mean);
+    }
+}
+
+/// Half of the 95% interval of a mean over prompts of five positions each, the last one
+/// shorter: five of them, so Student's t with 4 degrees of freedom.
+fn interval_by_prompt(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let prompts: Vec<&[f64]> = values.chunks(5).collect();
+    assert_eq!(prompts.len(), 5);
+    let off = |prompt: &&[f64]| prompt.iter().map(|x| x - mean).sum::<f64>().powi(2);
+    let squares: f64 = prompts.iter().map(off).sum();
+    2.776_445_105_197_798_7 * (5.0 / 4.0 * squares).sqrt() / n
 }
 
 /// One draft of any law is verified by `single`, where that is asked for; where it cannot

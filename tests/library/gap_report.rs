@@ -119,6 +119,7 @@ fn report() -> GapReport {
             }],
             ignored_tensors: vec!["hidden".into()],
             engine_tensors: Vec::new(),
+            repetition: None,
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -163,6 +164,7 @@ fn report() -> GapReport {
             p_holm: 4.5e-4,
         }],
         plans: vec![],
+        redrafted: Vec::new(),
         one_draft: Vec::new(),
         published_formula: vec![FormulaError {
             temperature: 1.0,
@@ -203,6 +205,8 @@ fn report() -> GapReport {
                 block_over_token_per_call: estimate(0.125, 0.03),
             }],
         }],
+        draft_paths: None,
+        redrafted: Vec::new(),
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,

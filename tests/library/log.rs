@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use specgap::log::{
-    Container, Dtype, KeptTokens, Layout, Log, LogError, LogWriter, Metadata, Position, Row,
-    RowKind,
+    Container, DraftLogs, Dtype, KeptTokens, Layout, Log, LogError, LogWriter, Metadata, Position,
+    PromptRecord, Row, RowKind, SharedPosition,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -931,4 +931,276 @@ fn a_copy_is_known_for_one_and_another_log_is_not() {
             assert_ne!(first, digest(Container::Safetensors, &other, "a", 0));
         }
     }
+}
+
+/// Rows of a target and of three drafts at some positions.
+fn rows_of_drafts(count: usize, vocabulary: usize) -> Vec<(Vec<f32>, [Vec<f32>; 3])> {
+    let others = rows(2 * count, vocabulary);
+    let each = rows(count, vocabulary).into_iter().enumerate();
+    each.map(|(n, (target, draft))| {
+        let other = |at: usize| others[at].1.iter().map(|x| x * 1.5).collect();
+        (target, [draft, other(n + 1), other(n + count)])
+    })
+    .collect()
+}
+
+fn folders(around: &Path) -> Vec<PathBuf> {
+    ["a", "b", "c"].map(|name| around.join(name)).to_vec()
+}
+
+/// Appends positions and commits them, with a prompt of each.
+fn append_drafts(
+    logs: &mut DraftLogs,
+    rows: &[(Vec<f32>, [Vec<f32>; 3])],
+    range: std::ops::Range<usize>,
+) {
+    for n in range.clone() {
+        let (target, drafts) = &rows[n];
+        let drafts = drafts.each_ref().map(Vec::as_slice);
+        let at = position(n, target, drafts[0]);
+        logs.append(&SharedPosition {
+            prompt_id: at.prompt_id,
+            position: at.position,
+            token: at.token,
+            target,
+            drafts: &drafts,
+        })
+        .unwrap();
+    }
+    for metadata in logs.metadata_mut() {
+        metadata.prompts.push(PromptRecord {
+            id: range.start as i64,
+            name: format!("from {}", range.start),
+            positions: range.len(),
+        });
+    }
+    logs.commit().unwrap();
+}
+
+fn open_drafts(around: &Path, layout: &Layout) -> Result<DraftLogs, LogError> {
+    DraftLogs::open(&folders(around), vec![Metadata::default(); 3], layout, 1)
+}
+
+/// Every number of a log.
+fn entries(
+    path: &Path,
+) -> Vec<(
+    Vec<f64>,
+    Vec<f64>,
+    Vec<u32>,
+    [Vec<f64>; 2],
+    [Option<i64>; 3],
+)> {
+    let log = Log::open(path).unwrap();
+    let mut row = Row::default();
+    (0..log.positions())
+        .map(|n| {
+            log.read(n, &mut row).unwrap();
+            (
+                row.target.clone(),
+                row.draft.clone(),
+                row.token_ids.clone(),
+                [row.target_rest.clone(), row.draft_rest.clone()],
+                [row.prompt_id, row.position, row.token],
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn logs_of_several_drafts_read_as_a_log_of_each() {
+    let rows = rows_of_drafts(11, 13);
+    let top = KeptTokens::Top {
+        count: 3,
+        rest_temperatures: vec![0.7, 1.0],
+    };
+    for (tokens, container) in [
+        (KeptTokens::All, Container::Safetensors),
+        (KeptTokens::All, Container::Npz),
+        (top, Container::Safetensors),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        // A shard has three positions or so.
+        let layout = Layout {
+            tokens,
+            container,
+            dtype: Dtype::F32,
+            shard_bytes: 3 * 2 * 4 * 8,
+            ..Layout::new(13)
+        };
+        let around = folder.path().join("capture");
+        let mut logs = open_drafts(&around, &layout).unwrap();
+        append_drafts(&mut logs, &rows, 0..7);
+        append_drafts(&mut logs, &rows, 7..11);
+        drop(logs);
+        // The folder around them may move.
+        let moved = folder.path().join("moved");
+        std::fs::rename(&around, &moved).unwrap();
+        let mut lists = Vec::new();
+        for (number, path) in folders(&moved).iter().enumerate() {
+            let found = entries(path);
+            assert_eq!(found.len(), 11);
+            for (n, (target, draft, ids, rests, labels)) in found.iter().enumerate() {
+                let (own_target, drafts) = &rows[n];
+                let places: Vec<usize> = match ids.is_empty() {
+                    true => (0..13).collect(),
+                    false => ids.iter().map(|&id| id as usize).collect(),
+                };
+                let wide = |row: &[f32]| -> Vec<f64> {
+                    places.iter().map(|&at| f64::from(row[at])).collect()
+                };
+                assert_eq!(target, &wide(own_target));
+                assert_eq!(draft, &wide(&drafts[number]));
+                let at = position(n, own_target, own_target);
+                let own = [at.prompt_id, at.position, at.token];
+                assert_eq!(*labels, own.map(Some));
+                if let KeptTokens::Top { .. } = layout.tokens {
+                    assert!(rests.iter().all(|rest| rest.len() == 2));
+                    let mut all: Vec<u32> = [own_target]
+                        .into_iter()
+                        .chain(drafts)
+                        .flat_map(|row| top_union(row, row, 3))
+                        .collect();
+                    all.sort_unstable();
+                    all.dedup();
+                    assert_eq!(ids, &all);
+                }
+            }
+            lists.push(
+                found
+                    .into_iter()
+                    .map(|one| (one.0, one.3[0].clone()))
+                    .collect::<Vec<_>>(),
+            );
+            // What the first log has is not in the others.
+            let text = std::fs::read_to_string(path.join("log.json")).unwrap();
+            assert_eq!(text.contains("\"../a/shard-00000"), number > 0, "{text}");
+            if container == Container::Safetensors {
+                let shard = std::fs::read(path.join("shard-00000.safetensors")).unwrap();
+                let has = |name: &str| {
+                    shard
+                        .windows(name.len())
+                        .any(|part| part == name.as_bytes())
+                };
+                assert_eq!(has("target_logits"), number == 0);
+                assert_eq!(has("\"token\""), number == 0);
+                assert!(has("draft_logits"));
+            }
+        }
+        // Target rows and their rests are the same in all.
+        assert!(lists.iter().all(|list| *list == lists[0]));
+    }
+}
+
+#[test]
+fn target_rows_that_are_gone_or_others_are_refused() {
+    let rows = rows_of_drafts(4, 9);
+    let layout = Layout {
+        dtype: Dtype::F32,
+        ..Layout::new(9)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let around = folder.path();
+    append_drafts(&mut open_drafts(around, &layout).unwrap(), &rows, 0..4);
+    let follower = around.join("b");
+    let shared = around.join("a/shard-00000.safetensors");
+    let whole = std::fs::read(&shared).unwrap();
+    let index = std::fs::read_to_string(follower.join("log.json")).unwrap();
+    let refused = |says: &[&str]| {
+        let error = Log::open(&follower).unwrap_err().to_string();
+        for what in says {
+            assert!(error.contains(what), "{what}: {error}");
+        }
+    };
+
+    // Other rows of the same size: another token at one position.
+    let mut other = whole.clone();
+    let mut changed = rows.clone();
+    changed[2].0[4] += 1.0;
+    changed[0].0[4] += 1.0;
+    let elsewhere = tempfile::tempdir().unwrap();
+    append_drafts(
+        &mut open_drafts(elsewhere.path(), &layout).unwrap(),
+        &changed,
+        0..4,
+    );
+    let replaced = std::fs::read(elsewhere.path().join("a/shard-00000.safetensors")).unwrap();
+    assert_eq!(replaced.len(), whole.len());
+    std::fs::write(&shared, replaced).unwrap();
+    refused(&["shard-00000.safetensors", "has other rows than it had"]);
+    other.push(0);
+    std::fs::write(&shared, &other).unwrap();
+    refused(&["bytes, and had"]);
+    std::fs::remove_file(&shared).unwrap();
+    refused(&[
+        "../a/shard-00000.safetensors",
+        "which is not there",
+        "side by side",
+    ]);
+    std::fs::write(&shared, &whole).unwrap();
+    assert!(Log::open(&follower).is_ok());
+
+    // A log points to no place but a log beside it.
+    for name in [
+        "../../a/shard.safetensors",
+        "shard-00000.safetensors",
+        "/a/b",
+        "../a/../b",
+        "..",
+    ] {
+        let text = index.replace("../a/shard-00000.safetensors", name);
+        std::fs::write(follower.join("log.json"), text).unwrap();
+        refused(&[name, "is not ../LOG/FILE"]);
+    }
+    // A shard that has the target's rows itself.
+    let text = index.replace("\"file\": \"shard", "\"file\": \"own");
+    std::fs::write(follower.join("log.json"), text).unwrap();
+    std::fs::write(follower.join("own-00000.safetensors"), &whole).unwrap();
+    refused(&["own-00000.safetensors", "target_logits", "keep one of them"]);
+}
+
+#[test]
+fn drafts_that_a_kill_left_a_commit_apart_go_on_together() {
+    let rows = rows_of_drafts(9, 7);
+    let layout = Layout {
+        dtype: Dtype::F32,
+        ..Layout::new(7)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (killed, whole) = (folder.path().join("killed"), folder.path().join("whole"));
+    for around in [&killed, &whole] {
+        append_drafts(&mut open_drafts(around, &layout).unwrap(), &rows, 0..3);
+    }
+    let before = std::fs::read(killed.join("c/log.json")).unwrap();
+    append_drafts(&mut open_drafts(&killed, &layout).unwrap(), &rows, 3..6);
+    // The last log's index was not replaced.
+    std::fs::write(killed.join("c/log.json"), &before).unwrap();
+    assert_eq!(Log::open(&killed.join("a")).unwrap().positions(), 6);
+    assert_eq!(Log::open(&killed.join("c")).unwrap().positions(), 3);
+
+    let mut logs = open_drafts(&killed, &layout).unwrap();
+    for writer in logs.writers() {
+        assert_eq!(
+            (writer.committed(), writer.metadata().prompts.len()),
+            (3, 1)
+        );
+    }
+    append_drafts(&mut logs, &rows, 3..6);
+    drop(logs);
+    append_drafts(&mut open_drafts(&whole, &layout).unwrap(), &rows, 3..6);
+    for name in ["a", "b", "c"] {
+        assert_eq!(entries(&killed.join(name)), entries(&whole.join(name)));
+        let index = |around: &Path| std::fs::read(around.join(name).join("log.json")).unwrap();
+        assert_eq!(index(&killed), index(&whole));
+    }
+
+    // A log that lacks more than a commit is none of these.
+    append_drafts(&mut open_drafts(&killed, &layout).unwrap(), &rows, 6..9);
+    std::fs::remove_dir_all(killed.join("b")).unwrap();
+    let error = open_drafts(&killed, &layout).unwrap_err().to_string();
+    assert!(
+        error.contains("has 0 prompts where a log beside it has 3"),
+        "{error}"
+    );
+    assert_eq!(Log::open(&killed.join("a")).unwrap().positions(), 9);
 }

@@ -136,7 +136,8 @@ const ALLOWED: [(&str, &[&str]); 30] = [
     ),
     // Of gap: rows as probabilities, and which logs are refused.
     ("audit", &["distribution", "gap", "log"]),
-    ("capture", &["log", "panics"]),
+    // Of plan: how one of several paths is selected, and its law.
+    ("capture", &["log", "panics", "plan"]),
     (
         "gap",
         &[

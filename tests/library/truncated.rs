@@ -15,6 +15,11 @@ use std::path::{Path, PathBuf};
 use crate::log::safetensors;
 use crate::made_log::{rows, write};
 
+/// The example that cuts a log to lists and puts the reports beside each other.
+#[allow(dead_code)]
+#[path = "../../examples/list_lengths.rs"]
+mod list_lengths;
+
 /// Lists of one position: ids and entries of the target and of the draft.
 type Lists = [(Vec<i64>, Vec<f64>); 2];
 
@@ -183,6 +188,66 @@ fn lists_of_log_probabilities_hold_the_full_rows() {
     }
     assert!(widths[&(3, true)] < widths[&(3, false)]);
     assert!(widths[&(4, true)] < widths[&(3, true)]);
+}
+
+/// The example's table: reports of one log's lists beside that of the log, the numbers of which
+/// lie within the bounds of each.
+#[test]
+fn reports_of_cut_logs_stand_beside_that_of_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = folder.path().join("full");
+    write(&full, &rows(30), KeptTokens::All);
+    let log = Log::open(&full).unwrap();
+    let made = list_lengths::cut(&log, folder.path(), &[3, 4]).unwrap();
+    let names: Vec<_> = made.iter().map(|path| path.file_name().unwrap()).collect();
+    assert_eq!(names, ["top-3", "top-3-union", "top-4", "top-4-union"]);
+    assert!(Log::open(&made[0]).unwrap().has_own_lists());
+    assert!(!Log::open(&made[1]).unwrap().has_own_lists());
+    let settings = Settings::new(&[1.0], &[1, 2], 3).unwrap();
+    let paths = [&full, &made[3], &made[0]];
+    let reports = paths.map(|path| report_at(path, &settings));
+    let table = list_lengths::table(&reports);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(
+        lines[0],
+        "| T | drafts | number | full rows (6) | 4, both score both | 3, each its own |"
+    );
+    let number = |text: &str| -> f64 { text.trim().parse().unwrap() };
+    let (mut seen, mut open) = (0, 0);
+    for line in lines[2..].iter().take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        let (mean, _) = cells[3].split_once(" ± ").unwrap();
+        let mut widths = Vec::new();
+        for cell in &cells[4..] {
+            let (low, rest) = cell.split_once(" to ").unwrap();
+            let (high, _) = rest.split_once(" (").unwrap();
+            assert!(number(low) - 1e-3 <= number(mean), "{line}");
+            assert!(number(mean) <= number(high) + 1e-3, "{line}");
+            widths.push(number(high) - number(low));
+        }
+        open += usize::from(widths[0] + 0.1 < widths[1]);
+        seen += 1;
+    }
+    assert!(seen > 15 && open > 5, "{table}");
+    for words in [
+        "**full rows (6).**",
+        "Nothing is left open by the rows.",
+        "**3, each its own.** At T = 1 the better single draft",
+        "The lists are too short for temperature 1.0",
+        "pairs of draft laws apart with 2 drafts",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    // What a log does not have cannot be cut from it, and nothing is written over.
+    let message = |log: &Log, out: &str, length: usize| {
+        let made = list_lengths::cut(log, &folder.path().join(out), &[length]);
+        made.unwrap_err().to_string()
+    };
+    assert!(message(&log, "longer", 7).contains("7 tokens"));
+    assert!(!folder.path().join("longer").exists());
+    assert!(message(&log, "", 3).contains("top-3"));
+    let own = Log::open(&made[0]).unwrap();
+    assert!(message(&own, "own", 2).contains("have to be full"));
 }
 
 /// Without a mass of the others, lists are never made laws of their own, unless the log says

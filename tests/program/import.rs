@@ -96,6 +96,138 @@ fn a_log_is_made_and_the_next_command_named() {
     assert!(!index.contains(ROOT), "{index}");
 }
 
+/// An engine's export to bounds, end to end: every number of the full rows lies within those
+/// that the imported lists leave open.
+#[test]
+fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, draft) = (
+        fixture("vllm-completion-target.jsonl"),
+        fixture("vllm-completion-draft.jsonl"),
+    );
+    let made = import(
+        folder.path(),
+        &[
+            "--from", "vllm", "--target", &target, "--draft", &draft, "--vocab", "12", "--out",
+            "log",
+        ],
+    );
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let truth = fixture("truth.npz");
+    let report = |log: &str, out: &str| -> Value {
+        let line = [
+            "gap",
+            log,
+            "--temperature",
+            "1",
+            "--drafts",
+            "1,2",
+            "--out",
+            out,
+        ];
+        let run = specgap(folder.path(), line);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let file = std::fs::read(folder.path().join(out).join("report.json")).unwrap();
+        serde_json::from_slice(&file).unwrap()
+    };
+    let (cut, full) = (report("log", "cut"), report(&truth, "full"));
+    assert_eq!(cut["logs"][0]["own_lists"], true);
+    assert_eq!(
+        (&cut["positions"], &full["positions"]),
+        (&json!(15), &json!(15))
+    );
+    // Every rate of a report, by its place in it.
+    let rates = |report: &Value| {
+        let mut all = vec![("overlap".to_owned(), report["overlap"][0].clone())];
+        for name in ["one_hot", "sampled", "strict"] {
+            all.push((name.to_owned(), report["one_draft"][0][name].clone()));
+        }
+        for cell in report["cells"].as_array().unwrap() {
+            let name = format!("{} {}", cell["drafts"], cell["scheme"]);
+            all.push((name.clone(), cell["optimal_acceptance_rate"].clone()));
+            for row in cell["verifiers"].as_array().unwrap() {
+                let verifier = row["name"].as_str().unwrap();
+                all.push((format!("{name} {verifier}"), row["acceptance"].clone()));
+                all.push((format!("{name} {verifier} gap"), row["gap"].clone()));
+            }
+        }
+        all
+    };
+    let (cut, full) = (rates(&cut), rates(&full));
+    assert_eq!(cut.len(), full.len());
+    let mut open = 0;
+    for ((name, part), (_, whole)) in cut.iter().zip(&full) {
+        assert!(
+            whole.get("truncation").is_none_or(Value::is_null),
+            "{whole}"
+        );
+        let ends = part["truncation"].as_array().unwrap();
+        let [low, high] = [0, 1].map(|end: usize| ends[end].as_f64().unwrap());
+        let mean = whole["mean"].as_f64().unwrap();
+        // Exports are rounded to f32.
+        let room = 1e-5;
+        assert!(
+            low - room <= mean && mean <= high + room,
+            "{name}: {mean} is outside [{low}, {high}]"
+        );
+        open += usize::from(high - low > 0.01 && high - low < 0.9);
+    }
+    assert!(open > 20, "{open} of {}", cut.len());
+    let page = std::fs::read_to_string(folder.path().join("cut/report.md")).unwrap();
+    assert!(page.contains("lists are too short"), "{page}");
+}
+
+/// What transformers' assisted generation did, from a recording to an audit. The recording has no
+/// row of the token behind a whole chain, which is no token that the engine lost.
+#[test]
+fn a_recording_of_transformers_is_audited_end_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = fixture("hf-rounds.npz");
+    let line = [
+        "--from",
+        "hf",
+        &rounds,
+        "--temperature",
+        "1.5",
+        "--out",
+        "log",
+    ];
+    let made = import(folder.path(), &line);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let line = "audit log --rule single --format json";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let report = run.json();
+    for check in report["hard_checks"].as_array().unwrap() {
+        assert_eq!(check["violations"], 0, "{check}");
+    }
+    // The whole chains of the recording, counted in the file that was made.
+    let log = specgap::log::Log::open(&folder.path().join("log")).unwrap();
+    let records = log.engine_records().unwrap();
+    let accepted = |at: usize| records[at].accepted.unwrap_or(-1);
+    let whole = (0..records.len())
+        .filter(|&at| {
+            let drafted = records[at]
+                .drafts
+                .iter()
+                .filter(|&&draft| draft >= 0)
+                .count();
+            let next = (at + 1..records.len()).find(|&next| accepted(next) >= 0);
+            let goes_on = next.is_some_and(|next| records[next].prompt == records[at].prompt);
+            accepted(at) == drafted as i64 && goes_on
+        })
+        .count();
+    assert!(whole > 0);
+    let rounds = records
+        .iter()
+        .filter(|record| record.accepted >= Some(0))
+        .count();
+    let note = format!("{whole} of {rounds} rounds lack the rows of their last tokens");
+    let notes = report["notes"].as_array().unwrap();
+    let said = |one: &Value| one.as_str().unwrap().starts_with(&note);
+    assert!(notes.iter().any(said), "{note}: {notes:?}");
+}
+
 #[test]
 fn json_says_what_was_made() {
     let folder = tempfile::tempdir().unwrap();

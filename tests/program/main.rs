@@ -5,6 +5,7 @@ mod audit;
 mod bad_input;
 mod block;
 mod check;
+mod conformance;
 mod gap;
 mod import;
 mod length;

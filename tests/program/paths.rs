@@ -98,3 +98,99 @@ fn bad_input_is_refused_with_its_cure() {
         paths(folder.path(), line).refused(words);
     }
 }
+
+/// The few lines that other reports have of draft paths are those of `specgap paths`.
+#[test]
+fn gap_and_length_say_what_draft_paths_could_give() {
+    let folder = folder_with_log();
+    let at = folder.path();
+    let json = |line: &str| -> serde_json::Value {
+        let run = specgap(at, line.split_whitespace().chain(["--format", "json"]));
+        assert_eq!(run.code, Some(0), "{line}: {}", run.err);
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let known = json("paths log");
+    let gap = json("gap log --temperature 1 --drafts 2 --schemes with-replacement --verifiers rrs");
+    let length = json("length log --lengths 1,2 --policies fixed");
+    assert_eq!(gap["draft_paths"], length["draft_paths"]);
+    let found = &gap["draft_paths"];
+    for name in ["temperature", "length", "starts", "anchors", "logged_paths"] {
+        assert_eq!(found[name], known[name], "{name}");
+    }
+    let known = known["by_drafts"].as_array().unwrap();
+    let rows = found["by_drafts"].as_array().unwrap();
+    assert_eq!((rows.len(), known.len()), (8, 8));
+    for (row, known) in rows.iter().zip(known) {
+        assert_eq!(row["lower_bound"], known["lower_bound"]);
+        let first = &known["upper_bounds"][0];
+        assert_eq!(row["upper_bound"], first["expected_accepted_length"]);
+        assert_eq!(row["form"], first["form"]);
+    }
+    // Contexts have four paths.
+    assert_eq!(rows[3]["form"], "several paths");
+    assert_eq!(rows[4]["form"], "pooled paths");
+
+    for line in [
+        "gap log --temperature 1 --drafts 2 --schemes with-replacement --verifiers rrs",
+        "length log --lengths 1,2 --policies fixed",
+    ] {
+        let run = specgap(at, line.split_whitespace());
+        let words: Vec<&str> = run.out.split_whitespace().collect();
+        let words = words.join(" ");
+        for said in [
+            "Several draft paths: with 4 paths of 3 tokens no verifier accepts more than",
+            "specgap paths log",
+        ] {
+            assert!(words.contains(said), "{line}: {said}\n{}", run.out);
+        }
+    }
+
+    // Parts do not hold the paths, and the report of all says so.
+    let run = specgap(
+        at,
+        "gap log --drafts 2 --shard 1/1 --partial part.json --schemes with-replacement --verifiers rrs"
+            .split_whitespace(),
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let merged = json("merge part.json");
+    assert!(merged.get("draft_paths").is_none());
+    let left_out = merged["left_out"].to_string();
+    assert!(left_out.contains("specgap paths log"), "{left_out}");
+}
+
+/// One path a context, or paths of another temperature, are not several of the text's own.
+#[test]
+fn gap_leaves_out_paths_that_bound_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, made, said) in [
+        (
+            "single",
+            Made {
+                paths: 1,
+                ..Made::default()
+            },
+            None,
+        ),
+        (
+            "colder",
+            Made {
+                temperature: 0.5,
+                ..Made::default()
+            },
+            Some("its draft paths were drawn at temperature 0.5"),
+        ),
+    ] {
+        write(&folder.path().join(name), &made);
+        let line = format!("gap {name} --drafts 2 --schemes with-replacement --verifiers rrs");
+        let line = line.split_whitespace().chain(["--format", "json"]);
+        let run = specgap(folder.path(), line);
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert!(report.get("draft_paths").is_none(), "{name}");
+        let left_out = report["left_out"].to_string();
+        match said {
+            Some(said) => assert!(left_out.contains(said), "{left_out}"),
+            None => assert!(!left_out.contains("draft paths could"), "{left_out}"),
+        }
+    }
+}

@@ -147,3 +147,83 @@ fn bad_input_is_refused() {
     verify(&["problems/golden-blocks/block-v2-l1-k2-1.toml"]).refused(&["run specgap block on it"]);
     verify(&[]).refused(&[]);
 }
+
+/// One draft that is always kept, and one that is verified as it should be.
+fn tabulated(outputs: &str) -> String {
+    format!(
+        r#"{{"schema": 1, "name": "somebody's rule", "target": ["1/2", "1/2"], "drafts": 1,
+            "draft": {{"scheme": "with-replacement", "q": ["3/4", "1/4"]}},
+            "rule": {{"name": "mine", "outputs": {outputs}}}}}"#
+    )
+}
+
+fn json_file(contents: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    file.write_all(contents.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn a_tabulated_rule_is_summed_and_refuted_where_it_is_lossy() {
+    let lossy = json_file(&tabulated(r#"{"0": [1, 0], "1": [0, 1]}"#));
+    let path = lossy.path().to_str().unwrap();
+    let run = verify(&["--format", "json", path]);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let rule = &run.json()["rule"];
+    assert_eq!(rule["name"], "mine");
+    assert_eq!(rule["total_variation"], 0.25);
+    assert_eq!(rule["exact"], "1");
+    // It accepts more than any lossless rule can.
+    assert_eq!(rule["gap"], -0.25);
+    assert_eq!(rule["lossless"], false);
+    let run = verify(&[path]);
+    assert_eq!(run.code, Some(1));
+    assert!(
+        run.out.contains("mine: NOT LOSSLESS: TV 2.5e-1"),
+        "{}",
+        run.out
+    );
+
+    let sound = json_file(&tabulated(r#"{"0": ["2/3", "1/3"], "1": ["0", "1"]}"#));
+    let run = verify(&["--format", "json", sound.path().to_str().unwrap()]);
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let rule = &run.json()["rule"];
+    assert_eq!(rule["total_variation"], 0.0);
+    assert_eq!(rule["exact"], "3/4");
+    assert_eq!(rule["lossless"], true);
+}
+
+#[test]
+fn a_tabulated_rule_that_does_not_fit_is_refused() {
+    for (outputs, message) in [
+        (
+            r#"{"0": [1, 0]}"#,
+            "rule.outputs has no row \"1\", and these drafts can be drawn",
+        ),
+        (
+            r#"{"0": [1, 0], "1": [0, 1], "2": [0, 1]}"#,
+            "rule.outputs.\"2\" is no 1 tokens below 2",
+        ),
+        (
+            r#"{"0": [1, 0], "1 0": [0, 1]}"#,
+            "rule.outputs.\"1 0\" is no 1 tokens below 2",
+        ),
+        (
+            r#"{"0": [1], "1": [0, 1]}"#,
+            "rule.outputs.\"0\" has 1 entries; the target has 2",
+        ),
+        (
+            r#"{"0": [1, 0.5], "1": [0, 1]}"#,
+            "rule.outputs.\"0\": the 2 entries sum to 1.5",
+        ),
+        (
+            r#"{"0": [1, 0], "1": [0, 1], "01": [0, 1]}"#,
+            "is there twice",
+        ),
+    ] {
+        let file = json_file(&tabulated(outputs));
+        let run = verify(&[file.path().to_str().unwrap()]);
+        assert_eq!(run.code, Some(2), "{outputs}");
+        assert!(run.err.contains(message), "{outputs}: {}", run.err);
+    }
+}

@@ -26,6 +26,7 @@
 mod certainty;
 mod figures;
 mod provenance;
+mod redrafted;
 mod select;
 mod summary;
 mod tables;
@@ -41,11 +42,13 @@ pub fn page(report: &GapReport) -> Page {
         acceptance(report),
         gaps(report),
         one_draft(report),
+        redrafted::section(report),
         comparisons(report),
         formula(report),
         plans(report),
         rounds(report),
         blocks(report),
+        draft_paths(report),
         overlap(report),
         tokens::section(report),
         definitions(report),
@@ -151,8 +154,7 @@ fn rounds(report: &GapReport) -> Option<Section> {
     if blocks.is_empty() {
         return None;
     }
-    let logs: Vec<String> = report.logs.iter().map(|log| word(&log.name)).collect();
-    let logs = logs.join(" ");
+    let logs = logs(report);
     blocks.push(Block::Paragraph(
         "How many tokens to draft, by which rule, and how much faster that is at the cost of a draft \
          step, here 0.1 of a target step:"
@@ -178,8 +180,20 @@ fn rounds(report: &GapReport) -> Option<Section> {
     })
 }
 
+/// What a log's draft paths could give.
+fn draft_paths(report: &GapReport) -> Option<Section> {
+    let paths = report.draft_paths.as_ref()?;
+    Some(super::draft_paths::section(paths, &logs(report)))
+}
+
+/// The logs as words of a command line.
+fn logs(report: &GapReport) -> String {
+    let logs: Vec<String> = report.logs.iter().map(|log| word(&log.name)).collect();
+    logs.join(" ")
+}
+
 /// A name as a word of a command line.
-fn word(name: &str) -> String {
+pub(super) fn word(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "._-+/".contains(c);
     if name.chars().all(plain) {
         name.to_owned()

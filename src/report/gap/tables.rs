@@ -303,8 +303,10 @@ pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
 }
 
 /// What engines call what this page calls otherwise: engine, setting, drafts where tokens
-/// are sampled, verification, and the name here. Read in the versions that are named.
-const ENGINES: [[&str; 5]; 9] = [
+/// are sampled, verification, and the name here. Read in the versions that are named, and not
+/// run: vLLM, SGLang and transformers in their packages, the others in their repositories and
+/// documentation (EAGLE's of February 2026).
+const ENGINES: [[&str; 5]; 16] = [
     [
         "vLLM 0.33.0",
         "draft_sample_method \"greedy\", the default",
@@ -367,6 +369,55 @@ const ENGINES: [[&str; 5]; 9] = [
         "sampled",
         "lossy by design",
         "none",
+    ],
+    [
+        "EAGLE, its repository",
+        "no setting",
+        "the likeliest tokens, a tree",
+        "kept with p, one after another",
+        "top; naive",
+    ],
+    [
+        "llama.cpp b11413",
+        "--spec-draft-sampling greedy, the default",
+        "the likeliest token",
+        "kept if the target's draw is the same",
+        "top, n = 1; naive",
+    ],
+    [
+        "llama.cpp b11413",
+        "--spec-draft-sampling probabilistic, of draft models and MTP heads",
+        "sampled",
+        "kept with min(1, p/q)",
+        "with-replacement, n = 1; overlap",
+    ],
+    [
+        "mlx-lm 0.32.0",
+        "no setting",
+        "sampled, by the target's own sampler",
+        "kept if the target's draw is the same",
+        "with-replacement, n = 1; strict",
+    ],
+    [
+        "TensorRT-LLM 1.3.0rc29",
+        "use_rejection_sampling=False, the default; argmax drafters",
+        "the likeliest token",
+        "kept if the target's draw is the same",
+        "top, n = 1; naive",
+    ],
+    [
+        "TensorRT-LLM 1.3.0rc29",
+        "use_rejection_sampling=False, the default; drafters that sample",
+        "sampled",
+        "kept if the target's draw is the same",
+        "with-replacement, n = 1; strict",
+    ],
+    [
+        "TensorRT-LLM 1.3.0rc29",
+        "use_rejection_sampling=True",
+        "sampled",
+        "kept with min(1, p/q)",
+        "with-replacement, n = 1; overlap",
     ],
 ];
 
@@ -785,4 +836,42 @@ fn bin_names() -> Vec<String> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheme::SchemeName;
+    use crate::verifier::VerifierName;
+
+    /// The last column names draft laws and verifiers that this program has.
+    #[test]
+    fn engines_are_named_in_words_of_this_program() {
+        for [engine, setting, _, _, here] in ENGINES {
+            let (drafts, verifier) = here.split_once("; ").unwrap_or((here, ""));
+            if here == "none" || here == "block, in specgap length" {
+                continue;
+            }
+            let law = drafts.split(',').next().unwrap_or_default();
+            assert!(
+                law.parse::<SchemeName>().is_ok(),
+                "{engine}, {setting}: {law}"
+            );
+            let row = ["overlap", "strict"].contains(&verifier);
+            let known = verifier.parse::<VerifierName>().is_ok();
+            assert!(row || known, "{engine}, {setting}: {verifier}");
+        }
+        let named = |name: &str| ENGINES.iter().any(|row| row[0].starts_with(name));
+        for name in [
+            "vLLM",
+            "SGLang",
+            "EAGLE",
+            "llama.cpp",
+            "mlx-lm",
+            "TensorRT-LLM",
+            "transformers",
+        ] {
+            assert!(named(name), "{name}");
+        }
+    }
 }

@@ -244,6 +244,10 @@ fn points(report: &LengthReport) -> Vec<String> {
             row.verifier
         ));
     }
+    let paths = report.draft_paths.as_ref();
+    points.extend(
+        paths.and_then(|paths| crate::report::draft_paths::sentence(paths, &super::logs(report))),
+    );
     points
 }
 

@@ -30,6 +30,7 @@ pub fn page(report: &LengthReport) -> Page {
         fixed(report),
         policies(report),
         Some(bounds(report)),
+        draft_paths(report),
         Some(checks(report)),
         Some(replayed::definitions(&report.definitions)),
         Some(replayed::provenance(&report.logs, None)),
@@ -130,6 +131,18 @@ fn bounds(report: &LengthReport) -> Section {
         "What no choice of lengths can pass.",
         std::iter::once(Block::Table(tables::bounds(report))).chain(figure),
     )
+}
+
+/// What the logs' draft paths could give.
+fn draft_paths(report: &LengthReport) -> Option<Section> {
+    let paths = report.draft_paths.as_ref()?;
+    Some(super::draft_paths::section(paths, &logs(report)))
+}
+
+/// The logs as words of a command line.
+fn logs(report: &LengthReport) -> String {
+    let words = report.logs.iter().map(|log| super::gap::word(&log.name));
+    words.collect::<Vec<String>>().join(" ")
 }
 
 fn checks(report: &LengthReport) -> Section {

@@ -12,6 +12,7 @@
 //! a_m' of the longer prefix is the sum over m of a_m S(m, m'). Their sum is P(accepted) for
 //! rules that accept, and s/p for the law s of a selected path.
 
+use super::super::spread::{Spread, spread};
 use crate::distribution::Rows;
 use crate::number::Number;
 use crate::plan::{RatioBins, Selection};
@@ -111,6 +112,75 @@ impl Asked {
             answers.extend(shares.into_iter().map(over));
         }
         Ok(answers)
+    }
+}
+
+/// What `select-block` keeps of K paths along a text, position by position.
+///
+/// # Example
+/// ```
+/// use specgap::distribution::Rows;
+/// use specgap::row::Workspace;
+/// use specgap::text::SelectedAlong;
+///
+/// let (p, q) = ([0.5, 0.5], [0.75, 0.25]);
+/// let mut along = SelectedAlong::new(2)?;
+/// for token in [1, 0] {
+///     let rows = Rows { target: &p, draft: &q };
+///     along.take(&mut Workspace::new(), rows, token)?;
+/// }
+/// // Token 1 is selected with 7/16 and has p = 1/2: so often the first round writes both.
+/// let calls = along.spread(1).calls;
+/// assert!((calls.mean - (2.0 - 7.0 / 8.0)).abs() < 1e-9);
+/// # Ok::<(), String>(())
+/// ```
+pub struct SelectedAlong {
+    asked: Asked,
+    tables: Vec<Vec<f64>>,
+}
+
+impl SelectedAlong {
+    /// Of so many paths.
+    ///
+    /// # Errors
+    /// None for numbers of paths that a decoder drafts; in words.
+    pub fn new(drafts: usize) -> Result<Self, String> {
+        Ok(Self {
+            asked: Asked::new(drafts).map_err(str::to_owned)?,
+            tables: Vec::new(),
+        })
+    }
+
+    /// The text's next position: its rows and its token.
+    ///
+    /// # Errors
+    /// Rows that are refused, in words.
+    ///
+    /// # Complexity
+    /// As a position of [`measure_paths`](super::measure_paths).
+    pub fn take(
+        &mut self,
+        scan: &mut Workspace,
+        rows: Rows<'_>,
+        token: usize,
+    ) -> Result<(), String> {
+        let tables = self.asked.tables(scan, rows, token)?;
+        let selected = tables.get(self.asked.range(Step::Selected));
+        self.tables.push(selected.unwrap_or(&[]).to_vec());
+        Ok(())
+    }
+
+    /// Mean and variance of calls and drafts of a decoder that drafts paths of `length` tokens
+    /// a round, given the text, as
+    /// [`spread_of_chain`](super::super::spread_of_chain) has them for one path.
+    pub fn spread(&self, length: usize) -> Spread<f64> {
+        spread(self.tables.len(), |start, left| {
+            let levels = length.min(left);
+            let tables = self.tables.iter().skip(start).take(levels);
+            let reached = reached(tables.map(Vec::as_slice), self.asked.drafts, true);
+            let [block, _] = reached.selected;
+            (block, levels * self.asked.drafts)
+        })
     }
 }
 

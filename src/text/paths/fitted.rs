@@ -65,6 +65,42 @@ pub(super) struct Context {
     pub group: usize,
     /// The paths.
     pub paths: Vec<Drawn>,
+    /// The tree that was drafted, where there is one; its text is the one path.
+    pub tree: DrawnNodes,
+}
+
+/// The nodes of a tree that was drafted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct DrawnNodes {
+    /// Of each node behind the root: its parent, before it, and how many limits it is inside of.
+    nodes: Vec<(usize, u8)>,
+}
+
+impl DrawnNodes {
+    /// From parents and p/q of all nodes, the root, which is the first, among them.
+    pub(super) fn new(parents: &[usize], weights: &[f64]) -> Self {
+        let nodes = parents.iter().zip(weights).skip(1);
+        Self {
+            nodes: nodes.map(|(&parent, &w)| (parent, code(w))).collect(),
+        }
+    }
+
+    /// The most nodes of a path that are outside, given the limits by depth.
+    fn outside(&self, chosen: &[usize], scratch: &mut Vec<(usize, usize)>) -> usize {
+        // Depth of each node, and how many up to it are outside.
+        scratch.clear();
+        scratch.push((0, 0));
+        let mut most = 0;
+        for &(parent, code) in &self.nodes {
+            let (depth, before) = scratch.get(parent).copied().unwrap_or((0, 0));
+            let limit = chosen.get(depth).copied();
+            let is_out = limit.is_some_and(|limit| limit >= usize::from(code));
+            let out = before + usize::from(is_out);
+            scratch.push((depth + 1, out));
+            most = most.max(out);
+        }
+        most
+    }
 }
 
 /// How a bound is made of the paths.
@@ -76,6 +112,20 @@ pub(super) enum Form {
     PooledDrafts,
     /// One text at a time: the mean lies above J.
     PooledTexts,
+    /// A drafted tree and a text of each context: the mean is J.
+    Trees,
+}
+
+impl Form {
+    /// As reports call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Several => "several paths",
+            Self::PooledDrafts => "pooled paths",
+            Self::PooledTexts => "pooled text",
+            Self::Trees => "drafted trees",
+        }
+    }
 }
 
 /// Sums of a statistic by prompt, with the number of contexts: a ratio of sums.
@@ -187,6 +237,16 @@ impl Bound<'_> {
     fn terms(&self, context: &Context, chosen: &[usize], outside: &mut [f64]) -> f64 {
         outside.fill(0.0);
         let mut inside = 0.0;
+        if self.form == Form::Trees {
+            if let Some(first) = outside.first_mut() {
+                *first = context.tree.outside(chosen, &mut Vec::new()) as f64;
+            }
+            let text = context.paths.iter().flat_map(|path| &path.prefixes);
+            let within = text
+                .zip(chosen)
+                .filter(|((code, _), chosen)| **chosen < usize::from(*code));
+            return within.count() as f64;
+        }
         for path in &context.paths {
             let mut out = 0;
             for (&(code, value), &chosen) in path.prefixes.iter().zip(chosen) {
@@ -240,7 +300,7 @@ impl Bound<'_> {
 
     /// What q(out >= j) counts for, its slope and its curvature.
     fn outer(&self, mass: f64) -> [f64; 3] {
-        if self.form == Form::Several {
+        if matches!(self.form, Form::Several | Form::Trees) {
             return [mass, 1.0, 0.0];
         }
         let (k, few) = (self.drafts as f64, (1.0 - mass).clamp(0.0, 1.0));
@@ -331,7 +391,7 @@ impl Bound<'_> {
     /// How far the pooled form lies too low on average, to second order: half of the curvature
     /// times the variance of each mean, which is taken over prompts.
     fn bias(&self, chosen: &[usize], means: &[f64]) -> f64 {
-        if self.form == Form::Several || self.drafts < 2 {
+        if matches!(self.form, Form::Several | Form::Trees) || self.drafts < 2 {
             return 0.0;
         }
         let clusters = self.contexts.iter().map(|context| context.cluster + 1);
@@ -578,6 +638,7 @@ mod tests {
                     cluster,
                     group: 0,
                     paths: drawn.iter().map(|path| Drawn::by_draft(path)).collect(),
+                    ..Context::default()
                 });
                 for _ in 0..4 {
                     let text = chain.drawn(&mut rng, LENGTH, true);
@@ -586,6 +647,7 @@ mod tests {
                         cluster,
                         group: 0,
                         paths: vec![Drawn::by_target(&text)],
+                        ..Context::default()
                     });
                 }
             }

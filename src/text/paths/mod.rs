@@ -18,14 +18,20 @@
 
 mod agreeing;
 mod bounds;
+mod contexts;
 mod data;
+mod drawn;
 mod fitted;
 mod glossary;
 mod measure;
+mod possible;
 
+pub use agreeing::SelectedAlong;
 pub use bounds::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
 };
 pub use data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
+pub use drawn::{DraftedTree, TreeBound, tree_bound};
 pub(crate) use glossary::paths_definitions;
 pub use measure::{PathSettings, measure_paths};
+pub use possible::{possible_with_paths, read_possible_with_paths};

@@ -1,0 +1,61 @@
+"""Exact optimal-transport analysis of multi-draft speculative decoding.
+
+=====================  =========================================================================
+:func:`alpha`          the largest acceptance of any lossless verifier, of rows
+:func:`acceptance`     what a verifier accepts, of rows
+:func:`plan`           the optimal verifier of one pair of rows, usable in a decoder
+:func:`gap`            every verifier against the optimum, on logged rows
+:func:`length`         how many tokens to draft, from logged text
+:func:`tree`           which tree of drafts to verify, from logged text
+:func:`paths`          what several draft paths could give, from logged text
+:func:`audit`          whether an engine samples what it claims
+:func:`evaluate`       whether a verifier of your own is lossless, and how far from the optimum
+:func:`solve`          one problem by every method, with the proof; :func:`verify` its verifiers
+:class:`Log`           logged rows, of files or arrays; :class:`LogWriter` writes them
+:mod:`specgap.record`  recorders of engines' rounds
+:mod:`specgap.ray`     the same report from many machines
+=====================  =========================================================================
+
+p is always the target and q the draft.
+"""
+
+from __future__ import annotations
+
+from . import record
+from ._evaluate import Branching, Evaluation, evaluate
+from ._logs import EngineRecord, Log, LogWriter, Row
+from ._native import __version__
+from ._problems import Result, save_problem, solve, verify
+from ._rates import Plan, Rates, acceptance, alpha, plan, schemes, verifiers
+from ._reports import Positions, Report, Summary, audit, gap, length, paths, tree
+
+__all__ = [
+    "Branching",
+    "EngineRecord",
+    "Evaluation",
+    "Log",
+    "LogWriter",
+    "Plan",
+    "Positions",
+    "Rates",
+    "Report",
+    "Result",
+    "Row",
+    "Summary",
+    "__version__",
+    "acceptance",
+    "alpha",
+    "audit",
+    "evaluate",
+    "gap",
+    "length",
+    "paths",
+    "plan",
+    "record",
+    "save_problem",
+    "schemes",
+    "solve",
+    "tree",
+    "verifiers",
+    "verify",
+]

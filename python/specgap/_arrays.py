@@ -1,0 +1,111 @@
+"""Arrays of any library as NumPy arrays that share their memory, and the names of their types."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Rows: a NumPy array, a torch tensor, or anything that NumPy takes for an array.
+ArrayLike: TypeAlias = Any
+
+Typed: TypeAlias = tuple[NDArray[Any], str]
+
+_FLOATS = ("float16", "float32", "float64")
+
+
+def _is_torch(array: object) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def _of_torch(array: Any) -> Typed:
+    """A tensor's memory, where it is the processor's; bfloat16 as a view of its bits."""
+    tensor = array.detach()
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
+    if str(tensor.dtype) == "torch.bfloat16":
+        import torch
+
+        bits: NDArray[Any] = tensor.view(torch.int16).numpy().view(np.uint16)
+        return bits, "bfloat16"
+    own: NDArray[Any] = tensor.numpy()
+    return own, own.dtype.name
+
+
+def typed(array: ArrayLike, name: str) -> Typed:
+    """An array and the name of its type. Nothing is copied that lies in this process's memory."""
+    if _is_torch(array):
+        own, dtype = _of_torch(array)
+    else:
+        own = np.asarray(array)
+        dtype = own.dtype.name
+        if dtype == "bfloat16":  # of ml_dtypes, as JAX has it
+            own = own.view(np.uint16)
+    if not own.dtype.isnative:
+        raise TypeError(
+            f"{name}: its entries are in the other byte order; "
+            f"give {name}.astype({name}.dtype.newbyteorder('='))"
+        )
+    return own, dtype
+
+
+def rows(array: ArrayLike, name: str) -> Typed:
+    """A matrix of rows, of floating point; a single row becomes a matrix of one."""
+    if isinstance(array, (list, tuple)):
+        # Python's own numbers are float64, whole ones too.
+        array = np.asarray(array, dtype=np.float64)
+    own, dtype = typed(array, name)
+    if dtype not in (*_FLOATS, "bfloat16"):
+        raise TypeError(
+            f"{name}: has entries of type {dtype}; rows are float16, bfloat16, float32 or float64"
+        )
+    if own.ndim == 1:
+        own = own[None, :]
+    if own.ndim != 2:
+        raise ValueError(
+            f"{name}: has {own.ndim} axes, of shape {own.shape}; give one row [V] or rows [N, V], "
+            f"such as {name}.reshape(-1, {own.shape[-1] if own.shape else 'V'})"
+        )
+    if own.shape[1] == 0:
+        raise ValueError(f"{name}: its rows have no entries; give one for each token")
+    return own, dtype
+
+
+def single(array: ArrayLike, name: str) -> NDArray[np.float64]:
+    """One row, in double precision."""
+    own, dtype = rows(array, name)
+    if own.shape[0] != 1:
+        raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
+    row: NDArray[np.float64] = _as_double(own, dtype)[0]
+    return row
+
+
+def _as_double(own: NDArray[Any], dtype: str) -> NDArray[np.float64]:
+    if dtype == "bfloat16":
+        own = (own.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    double: NDArray[np.float64] = own.astype(np.float64)
+    return double
+
+
+def as_double(array: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Rows in double precision; a copy."""
+    return _as_double(*rows(array, name))
+
+
+def as_single(array: ArrayLike, name: str) -> NDArray[np.float32]:
+    """One row in single precision, contiguous."""
+    own, dtype = rows(array, name)
+    if own.shape[0] != 1:
+        raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
+    if dtype == "bfloat16":
+        return _as_double(own, dtype)[0].astype(np.float32)
+    return np.ascontiguousarray(own[0], dtype=np.float32)
+
+
+def integers(array: ArrayLike, name: str) -> NDArray[Any]:
+    """Whole numbers, as int32 or int64."""
+    own, dtype = typed(array, name)
+    if own.dtype.kind not in "iu":
+        raise TypeError(f"{name}: has entries of type {dtype}; give whole numbers")
+    return own if dtype in ("int32", "int64") else own.astype(np.int64)

@@ -1,0 +1,284 @@
+"""Logs: rows of a target and a draft model, position by position, read and written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._arrays import ArrayLike, as_single, integers, rows, typed
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+#: The names that a log's rows may have.
+_ROWS = tuple(
+    f"{model}_{kind}" for model in ("target", "draft") for kind in ("logits", "probs", "logprobs")
+)
+_FLOATS = ("target_rest", "draft_rest", "head_acceptance", "head_overlap")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One position of a log."""
+
+    #: The target's row, as it is logged: logits, probabilities or log probabilities.
+    target: NDArray[np.float64]
+    #: The draft's row.
+    draft: NDArray[np.float64]
+    #: Ids of the tokens that the row lists; None if it has all.
+    token_ids: NDArray[np.int64] | None
+    prompt_id: int | None
+    position: int | None
+    #: The token that was drawn from the target.
+    token: int | None
+
+
+@dataclass(frozen=True)
+class EngineRecord:
+    """What an engine did at a position; None where the log does not say."""
+
+    drafts: list[int]
+    output: int | None
+    accepted: int | None
+    round: int | None
+    batch_size: int | None
+
+
+class Log:
+    """Logged rows, of files or of arrays in memory. Rows are read where they lie."""
+
+    def __init__(self, native: _native.Log) -> None:
+        self._native = native
+
+    @classmethod
+    def open(cls, path: PathLike, *, vocabulary: int | None = None) -> Log:
+        """Opens a .safetensors or .npz file, or a folder with a log.json.
+
+        ``vocabulary`` keeps the first tokens of every row, where models differ by padding.
+        """
+        return cls(_native.Log.open(os.fspath(path), vocabulary))
+
+    @classmethod
+    def of_arrays(
+        cls,
+        *,
+        name: str = "arrays",
+        vocabulary: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **tensors: ArrayLike,
+    ) -> Log:
+        """A log of arrays, under the names of a log's tensors (docs/formats.md): target_logits
+        and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id,
+        position, token, drafts, accepted, output, round, batch_size, token_ids ...
+
+        Nothing is copied: of any strides, rows are read where they lie. They must not change
+        while a call reads them. ``metadata`` is what a log says of itself, such as
+        ``{"temperature_applied": 0.7}``.
+        """
+        held: list[tuple[str, NDArray[Any], str]] = []
+        for key, array in tensors.items():
+            if array is None:
+                continue
+            if key in _ROWS:
+                held.append((key, *rows(array, key)))
+            elif key in _FLOATS:
+                held.append((key, *typed(array, key)))
+            else:
+                own = integers(array, key)
+                held.append((key, own, own.dtype.name))
+        text = json.dumps(dict(metadata or {}))
+        return cls(_native.Log.held(name, held, text, vocabulary))
+
+    @property
+    def path(self) -> str:
+        """The file or folder; the name, of arrays."""
+        return os.fspath(self._native.path)
+
+    @property
+    def positions(self) -> int:
+        """How many positions it has: N."""
+        return self._native.positions
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are: V."""
+        return self._native.vocabulary
+
+    @property
+    def listed(self) -> int:
+        """Tokens that a row lists: V for full rows."""
+        return self._native.listed
+
+    @property
+    def dtypes(self) -> tuple[str, str]:
+        """The types of the target's and of the draft's rows."""
+        return self._native.dtypes
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the log says of itself."""
+        said: dict[str, Any] = json.loads(self._native.metadata())
+        return said
+
+    def row(self, index: int) -> Row:
+        """One position."""
+        ids, target, draft, (prompt, position, token) = self._native.row(index)
+        return Row(target, draft, ids if len(ids) else None, prompt, position, token)
+
+    def engine_records(self) -> list[EngineRecord]:
+        """What an engine did, position by position."""
+        return [EngineRecord(drafts, *numbers) for drafts, numbers in self._native.engine()]
+
+    def __len__(self) -> int:
+        return self.positions
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self.row(index) for index in range(self.positions))
+
+    def __repr__(self) -> str:
+        return f"Log({self.path!r}, positions={self.positions}, vocabulary={self.vocabulary})"
+
+
+#: A log: its path, the log itself, or arrays under the names of its tensors.
+LogLike: TypeAlias = "str | os.PathLike[str] | Log | Mapping[str, Any]"
+
+
+def opened(log: LogLike, vocabulary: int | None = None) -> Log:
+    """The log that is meant."""
+    if isinstance(log, Log):
+        if vocabulary is not None and vocabulary != log._native.kept:
+            raise ValueError("vocabulary: say it where the log is opened")
+        return log
+    if isinstance(log, Mapping):
+        return Log.of_arrays(vocabulary=vocabulary, **log)
+    if isinstance(log, (str, os.PathLike)):
+        return Log.open(log, vocabulary=vocabulary)
+    raise TypeError(
+        f"a log is a path, a specgap.Log, or a dict of arrays such as "
+        f"{{'target_logits': .., 'draft_logits': ..}}; this is {type(log).__name__}"
+    )
+
+
+class LogWriter:
+    """Writes a log, a folder of shards with a log.json, that survives being killed.
+
+    >>> import numpy as np, tempfile, os
+    >>> import specgap as sg
+    >>> folder = os.path.join(tempfile.mkdtemp(), "log")
+    >>> with sg.LogWriter(folder) as log:
+    ...     log.append(target_logits=[0., 1.], draft_logits=[1., 0.], prompt_id=0, token=1)
+    >>> sg.Log.open(folder).positions
+    1
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        vocabulary: int | None = None,
+        dtype: str = "float16",
+        metadata: Mapping[str, Any] | None = None,
+        top: int | None = None,
+        rest_temperatures: Sequence[float] = (1.0,),
+        shard_bytes: int = 64 << 20,
+        resume: bool = False,
+    ) -> None:
+        """``dtype`` is that of the rows: float16, bfloat16, float32 or float64. ``top`` keeps
+        the likeliest tokens of both models alone, with the mass of the others at
+        ``rest_temperatures``. ``resume`` goes on with a log that is there. ``vocabulary`` is
+        that of the first row, if not given."""
+        self._path = os.fspath(path)
+        self._layout = (dtype, json.dumps(dict(metadata or {})))
+        self._top = (top, list(rest_temperatures), shard_bytes, resume)
+        self._writer: _native.LogWriter | None = None
+        self._next: dict[int, int] = {}
+        if vocabulary is not None:
+            self._begin(vocabulary)
+
+    def _begin(self, vocabulary: int) -> _native.LogWriter:
+        if self._writer is None:
+            dtype, metadata = self._layout
+            self._writer = _native.LogWriter(self._path, vocabulary, dtype, metadata, *self._top)
+        return self._writer
+
+    def append(
+        self,
+        *,
+        target_logits: ArrayLike,
+        draft_logits: ArrayLike,
+        prompt_id: int = 0,
+        token: int | None = None,
+        position: int | None = None,
+        drafts: Sequence[int] = (),
+        accepted: int | None = None,
+        output: int | None = None,
+        round: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Adds a position: both models' logits on the same prefix.
+
+        ``token`` is the one that was drawn from the target. ``position`` counts the positions
+        of each prompt, if not given. What an engine did there: ``drafts``, how many were
+        ``accepted`` of those that start there (-1 where no round starts), its ``output``, how
+        far into its ``round`` the position is, and the ``batch_size``.
+        """
+        target = as_single(target_logits, "target_logits")
+        draft = as_single(draft_logits, "draft_logits")
+        writer = self._begin(len(target))
+        if position is None:
+            position = self._next.get(prompt_id, 0)
+        writer.append(
+            target,
+            draft,
+            prompt_id,
+            position,
+            -1 if token is None else token,
+            [int(one) for one in drafts],
+            output,
+            accepted,
+            round,
+            batch_size,
+        )
+        self._next[prompt_id] = position + 1
+
+    @property
+    def positions(self) -> int:
+        """Positions that were appended."""
+        return 0 if self._writer is None else self._writer.positions
+
+    def commit(self) -> None:
+        """Makes everything appended so far part of the log, for good."""
+        if self._writer is not None:
+            self._writer.commit()
+
+    def set_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Says what the log says of itself; written by the next commit."""
+        text = json.dumps(dict(metadata))
+        if self._writer is None:
+            self._layout = (self._layout[0], text)
+        else:
+            self._writer.set_metadata(text)
+
+    def close(self) -> None:
+        """Commits, and lets go of the folder. Nothing can be added after it."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def __enter__(self) -> LogWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What was appended before an error is data too.
+        self.close()

@@ -1,0 +1,554 @@
+"""Reports of logs: what the commands `gap`, `length`, `tree`, `paths` and `audit` make."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+from ._arrays import ArrayLike
+from ._logs import Log, LogLike, PathLike, opened
+from ._progress import Progress, shown
+
+#: One log, or several.
+Logs: TypeAlias = "LogLike | Sequence[LogLike]"
+
+
+class Positions:
+    """The table of a gap report: a row for each position, temperature and number of drafts.
+
+    Columns are log, number, prompt_id, position, token, temperature, drafts, target_rest,
+    draft_rest, and three a number: NAME, NAME/lower, NAME/upper (docs/formats.md). Any library
+    that takes Arrow takes it as it is: ``pyarrow.table(positions)``, ``polars.DataFrame(positions)``.
+    """
+
+    def __init__(self, columns: Mapping[str, tuple[Any, NDArray[np.bool_] | None]]) -> None:
+        self._columns = dict(columns)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names."""
+        return list(self._columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()))[0])
+
+    def to_numpy(self) -> dict[str, NDArray[Any]]:
+        """Columns as arrays. What is not there is nan; a column of whole numbers that lacks
+        some is of floats."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, (values, absent) in self._columns.items():
+            array = np.asarray(values)
+            if absent is not None and array.dtype.kind == "i" and absent.any():
+                array = np.where(absent, np.nan, array.astype(np.float64))
+            arrays[name] = array
+        return arrays
+
+    def to_arrow(self) -> Any:
+        """As a pyarrow.Table, with nulls where there is nothing."""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                name: pa.array(values, mask=absent) if absent is not None else pa.array(values)
+                for name, (values, absent) in self._columns.items()
+            }
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow's C interface, through which other libraries take the table."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """As a pandas.DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.to_numpy())
+
+    def to_polars(self) -> Any:
+        """As a polars.DataFrame, with nulls where there is nothing."""
+        import polars
+
+        frame = polars.DataFrame({name: values for name, (values, _) in self._columns.items()})
+        nulls = []
+        for name, (_, absent) in self._columns.items():
+            if absent is not None and absent.any():
+                there = polars.Series(~absent)
+                nulls.append(polars.when(there).then(polars.col(name)).alias(name))
+        return frame.with_columns(nulls) if nulls else frame
+
+    def __repr__(self) -> str:
+        return f"Positions({len(self)} rows, {len(self._columns)} columns)"
+
+
+class Summary:
+    """Everything that a gap report needs of some positions. Summaries of parts merge, in any
+    order and to the bit, into that of all: on other machines, by pickle or as bytes.
+
+    >>> import specgap as sg
+    >>> # sg.Summary.of("log", part=(1, 2)).merge(sg.Summary.of("log", part=(2, 2))).report()
+    """
+
+    def __init__(self, native: _native.Summary) -> None:
+        self._native = native
+
+    @classmethod
+    def of(
+        cls,
+        logs: Logs,
+        *,
+        part: tuple[int, int] = (1, 1),
+        threads: int = 0,
+        progress: Progress = None,
+        vocabulary: int | None = None,
+        **asked: Any,
+    ) -> Summary:
+        """Measures the I-th of K stretches of every log's positions, counted from 1. What is
+        asked is said as :func:`gap` takes it."""
+        native, _ = _native.Summary.measure(
+            [log._native for log in _each(logs, vocabulary)],
+            _asked(**asked),
+            *part,
+            False,
+            threads,
+            shown(progress),
+        )
+        return cls(native)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Summary:
+        """Reads what :meth:`to_bytes` wrote, or ``specgap gap --partial``."""
+        return cls(_native.Summary.from_bytes(bytes(data)))
+
+    def to_bytes(self) -> bytes:
+        """The same bytes for the same positions, however they were measured and merged;
+        ``specgap merge`` takes them as a file."""
+        return self._native.to_bytes()
+
+    def merge(self, other: Summary) -> Summary:
+        """Both together. Neither changes."""
+        return Summary(self._native.merged(other._native))
+
+    @property
+    def positions(self) -> int:
+        """How many positions it is of."""
+        return self._native.positions
+
+    @property
+    def missing(self) -> list[str]:
+        """Positions of its logs that are in no part, in words."""
+        return self._native.missing
+
+    def report(self, *, incomplete: bool = False) -> Report:
+        """The report. Positions that are missing are an error unless ``incomplete``."""
+        if self.missing and not incomplete:
+            raise ValueError(
+                f"{'; '.join(self.missing)}; merge the missing parts too, or say incomplete=True"
+            )
+        return Report("gap", self._native.report(), summary=self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Summary.from_bytes, (self.to_bytes(),))
+
+    def __repr__(self) -> str:
+        return f"Summary(positions={self.positions}, logs={self._native.logs})"
+
+
+class Report:
+    """What a command finds: as data, as a page for people, and as files."""
+
+    def __init__(
+        self,
+        command: str,
+        made: _native.Made,
+        *,
+        summary: Summary | None = None,
+        positions: Positions | None = None,
+        again: Any = None,
+    ) -> None:
+        self.command = command
+        #: What the report was made of, of a gap report.
+        self.summary = summary
+        self._made = made
+        self._positions = positions
+        self._again = again
+
+    @property
+    def ok(self) -> bool:
+        """False where the command's exit code would be 1: an audit that refutes something."""
+        return self._made.ok
+
+    @property
+    def json(self) -> str:
+        """The data, as the command prints it with ``--format json``, indented."""
+        return self._made.json.decode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data; docs/formats.md names every field."""
+        return cast("dict[str, Any]", json.loads(self._made.json))
+
+    def positions(self) -> Positions:
+        """The table of all positions, of a gap report: measured again unless it was asked for
+        with ``positions=True``."""
+        if self._positions is None:
+            if self._again is None:
+                raise ValueError(
+                    "this report has no table of positions; gap() of one log, or with pool=True, "
+                    "has one"
+                )
+            self._positions = self._again()
+        return self._positions
+
+    def html(self) -> str:
+        """The page as HTML, with its pictures in it."""
+        return self._made.html()
+
+    def markdown(self) -> str:
+        """The page as Markdown; its pictures are files beside it."""
+        return self._made.markdown()
+
+    def text(self, *, width: int = 100, whole: bool = False) -> str:
+        """The page as plain text; ``whole`` has all sections."""
+        return self._made.text(width, whole)
+
+    def save(self, folder: PathLike) -> Path:
+        """Writes report.html, report.md, report.json and the pictures, as ``--out`` does: all
+        of them or none. Returns the path of report.html."""
+        home = Path(folder)
+        made: list[tuple[Path, Path]] = []
+        try:
+            for name, data in self._made.files():
+                place = home / name
+                place.parent.mkdir(parents=True, exist_ok=True)
+                handle, temporary = tempfile.mkstemp(prefix=".tmp", dir=place.parent)
+                made.append((Path(temporary), place))
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+            mask = os.umask(0)
+            os.umask(mask)
+            for before, after in made:
+                before.chmod(0o666 & ~mask)
+                before.replace(after)
+        finally:
+            for before, _ in made:
+                before.unlink(missing_ok=True)
+        return home / "report.html"
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html(), quote=True)
+        return (
+            f"<iframe srcdoc=\"{page}\" title=\"specgap {self.command}\" "
+            'style="width: 100%; height: 42em; border: 1px solid #8884"></iframe>'
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"Report({self.command!r}, ok={self.ok})"
+
+
+def _each(logs: Logs, vocabulary: int | None) -> list[Log]:
+    if isinstance(logs, (str, os.PathLike, Log, Mapping)):
+        return [opened(logs, vocabulary)]
+    return [opened(log, vocabulary) for log in logs]
+
+
+def _numbers(value: float | Sequence[float]) -> list[float]:
+    return [float(x) for x in np.atleast_1d(np.asarray(value, dtype=np.float64))]
+
+
+def _wholes(value: int | Sequence[int], name: str) -> list[int]:
+    array = np.atleast_1d(np.asarray(value))
+    if array.dtype.kind not in "iu" or (array < 0).any():
+        raise ValueError(f"{name}: give whole numbers of at least 1")
+    return [int(x) for x in array]
+
+
+def _names(value: str | Sequence[str] | None) -> list[str] | None:
+    if value is None:
+        return None
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _asked(
+    drafts: int | Sequence[int] = (2, 3, 4),
+    temperature: float | Sequence[float] = (0.7, 1.0),
+    schemes: str | Sequence[str] | None = None,
+    verifiers: str | Sequence[str] | None = None,
+    sequential_plans: bool = False,
+    block_length: int = 5,
+    seed: int = 0,
+) -> dict[str, Any]:
+    return {
+        "drafts": _wholes(drafts, "drafts"),
+        "temperature": _numbers(temperature),
+        "schemes": _names(schemes),
+        "verifiers": _names(verifiers),
+        "sequential_plans": sequential_plans,
+        "block_length": block_length,
+        "seed": seed,
+    }
+
+
+def gap(
+    logs: Logs | ArrayLike,
+    draft_logits: ArrayLike = None,
+    *,
+    drafts: int | Sequence[int] = (2, 3, 4),
+    temperature: float | Sequence[float] = (0.7, 1.0),
+    schemes: str | Sequence[str] | None = None,
+    verifiers: str | Sequence[str] | None = None,
+    sequential_plans: bool = False,
+    block_length: int = 5,
+    seed: int = 0,
+    prompt_id: ArrayLike = None,
+    position: ArrayLike = None,
+    token: ArrayLike = None,
+    metadata: Mapping[str, Any] | None = None,
+    vocabulary: int | None = None,
+    pool: bool = False,
+    positions: bool = False,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """How much every verifier accepts of n drafts, and how far it is from alpha*.
+
+    ``logs`` is a log (a path, a :class:`Log`, a dict of arrays) or several, or the target's
+    logits [N, V] with ``draft_logits`` beside them; then ``prompt_id``, ``position``, ``token``
+    and ``metadata`` may say more. Several logs are measured each by itself and compared, or
+    counted together with ``pool=True``, as logs of one pair of models.
+
+    ``drafts`` and ``temperature`` are one number or several; ``schemes`` and ``verifiers``
+    names, all if not given. ``positions=True`` keeps the table of all positions.
+
+    The report is the same to the bit on any number of threads, and the same as that of the
+    command ``specgap gap``.
+    """
+    if draft_logits is not None:
+        logs = Log.of_arrays(
+            vocabulary=vocabulary,
+            metadata=metadata,
+            target_logits=logs,
+            draft_logits=draft_logits,
+            prompt_id=prompt_id,
+            position=position,
+            token=token,
+        )
+        vocabulary = None
+    elif any(one is not None for one in (prompt_id, position, token, metadata)):
+        raise ValueError(
+            "prompt_id, position, token and metadata go with arrays; a log has its own"
+        )
+    asked = _asked(
+        drafts, temperature, schemes, verifiers, sequential_plans, block_length, seed
+    )
+    every = [log._native for log in _each(cast("Logs", logs), vocabulary)]
+    if len(every) > 1 and not pool:
+        if positions:
+            raise ValueError("positions: measure one log, or several together with pool=True")
+        made = _native.compare(every, asked, threads, shown(progress))
+        return Report("gap", made)
+
+    def measured(table: bool) -> tuple[Summary, Positions | None]:
+        native, columns = _native.Summary.measure(
+            every, asked, 1, 1, table, threads, shown(progress)
+        )
+        return Summary(native), None if columns is None else Positions(columns)
+
+    summary, table = measured(positions)
+    return Report(
+        "gap",
+        summary._native.report(),
+        summary=summary,
+        positions=table,
+        again=lambda: measured(True)[1],
+    )
+
+
+def _option(value: object) -> str:
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, Sequence) or isinstance(value, np.ndarray):
+        return ",".join(_option(one) for one in value)
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    return str(value)
+
+
+def _command(
+    name: str,
+    logs: Logs,
+    vocabulary: int | None,
+    threads: int,
+    progress: Progress,
+    options: Mapping[str, object],
+) -> Report:
+    """Runs a command by its own command line, which knows its options."""
+    args = [name]
+    for key, value in options.items():
+        option = f"--{key.replace('_', '-')}"
+        if value is True:
+            args.append(option)
+        elif value is not None and value is not False:
+            args.append(f"{option}={_option(value)}")
+    lent: list[_native.Log] = []
+    paths: list[str] = []
+    several = [logs] if isinstance(logs, (str, os.PathLike, Log, Mapping)) else list(logs)
+    kept = vocabulary
+    for log in several:
+        if isinstance(log, Mapping):
+            log = opened(log, vocabulary)
+        if isinstance(log, Log):
+            paths.append(log.path)
+            if log._native.in_memory:
+                lent.append(log._native)
+            elif log._native.kept is not None:
+                kept = log._native.kept
+        else:
+            paths.append(os.fspath(log))
+    if kept is not None and not lent:
+        args.append(f"--vocab={kept}")
+    made = _native.command([*args, "--", *paths], lent, threads, shown(progress))
+    return Report(name, made)
+
+
+def length(
+    logs: Logs,
+    *,
+    lengths: int | Sequence[int] | None = None,
+    policies: str | Sequence[str] | None = None,
+    verifiers: str | Sequence[str] | None = None,
+    max_length: int | None = None,
+    cost_ratio: float | None = None,
+    timings: PathLike | None = None,
+    temperature: float | None = None,
+    vocabulary: int | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """How many tokens to draft: lengths and stopping policies replayed along logged text.
+
+    Keywords are the options of ``specgap length``, whose help explains each. Logs of several
+    texts are counted together.
+    """
+    options = {
+        "lengths": lengths,
+        "policies": policies,
+        "verifiers": verifiers,
+        "max_length": max_length,
+        "cost_ratio": cost_ratio,
+        "timings": timings,
+        "temperature": temperature,
+    }
+    return _command("length", logs, vocabulary, threads, progress, options)
+
+
+def tree(
+    logs: Logs,
+    *,
+    topology: str | Sequence[str] | None = None,
+    schemes: str | Sequence[str] | None = None,
+    verifiers: str | Sequence[str] | None = None,
+    budget: int | None = None,
+    max_depth: int | None = None,
+    max_branch: int | None = None,
+    cost_ratio: float | None = None,
+    timings: PathLike | None = None,
+    slot_values: bool = False,
+    temperature: float | None = None,
+    seed: int = 0,
+    vocabulary: int | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """Which tree of drafts to verify: trees replayed along logged text, and the best one.
+
+    Keywords are the options of ``specgap tree``, whose help explains each.
+    """
+    options = {
+        "topology": topology,
+        "schemes": schemes,
+        "verifiers": verifiers,
+        "budget": budget,
+        "max_depth": max_depth,
+        "max_branch": max_branch,
+        "cost_ratio": cost_ratio,
+        "timings": timings,
+        "slot_values": slot_values,
+        "temperature": temperature,
+        "seed": seed or None,
+    }
+    return _command("tree", logs, vocabulary, threads, progress, options)
+
+
+def paths(
+    logs: Logs,
+    *,
+    paths: int | Sequence[int] | None = None,
+    length: int | None = None,
+    temperature: float | None = None,
+    vocabulary: int | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """What several draft paths could give, and what verifiers get of it.
+
+    Keywords are the options of ``specgap paths``.
+    """
+    options = {"paths": paths, "length": length, "temperature": temperature}
+    return _command("paths", logs, vocabulary, threads, progress, options)
+
+
+def audit(
+    log: LogLike,
+    rule: str,
+    *,
+    tolerance: float | None = None,
+    alpha: float | None = None,
+    negative_control: bool = False,
+    temperature: float | None = None,
+    draft_temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    draft_cut: bool = False,
+    stop: int | Sequence[int] | None = None,
+    junit: PathLike | None = None,
+    markdown: PathLike | None = None,
+    seed: int = 0,
+    vocabulary: int | None = None,
+    threads: int = 0,
+    progress: Progress = None,
+) -> Report:
+    """Whether an engine samples what it claims: four verdicts on a log of its rounds.
+
+    ``rule`` is what it claims: single, rrs, rrs-wo, k-seq, block, one-hot, exact-match or
+    threshold:A. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
+    part is refuted or a hard check fails.
+    """
+    options = {
+        "rule": rule,
+        "tolerance": tolerance,
+        "alpha": alpha,
+        "negative_control": negative_control,
+        "temperature": temperature,
+        "draft_temperature": draft_temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
+        "draft_cut": draft_cut,
+        "stop": stop,
+        "junit": junit,
+        "markdown": markdown,
+        "seed": seed or None,
+    }
+    return _command("audit", log, vocabulary, threads, progress, options)

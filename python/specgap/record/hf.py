@@ -1,0 +1,135 @@
+"""Records assisted generation of Hugging Face transformers.
+
+    with sg.record.hf(model, assistant, out="log"):
+        model.generate(**inputs, assistant_model=assistant, do_sample=True)
+
+``transformers.generation.utils._speculative_sampling`` is wrapped while the context is open. It
+is called only where tokens are sampled: greedy assisted generation compares argmaxes and never
+comes here. Rows are those that are drawn from, after temperature, top-k and top-p.
+
+Three defaults of transformers change what is measured. ``assistant_confidence_threshold`` (0.4)
+ends drafts early; ``num_assistant_tokens`` (20) is long; ``top_k`` (50) cuts the rows that are
+drawn from. With ``assistant_ensemble_weight`` outputs do not follow the target, by design.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from .._logs import PathLike
+from ._rounds import Rounds, to_numpy
+
+
+class Recording:
+    """What was recorded so far."""
+
+    def __init__(self, log: Rounds) -> None:
+        self._log = log
+        self._text = -1
+        self._start = 0
+        self._ids: list[int] = []
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that were verified."""
+        return self._log.rounds
+
+    @property
+    def positions(self) -> int:
+        """Positions that were logged."""
+        return self._log.writer.positions
+
+    def _add(
+        self,
+        candidate_input_ids: Any,
+        candidate_logits: Any,
+        candidate_length: Any,
+        new_logits: Any,
+        result: Any,
+    ) -> None:
+        if candidate_logits.shape[0] != 1:
+            raise ValueError("one sequence at a time: assisted generation has a batch of 1")
+        count = int(candidate_length)
+        valid, matches = result
+        ids = [int(x) for x in to_numpy(candidate_input_ids)[0]]
+        before, drafts = ids[: len(ids) - count], ids[len(ids) - count :]
+        outputs = [int(x) for x in to_numpy(valid)[0]]
+        # What does not begin with all that came out before is another text.
+        if self._text < 0 or before != self._ids:
+            self._text += 1
+            self._start = len(before)
+        accepted = int(matches)
+        self._log.add(
+            text=self._text,
+            start=len(before) - self._start,
+            target=to_numpy(new_logits)[0],
+            draft=to_numpy(candidate_logits)[0],
+            drafts=drafts,
+            accepted=accepted,
+            outputs=outputs,
+            batch_size=1,
+        )
+        self._ids = before + outputs
+
+
+def _name(model: Any) -> dict[str, str] | None:
+    name = getattr(getattr(model, "config", None), "_name_or_path", None)
+    if model is None:
+        return None
+    return {"name": str(name or type(model).__name__)}
+
+
+@contextlib.contextmanager
+def hf(
+    model: Any = None,
+    assistant: Any = None,
+    *,
+    out: PathLike,
+    temperature: float = 1.0,
+    dtype: str = "float32",
+) -> Iterator[Recording]:
+    """Writes the log ``out`` of the rounds that are verified while the context is open.
+
+    ``model`` and ``assistant`` are named in the log. ``temperature`` is that of ``generate``,
+    by which the rows are divided. Rows are kept as they are by float32, the default; float16
+    halves the log, and its rounding is within an audit's tolerance.
+    """
+    from transformers.generation import utils
+
+    original = utils._speculative_sampling
+    said = {"target": _name(model), "draft": _name(assistant)}
+    log = Rounds(
+        out,
+        temperature=temperature,
+        dtype=dtype,
+        metadata={key: value for key, value in said.items() if value is not None},
+    )
+    recording = Recording(log)
+
+    def wrapped(
+        candidate_input_ids: Any,
+        candidate_logits: Any,
+        candidate_length: Any,
+        new_logits: Any,
+        *rest: Any,
+        **more: Any,
+    ) -> Any:
+        result = original(
+            candidate_input_ids, candidate_logits, candidate_length, new_logits, *rest, **more
+        )
+        recording._add(candidate_input_ids, candidate_logits, candidate_length, new_logits, result)
+        return result
+
+    utils._speculative_sampling = wrapped
+    try:
+        yield recording
+    finally:
+        utils._speculative_sampling = original
+        log.close()
+    if recording.rounds == 0:
+        raise ValueError(
+            "nothing was recorded: tokens have to be sampled (do_sample=True) by "
+            "generate(assistant_model=..)"
+        )

@@ -1,0 +1,348 @@
+//! Logs: files, and arrays in memory; and writing them.
+
+use crate::arrays::{HeldArray, dtype_named};
+use crate::errors::raised;
+use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use specgap::log::{
+    EngineRecord, HeldTensor, KeptTokens, Layout, Log as Rows, LogWriter as Writer, Metadata,
+    Position, Row, RowKind,
+};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where a log's rows are. Opening it again costs reading its headers alone.
+#[derive(Debug)]
+enum Place {
+    Files,
+    Arrays {
+        metadata: Metadata,
+        tensors: Vec<HeldTensor>,
+    },
+}
+
+/// Logged rows, of files or of arrays.
+#[pyclass(frozen, module = "specgap._native")]
+pub(crate) struct Log {
+    path: PathBuf,
+    vocabulary: Option<usize>,
+    place: Place,
+    rows: Rows,
+}
+
+impl Log {
+    /// The log anew, for a command that takes it.
+    pub(crate) fn opened(&self) -> PyResult<Rows> {
+        open(&self.path, self.vocabulary, &self.place)
+    }
+
+    /// Whether it is in memory alone.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.place, Place::Arrays { .. })
+    }
+
+    fn made(path: PathBuf, vocabulary: Option<usize>, place: Place) -> PyResult<Self> {
+        let rows = open(&path, vocabulary, &place)?;
+        Ok(Self {
+            path,
+            vocabulary,
+            place,
+            rows,
+        })
+    }
+}
+
+fn open(path: &std::path::Path, vocabulary: Option<usize>, place: &Place) -> PyResult<Rows> {
+    match place {
+        Place::Files => Rows::open_with(path, vocabulary),
+        Place::Arrays { metadata, tensors } => {
+            Rows::held(path, metadata.clone(), tensors.clone(), vocabulary)
+        }
+    }
+    .map_err(|error| raised(&error))
+}
+
+fn metadata_of(json: &str) -> PyResult<Metadata> {
+    serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("metadata: {error}")))
+}
+
+/// A row of a log: numbers of its tokens, and their probabilities or logits under p and q.
+type ReadRow<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    [Option<i64>; 3],
+);
+
+#[pymethods]
+impl Log {
+    #[staticmethod]
+    fn open(path: PathBuf, vocabulary: Option<usize>) -> PyResult<Self> {
+        Self::made(path, vocabulary, Place::Files)
+    }
+
+    /// A log of arrays, each with its name and the name of its type.
+    #[staticmethod]
+    fn held(
+        name: PathBuf,
+        tensors: Vec<(String, Bound<'_, PyAny>, String)>,
+        metadata: &str,
+        vocabulary: Option<usize>,
+    ) -> PyResult<Self> {
+        let held = |(name, array, dtype): (String, Bound<'_, PyAny>, String)| {
+            let dtype = dtype_named(&dtype, &name)?;
+            let (entries, shape) = HeldArray::new(&array, dtype, &name)?;
+            PyResult::Ok(HeldTensor {
+                name,
+                dtype,
+                shape,
+                entries: Arc::new(entries),
+            })
+        };
+        let tensors = tensors
+            .into_iter()
+            .map(held)
+            .collect::<PyResult<Vec<_>>>()?;
+        let metadata = metadata_of(metadata)?;
+        Self::made(name, vocabulary, Place::Arrays { metadata, tensors })
+    }
+
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    #[getter]
+    fn in_memory(&self) -> bool {
+        self.is_held()
+    }
+
+    #[getter]
+    fn kept(&self) -> Option<usize> {
+        self.vocabulary
+    }
+
+    #[getter]
+    fn positions(&self) -> usize {
+        self.rows.positions()
+    }
+
+    #[getter]
+    fn vocabulary(&self) -> usize {
+        self.rows.vocabulary()
+    }
+
+    #[getter]
+    fn listed(&self) -> usize {
+        self.rows.listed()
+    }
+
+    #[getter]
+    fn kinds(&self) -> (&'static str, &'static str) {
+        let word = |kind| match kind {
+            RowKind::Logits => "logits",
+            RowKind::Probabilities => "probs",
+            RowKind::LogProbabilities => "logprobs",
+        };
+        let (target, draft) = self.rows.kinds();
+        (word(target), word(draft))
+    }
+
+    #[getter]
+    fn dtypes(&self) -> (String, String) {
+        let (target, draft) = self.rows.dtypes();
+        (target.to_string(), draft.to_string())
+    }
+
+    #[getter]
+    fn engine_tensors(&self) -> Vec<String> {
+        self.rows
+            .engine_tensors()
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    #[getter]
+    fn ignored(&self) -> Vec<String> {
+        self.rows.ignored_tensors().to_vec()
+    }
+
+    /// What the log says of itself, as JSON.
+    fn metadata(&self) -> PyResult<String> {
+        let json = serde_json::to_string(self.rows.metadata());
+        json.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// One position: token ids (none where the row has all), the rows, and prompt, position
+    /// and token.
+    fn row<'py>(&self, py: Python<'py>, index: usize) -> PyResult<ReadRow<'py>> {
+        if index >= self.rows.positions() {
+            return Err(PyIndexError::new_err(format!(
+                "position {index} is not below {}",
+                self.rows.positions()
+            )));
+        }
+        let mut row = Row::default();
+        py.detach(|| self.rows.read(index, &mut row))
+            .map_err(|error| raised(&error))?;
+        let ids: Vec<i64> = row.token_ids.iter().map(|&id| i64::from(id)).collect();
+        Ok((
+            ids.to_pyarray(py),
+            row.target.to_pyarray(py),
+            row.draft.to_pyarray(py),
+            [row.prompt_id, row.position, row.token],
+        ))
+    }
+
+    /// What an engine did, position by position: drafts, output, accepted, round, batch size.
+    #[allow(clippy::type_complexity)]
+    fn engine(&self, py: Python<'_>) -> PyResult<Vec<(Vec<i64>, [Option<i64>; 4])>> {
+        let records = py
+            .detach(|| self.rows.engine_records())
+            .map_err(|error| raised(&error))?;
+        let parts = |one: EngineRecord| {
+            let numbers = [one.output, one.accepted, one.round, one.batch_size];
+            (one.drafts, numbers)
+        };
+        Ok(records.into_iter().map(parts).collect())
+    }
+}
+
+/// Writes a log that survives being killed.
+#[pyclass(frozen, module = "specgap._native")]
+struct LogWriter {
+    writer: Mutex<Option<Writer>>,
+}
+
+impl LogWriter {
+    fn with<T>(&self, run: impl FnOnce(&mut Writer) -> PyResult<T>) -> PyResult<T> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = writer.as_mut().ok_or_else(|| {
+            PyValueError::new_err("the log was closed; nothing more can be added")
+        })?;
+        run(writer)
+    }
+}
+
+#[pymethods]
+impl LogWriter {
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        path: PathBuf,
+        vocabulary: usize,
+        dtype: &str,
+        metadata: &str,
+        top: Option<usize>,
+        rest_temperatures: Vec<f64>,
+        shard_bytes: usize,
+        resume: bool,
+    ) -> PyResult<Self> {
+        let mut layout = Layout::new(vocabulary);
+        layout.dtype = dtype_named(dtype, "dtype")?;
+        layout.shard_bytes = shard_bytes;
+        if let Some(count) = top {
+            layout.tokens = KeptTokens::Top {
+                count,
+                rest_temperatures,
+            };
+        }
+        let writer = if resume && Writer::exists(&path) {
+            Writer::resume(&path, layout)
+        } else {
+            Writer::create(&path, metadata_of(metadata)?, layout)
+        };
+        let writer = writer.map_err(|error| raised(&error))?;
+        Ok(Self {
+            writer: Mutex::new(Some(writer)),
+        })
+    }
+
+    #[getter]
+    fn positions(&self) -> PyResult<usize> {
+        self.with(|writer| Ok(writer.positions()))
+    }
+
+    /// Adds a position, and what an engine did there, where that is known.
+    #[allow(clippy::too_many_arguments)]
+    fn append(
+        &self,
+        target: PyReadonlyArray1<'_, f32>,
+        draft: PyReadonlyArray1<'_, f32>,
+        prompt_id: i64,
+        position: i64,
+        token: i64,
+        drafts: Vec<i64>,
+        output: Option<i64>,
+        accepted: Option<i64>,
+        round: Option<i64>,
+        batch_size: Option<i64>,
+    ) -> PyResult<()> {
+        let contiguous = |_| PyValueError::new_err("rows are to be contiguous");
+        let (target, draft) = (
+            target.as_slice().map_err(contiguous)?,
+            draft.as_slice().map_err(contiguous)?,
+        );
+        self.with(|writer| {
+            writer
+                .append(&Position {
+                    prompt_id,
+                    position,
+                    token,
+                    target,
+                    draft,
+                })
+                .map_err(|error| raised(&error))?;
+            let record = EngineRecord {
+                drafts,
+                output,
+                accepted,
+                round,
+                batch_size,
+                ..EngineRecord::default()
+            };
+            if record == EngineRecord::default() {
+                return Ok(());
+            }
+            writer.set_engine(&record).map_err(|error| raised(&error))
+        })
+    }
+
+    /// Makes everything appended so far part of the log, for good.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with(|writer| writer.commit().map_err(|error| raised(&error))))
+    }
+
+    /// Changes what the log says of itself; written by the next commit.
+    fn set_metadata(&self, json: &str) -> PyResult<()> {
+        let metadata = metadata_of(json)?;
+        self.with(|writer| {
+            let kept = writer.metadata().clone();
+            *writer.metadata_mut() = Metadata {
+                vocabulary: kept.vocabulary,
+                rest_temperatures: kept.rest_temperatures,
+                ..metadata
+            };
+            Ok(())
+        })
+    }
+
+    /// Commits, and lets go of the folder.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(open) = writer.as_mut() {
+                open.commit().map_err(|error| raised(&error))?;
+            }
+            *writer = None;
+            Ok(())
+        })
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Log>()?;
+    module.add_class::<LogWriter>()
+}

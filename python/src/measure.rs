@@ -1,0 +1,399 @@
+//! Reports of logs: `gap` by the library, other commands by their own command line.
+
+use crate::errors::{bug, raised};
+use crate::logs::Log;
+use crate::watch::watched;
+use numpy::{PyArray1, ToPyArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use specgap::cli::{CliError, HostError, MadeReport};
+use specgap::gap::{
+    self, ColumnKind, Columns, Entry, GapError, LogComparison, Part, PositionSink, Settings,
+    Summary as Sums,
+};
+use specgap::log::Log as Rows;
+use specgap::report;
+use specgap::report::page::Page;
+use std::io;
+use std::sync::Arc;
+
+/// A report: data, page, and the files that it is written as.
+#[pyclass(frozen, module = "specgap._native")]
+struct Made {
+    report: MadeReport,
+    /// Reports of several logs, each in a folder of its name.
+    each: Vec<(String, MadeReport)>,
+}
+
+fn drawn<E: std::fmt::Display>(error: E) -> PyErr {
+    bug(&error.to_string())
+}
+
+fn files_of(made: &MadeReport) -> PyResult<Vec<(String, Vec<u8>)>> {
+    let mut files = made.beside.clone();
+    files.extend(made.page.files(made.json.clone()).map_err(drawn)?);
+    Ok(files)
+}
+
+#[pymethods]
+impl Made {
+    #[getter]
+    fn ok(&self) -> bool {
+        self.report.ok
+    }
+
+    /// The data, as `--format json` prints it.
+    #[getter]
+    fn json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.report.json)
+    }
+
+    /// The page, with its pictures in it.
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.report.page.html()).map_err(drawn)
+    }
+
+    fn markdown(&self) -> String {
+        self.report.page.markdown()
+    }
+
+    fn text(&self, width: u16, whole: bool) -> String {
+        self.report.page.text(width, whole)
+    }
+
+    /// All files, by name: those that `--out` writes.
+    fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
+        let files = py.detach(|| {
+            let mut files = Vec::new();
+            for (folder, made) in &self.each {
+                let own = files_of(made)?.into_iter();
+                files.extend(own.map(|(name, bytes)| (format!("{folder}/{name}"), bytes)));
+            }
+            files.extend(files_of(&self.report)?);
+            PyResult::Ok(files)
+        })?;
+        Ok(files
+            .into_iter()
+            .map(|(name, bytes)| (name, PyBytes::new(py, &bytes)))
+            .collect())
+    }
+}
+
+fn made(data: &impl serde::Serialize, page: Page) -> Result<MadeReport, HostError> {
+    let json = serde_json::to_vec_pretty(data).map_err(CliError::from)?;
+    Ok(MadeReport {
+        ok: true,
+        json,
+        page,
+        beside: Vec::new(),
+    })
+}
+
+/// Columns of a table of positions, whole.
+#[derive(Debug)]
+enum Column {
+    Text(Vec<String>),
+    Integer(Vec<Option<i64>>),
+    Number(Vec<Option<f64>>),
+}
+
+struct Table {
+    names: Vec<String>,
+    columns: Vec<Column>,
+}
+
+impl Table {
+    fn new(settings: &Settings) -> Self {
+        let names = Columns::new(settings).names();
+        let empty = |kind: &ColumnKind| match kind {
+            ColumnKind::Text => Column::Text(Vec::new()),
+            ColumnKind::Integer => Column::Integer(Vec::new()),
+            ColumnKind::Number => Column::Number(Vec::new()),
+        };
+        let columns = names.iter().map(|(_, kind)| empty(kind)).collect();
+        Self {
+            names: names.into_iter().map(|(name, _)| name).collect(),
+            columns,
+        }
+    }
+
+    /// Each column: its entries, and where there are none.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        fn there<T>(entries: &[Option<T>]) -> Vec<bool> {
+            entries.iter().map(Option::is_none).collect()
+        }
+        let dict = PyDict::new(py);
+        for (name, column) in self.names.iter().zip(&self.columns) {
+            match column {
+                Column::Text(entries) => {
+                    let none: Option<Bound<'py, PyArray1<bool>>> = None;
+                    dict.set_item(name, (entries, none))?;
+                }
+                Column::Integer(entries) => {
+                    let values: Vec<i64> = entries.iter().map(|x| x.unwrap_or(0)).collect();
+                    dict.set_item(name, (values.to_pyarray(py), there(entries).to_pyarray(py)))?;
+                }
+                Column::Number(entries) => {
+                    let values: Vec<f64> = entries.iter().map(|x| x.unwrap_or(f64::NAN)).collect();
+                    dict.set_item(name, (values.to_pyarray(py), there(entries).to_pyarray(py)))?;
+                }
+            }
+        }
+        Ok(dict)
+    }
+}
+
+impl PositionSink for Table {
+    fn row(&mut self, entries: &[Entry<'_>]) -> io::Result<()> {
+        for (column, entry) in self.columns.iter_mut().zip(entries) {
+            match (column, *entry) {
+                (Column::Text(all), Entry::Text(text)) => all.push(text.to_owned()),
+                (Column::Integer(all), Entry::Integer(x)) => all.push(x),
+                (Column::Number(all), Entry::Number(x)) => all.push(x),
+                _ => return Err(io::Error::other("an entry is not of its column's kind")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What to measure, as the options of `specgap gap` have it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Asked {
+    drafts: Vec<usize>,
+    temperature: Vec<f64>,
+    schemes: Option<Vec<String>>,
+    verifiers: Option<Vec<String>>,
+    sequential_plans: bool,
+    block_length: usize,
+    seed: u64,
+}
+
+impl Asked {
+    fn settings(&self) -> PyResult<Settings> {
+        let settings = Settings::new(&self.temperature, &self.drafts, self.seed);
+        let mut settings = settings.map_err(|error| raised(&error))?;
+        settings.sequential_plans = self.sequential_plans;
+        if !(1..=64).contains(&self.block_length) {
+            return Err(PyValueError::new_err(format!(
+                "block_length is {}; it must be in 1..=64",
+                self.block_length
+            )));
+        }
+        settings.block_length = self.block_length;
+        if let Some(names) = &self.schemes {
+            let known = Settings::schemes();
+            for name in names {
+                let scheme = name.parse().map_err(|error| raised(&error))?;
+                if !known.contains(&scheme) {
+                    return Err(PyValueError::new_err(format!(
+                        "schemes: a log cannot hold {scheme} drafts"
+                    )));
+                }
+            }
+            settings.schemes = parsed(names)?;
+        }
+        if let Some(names) = &self.verifiers {
+            settings.verifiers = parsed(names)?;
+        }
+        Ok(settings)
+    }
+}
+
+fn parsed<T: std::str::FromStr>(names: &[String]) -> PyResult<Vec<T>>
+where
+    T::Err: std::error::Error + 'static,
+{
+    let one = |name: &String| name.parse().map_err(|error| raised(&error));
+    names.iter().map(one).collect()
+}
+
+fn opened(logs: &[PyRef<'_, Log>]) -> PyResult<Vec<Rows>> {
+    logs.iter().map(|log| log.opened()).collect()
+}
+
+fn failed(error: GapError) -> HostError {
+    HostError::Command(error.into())
+}
+
+/// What is kept of some positions: merges with that of others into the report of all.
+#[pyclass(frozen, module = "specgap._native")]
+struct Summary {
+    sums: Arc<Sums>,
+}
+
+#[pymethods]
+impl Summary {
+    /// Measures one of `count` parts, counted from 1, of the positions of logs of one pair.
+    /// Also gives the table of positions, if that is asked for.
+    #[staticmethod]
+    #[pyo3(signature = (logs, asked, index, count, table, threads, progress))]
+    #[allow(clippy::too_many_arguments)]
+    fn measure<'py>(
+        py: Python<'py>,
+        logs: Vec<PyRef<'py, Log>>,
+        asked: Asked,
+        index: usize,
+        count: usize,
+        table: bool,
+        threads: usize,
+        progress: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Self, Option<Bound<'py, PyDict>>)> {
+        if index == 0 || index > count {
+            return Err(PyValueError::new_err(format!(
+                "part {index} of {count}: parts are counted from 1 to their number"
+            )));
+        }
+        let (settings, logs) = (asked.settings()?, opened(&logs)?);
+        let part = Part { index, count };
+        let (sums, table) = watched(py, threads, progress.as_ref(), |host| {
+            host.begin(logs.iter().map(|log| part.of(log.positions()).len()).sum());
+            host.watch(|| {
+                let mut table = table.then(|| Table::new(&settings));
+                let sink = table.as_mut().map(|table| table as &mut dyn PositionSink);
+                let step = |done: usize| host.step(done);
+                let sums = gap::summarise(&logs, &settings, part, sink, &step).map_err(failed)?;
+                Ok::<_, HostError>((sums, table))
+            })
+        })?;
+        let table = table.map(|table| table.arrays(py)).transpose()?;
+        Ok((
+            Self {
+                sums: Arc::new(sums),
+            },
+            table,
+        ))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|error| PyValueError::new_err(format!("summary: {error}")))?;
+        let sums = py
+            .detach(|| Sums::from_json(text))
+            .map_err(|error| raised(&error))?;
+        Ok(Self {
+            sums: Arc::new(sums),
+        })
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let text = py
+            .detach(|| self.sums.to_json())
+            .map_err(|error| raised(&error))?;
+        Ok(PyBytes::new(py, text.as_bytes()))
+    }
+
+    /// Both together. Neither changes.
+    fn merged(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        let sums = py.detach(|| {
+            let mut sums = Sums::clone(&self.sums);
+            sums.merge(&other.sums).map(|()| sums)
+        });
+        Ok(Self {
+            sums: Arc::new(sums.map_err(|error| raised(&error))?),
+        })
+    }
+
+    #[getter]
+    fn positions(&self) -> usize {
+        self.sums.positions()
+    }
+
+    #[getter]
+    fn logs(&self) -> Vec<String> {
+        self.sums.logs().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Positions that are in no part, in words.
+    #[getter]
+    fn missing(&self) -> Vec<String> {
+        self.sums.missing()
+    }
+
+    fn report(&self, py: Python<'_>) -> PyResult<Made> {
+        let report = watched(py, 0, None, |_| of_summary(&self.sums))?;
+        Ok(Made {
+            report,
+            each: Vec::new(),
+        })
+    }
+}
+
+fn of_summary(sums: &Sums) -> Result<MadeReport, HostError> {
+    let report = sums.report(&sums.command());
+    made(&report, report::gap::page(&report))
+}
+
+/// Several logs, each by itself, side by side.
+#[pyfunction]
+#[pyo3(signature = (logs, asked, threads, progress))]
+fn compare(
+    py: Python<'_>,
+    logs: Vec<PyRef<'_, Log>>,
+    asked: Asked,
+    threads: usize,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Made> {
+    let (settings, logs) = (asked.settings()?, opened(&logs)?);
+    let (report, each) = watched(py, threads, progress.as_ref(), |host| {
+        host.begin(logs.iter().map(Rows::positions).sum());
+        host.watch(|| {
+            let step = |done: usize| host.step(done);
+            let (summaries, pairings) =
+                gap::summarise_each(&logs, &settings, Part::WHOLE, None, &step).map_err(failed)?;
+            let kept = summaries.first().and_then(Sums::kept);
+            let kept = kept.map_or_else(String::new, |n| format!(" --vocab {n}"));
+            let options = format!("{}{kept}", settings.options());
+            let comparison = LogComparison::new(&summaries, &pairings, &options);
+            let each = comparison.logs.iter().zip(&summaries);
+            let each = each.map(|(log, sums)| Ok((log.folder.clone(), of_summary(sums)?)));
+            let each = each.collect::<Result<Vec<_>, HostError>>()?;
+            Ok::<_, HostError>((made(&comparison, report::compare::page(&comparison))?, each))
+        })
+    })?;
+    Ok(Made { report, each })
+}
+
+/// A command that ends in a report, by the arguments of its command line. Logs in memory are
+/// lent to it.
+#[pyfunction]
+#[pyo3(signature = (args, lent, threads, progress))]
+fn command(
+    py: Python<'_>,
+    args: Vec<std::ffi::OsString>,
+    lent: Vec<PyRef<'_, Log>>,
+    threads: usize,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Made> {
+    let lent = opened(&lent)?;
+    let report = watched(py, threads, progress.as_ref(), |host| {
+        for log in lent {
+            host.lend(log);
+        }
+        host.report(args)
+    })?;
+    Ok(Made {
+        report,
+        each: Vec::new(),
+    })
+}
+
+/// The defaults of `specgap gap`, and numbers of the formats.
+#[pyfunction]
+fn usual(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("block_length", Settings::BLOCK_LENGTH)?;
+    dict.set_item("report_schema", gap::SCHEMA)?;
+    Ok(dict)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Made>()?;
+    module.add_class::<Summary>()?;
+    module.add_function(wrap_pyfunction!(compare, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(usual, module)?)
+}

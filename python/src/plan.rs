@@ -1,0 +1,195 @@
+//! The optimal verifier of one pair of rows, to be run in a decoder.
+
+use crate::arrays::Matrix;
+use crate::errors::raised;
+use numpy::ndarray::ArrayView2;
+use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use specgap::distribution::{Draft, Softmax, Target};
+use specgap::known::Known;
+use specgap::plan::{PlanSettings, PlanStatus, TokenPlan};
+use specgap::row::sequential_subset;
+
+/// An optimal plan by one weight a token.
+#[pyclass(frozen, module = "specgap._native")]
+struct Plan {
+    plan: TokenPlan,
+}
+
+type Bounds = (f64, f64, f64);
+
+fn bounds(known: &Known) -> Bounds {
+    (known.value(), known.lower(), known.upper())
+}
+
+fn row(matrix: &Matrix<'_>, softmax: Option<Softmax>, name: &str) -> PyResult<Vec<f64>> {
+    let refused = |message: String| PyValueError::new_err(format!("{name}: {message}"));
+    let entries = matrix.entries();
+    let mut row = Vec::new();
+    if entries.shape().0 != 1 {
+        return Err(refused(format!(
+            "has {} rows; a plan is of one",
+            entries.shape().0
+        )));
+    }
+    entries.row(0, &mut row);
+    if let Some(softmax) = softmax {
+        let logits = std::mem::take(&mut row);
+        softmax
+            .fill(&logits, &mut row)
+            .map_err(|error| refused(error.to_string()))?;
+        return Ok(row);
+    }
+    let sum: f64 = row.iter().sum();
+    if (sum - 1.0).abs() <= entries.sum_tolerance() {
+        row.iter_mut().for_each(|x| *x /= sum);
+    }
+    Ok(row)
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (p, q, n, scheme, logits, temperature))]
+    fn new(
+        py: Python<'_>,
+        p: (Bound<'_, PyAny>, String),
+        q: (Bound<'_, PyAny>, String),
+        n: usize,
+        scheme: &str,
+        logits: bool,
+        temperature: f64,
+    ) -> PyResult<Self> {
+        let softmax = logits.then_some(Softmax {
+            temperature,
+            ..Softmax::default()
+        });
+        let p = row(&Matrix::new(&p.0, &p.1, "p")?, softmax, "p")?;
+        let q = row(&Matrix::new(&q.0, &q.1, "q")?, softmax, "q")?;
+        let of = |name: &str, error: &dyn std::error::Error| {
+            PyValueError::new_err(format!("{name}: {error}"))
+        };
+        let target = Target::new(&p).map_err(|error| of("p", &error))?;
+        let draft = Draft::new(&q).map_err(|error| of("q", &error))?;
+        let settings = PlanSettings::default();
+        let plan = py.detach(|| match scheme {
+            "with-replacement" => {
+                TokenPlan::iid(&target, &draft, n, &settings).map_err(|error| raised(&error))
+            }
+            "without-replacement" => {
+                let subset =
+                    sequential_subset(&target, &draft, n).map_err(|error| raised(&error))?;
+                TokenPlan::sequential(&target, &draft, n, subset, &settings)
+                    .map_err(|error| raised(&error))
+            }
+            _ => Err(PyValueError::new_err(format!(
+                "scheme: there are plans for with-replacement and without-replacement, not for \
+                 {scheme}"
+            ))),
+        })?;
+        Ok(Self { plan })
+    }
+
+    /// Runs the plan once for each tuple of drafts: tokens, and which draft it was, or -1.
+    fn emit<'py>(
+        &self,
+        py: Python<'py>,
+        drafts: PyReadonlyArray2<'py, i64>,
+        seed: u64,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+        let drafts = drafts.as_array();
+        let tuples = self.tuples(drafts)?;
+        let plan = &self.plan;
+        let (tokens, accepted): (Vec<i64>, Vec<i64>) = py.detach(|| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let verdicts = tuples.iter().map(|tuple| plan.emit(tuple, &mut rng));
+            verdicts
+                .map(|one| {
+                    let slot = one.accepted.map_or(-1, |slot| slot as i64);
+                    (i64::from(one.token), slot)
+                })
+                .unzip()
+        });
+        Ok((tokens.to_pyarray(py), accepted.to_pyarray(py)))
+    }
+
+    /// The probability that each draft of the tuples is emitted.
+    fn accepted<'py>(
+        &self,
+        py: Python<'py>,
+        drafts: PyReadonlyArray2<'py, i64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let tuples = self.tuples(drafts.as_array())?;
+        let flat: Vec<f64> = tuples
+            .iter()
+            .flat_map(|tuple| self.plan.accepted(tuple))
+            .collect();
+        Ok(flat.to_pyarray(py))
+    }
+
+    #[getter]
+    fn residual<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.plan.residual().to_pyarray(py)
+    }
+
+    #[getter]
+    fn optimum(&self) -> Bounds {
+        bounds(self.plan.optimal_acceptance_rate())
+    }
+
+    #[getter]
+    fn acceptance(&self) -> Bounds {
+        bounds(self.plan.acceptance_rate())
+    }
+
+    #[getter]
+    fn shortfall(&self) -> f64 {
+        self.plan.shortfall()
+    }
+
+    #[getter]
+    fn optimal(&self) -> bool {
+        self.plan.status() == PlanStatus::Optimal
+    }
+
+    #[getter]
+    fn drafts(&self) -> usize {
+        self.plan.drafts()
+    }
+
+    #[getter]
+    fn vocabulary(&self) -> usize {
+        self.plan.vocab()
+    }
+}
+
+impl Plan {
+    fn tuples(&self, drafts: ArrayView2<'_, i64>) -> PyResult<Vec<Vec<u32>>> {
+        let (n, vocabulary) = (self.plan.drafts(), self.plan.vocab());
+        if drafts.ncols() != n {
+            return Err(PyValueError::new_err(format!(
+                "drafts: has {} tokens a tuple; the plan is for {n}",
+                drafts.ncols()
+            )));
+        }
+        let token = |&id: &i64| {
+            let token = u32::try_from(id).ok();
+            token
+                .filter(|&id| (id as usize) < vocabulary)
+                .ok_or_else(|| {
+                    PyValueError::new_err(format!(
+                        "drafts: token {id} is outside the vocabulary of {vocabulary}"
+                    ))
+                })
+        };
+        let rows = drafts.rows().into_iter();
+        rows.map(|row| row.iter().map(token).collect()).collect()
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Plan>()
+}

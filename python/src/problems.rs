@@ -1,0 +1,211 @@
+//! Problems: solved, verified, and the law of their drafts.
+
+use crate::errors::raised;
+use crate::watch::watched;
+use numpy::{PyArray1, PyArray2, PyArrayMethods, ToPyArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use specgap::cli::{CliError, HostError};
+use specgap::distribution::Draft;
+use specgap::evaluate::{Evaluated, Limits, check_names, solve as solve_one, verify_with};
+use specgap::optimum::best;
+use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml, read};
+use specgap::report::{solve as solve_report, verify as verify_report};
+use specgap::scheme::{DraftScheme, MadeOf, SchemeName};
+use specgap::verifier::RrsWoSettings;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One problem's result: JSON, text for people, and whether all is well.
+type Result1 = (String, String, bool);
+
+fn refused(message: String) -> HostError {
+    HostError::Command(CliError::Missing { message })
+}
+
+/// Problems of a file or folder, or of text.
+fn problems(path: Option<PathBuf>, text: Option<String>) -> PyResult<Vec<Problem>> {
+    let all = match (path, text) {
+        (Some(path), _) => read(&path).map_err(|error| raised(&error))?,
+        (None, Some(text)) => {
+            let json = text.trim_start().starts_with('{');
+            let parsed = if json {
+                parse_json(&text)
+            } else {
+                parse_toml(&text)
+            };
+            let name = PathBuf::from("problem");
+            vec![(name, parsed.map_err(|error| raised(&error))?)]
+        }
+        (None, None) => Vec::new(),
+    };
+    all.into_iter()
+        .filter_map(|(path, problem)| single(&path, problem).transpose())
+        .collect()
+}
+
+fn single(path: &Path, problem: AnyProblem) -> PyResult<Option<Problem>> {
+    check_names(&problem)
+        .map_err(|error| PyValueError::new_err(format!("{}: {error}", path.display())))?;
+    Ok(match problem {
+        AnyProblem::Single(problem) => Some(problem),
+        AnyProblem::Block(_) => None,
+    })
+}
+
+fn each<R: Evaluated>(
+    py: Python<'_>,
+    problems: Vec<Problem>,
+    threads: usize,
+    run: impl Fn(&Problem) -> R + Sync,
+    text: impl Fn(&R) -> String + Sync,
+) -> PyResult<Vec<Result1>> {
+    if problems.is_empty() {
+        return Err(PyValueError::new_err(
+            "there is no single-step problem here; block problems are for the command specgap block",
+        ));
+    }
+    watched(py, threads, None, |_| {
+        let one = |problem: &Problem| {
+            let result = run(problem);
+            let json =
+                serde_json::to_string(&result).map_err(|error| refused(error.to_string()))?;
+            Ok((json, text(&result), result.is_ok()))
+        };
+        problems
+            .iter()
+            .map(one)
+            .collect::<Result<Vec<Result1>, HostError>>()
+    })
+}
+
+/// Columns of a text report.
+const WIDTH: u16 = 100;
+
+/// alpha* by every method.
+#[pyfunction]
+#[pyo3(signature = (path, text, threads))]
+fn solve(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    text: Option<String>,
+    threads: usize,
+) -> PyResult<Vec<Result1>> {
+    let limits = Limits::default();
+    each(
+        py,
+        problems(path, text)?,
+        threads,
+        |problem| solve_one(problem, &limits),
+        |solution| solve_report::text(solution, WIDTH),
+    )
+}
+
+/// Every verifier.
+#[pyfunction]
+#[pyo3(signature = (path, text, seed, threads))]
+fn verify(
+    py: Python<'_>,
+    path: Option<PathBuf>,
+    text: Option<String>,
+    seed: u64,
+    threads: usize,
+) -> PyResult<Vec<Result1>> {
+    let settings = RrsWoSettings {
+        seed,
+        ..RrsWoSettings::default()
+    };
+    each(
+        py,
+        problems(path, text)?,
+        threads,
+        |problem| verify_with(problem, &settings),
+        |verified| verify_report::text(verified, WIDTH),
+    )
+}
+
+/// A law of drafts, by its name and q.
+#[pyclass(frozen, module = "specgap._native")]
+struct DraftLaw {
+    law: Arc<dyn DraftScheme>,
+}
+
+#[pymethods]
+impl DraftLaw {
+    #[new]
+    fn new(scheme: &str, q: Vec<f64>, n: usize) -> PyResult<Self> {
+        let name: SchemeName = scheme.parse().map_err(|error| raised(&error))?;
+        let MadeOf::OneDraft(make) = name.entry().made_of else {
+            return Err(PyValueError::new_err(format!(
+                "scheme: {name} is not made of one draft distribution"
+            )));
+        };
+        let draft = Draft::new(&q).map_err(|error| PyValueError::new_err(format!("q: {error}")))?;
+        let vocabulary = q.len();
+        let most = if name.draws_distinct_tokens() {
+            vocabulary.min(64)
+        } else {
+            64
+        };
+        if !name.fits(n) || !(1..=most).contains(&n) {
+            return Err(PyValueError::new_err(format!(
+                "n is {n}; {name} over {vocabulary} tokens has {}",
+                name.entry()
+                    .only
+                    .map_or(format!("1 to {most} drafts"), |only| format!(
+                        "{only} drafts"
+                    ))
+            )));
+        }
+        Ok(Self {
+            law: make(draft, n),
+        })
+    }
+
+    /// How many tuples have positive probability.
+    #[getter]
+    fn count(&self) -> f64 {
+        self.law.tuple_count()
+    }
+
+    /// All tuples of positive probability, in order, and their probabilities.
+    fn tuples<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray1<f64>>)> {
+        let n = self.law.drafts();
+        let (mut tuples, mut probabilities) = (Vec::new(), Vec::new());
+        self.law.for_each_tuple(&mut |tuple, probability| {
+            tuples.extend(tuple.iter().map(|&token| i64::from(token)));
+            probabilities.push(probability);
+        });
+        let tuples = tuples.to_pyarray(py).reshape([probabilities.len(), n])?;
+        Ok((tuples, probabilities.to_pyarray(py)))
+    }
+}
+
+/// alpha* of one pair under any law of one draft distribution: value, lower, upper.
+#[pyfunction]
+fn optimum(
+    py: Python<'_>,
+    p: Vec<f64>,
+    q: Vec<f64>,
+    n: usize,
+    scheme: &str,
+) -> PyResult<(f64, f64, f64)> {
+    let law = DraftLaw::new(scheme, q, n)?;
+    let target = specgap::distribution::Target::new(&p)
+        .map_err(|error| PyValueError::new_err(format!("p: {error}")))?;
+    let problem = Problem::from_law("rows", target, law.law).map_err(|error| raised(&error))?;
+    let found = py
+        .detach(|| best(&problem))
+        .map_err(|error| raised(&error))?;
+    Ok((found.rate.value(), found.rate.lower(), found.rate.upper()))
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<DraftLaw>()?;
+    module.add_function(wrap_pyfunction!(solve, module)?)?;
+    module.add_function(wrap_pyfunction!(verify, module)?)?;
+    module.add_function(wrap_pyfunction!(optimum, module)?)
+}

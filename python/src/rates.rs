@@ -1,0 +1,328 @@
+//! Rates of rows: alpha* and what verifiers accept.
+
+use crate::arrays::{Entries, Matrix};
+use crate::errors::raised;
+use crate::watch::watched;
+use numpy::{PyArray1, ToPyArray};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rayon::prelude::*;
+use specgap::cli::{CliError, HostError};
+use specgap::distribution::Softmax;
+use specgap::known::Known;
+use specgap::row::{Row, Rows, Workspace};
+use specgap::scheme::SchemeName;
+use specgap::verifier::VerifierName;
+
+/// Pairs of rows, and how they become distributions.
+#[derive(Clone, Copy)]
+struct Pairs<'a> {
+    target: Entries<'a>,
+    draft: Entries<'a>,
+    /// Of logits; `None` for probabilities.
+    softmax: Option<Softmax>,
+}
+
+/// Room for one pair.
+#[derive(Default)]
+struct Room {
+    logits: Vec<f64>,
+    target: Vec<f64>,
+    draft: Vec<f64>,
+    workspace: Workspace,
+}
+
+impl Pairs<'_> {
+    fn fill(
+        self,
+        name: &str,
+        entries: Entries<'_>,
+        number: usize,
+        logits: &mut Vec<f64>,
+        row: &mut Vec<f64>,
+    ) -> Result<(), String> {
+        let refused = |message: String| format!("{name}: row {number}: {message}");
+        let Some(softmax) = self.softmax else {
+            entries.row(number, row);
+            let bad = row.iter().position(|x| !(x.is_finite() && *x >= 0.0));
+            if let Some(entry) = bad {
+                let message = format!(
+                    "entry {entry} is {}; probabilities must be >= 0",
+                    row[entry]
+                );
+                return Err(refused(message));
+            }
+            let (sum, tolerance) = (row.iter().sum::<f64>(), entries.sum_tolerance());
+            if (sum - 1.0).abs() > tolerance {
+                return Err(refused(format!(
+                    "sums to {sum}, and probabilities of this type to 1 within {tolerance:e}; if \
+                     these are logits, say logits=True"
+                )));
+            }
+            row.iter_mut().for_each(|x| *x /= sum);
+            return Ok(());
+        };
+        entries.row(number, logits);
+        softmax
+            .fill(logits, row)
+            .map_err(|error| refused(error.to_string()))
+    }
+
+    /// Answers a question of one pair.
+    fn ask<T>(
+        self,
+        number: usize,
+        most: usize,
+        room: &mut Room,
+        question: impl FnOnce(&mut Row<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let Room {
+            logits,
+            target,
+            draft,
+            workspace,
+        } = room;
+        self.fill("p", self.target, number, logits, target)?;
+        self.fill("q", self.draft, number, logits, draft)?;
+        let rows = Rows { target, draft };
+        let mut row = workspace
+            .load(rows, most)
+            .map_err(|error| error.to_string())?;
+        question(&mut row).map_err(|message| format!("row {number}: {message}"))
+    }
+
+    fn rows(self) -> usize {
+        self.target.shape().0
+    }
+}
+
+fn refused(message: String) -> HostError {
+    HostError::Command(CliError::Missing { message })
+}
+
+/// Numbers of rows: value, lower, upper, and in a word how well each is known.
+type Answered<'py> = (
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<f64>>,
+    Vec<&'static str>,
+);
+
+fn answered<'py>(
+    py: Python<'py>,
+    pairs: Pairs<'_>,
+    most: usize,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    question: impl Fn(&mut Row<'_>, usize) -> Result<Known, String> + Sync,
+) -> PyResult<Answered<'py>> {
+    let known = watched(py, threads, progress, |host| {
+        host.begin(pairs.rows());
+        host.watch(|| {
+            (0..pairs.rows())
+                .into_par_iter()
+                .map_init(Room::default, |room, number| {
+                    let known = pairs.ask(number, most, room, |row| question(row, number));
+                    host.step(1);
+                    known.map_err(refused)
+                })
+                .collect::<Result<Vec<Known>, HostError>>()
+        })
+    })?;
+    let column = |of: fn(&Known) -> f64| known.iter().map(of).collect::<Vec<f64>>().to_pyarray(py);
+    Ok((
+        column(Known::value),
+        column(Known::lower),
+        column(Known::upper),
+        known.iter().map(|one| one.kind().as_str()).collect(),
+    ))
+}
+
+fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
+    logits.then_some(Softmax {
+        temperature,
+        ..Softmax::default()
+    })
+}
+
+/// A matrix and the name of its type.
+type Typed<'py> = (Bound<'py, PyAny>, String);
+
+fn matrices<'py>(p: &Typed<'py>, q: &Typed<'py>) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
+    let pair = (Matrix::new(&p.0, &p.1, "p")?, Matrix::new(&q.0, &q.1, "q")?);
+    let (of_p, of_q) = (pair.0.entries().shape(), pair.1.entries().shape());
+    if of_p != of_q {
+        return Err(PyValueError::new_err(format!(
+            "p has shape {of_p:?} and q {of_q:?}; both are rows over one vocabulary, in pairs"
+        )));
+    }
+    Ok(pair)
+}
+
+fn scheme_named(name: &str) -> PyResult<SchemeName> {
+    name.parse().map_err(|error| raised(&error))
+}
+
+/// alpha* of pairs of rows.
+#[pyfunction]
+#[pyo3(signature = (p, q, n, scheme, logits, temperature, threads, progress))]
+#[allow(clippy::too_many_arguments)]
+fn alpha<'py>(
+    py: Python<'py>,
+    p: Typed<'py>,
+    q: Typed<'py>,
+    n: usize,
+    scheme: &str,
+    logits: bool,
+    temperature: f64,
+    threads: usize,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Answered<'py>> {
+    let (target, draft) = matrices(&p, &q)?;
+    let pairs = Pairs {
+        target: target.entries(),
+        draft: draft.entries(),
+        softmax: softmax(logits, temperature),
+    };
+    let optimum = question(scheme_named(scheme)?, n)?;
+    answered(py, pairs, n, threads, progress.as_ref(), |row, _| {
+        optimum(row, n).map_err(|error| error.to_string())
+    })
+}
+
+fn question(scheme: SchemeName, n: usize) -> PyResult<specgap::row::Answer> {
+    let answers = scheme.entry().on_row.as_ref().filter(|_| scheme.fits(n));
+    answers.map(|one| one.optimum.full).ok_or_else(|| {
+        let fitting = SchemeName::ALL.into_iter();
+        let fitting = fitting.filter(|one| one.entry().on_row.is_some() && one.fits(n));
+        let names: Vec<&str> = fitting.map(SchemeName::as_str).collect();
+        PyValueError::new_err(format!(
+            "scheme: {scheme} has no optimum of rows for {n} drafts; take one of {}, or a problem \
+             and solve()",
+            names.join(", ")
+        ))
+    })
+}
+
+/// The sets that certify alpha*: tokens with the largest q/p, rising by id.
+#[pyfunction]
+fn subsets<'py>(
+    py: Python<'py>,
+    p: Typed<'py>,
+    q: Typed<'py>,
+    n: usize,
+    scheme: &str,
+    logits: bool,
+    temperature: f64,
+) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
+    let (target, draft) = matrices(&p, &q)?;
+    let pairs = Pairs {
+        target: target.entries(),
+        draft: draft.entries(),
+        softmax: softmax(logits, temperature),
+    };
+    let name = scheme_named(scheme)?;
+    let found = watched(py, 0, None, |host| {
+        host.watch(|| {
+            (0..pairs.rows())
+                .into_par_iter()
+                .map_init(Room::default, |room, number| {
+                    let set = pairs.ask(number, n, room, |row| {
+                        let scanned = if name == SchemeName::WITH_REPLACEMENT {
+                            row.with_replacement(n)
+                        } else if name == SchemeName::WITHOUT_REPLACEMENT {
+                            row.without_replacement(n)
+                        } else if name == SchemeName::DISTINCT_CONDITIONED {
+                            row.distinct_conditioned(n)
+                        } else {
+                            return Err(format!("scheme: {name} has no set of its own to show"));
+                        };
+                        let cut = scanned.map_err(|error| error.to_string())?.subset;
+                        Ok(cut.tokens(row.rows()))
+                    });
+                    set.map_err(refused)
+                })
+                .collect::<Result<Vec<Vec<usize>>, HostError>>()
+        })
+    })?;
+    let as_array = |set: &Vec<usize>| {
+        let mut set: Vec<i64> = set.iter().map(|&token| token as i64).collect();
+        set.sort_unstable();
+        set.to_pyarray(py)
+    };
+    Ok(found.iter().map(as_array).collect())
+}
+
+/// What a verifier accepts of pairs of rows.
+#[pyfunction]
+#[pyo3(signature = (name, p, q, n, scheme, logits, temperature, seed, threads, progress))]
+#[allow(clippy::too_many_arguments)]
+fn acceptance<'py>(
+    py: Python<'py>,
+    name: &str,
+    p: Typed<'py>,
+    q: Typed<'py>,
+    n: usize,
+    scheme: Option<&str>,
+    logits: bool,
+    temperature: f64,
+    seed: u64,
+    threads: usize,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Answered<'py>, &'static str)> {
+    let (target, draft) = matrices(&p, &q)?;
+    let pairs = Pairs {
+        target: target.entries(),
+        draft: draft.entries(),
+        softmax: softmax(logits, temperature),
+    };
+    let verifier: VerifierName = name.parse().map_err(|error| raised(&error))?;
+    let answers = |scheme: SchemeName| {
+        let rule = verifier.on_row(scheme)?;
+        let fits = scheme.fits(n) && verifier.is_lossless(scheme, n) && n <= rule.most;
+        fits.then_some((scheme, rule))
+    };
+    let chosen = match scheme {
+        Some(scheme) => answers(scheme_named(scheme)?),
+        None => SchemeName::ALL.into_iter().find_map(answers),
+    };
+    let Some((scheme, rule)) = chosen else {
+        let given = scheme.map_or(String::new(), |name| format!(", {name},"));
+        return Err(PyValueError::new_err(format!(
+            "{verifier} is for {}; for {n} of them{given} no rate of rows is computed",
+            verifier.draft_schemes(),
+        )));
+    };
+    let answered = answered(py, pairs, n, threads, progress.as_ref(), |row, number| {
+        let seed = seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let answer = rule
+            .answer(row, n, seed)
+            .map_err(|error| error.to_string())?;
+        Ok(answer.rate)
+    })?;
+    Ok((answered, scheme.as_str()))
+}
+
+/// Names of the draft laws, each with its words and whether rows are answered.
+#[pyfunction]
+fn schemes() -> Vec<(&'static str, &'static str, bool)> {
+    let all = SchemeName::ALL.into_iter();
+    all.map(|one| (one.as_str(), one.law(), one.entry().on_row.is_some()))
+        .collect()
+}
+
+/// Names of the verifiers, each with its words and the drafts it is lossless for.
+#[pyfunction]
+fn verifiers() -> Vec<(&'static str, &'static str, String)> {
+    let all = VerifierName::ALL.into_iter();
+    all.map(|one| (one.as_str(), one.rule(), one.draft_schemes()))
+        .collect()
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(alpha, module)?)?;
+    module.add_function(wrap_pyfunction!(subsets, module)?)?;
+    module.add_function(wrap_pyfunction!(acceptance, module)?)?;
+    module.add_function(wrap_pyfunction!(schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(verifiers, module)?)
+}

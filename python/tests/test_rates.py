@@ -1,0 +1,172 @@
+"""Rows of every kind of array are read where they lie, and answered alike."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import specgap as sg
+
+Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    rng = np.random.default_rng(1)
+    return rng.normal(0, 3, (5, 300)), rng.normal(0, 3, (5, 300))
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    weights = np.exp(logits.astype(np.float64) - logits.max(-1, keepdims=True))
+    return np.asarray(weights / weights.sum(-1, keepdims=True))
+
+
+def test_alpha_is_the_minimum_over_prefixes(rows: Rows) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    rates = sg.alpha(p, q, 3)
+    for row in range(5):
+        order = np.argsort(-q[row] / p[row])
+        inside = np.cumsum(q[row][order]) ** 3
+        best = 1 + min(0.0, float((np.cumsum(p[row][order]) - inside).min()))
+        assert rates.lower[row] <= best + 1e-12 and best - 1e-12 <= rates.upper[row]
+        assert rates.value[row] == pytest.approx(best, abs=1e-12)
+        subset = rates.subset[row]
+        shown = 1 + p[row][subset].sum() - q[row][subset].sum() ** 3
+        assert shown == pytest.approx(best, abs=1e-12)
+
+
+def test_a_row_and_rows_of_logits_and_of_probabilities_agree(rows: Rows) -> None:
+    many = sg.acceptance("rrs", *rows, 2, logits=True, temperature=0.7)
+    one = sg.acceptance("rrs", rows[0][3], rows[1][3], 2, logits=True, temperature=0.7)
+    assert isinstance(one.value, float) and one.value == many.value[3]
+    given = sg.acceptance("rrs", softmax(rows[0] / 0.7), softmax(rows[1] / 0.7), 2)
+    assert given.value == pytest.approx(many.value, abs=1e-12)
+    assert one.scheme == "with-replacement" and one.kind == "enclosed"
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_strides_types_and_files_do_not_matter(
+    rows: Rows, dtype: type[Any], tmp_path: Path
+) -> None:
+    p, q = rows[0].astype(dtype), rows[1].astype(dtype)
+    want = sg.alpha(p.astype(np.float64), q.astype(np.float64), 2, logits=True).value
+    wide = np.zeros((10, 600), dtype)
+    wide[::2, 1::2] = p
+    backwards = p[::-1, ::-1].copy()[::-1, ::-1]
+    np.save(tmp_path / "p.npy", p)
+    mapped = np.load(tmp_path / "p.npy", mmap_mode="r")
+    frozen = p.copy()
+    frozen.flags.writeable = False
+    for own in (p, np.asfortranarray(p), wide[::2, 1::2], backwards, mapped, frozen):
+        assert (sg.alpha(own, q, 2, logits=True).value == want).all()
+        report = sg.gap(own, q, drafts=2, temperature=1.0, verifiers="rrs", positions=True)
+        table = report.positions().to_numpy()["with-replacement/optimum"]
+        assert table == pytest.approx(want, abs=1e-12)
+        again = sg.gap(p, q, drafts=2, temperature=1.0, verifiers="rrs")
+        assert report.json == again.json
+
+
+def test_bfloat16_is_read_by_its_bits(rows: Rows) -> None:
+    types = pytest.importorskip("ml_dtypes")
+    p, q = rows[0].astype(types.bfloat16), rows[1].astype(types.bfloat16)
+    want = sg.alpha(p.astype(np.float64), q.astype(np.float64), 2, logits=True).value
+    assert (sg.alpha(p, q, 2, logits=True).value == want).all()
+    mixed = sg.alpha(np.asfortranarray(p), q.astype(np.float32), 2, logits=True)
+    assert (mixed.value == want).all()
+
+
+def test_torch_tensors_share_their_memory(rows: Rows) -> None:
+    torch = pytest.importorskip("torch")
+    p, q = torch.from_numpy(rows[0]), torch.from_numpy(rows[1])
+    want = sg.alpha(*rows, 2, logits=True).value
+    assert (sg.alpha(p, q, 2, logits=True).value == want).all()
+    assert (sg.alpha(p.T.contiguous().T, q, 2, logits=True).value == want).all()
+    half = sg.alpha(p.bfloat16(), q.bfloat16(), 2, logits=True).value
+    assert (half == sg.alpha(p.bfloat16().double(), q.bfloat16().double(), 2, logits=True).value).all()
+    report = sg.gap(p.bfloat16(), q.bfloat16(), drafts=2, temperature=1.0)
+    assert report.to_dict()["log"]["positions"] == 5
+
+
+def test_rows_are_not_copied() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(2, 64, 100_000)).astype(np.float32)
+    own = wide[:, :, ::2]
+    tracemalloc.start()
+    sg.gap(own[0], own[1], drafts=2, temperature=1.0, verifiers="rrs", threads=1)
+    sg.alpha(own[0], own[1], 2, logits=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # NumPy tells tracemalloc of every array that it makes.
+    assert peak < own[0].nbytes / 10
+
+
+def test_what_is_refused_says_what_it_takes(rows: Rows) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    with pytest.raises(TypeError, match="p: has entries of type int64; rows are float16"):
+        sg.alpha(np.ones((1, 3), dtype=np.int64), q, 2)
+    with pytest.raises(TypeError, match="other byte order"):
+        sg.alpha(p.astype(">f8"), q, 2)
+    with pytest.raises(ValueError, match="p: has 3 axes"):
+        sg.alpha(p[None], q, 2)
+    with pytest.raises(ValueError, match="both are rows over one vocabulary"):
+        sg.alpha(p[:, :-1], q, 2)
+    with pytest.raises(ValueError, match="p: row 0: sums to .* say logits=True"):
+        sg.alpha(np.abs(rows[0]), q, 2)
+    with pytest.raises(ValueError, match="q: row 2: entry 7 is -0.5"):
+        bad = q.copy()
+        bad[2, 7] = -0.5
+        sg.alpha(p, bad, 2)
+    with pytest.raises(ValueError, match="p: row 1: entry 3 is NaN"):
+        logits = rows[0].copy()
+        logits[1, 3] = np.nan
+        sg.alpha(logits, rows[1], 2, logits=True)
+    with pytest.raises(ValueError, match="product has no optimum of rows"):
+        sg.alpha(p, q, 2, "product")
+    with pytest.raises(ValueError, match="rrs is for with-replacement .* for 2 of them, without-replacement"):
+        sg.acceptance("rrs", p, q, 2, "without-replacement")
+    with pytest.raises(ValueError, match="nonsense"):
+        sg.acceptance("nonsense", p, q, 2)
+    with pytest.raises(ValueError, match="drafts|65"):
+        sg.alpha(p, q, 65)
+
+
+def test_every_scheme_and_verifier_has_words() -> None:
+    assert "with-replacement" in sg.schemes() and "rrs" in sg.verifiers()
+    assert all(sg.schemes().values()) and all(sg.verifiers().values())
+
+
+@pytest.mark.parametrize("scheme", ["with-replacement", "without-replacement"])
+def test_a_plan_is_lossless_and_optimal(scheme: str) -> None:
+    rng = np.random.default_rng(3)
+    p, q = rng.dirichlet(np.full(5, 0.7)), rng.dirichlet(np.full(5, 0.7))
+    plan = sg.plan(p, q, 2, scheme)
+    best = sg.alpha(p, q, 2, scheme)
+    assert plan.acceptance[0] == pytest.approx(best.value, abs=1e-9) and plan.is_optimal
+
+    def rule(p: Any, q: Any, drafts: Any, rng: sg.Branching) -> Any:
+        return plan.law(drafts)
+
+    found = sg.evaluate(rule, p, q, 2, scheme)
+    assert found.lossless == "exact" and abs(found.gap[0]) < 1e-9
+
+
+def test_a_plan_emits_by_its_law() -> None:
+    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
+    plan = sg.plan(p, q, 2)
+    drafts = np.tile([0, 1], (20_000, 1))
+    tokens, accepted = plan.emit(drafts, np.random.default_rng(5))
+    law = plan.law([0, 1])
+    # Four standard deviations: wrong once in 10,000 a token.
+    seen = np.bincount(tokens, minlength=3) / len(tokens)
+    assert np.abs(seen - law).max() < 4 * 0.5 / np.sqrt(len(tokens))
+    assert set(np.unique(accepted)) <= {-1, 0, 1}
+    assert plan.emit([0, 1], 3) == plan.emit([0, 1], 3)
+    with pytest.raises(ValueError, match="token 3 is outside the vocabulary of 3"):
+        plan.emit([0, 3])
+    with pytest.raises(ValueError, match="has 3 tokens a tuple; the plan is for 2"):
+        plan.emit([0, 1, 2])

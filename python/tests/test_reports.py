@@ -1,0 +1,243 @@
+"""Reports equal those of the command line, and are as good to have in a notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specgap as sg
+
+from .conftest import Ran
+
+Command = Callable[..., Ran]
+SMALL: dict[str, Any] = {"drafts": (2, 3), "temperature": 1.0, "verifiers": ("rrs", "rrs-wo")}
+OPTIONS = ["--drafts", "2,3", "--temperature", "1.0", "--verifiers", "rrs,rrs-wo"]
+
+
+def test_gap_is_that_of_the_command_line(log: str, command: Command) -> None:
+    report = sg.gap(log, **SMALL)
+    assert report.to_dict() == command("gap", log, *OPTIONS, "--format", "json").json
+    assert report.ok
+    assert report.summary is not None and report.summary.positions == 400
+
+
+@pytest.mark.parametrize(
+    ("made", "args"),
+    [
+        (
+            lambda log: sg.length(log, lengths=[1, 2], policies=["fixed", "p-min=0.5"]),
+            ["length", "--lengths", "1,2", "--policies", "fixed,p-min=0.5"],
+        ),
+        (
+            lambda log: sg.tree(
+                log, topology="chain-2", schemes="with-replacement", verifiers="rrs", budget=4
+            ),
+            ["tree", "--topology", "chain-2", "--schemes", "with-replacement", "--verifiers",
+             "rrs", "--budget", "4"],
+        ),
+        (lambda log: sg.paths(log, paths=[1, 2]), ["paths", "--paths", "1,2"]),
+    ],
+)  # fmt: skip
+def test_reports_of_text_are_those_of_the_command_line(
+    made: Callable[[str], sg.Report], args: list[str], log: str, command: Command
+) -> None:
+    report = made(log)
+    ran = command(args[0], log, *args[1:], "--format", "json")
+    assert ran.code == 0, ran.err
+    assert report.to_dict() == ran.json
+
+
+def test_saved_files_are_those_of_the_command_line(
+    log: str, command: Command, tmp_path: Path
+) -> None:
+    page = sg.tree(log, topology="chain-2", verifiers="rrs", budget=4).save(tmp_path / "mine")
+    assert page == tmp_path / "mine" / "report.html"
+    options = ["--topology", "chain-2", "--verifiers", "rrs", "--budget", "4"]
+    assert command("tree", log, *options, "--out", tmp_path / "theirs").code == 0
+    names = sorted(os.listdir(tmp_path / "mine"))
+    assert "best-tree.eagle.json" in names
+    assert names == sorted(os.listdir(tmp_path / "theirs"))
+    for name in names:
+        assert (tmp_path / "mine" / name).read_bytes() == (tmp_path / "theirs" / name).read_bytes()
+
+
+def test_logs_are_compared_as_by_the_command_line(
+    log: str, command: Command, tmp_path: Path
+) -> None:
+    second = tmp_path / "second"
+    rows = list(sg.Log.open(log))[:40]
+    with sg.LogWriter(second, vocabulary=49152, dtype="float32") as writer:
+        for row in rows:
+            full = np.full((2, 49152), -30.0, dtype=np.float32)
+            assert row.token_ids is not None
+            full[:, row.token_ids] = row.target, row.draft
+            writer.append(
+                target_logits=full[0], draft_logits=full[1], prompt_id=row.prompt_id or 0,
+                token=row.token,
+            )  # fmt: skip
+    report = sg.gap([log, second], **SMALL)
+    ran = command("gap", log, second, *OPTIONS, "--format", "json")
+    assert report.to_dict() == ran.json
+    report.save(tmp_path / "out")
+    assert (tmp_path / "out" / "second" / "report.html").exists()
+    with pytest.raises(ValueError, match="no table of positions"):
+        report.positions()
+
+
+def test_the_table_of_positions_is_that_of_the_command_line(
+    log: str, command: Command, tmp_path: Path
+) -> None:
+    report = sg.gap(log, **SMALL)
+    table = report.positions()
+    assert command("gap", log, *OPTIONS, "--positions", tmp_path / "table.csv").code == 0
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert lines[0].split(",") == table.names
+    assert len(table) == len(lines) - 1 == 800
+    columns = table.to_numpy()
+    for at in (0, 399, 799):
+        theirs = lines[at + 1].split(",")
+        for name, entry in zip(table.names[1:], theirs[1:]):
+            mine = float(columns[name][at])
+            assert (entry == "" and np.isnan(mine)) or float(entry) == mine, name
+
+
+def test_the_table_goes_to_every_library(log: str) -> None:
+    table = sg.gap(log, drafts=2, temperature=1.0, verifiers="rrs", positions=True).positions()
+    value = "with-replacement/rrs"
+    arrow = pytest.importorskip("pyarrow").table(table)
+    assert arrow.num_rows == len(table) == 400
+    assert arrow[value].to_pylist() == list(table.to_numpy()[value])
+    assert table.to_arrow().equals(arrow)
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(table.to_pandas(), pandas.DataFrame)
+    polars = pytest.importorskip("polars")
+    assert polars.DataFrame(table)[value].sum() == table.to_polars()[value].sum()
+
+
+def test_nulls_are_nulls() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2, 6, 8))
+    table = sg.gap(logits[0], logits[1], drafts=2, temperature=1.0, positions=True).positions()
+    assert np.isnan(table.to_numpy()["prompt_id"]).all()
+    assert pytest.importorskip("polars").DataFrame(table.to_polars())["prompt_id"].null_count() == 6
+    assert pytest.importorskip("pyarrow").table(table)["prompt_id"].null_count == 6
+
+
+def test_a_report_shows_itself_in_a_notebook(log: str) -> None:
+    report = sg.gap(log, **SMALL)
+    shown = report._repr_html_()
+    assert shown.startswith("<iframe srcdoc=") and "&lt;svg" in shown
+    assert "<script src" not in report.html()
+    assert "rrs-wo" in str(report) and "| rrs" in report.markdown()
+    assert json.loads(report.json) == report.to_dict()
+
+
+def test_parts_merge_to_the_whole(log: str, command: Command, tmp_path: Path) -> None:
+    whole = sg.gap(log, **SMALL)
+    parts = [sg.Summary.of(log, part=(index, 3), **SMALL) for index in (3, 1, 2)]
+    with pytest.raises(ValueError, match="positions"):
+        parts[0].report()
+    carried = [pickle.loads(pickle.dumps(part)) for part in parts]
+    merged = carried[0].merge(carried[1]).merge(carried[2])
+    assert merged.report().json == whole.json
+    assert whole.summary is not None
+    assert merged.to_bytes() == whole.summary.to_bytes()
+    # The same bytes go through `specgap merge`.
+    for at, part in enumerate(parts):
+        (tmp_path / f"part-{at}").write_bytes(part.to_bytes())
+    ran = command("merge", *sorted(tmp_path.glob("part-*")), "--format", "json")
+    assert ran.json == whole.to_dict()
+
+
+def test_errors_are_the_products_own(log: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere: cannot be opened"):
+        sg.gap(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="temperature 0 is out of range"):
+        sg.gap(log, temperature=0.0)
+    with pytest.raises(ValueError, match="rrrs"):
+        sg.gap(log, verifiers="rrrs")
+    with pytest.raises(ValueError, match="'many' for '--lengths"):
+        sg.length(log, lengths="many")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="drafts, output and accepted|drafts"):
+        sg.audit(log, rule="single")
+    with pytest.raises(TypeError, match="a log is a path"):
+        sg.gap([3.5])  # type: ignore[list-item]
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="is not a whole .npz archive"):
+        sg.gap(broken)
+
+
+def test_progress_is_told_and_may_stop_the_work() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(2, 400, 2000)).astype(np.float32)
+    told: list[tuple[int, int | None]] = []
+    sg.gap(logits[0], logits[1], progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (400, 400)
+
+    def stop(done: int, total: int | None) -> None:
+        raise InterruptedError("enough")
+
+    start = time.monotonic()
+    with pytest.raises(InterruptedError, match="enough"):
+        sg.gap(
+            np.tile(logits[0], (20, 1)), np.tile(logits[1], (20, 1)),
+            temperature=[0.5, 0.7, 1.0], progress=stop,
+        )  # fmt: skip
+    assert time.monotonic() - start < 30
+
+
+def test_ctrl_c_stops_the_work() -> None:
+    rng = np.random.default_rng(0)
+    logits = np.tile(rng.normal(size=(2, 400, 4000)), (1, 30, 1))
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        sg.gap(logits[0], logits[1], temperature=[0.5, 0.7, 1.0])
+    timer.join()
+
+
+def test_any_number_of_threads_gives_the_same_bytes(log: str) -> None:
+    assert sg.gap(log, threads=1, **SMALL).json == sg.gap(log, threads=3, **SMALL).json
+
+
+def test_a_forked_process_works(log: str) -> None:
+    sg.alpha([0.5, 0.5], [0.75, 0.25], 2)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if sg.alpha([0.5, 0.5], [0.75, 0.25], 2).value == 0.9375 else 1)
+    for _ in range(200):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            assert status == 0
+            return
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the forked process hangs")
+
+
+def test_the_command_is_in_the_wheel(command: Command, tmp_path: Path) -> None:
+    assert command("--version").out.startswith("specgap ")
+    assert command("gap", tmp_path / "nowhere").code == 2
+    problem = tmp_path / "coin.toml"
+    problem.write_text(
+        'schema = 1\nname = "coin"\ntarget = [0.5, 0.5]\ndrafts = 2\n'
+        '[draft]\nscheme = "with-replacement"\nq = [0.75, 0.25]\n'
+    )
+    ran = command("solve", problem, "--format", "json").json
+    mine = sg.solve(problem).to_dict()
+    assert mine["optimal_acceptance_rate"] == ran["optimal_acceptance_rate"]
+    assert mine["certificate"] == ran["certificate"]
+    assert sg.verify(problem).to_dict() == command("verify", problem, "--format", "json").json
+    assert sg.verify(problem.read_text()).ok

@@ -1,0 +1,1292 @@
+//! Trees of drafts: what is drawn, and what becomes of it.
+//!
+//! Every rule here is lossless: the text has the target's law whatever the draft is. What is
+//! said of a rule's chances ([`ends`]) is what its sampler ([`settle_tree`]) does; tests go
+//! through every way that draws and coins may fall.
+
+use super::rounds::{Chance, Rule, by_block, settle};
+use super::sampling::Law;
+use crate::plan::{RatioBins, Selection};
+use clap::ValueEnum;
+
+/// The most leaves of a tree: the target runs over the paths to them side by side.
+const PATHS: usize = 256;
+
+/// How a node's children are drawn from q.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildLaw {
+    /// Independent draws.
+    WithReplacement,
+    /// One after the other, each different from those before.
+    WithoutReplacement,
+    /// Pairs that hold the likeliest token a: the first is drawn, the second is a, or, where
+    /// the first is a, drawn from the others (SpecHub).
+    Hub,
+}
+
+impl ChildLaw {
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WithReplacement => "with-replacement",
+            Self::WithoutReplacement => "without-replacement",
+            Self::Hub => "hub",
+        }
+    }
+
+    /// Weights of the next child, given the ones before it.
+    fn next(self, q: &Law, before: &[u32], weights: &mut Vec<f64>) {
+        weights.clear();
+        weights.extend(q.probabilities());
+        let hub = q.likeliest();
+        match (self, before) {
+            (Self::WithReplacement, _) | (_, []) => {}
+            (Self::Hub, [first, ..]) if *first as usize != hub => {
+                let alone = weights.get(hub).copied().unwrap_or(0.0);
+                weights.fill(0.0);
+                if let Some(weight) = weights.get_mut(hub) {
+                    *weight = alone;
+                }
+            }
+            (Self::Hub | Self::WithoutReplacement, _) => {
+                for &gone in before {
+                    if let Some(weight) = weights.get_mut(gone as usize) {
+                        *weight = 0.0;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which nodes of a tree are drafted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Children of each node; the root is the first node, and the children of a node stand
+    /// together behind those of the nodes before it.
+    children: Vec<usize>,
+    /// The number of each node's first child.
+    first: Vec<usize>,
+    depths: Vec<usize>,
+}
+
+impl Topology {
+    /// From the number of children of each node, by depth, then by parent, then by rank.
+    ///
+    /// # Errors
+    /// Numbers that do not add up to the nodes, no children at all, or more than 256 leaves; in
+    /// words.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::capture::Topology;
+    /// // Two children of the root, one of the first of them.
+    /// let tree = Topology::new(vec![2, 1, 0, 0])?;
+    /// assert_eq!((tree.levels(), tree.nodes()), (2, 3));
+    /// assert!(Topology::new(vec![2, 0]).is_err());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn new(children: Vec<usize>) -> Result<Self, String> {
+        let all = children
+            .iter()
+            .fold(1usize, |sum, &count| sum.saturating_add(count));
+        if all != children.len() || all < 2 {
+            return Err(format!(
+                "a tree of {} nodes whose children are {} is none",
+                children.len(),
+                all - 1
+            ));
+        }
+        let (mut first, mut depths) = (Vec::with_capacity(all), vec![0; all]);
+        let mut next = 1;
+        for (node, &count) in children.iter().enumerate() {
+            let (before, behind) = depths.split_at_mut(next.min(all));
+            let Some(&own) = before.get(node) else {
+                return Err(format!("node {node} of the tree has no parent"));
+            };
+            first.push(next);
+            behind
+                .iter_mut()
+                .take(count)
+                .for_each(|depth| *depth = own + 1);
+            next += count;
+        }
+        let leaves = children.iter().filter(|&&count| count == 0).count();
+        if leaves > PATHS {
+            return Err(format!(
+                "a tree of {leaves} paths; at most {PATHS} run side by side: draft fewer children \
+                 or levels"
+            ));
+        }
+        Ok(Self {
+            children,
+            first,
+            depths,
+        })
+    }
+
+    /// As many children at every node of so many levels.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn full(children: usize, levels: usize) -> Result<Self, String> {
+        Self::of_widths(&vec![children; levels])
+    }
+
+    /// Independent paths of so many tokens.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn paths(paths: usize, length: usize) -> Result<Self, String> {
+        let mut widths = vec![1; length];
+        if let Some(first) = widths.first_mut() {
+            *first = paths;
+        }
+        Self::of_widths(&widths)
+    }
+
+    fn of_widths(widths: &[usize]) -> Result<Self, String> {
+        let (mut children, mut level) = (Vec::new(), 1usize);
+        for &width in widths {
+            children.resize(children.len() + level, width);
+            level = level.saturating_mul(width);
+            if level > PATHS {
+                return Err(format!(
+                    "a tree of more than {PATHS} paths, which run side by side: draft fewer children \
+                     or levels"
+                ));
+            }
+        }
+        children.resize(children.len() + level, 0);
+        Self::new(children)
+    }
+
+    /// Drafts of a round: nodes but for the root.
+    pub fn nodes(&self) -> usize {
+        self.children.len() - 1
+    }
+
+    /// Levels below the root.
+    pub fn levels(&self) -> usize {
+        self.depths.last().copied().unwrap_or(0)
+    }
+
+    /// Whether it is paths that part at the root.
+    fn is_paths(&self) -> bool {
+        let below = self.children.iter().zip(&self.depths).skip(1);
+        below
+            .clone()
+            .all(|(&count, &depth)| count == usize::from(depth < self.levels()))
+    }
+
+    /// Whether nodes with children have two.
+    fn is_binary(&self) -> bool {
+        self.children.iter().all(|&count| count == 0 || count == 2)
+    }
+
+    /// Children of a node.
+    pub(super) fn children(&self, node: usize) -> usize {
+        self.children.get(node).copied().unwrap_or(0)
+    }
+
+    /// A node's child of some rank.
+    pub(super) fn child(&self, node: usize, rank: usize) -> usize {
+        self.first.get(node).copied().unwrap_or(0) + rank
+    }
+
+    /// All rules that settle such trees.
+    pub(super) fn rules(&self, law: ChildLaw) -> Vec<Rule> {
+        let rules = Rule::value_variants().iter().copied();
+        rules
+            .filter(|&rule| self.refused(law, rule).is_none())
+            .collect()
+    }
+
+    /// Why a rule does not settle such trees, if it does not.
+    pub(super) fn refused(&self, law: ChildLaw, rule: Rule) -> Option<String> {
+        let name = rule.name();
+        let drawn = match rule {
+            Rule::Token | Rule::Block => {
+                return Some(format!(
+                    "verifier {name} settles chains, not trees; give --length alone, or verifier rrs, \
+                     rrs-wo, spechub or traversal"
+                ));
+            }
+            Rule::Rrs | Rule::SelectBlock => law == ChildLaw::WithReplacement,
+            Rule::RrsWo => law == ChildLaw::WithoutReplacement,
+            Rule::SpecHub => law == ChildLaw::Hub,
+            Rule::Traversal => true,
+        };
+        if !drawn {
+            return Some(format!(
+                "verifier {name} is not for children that are drawn so; leave out --scheme"
+            ));
+        }
+        if law == ChildLaw::Hub && !self.is_binary() {
+            return Some(
+                "hub children are pairs: give --tree spechub-binary-D, or another tree with two \
+                 children at every node"
+                    .to_owned(),
+            );
+        }
+        (rule == Rule::SelectBlock && !self.is_paths()).then(|| {
+            "verifier select-block selects one of several paths; give --paths K and --length L \
+             instead of --tree"
+                .to_owned()
+        })
+    }
+}
+
+/// A node that was drafted; the root has no token.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    /// Its number in the topology.
+    pub place: usize,
+    pub token: i64,
+    pub depth: usize,
+    pub parent: usize,
+    /// q of its children; none where none were drawn.
+    pub law: Option<Law>,
+    pub children: Vec<usize>,
+}
+
+/// The nodes from the root's child down to a node.
+pub(super) fn ancestry(nodes: &[Node], last: usize) -> Vec<usize> {
+    let mut path = Vec::new();
+    let mut here = last;
+    while here != 0 {
+        path.push(here);
+        here = nodes[here].parent;
+    }
+    path.reverse();
+    path
+}
+
+/// Draws the children of a node, fewer where q has no mass on others.
+pub(super) fn children(
+    law: ChildLaw,
+    q: &Law,
+    count: usize,
+    chance: &mut dyn Chance,
+    scratch: &mut Vec<f64>,
+) -> Vec<u32> {
+    let mut drawn = Vec::with_capacity(count);
+    for _ in 0..count {
+        let token = if law == ChildLaw::WithReplacement {
+            Some(chance.token(q))
+        } else {
+            law.next(q, &drawn, scratch);
+            chance.of(scratch)
+        };
+        let Some(token) = token else { break };
+        drawn.push(token as u32);
+    }
+    drawn
+}
+
+/// The target's law of the tokens behind a node.
+pub(super) type Laws<'a, E> = dyn FnMut(usize) -> Result<Law, E> + 'a;
+
+/// What a top-down rule does at a node, given its children: the chance of each to be kept, if
+/// the ones before it are not, and weights of the token behind a node of which none is, all 0
+/// where none can be left.
+///
+/// rrs and rrs-wo: with r_1 = p and q_k the law of child k given the ones before it, child k is
+/// kept with min(1, r_k(x_k)/q_k(x_k)), and r_{k+1} is proportional to max(r_k - q_k, 0).
+///
+/// Time O(n V).
+fn at_node(rule: Rule, law: ChildLaw, [p, q]: [&Law; 2], children: &[u32]) -> (Vec<f64>, Vec<f64>) {
+    if rule == Rule::SpecHub {
+        return at_hub(p, q, children);
+    }
+    let mut left: Vec<f64> = p.probabilities().collect();
+    let mut total: f64 = left.iter().sum();
+    let (mut kept, mut next) = (Vec::with_capacity(children.len()), Vec::new());
+    for (place, &child) in children.iter().enumerate() {
+        let token = child as usize;
+        law.next(q, children.get(..place).unwrap_or(&[]), &mut next);
+        // What the children before left of q: a sum, as a difference would cancel.
+        let open: f64 = next.iter().sum();
+        let drawn = next.get(token).copied().unwrap_or(0.0) / open;
+        let owed = left.get(token).map_or(0.0, |mass| mass / total);
+        kept.push(if total > 0.0 {
+            (owed / drawn).min(1.0)
+        } else {
+            0.0
+        });
+        let mut rest = 0.0;
+        for (mass, q) in left.iter_mut().zip(&next) {
+            *mass = (*mass / total - q / open).max(0.0);
+            rest += *mass;
+        }
+        if !(rest > 0.0) {
+            left.fill(0.0);
+        }
+        total = rest;
+    }
+    (kept, left)
+}
+
+/// SpecHub's plan for a pair with the hub a. With d(x) = q(a) q(x)/(1 - q(a)): (x, a) gives
+/// min(p, q) to x, (a, x) gives min(max(p - q, 0), d) to x, and of what is left in any pair
+/// the same share goes to a.
+fn at_hub(p: &Law, q: &Law, children: &[u32]) -> (Vec<f64>, Vec<f64>) {
+    let hub = q.likeliest();
+    let heavy = q.probability(hub);
+    let others: f64 = (q.probabilities().enumerate())
+        .filter(|&(token, _)| token != hub)
+        .map(|(_, mass)| mass)
+        .sum();
+    let second = |mass: f64| {
+        if others > 0.0 {
+            heavy * mass / others
+        } else {
+            0.0
+        }
+    };
+    let (mut unused, mut lacking) = (0.0, Vec::new());
+    for (token, (p, q)) in p.probabilities().zip(q.probabilities()).enumerate() {
+        if token == hub {
+            lacking.push(0.0);
+            continue;
+        }
+        let after = (p - q).max(0.0);
+        unused += (q - p).max(0.0) + (second(q) - after).max(0.0);
+        lacking.push((after - second(q)).max(0.0));
+    }
+    if others <= 0.0 {
+        unused = 1.0;
+    }
+    let left: f64 = lacking.iter().sum();
+    let share = if left <= 0.0 || unused <= 0.0 {
+        1.0
+    } else {
+        (p.probability(hub) / unused).min(1.0)
+    };
+    let keep = |wanted: f64, drawn: f64| {
+        if drawn > 0.0 {
+            (wanted / drawn).min(1.0)
+        } else {
+            0.0
+        }
+    };
+    // How often the pair gives its own output to the other token, which is asked first.
+    let other = children.iter().position(|&child| child as usize != hub);
+    let kept = other.map_or(0.0, |place| {
+        let token = children.get(place).map_or(0, |&token| token as usize);
+        let (p, q) = (p.probability(token), q.probability(token));
+        match place {
+            0 => keep(p, q),
+            _ => keep((p - q).max(0.0), second(q)),
+        }
+    });
+    let in_turn = match other {
+        Some(0) => vec![kept, share],
+        Some(_) => {
+            let hub = (1.0 - kept) * share;
+            let rest = 1.0 - hub;
+            vec![
+                hub,
+                if rest > 0.0 {
+                    (kept / rest).min(1.0)
+                } else {
+                    0.0
+                },
+            ]
+        }
+        None => vec![share],
+    };
+    (in_turn.into_iter().take(children.len()).collect(), lacking)
+}
+
+/// The tokens of some nodes.
+fn tokens(nodes: &[Node], of: &[usize]) -> Vec<u32> {
+    of.iter().map(|&node| nodes[node].token as u32).collect()
+}
+
+/// Settles a tree: the node that is kept, with all before it, and the token behind it. `p` is
+/// asked for the laws of some nodes.
+///
+/// # Errors
+/// As `p`.
+pub(super) fn settle_tree<E>(
+    (rule, law): (Rule, ChildLaw),
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+    chance: &mut dyn Chance,
+) -> Result<(usize, usize), E> {
+    match rule {
+        Rule::Traversal => {
+            let mut visits = Visits { law, nodes, p };
+            let settled = visits.settle(&[0], 1.0, chance)?;
+            // The root is kept: its ratio is 1 whatever was refused, but for rounding.
+            match settled {
+                Some(settled) => Ok(settled),
+                None => Ok((0, chance.token(&(visits.p)(0)?))),
+            }
+        }
+        Rule::SelectBlock => settle_selected(nodes, p, chance),
+        _ => settle_top_down((rule, law), nodes, p, chance),
+    }
+}
+
+fn settle_top_down<E>(
+    (rule, law): (Rule, ChildLaw),
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+    chance: &mut dyn Chance,
+) -> Result<(usize, usize), E> {
+    let mut here = 0;
+    loop {
+        let node = &nodes[here];
+        let target = p(here)?;
+        let Some(q) = &node.law else {
+            return Ok((here, chance.token(&target)));
+        };
+        let (kept, left) = at_node(rule, law, [&target, q], &tokens(nodes, &node.children));
+        let through = kept.iter().position(|&kept| chance.below(kept));
+        match through.and_then(|place| node.children.get(place)) {
+            Some(&child) => here = child,
+            None => {
+                // Nothing is left only where p = q up to rounding, and p is then as good.
+                let token = match chance.of(&left) {
+                    Some(token) => token,
+                    None => chance.token(&target),
+                };
+                return Ok((here, token));
+            }
+        }
+    }
+}
+
+/// Given a tree that was drawn, the probability that each node is the last that is kept.
+///
+/// Time O(V) a draft; of select-block, a selection for each m at each node.
+///
+/// # Errors
+/// As `p`.
+pub(super) fn ends<E>(
+    (rule, law): (Rule, ChildLaw),
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+) -> Result<Vec<f64>, E> {
+    let mut ends = vec![0.0; nodes.len()];
+    match rule {
+        Rule::SelectBlock => {
+            let mut walk = Walk::default();
+            walk.ends(nodes, &Agreeing::all(nodes), 1.0, p, &mut ends)?;
+        }
+        Rule::Traversal => {
+            let mut visits = Visits { law, nodes, p };
+            let refused = visits.ends(&[0], 1.0, 1.0, &mut ends)?;
+            ends[0] += refused;
+        }
+        _ => {
+            let mut reached = vec![0.0; nodes.len()];
+            reached[0] = 1.0;
+            // A node stands behind its parent.
+            for (here, node) in nodes.iter().enumerate() {
+                let mut left = reached[here];
+                if let Some(q) = node.law.as_ref().filter(|_| left > 0.0) {
+                    let target = p(here)?;
+                    let drawn = tokens(nodes, &node.children);
+                    let (kept, _) = at_node(rule, law, [&target, q], &drawn);
+                    for (&child, kept) in node.children.iter().zip(kept) {
+                        reached[child] = left * kept;
+                        left *= 1.0 - kept;
+                    }
+                }
+                ends[here] = left;
+            }
+        }
+    }
+    Ok(ends)
+}
+
+/// Traversal verification. Drafts that agree are one node; `set` are those of one prefix.
+///
+/// A node is visited with a ratio r, with which it has to be kept, and the law P of its next
+/// token, at first p. Children are taken in the order in which they were drawn. The first one
+/// with a token x is visited with min(1, r P(x)/q_k(x)), q_k being the law of child k given the
+/// ones before it, together with all that have this token. Whether it is refused or was before,
+/// with Z the sum of max(r P - q_k, 0),
+///
+/// ```text
+/// r <- Z/(Z + 1 - r),   P <- max(r P - q_k, 0)/Z
+/// ```
+///
+/// and behind all children the node is kept with r, and P draws the token behind it.
+/// Given the children before it, child k has the law q_k: the mass of outputs through it is
+/// min(r P, q_k), and what is left is owed by what comes later (`src/block/traversal.rs`).
+struct Visits<'a, 'p, E> {
+    law: ChildLaw,
+    nodes: &'a [Node],
+    p: &'a mut Laws<'p, E>,
+}
+
+/// A child that was visited for the first time, by what it is reached with.
+enum Step {
+    /// The nodes with its token, and its ratio.
+    Child(Vec<usize>, f64),
+    /// Nothing new.
+    Again,
+}
+
+/// What a visit still owes.
+struct Owed {
+    ratio: f64,
+    /// P.
+    law: Vec<f64>,
+    /// Children of all nodes of the set, in order, and their tokens.
+    children: Vec<usize>,
+    drawn: Vec<u32>,
+    scratch: Vec<f64>,
+}
+
+impl<E> Visits<'_, '_, E> {
+    fn begin(&mut self, set: &[usize], ratio: f64) -> Result<(Option<Owed>, Law), E> {
+        let first = set.first().copied().unwrap_or(0);
+        let law = (self.p)(first)?;
+        let nodes = self.nodes;
+        let children: Vec<usize> = set
+            .iter()
+            .flat_map(|&node| nodes[node].children.iter().copied())
+            .collect();
+        let owed = nodes[first].law.as_ref().map(|_| Owed {
+            ratio,
+            law: law.probabilities().collect(),
+            drawn: tokens(nodes, &children),
+            children,
+            scratch: Vec::new(),
+        });
+        Ok((owed, law))
+    }
+
+    /// What child `place` is visited with; afterwards, what is owed once it is refused.
+    fn step(&self, set: &[usize], owed: &mut Owed, place: usize) -> Step {
+        let (before, behind) = owed.drawn.split_at(place);
+        let (Some(&token), Some(q)) = (
+            behind.first(),
+            set.first().and_then(|&node| self.nodes[node].law.as_ref()),
+        ) else {
+            return Step::Again;
+        };
+        self.law.next(q, before, &mut owed.scratch);
+        let open: f64 = owed.scratch.iter().sum();
+        let step = if before.contains(&token) {
+            Step::Again
+        } else {
+            let alike = owed.children.iter().zip(&owed.drawn);
+            let alike = alike.filter(|&(_, &other)| other == token);
+            let drawn = owed.scratch.get(token as usize).copied().unwrap_or(0.0) / open;
+            let wanted = owed.law.get(token as usize).copied().unwrap_or(0.0);
+            Step::Child(
+                alike.map(|(&node, _)| node).collect(),
+                (owed.ratio * wanted / drawn).min(1.0),
+            )
+        };
+        let mut rest = 0.0;
+        for (mass, q) in owed.law.iter_mut().zip(&owed.scratch) {
+            *mass = (owed.ratio * *mass - q / open).max(0.0);
+            rest += *mass;
+        }
+        let spent = rest + 1.0 - owed.ratio;
+        owed.ratio = if spent > 0.0 { rest / spent } else { 1.0 };
+        if rest > 0.0 {
+            owed.law.iter_mut().for_each(|mass| *mass /= rest);
+        }
+        step
+    }
+
+    /// The node that is kept and the token behind it; none where all of it is refused.
+    fn settle(
+        &mut self,
+        set: &[usize],
+        ratio: f64,
+        chance: &mut dyn Chance,
+    ) -> Result<Option<(usize, usize)>, E> {
+        let here = set.first().copied().unwrap_or(0);
+        let (owed, law) = self.begin(set, ratio)?;
+        let Some(mut owed) = owed else {
+            return Ok(chance.below(ratio).then(|| (here, chance.token(&law))));
+        };
+        for place in 0..owed.children.len() {
+            if let Step::Child(alike, ratio) = self.step(set, &mut owed, place)
+                && ratio > 0.0
+                && let Some(settled) = self.settle(&alike, ratio, chance)?
+            {
+                return Ok(Some(settled));
+            }
+        }
+        Ok(chance.below(owed.ratio).then(|| {
+            let token = chance.of(&owed.law);
+            (here, token.unwrap_or_else(|| chance.token(&law)))
+        }))
+    }
+
+    /// Adds the probabilities of what [`Self::settle`] may say, of a visit that is made with
+    /// some probability; what of that is refused.
+    fn ends(
+        &mut self,
+        set: &[usize],
+        ratio: f64,
+        reached: f64,
+        ends: &mut [f64],
+    ) -> Result<f64, E> {
+        let here = set.first().copied().unwrap_or(0);
+        let (owed, _) = self.begin(set, ratio)?;
+        let mut left = reached;
+        let mut last = ratio;
+        if let Some(mut owed) = owed {
+            for place in 0..owed.children.len() {
+                if let Step::Child(alike, ratio) = self.step(set, &mut owed, place)
+                    && ratio > 0.0
+                {
+                    left = self.ends(&alike, ratio, left, ends)?;
+                }
+            }
+            last = owed.ratio;
+        }
+        ends[here] += left * last;
+        Ok(left * (1.0 - last))
+    }
+}
+
+/// What is known of the paths that agree with what was selected so far.
+struct Agreeing {
+    /// The node of each, at the present depth.
+    nodes: Vec<usize>,
+    /// By m - 1: of all draws of paths that select what was selected, the share of which m
+    /// agree.
+    shares: Vec<f64>,
+}
+
+impl Agreeing {
+    /// All paths, at the root.
+    fn all(nodes: &[Node]) -> Self {
+        let paths = nodes[0].children.len();
+        let mut shares = vec![0.0; paths];
+        if let Some(all) = shares.last_mut() {
+            *all = 1.0;
+        }
+        Self {
+            nodes: vec![0; paths],
+            shares,
+        }
+    }
+
+    /// One of their nodes.
+    fn here(&self) -> usize {
+        self.nodes.first().copied().unwrap_or(0)
+    }
+
+    /// The next node of each path.
+    fn next(&self, nodes: &[Node]) -> Vec<usize> {
+        if self.here() == 0 {
+            // Every child of the root is a path; below, every node has one child.
+            return nodes[0].children.clone();
+        }
+        let children = self.nodes.iter().map(|&node| nodes[node].children.first());
+        children.flatten().copied().collect()
+    }
+}
+
+/// One of K paths is selected level by level, and verified by blocks as a draft of the law that
+/// the selected path has.
+///
+/// At a prefix that m of the paths share, one of their next tokens is selected
+/// ([`Selection`]); S_m(y, m') is the probability that it is y and that m' of the m have it.
+/// With a_m the share of draws of which m agree, the selected path goes on with
+///
+/// ```text
+/// s(y) = sum over m, m' of a_m S_m(y, m'),   a_m' <- sum over m of a_m S_m(y, m') / s(y)
+/// ```
+///
+/// whatever the paths are that were not selected. So it is a draft of the law s, and `block`
+/// verifies it as such: nothing changes later.
+///
+/// Time O(K V) a level, and a selection for each m.
+fn settle_selected<E>(
+    nodes: &[Node],
+    p: &mut Laws<'_, E>,
+    chance: &mut dyn Chance,
+) -> Result<(usize, usize), E> {
+    let mut walk = Walk::default();
+    let mut agreeing = Agreeing::all(nodes);
+    loop {
+        let law = p(agreeing.here())?;
+        let next = agreeing.next(nodes);
+        let drawn = tokens(nodes, &next);
+        let q = nodes[agreeing.here()].law.as_ref();
+        let Some(q) = q.filter(|_| !next.is_empty()) else {
+            walk.target.push(law);
+            break;
+        };
+        let level = Level::new([&law, q], &agreeing.shares);
+        let slot = chance.of(&level.slots(&drawn)).unwrap_or(0);
+        agreeing = level.taken(nodes, &next, drawn.get(slot).copied().unwrap_or(0));
+        walk.push(nodes, agreeing.here(), law, level.selected);
+    }
+    let laws = [&walk.target[..], &walk.selected];
+    let settled = settle(Rule::Block, laws, &walk.drafts, chance, &mut Vec::new());
+    Ok(match settled {
+        Some(settled) => {
+            let last = settled.accepted.checked_sub(1);
+            let node = last.and_then(|last| walk.path.get(last)).copied();
+            (node.unwrap_or(0), settled.token)
+        }
+        // Lists of one walk fit each other.
+        None => (0, walk.target.first().map_or(0, |law| chance.token(law))),
+    })
+}
+
+/// A selected path so far.
+#[derive(Clone, Debug, Default)]
+struct Walk {
+    path: Vec<usize>,
+    drafts: Vec<u32>,
+    target: Vec<Law>,
+    selected: Vec<Law>,
+}
+
+impl Walk {
+    fn push(&mut self, nodes: &[Node], node: usize, target: Law, selected: Law) {
+        self.path.push(node);
+        self.drafts.push(nodes[node].token as u32);
+        self.target.push(target);
+        self.selected.push(selected);
+    }
+
+    /// Adds the probabilities of what [`settle_selected`] may say, of a walk of some
+    /// probability.
+    fn ends<E>(
+        &mut self,
+        nodes: &[Node],
+        agreeing: &Agreeing,
+        reached: f64,
+        p: &mut Laws<'_, E>,
+        ends: &mut [f64],
+    ) -> Result<(), E> {
+        let law = p(agreeing.here())?;
+        let next = agreeing.next(nodes);
+        let q = nodes[agreeing.here()].law.as_ref();
+        let Some(q) = q.filter(|_| !next.is_empty()) else {
+            let laws = [&[&self.target[..], &[law]].concat()[..], &self.selected];
+            let mut left = reached;
+            if let Some((_, kept)) = by_block(laws, &self.drafts) {
+                for (&node, kept) in self.path.iter().zip(kept).rev() {
+                    ends[node] += left * kept;
+                    left *= 1.0 - kept;
+                }
+            }
+            ends[0] += left;
+            return Ok(());
+        };
+        let level = Level::new([&law, q], &agreeing.shares);
+        let drawn = tokens(nodes, &next);
+        let mut by_token: Vec<(u32, f64)> = Vec::new();
+        for (&token, share) in drawn.iter().zip(level.slots(&drawn)) {
+            match by_token.iter_mut().find(|(known, _)| *known == token) {
+                Some((_, sum)) => *sum += share,
+                None => by_token.push((token, share)),
+            }
+        }
+        for (token, share) in by_token.into_iter().filter(|(_, share)| *share > 0.0) {
+            let agreeing = level.taken(nodes, &next, token);
+            let mut longer = self.clone();
+            longer.push(nodes, agreeing.here(), law.clone(), level.selected.clone());
+            longer.ends(nodes, &agreeing, reached * share, p, ends)?;
+        }
+        Ok(())
+    }
+}
+
+/// A prefix at which one of the next tokens of paths that agree is selected.
+struct Level {
+    bins: RatioBins,
+    /// a_m and the selection of one of m, where a_m > 0.
+    rules: Vec<(f64, Selection)>,
+    /// How many paths there are in all.
+    paths: usize,
+    q: Vec<f64>,
+    /// s.
+    selected: Law,
+}
+
+impl Level {
+    fn new([p, q]: [&Law; 2], shares: &[f64]) -> Self {
+        let p_row: Vec<f64> = p.probabilities().collect();
+        let q_row: Vec<f64> = q.probabilities().collect();
+        let bins = RatioBins::new(&p_row, &q_row);
+        let rules = (1..).zip(shares).filter(|&(_, &share)| share > 0.0);
+        let rules: Vec<(f64, Selection)> = rules
+            .map(|(m, &share)| (share, Selection::new(&bins, m)))
+            .collect();
+        let mut s = vec![0.0; q_row.len()];
+        for (share, rule) in &rules {
+            for (token, (sum, &q)) in s.iter_mut().zip(&q_row).enumerate() {
+                *sum += share * rule.probability(&bins, token, q);
+            }
+        }
+        Self {
+            bins,
+            rules,
+            paths: shares.len(),
+            q: q_row,
+            // Some draft is selected always, so that s has mass wherever q has.
+            selected: Law::of_weights(s).unwrap_or_else(|| q.clone()),
+        }
+    }
+
+    /// The probability that each of some tokens is selected.
+    fn slots(&self, drafts: &[u32]) -> Vec<f64> {
+        let mut rules = self.rules.iter();
+        let rule = rules.find(|(_, rule)| rule.drafts() == drafts.len());
+        rule.map_or_else(Vec::new, |(_, rule)| rule.shares(&self.bins, drafts))
+    }
+
+    /// What agrees once a token was selected.
+    fn taken(&self, nodes: &[Node], next: &[usize], token: u32) -> Agreeing {
+        let mut shares = vec![0.0; self.paths];
+        let own = self.q.get(token as usize).copied().unwrap_or(0.0);
+        for (share, rule) in &self.rules {
+            let parts = rule.by_copies(&self.bins, token as usize, own);
+            for (sum, part) in shares.iter_mut().zip(parts) {
+                *sum += share * part;
+            }
+        }
+        let all: f64 = shares.iter().sum();
+        if all > 0.0 {
+            shares.iter_mut().for_each(|share| *share /= all);
+        }
+        let same = |&&node: &&usize| nodes[node].token == i64::from(token);
+        Agreeing {
+            nodes: next.iter().filter(same).copied().collect(),
+            shares,
+        }
+    }
+}
+
+/// p/q of every node's prefix, from the root's, 1, on.
+///
+/// # Errors
+/// As `p`.
+pub(super) fn weights<E>(nodes: &[Node], p: &mut Laws<'_, E>) -> Result<Vec<f64>, E> {
+    let mut weights = vec![1.0; nodes.len()];
+    for (here, node) in nodes.iter().enumerate() {
+        let Some(q) = &node.law else { continue };
+        let target = p(here)?;
+        for &child in &node.children {
+            let token = nodes[child].token as usize;
+            weights[child] = weights[here] * (target.probability(token) / q.probability(token));
+        }
+    }
+    Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{BlockVerifierName, Change, several_rounds};
+    use crate::distribution::{Draft, Rows, Target};
+    use crate::number::Number;
+    use crate::problem::BlockProblem;
+    use crate::row::Workspace;
+    use crate::text::SelectedAlong;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use std::collections::BTreeMap;
+    use std::convert::Infallible;
+
+    /// Every way that chances may fall, one after the other, each with its probability.
+    #[derive(Default)]
+    struct Every {
+        /// Which of the ways each choice takes, and the probabilities of them.
+        choices: Vec<(usize, Vec<f64>)>,
+        at: usize,
+    }
+
+    impl Every {
+        fn choose(&mut self, ways: Vec<f64>) -> usize {
+            if self.at == self.choices.len() {
+                let first = ways.iter().position(|&way| way > 0.0).unwrap();
+                self.choices.push((first, ways));
+            }
+            self.at += 1;
+            self.choices[self.at - 1].0
+        }
+
+        fn weight(&self) -> f64 {
+            let chosen = self.choices.iter().map(|(way, ways)| ways[*way]);
+            chosen.product()
+        }
+
+        /// Goes on to the next way; false behind the last.
+        fn next(&mut self) -> bool {
+            self.at = 0;
+            while let Some((way, ways)) = self.choices.last_mut() {
+                if let Some(more) = ways[*way + 1..].iter().position(|&way| way > 0.0) {
+                    *way += more + 1;
+                    return true;
+                }
+                self.choices.pop();
+            }
+            false
+        }
+    }
+
+    impl Chance for Every {
+        fn below(&mut self, chance: f64) -> bool {
+            let chance = chance.clamp(0.0, 1.0);
+            self.choose(vec![chance, 1.0 - chance]) == 0
+        }
+
+        fn token(&mut self, law: &Law) -> usize {
+            self.choose(law.probabilities().collect())
+        }
+
+        fn of(&mut self, weights: &[f64]) -> Option<usize> {
+            let total: f64 = weights.iter().sum();
+            (total > 0.0).then(|| self.choose(weights.iter().map(|w| w / total).collect()))
+        }
+    }
+
+    /// Laws of both models by prefix.
+    struct Pair {
+        vocab: usize,
+        laws: BTreeMap<Vec<usize>, [Vec<f64>; 2]>,
+    }
+
+    impl Pair {
+        fn random(rng: &mut ChaCha8Rng, vocab: usize, length: usize) -> Self {
+            let mut laws = BTreeMap::new();
+            let mut prefixes = vec![Vec::new()];
+            for _ in 0..length {
+                let mut longer = Vec::new();
+                for prefix in prefixes {
+                    let mut row = || {
+                        let weights: Vec<f64> = (0..vocab)
+                            .map(|_| f64::from(rng.random_range(0..6u8)) + 0.25)
+                            .collect();
+                        let sum: f64 = weights.iter().sum();
+                        weights.into_iter().map(|w| w / sum).collect::<Vec<f64>>()
+                    };
+                    let rows = [row(), row()];
+                    longer.extend((0..vocab).map(|token| [&prefix[..], &[token]].concat()));
+                    laws.insert(prefix, rows);
+                }
+                prefixes = longer;
+            }
+            Self { vocab, laws }
+        }
+
+        fn law(&self, which: usize, prefix: &[usize]) -> Law {
+            Law::of_weights(self.laws[prefix][which].clone()).unwrap()
+        }
+
+        /// p of all texts of a length that begin with a prefix.
+        fn texts(&self, prefix: &[usize], length: usize, mass: f64) -> Vec<(Vec<usize>, f64)> {
+            if prefix.len() == length {
+                return vec![(prefix.to_vec(), mass)];
+            }
+            let p = &self.laws[prefix][0];
+            (0..self.vocab)
+                .flat_map(|token| self.texts(&[prefix, &[token]].concat(), length, mass * p[token]))
+                .collect()
+        }
+
+        /// A tree that is drawn behind a prefix.
+        fn draw(
+            &self,
+            prefix: &[usize],
+            (topology, law, levels): (&Topology, ChildLaw, usize),
+            chance: &mut Every,
+        ) -> Vec<Node> {
+            let mut nodes = vec![Node::default()];
+            let mut here = 0;
+            while here < nodes.len() {
+                let Node { place, depth, .. } = nodes[here];
+                let count = topology.children(place);
+                if count > 0 && depth < levels {
+                    let q = self.law(1, &self.prefix(prefix, &nodes, here));
+                    let drawn = children(law, &q, count, chance, &mut Vec::new());
+                    nodes[here].law = Some(q);
+                    for (rank, token) in drawn.into_iter().enumerate() {
+                        let index = nodes.len();
+                        nodes[here].children.push(index);
+                        nodes.push(Node {
+                            place: topology.child(place, rank),
+                            token: i64::from(token),
+                            depth: depth + 1,
+                            parent: here,
+                            ..Node::default()
+                        });
+                    }
+                }
+                here += 1;
+            }
+            nodes
+        }
+
+        fn prefix(&self, prefix: &[usize], nodes: &[Node], node: usize) -> Vec<usize> {
+            let path = ancestry(nodes, node);
+            let path = path.into_iter().map(|node| nodes[node].token as usize);
+            prefix.iter().copied().chain(path).collect()
+        }
+
+        /// The law of what a round writes behind a prefix; E[tau], by what is written and by
+        /// what is said given each tree; E[the bound's terms] that nodes have.
+        fn round(
+            &self,
+            prefix: &[usize],
+            rule: Rule,
+            shape: (&Topology, ChildLaw, usize),
+        ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
+            let (mut written, mut kept, mut said) = (BTreeMap::new(), 0.0, 0.0);
+            let mut chance = Every::default();
+            loop {
+                let nodes = self.draw(prefix, shape, &mut chance);
+                let mut p = |node: usize| -> Result<Law, Infallible> {
+                    Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
+                };
+                let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
+                let Ok((node, token)) = settle_tree((rule, shape.1), &nodes, &mut p, &mut chance);
+                let weight = chance.weight();
+                let mut text = self.prefix(prefix, &nodes, node);
+                text.push(token);
+                *written.entry(text).or_insert(0.0) += weight;
+                kept += weight * nodes[node].depth as f64;
+                assert!((known.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+                let each = known.iter().zip(&nodes);
+                said += weight
+                    * each
+                        .map(|(ends, node)| ends * node.depth as f64)
+                        .sum::<f64>();
+                let Ok(weights) = weights(&nodes, &mut p);
+                for (index, weight) in weights.iter().enumerate() {
+                    let text = self.prefix(prefix, &nodes, index);
+                    let ratio = (prefix.len()..text.len()).map(|place| {
+                        let [p, q] = &self.laws[&text[..place]];
+                        p[text[place]] / q[text[place]]
+                    });
+                    let ratio: f64 = ratio.product();
+                    assert!((weight - ratio).abs() < 1e-9 * ratio.max(1.0));
+                }
+                if !chance.next() {
+                    return (written, [kept, said]);
+                }
+            }
+        }
+
+        fn problem(&self, length: usize) -> BlockProblem {
+            let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
+            for (prefix, [p, q]) in self.laws.iter().filter(|(prefix, _)| prefix.len() < length) {
+                let words: Vec<String> = prefix.iter().map(usize::to_string).collect();
+                target.insert(words.join(" "), Target::new(p).unwrap());
+                draft.insert(words.join(" "), Draft::new(q).unwrap());
+            }
+            BlockProblem::new("pair".into(), self.vocab, length, 1, target, draft, None).unwrap()
+        }
+    }
+
+    /// Rules with the trees that they settle, by every draw and coin.
+    #[test]
+    fn what_a_round_of_a_tree_writes_has_the_targets_law() {
+        let mut rng = ChaCha8Rng::seed_from_u64(21);
+        let with = ChildLaw::WithReplacement;
+        let without = ChildLaw::WithoutReplacement;
+        let uneven = || Topology::new(vec![2, 1, 0, 0]).unwrap();
+        let full = |children, levels| Topology::full(children, levels).unwrap();
+        let paths = |paths, length| Topology::paths(paths, length).unwrap();
+        for (rule, law, topology, vocab) in [
+            (Rule::Rrs, with, full(2, 1), 3),
+            (Rule::Rrs, with, full(2, 2), 2),
+            (Rule::Rrs, with, uneven(), 3),
+            (Rule::RrsWo, without, full(2, 1), 3),
+            (Rule::RrsWo, without, full(3, 1), 4),
+            (Rule::RrsWo, without, full(2, 2), 2),
+            (Rule::RrsWo, without, full(3, 1), 2),
+            (Rule::RrsWo, without, uneven(), 3),
+            (Rule::SpecHub, ChildLaw::Hub, full(2, 1), 4),
+            (Rule::SpecHub, ChildLaw::Hub, full(2, 2), 2),
+            (Rule::SpecHub, ChildLaw::Hub, full(2, 2), 3),
+            (Rule::Traversal, with, full(2, 1), 3),
+            (Rule::Traversal, with, full(2, 2), 2),
+            (Rule::Traversal, with, uneven(), 3),
+            (Rule::Traversal, with, paths(2, 2), 3),
+            (Rule::Traversal, with, paths(3, 2), 2),
+            (Rule::Traversal, without, full(2, 1), 3),
+            (Rule::Traversal, without, full(2, 2), 2),
+            (Rule::Traversal, without, uneven(), 3),
+            (Rule::Traversal, ChildLaw::Hub, full(2, 2), 2),
+            (Rule::Traversal, ChildLaw::Hub, full(2, 1), 4),
+            (Rule::SelectBlock, with, paths(2, 2), 2),
+            (Rule::SelectBlock, with, paths(3, 1), 3),
+        ] {
+            assert_eq!(topology.refused(law, rule), None);
+            let levels = topology.levels();
+            let pair = Pair::random(&mut rng, vocab, levels + 1);
+            let (written, [kept, said]) = pair.round(&[], rule, (&topology, law, levels));
+            assert!(
+                (kept - said).abs() < 1e-9,
+                "{rule:?} {law:?}: {kept} {said}"
+            );
+            let mut law_of_text = BTreeMap::new();
+            for (text, mass) in &written {
+                for (text, mass) in pair.texts(text, levels + 1, *mass) {
+                    *law_of_text.entry(text).or_insert(0.0) += mass;
+                }
+            }
+            for (text, mass) in pair.texts(&[], levels + 1, 1.0) {
+                let found = law_of_text.get(&text).copied().unwrap_or(0.0);
+                assert!(
+                    (found - mass).abs() < 1e-9,
+                    "{rule:?} {law:?} {topology:?}: {text:?} {found} {mass}"
+                );
+            }
+        }
+    }
+
+    /// Whole texts in rounds of select-block: the sampler, with every draw and coin; what the
+    /// replay says of each text; and what the enumeration in fractions says, whose selection is
+    /// even to the last digit where the sampler's has bins.
+    #[test]
+    fn rounds_of_a_selected_path_are_those_of_the_enumerated_law() {
+        let mut rng = ChaCha8Rng::seed_from_u64(22);
+        for (vocab, total, length, paths) in
+            [(2, 3, 2, 2), (2, 3, 2, 3), (3, 3, 1, 2), (2, 4, 2, 2)]
+        {
+            let pair = Pair::random(&mut rng, vocab, total);
+            let topology = Topology::paths(paths, length).unwrap();
+            // By prefix: its probability, as rounds write it, and how often a round starts there.
+            let mut starts = BTreeMap::from([(Vec::new(), 1.0)]);
+            let mut calls = 0.0;
+            let mut texts = BTreeMap::new();
+            while let Some((prefix, mass)) = starts.pop_first() {
+                if prefix.len() == total {
+                    *texts.entry(prefix).or_insert(0.0) += mass;
+                    continue;
+                }
+                calls += mass;
+                let levels = length.min(total - prefix.len() - 1);
+                let shape = (&topology, ChildLaw::WithReplacement, levels);
+                let (written, _) = pair.round(&prefix, Rule::SelectBlock, shape);
+                for (text, share) in written {
+                    *starts.entry(text).or_insert(0.0) += mass * share;
+                }
+            }
+            let mut replayed = 0.0;
+            for (text, mass) in pair.texts(&[], total, 1.0) {
+                assert!((texts[&text] - mass).abs() < 1e-9, "{text:?}");
+                let mut along = SelectedAlong::new(paths).unwrap();
+                for place in 0..total {
+                    let [target, draft] = &pair.laws[&text[..place]];
+                    let rows = Rows { target, draft };
+                    along
+                        .take(&mut Workspace::new(), rows, text[place])
+                        .unwrap();
+                }
+                replayed += mass * along.spread(length).calls.mean;
+            }
+            assert!((calls - replayed).abs() < 1e-8, "{calls} {replayed}");
+            let name = BlockVerifierName::SelectBlock;
+            let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
+            let known = known.unwrap().rounds.to_f64();
+            assert!((calls - known).abs() < 0.02, "{calls} {known}");
+            // One path alone needs more rounds.
+            let one = several_rounds(
+                &pair.problem(total),
+                length,
+                1,
+                BlockVerifierName::Block,
+                Change::Carried,
+            );
+            assert!(calls < one.unwrap().rounds.to_f64() + 1e-9);
+        }
+    }
+
+    #[test]
+    fn equal_and_disjoint_laws_keep_all_and_none() {
+        let one = |token: usize| {
+            let mut row = vec![0.0; 3];
+            row[token] = 1.0;
+            row
+        };
+        let mut pair = Pair {
+            vocab: 3,
+            laws: BTreeMap::new(),
+        };
+        for (target, draft, kept) in [
+            (vec![0.2, 0.3, 0.5], vec![0.2, 0.3, 0.5], 1.0),
+            (one(2), vec![0.5, 0.5, 0.0], 0.0),
+            (one(1), one(1), 1.0),
+        ] {
+            for prefix in [vec![], vec![0], vec![1], vec![2]] {
+                pair.laws.insert(prefix, [target.clone(), draft.clone()]);
+            }
+            let with = ChildLaw::WithReplacement;
+            for (rule, law) in [
+                (Rule::Rrs, with),
+                (Rule::RrsWo, ChildLaw::WithoutReplacement),
+                (Rule::SpecHub, ChildLaw::Hub),
+                (Rule::Traversal, with),
+                (Rule::Traversal, ChildLaw::Hub),
+                (Rule::SelectBlock, with),
+            ] {
+                let topology = Topology::paths(2, 1).unwrap();
+                let (_, [found, said]) = pair.round(&[], rule, (&topology, law, 1));
+                assert!((found - kept).abs() < 1e-9, "{rule:?}: {found} {kept}");
+                assert!((said - kept).abs() < 1e-9, "{rule:?}: {said} {kept}");
+            }
+        }
+    }
+
+    #[test]
+    fn children_are_drawn_as_their_law_says() {
+        let q = Law::of_weights(vec![1.0, 5.0, 2.0, 0.0]).unwrap();
+        let drawn = |law, count: usize, numbers: &[f64]| {
+            let mut numbers = numbers.iter().copied();
+            let mut uniform = || numbers.next().unwrap();
+            children(law, &q, count, &mut uniform, &mut Vec::new())
+        };
+        let without = ChildLaw::WithoutReplacement;
+        assert_eq!(drawn(without, 4, &[0.2, 0.9, 0.5, 0.5]), [1, 2, 0]);
+        assert_eq!(
+            drawn(ChildLaw::WithReplacement, 3, &[0.2, 0.9, 0.5]),
+            [1, 2, 1]
+        );
+        // The hub first: the second is drawn from the others; else the hub is the second.
+        assert_eq!(drawn(ChildLaw::Hub, 2, &[0.2, 0.9]), [1, 2]);
+        assert_eq!(drawn(ChildLaw::Hub, 2, &[0.9, 0.9]), [2, 1]);
+    }
+
+    #[test]
+    fn what_is_no_tree_or_not_for_a_rule_is_refused() {
+        for wrong in [
+            vec![],
+            vec![0],
+            vec![2, 0],
+            vec![0, 1],
+            vec![usize::MAX, 1],
+            vec![0, 2, 0],
+        ] {
+            assert!(Topology::new(wrong.clone()).is_err(), "{wrong:?}");
+        }
+        assert!(Topology::full(4, 5).unwrap_err().contains("256"));
+        assert!(Topology::full(usize::MAX, 9).is_err());
+        assert!(Topology::full(2, 0).is_err());
+        let full = Topology::full(2, 2).unwrap();
+        let says = |law, rule| full.refused(law, rule).unwrap();
+        let with = ChildLaw::WithReplacement;
+        assert!(says(with, Rule::Token).contains("chains"));
+        assert!(says(with, Rule::RrsWo).contains("--scheme"));
+        assert!(says(with, Rule::SelectBlock).contains("--paths"));
+        let three = Topology::full(3, 1).unwrap();
+        assert!(
+            three
+                .refused(ChildLaw::Hub, Rule::SpecHub)
+                .unwrap()
+                .contains("pairs")
+        );
+    }
+}

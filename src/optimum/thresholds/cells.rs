@@ -1,0 +1,302 @@
+//! Every cell between the lines of the tokens, in whole numbers.
+//!
+//! Token i is the line `l_1 a_i + l_2 b_i = p_i`, and lies in the set on its far side. Every
+//! cell has a stretch of some line on its boundary. So each line is walked from one end to the
+//! other: where another line crosses it, that token changes sides, and between two crossings
+//! the sets with and without the line's own token are the two cells there.
+//!
+//! Three lines through one point, and lines that lie on one another, are taken apart by moving
+//! p_i by an infinitesimal that is infinitely smaller for each next token. For targets so
+//! close to p some cell is optimal for p as well (`docs/laws.md`, section 4).
+
+use super::{Optimum, Two};
+use crate::distribution::{Rational, TwoFloat};
+use crate::known::Known;
+use num_bigint::{BigInt, BigUint};
+use num_traits::{One, Signed, Zero};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+/// The most bit operations for sorting the crossings of all lines.
+const SORTING_LIMIT: f64 = 4.0e8;
+
+/// The most operations for evaluating Q in all cells.
+const VALUES_LIMIT: f64 = 4.0e8;
+
+/// The most bits times cells that exact values may take.
+const EXACT_LIMIT: f64 = 2.0e9;
+
+/// Values within this of the best are compared exactly.
+const NEAR: f64 = 1e-9;
+
+pub(super) fn is_affordable(two: &Two<'_>) -> bool {
+    let problem = two.problem;
+    let (scheme, vocab) = (problem.scheme(), problem.vocab() as f64);
+    let cells = 2.0 * vocab * vocab;
+    let bits = (problem.target().exact_bits() as f64)
+        + two
+            .scores
+            .iter()
+            .map(|row| row.exact_bits() as f64)
+            .sum::<f64>();
+    let each = match &two.polynomial {
+        Some(polynomial) => 20.0 * polynomial.terms.len() as f64,
+        None => 40.0 * vocab * problem.drafts() as f64 + scheme.exact_scan_cost(),
+    };
+    let sorting = vocab * vocab * (vocab + 1.0).log2() * (bits + 64.0);
+    let exact = vocab * (scheme.exact_bits() + bits) * (1.0 + scheme.exact_scan_cost());
+    sorting <= SORTING_LIMIT && cells * each <= VALUES_LIMIT && exact <= EXACT_LIMIT
+}
+
+/// The tokens that are not on a side anyway: p > 0 and some score.
+struct Lines {
+    tokens: Vec<usize>,
+    p: Vec<BigInt>,
+    a: Vec<BigInt>,
+    b: Vec<BigInt>,
+}
+
+/// a_j b_i - a_i b_j.
+fn minor(lines: &Lines, i: usize, j: usize) -> BigInt {
+    &lines.a[j] * &lines.b[i] - &lines.a[i] * &lines.b[j]
+}
+
+/// Where the lines of i and j cross, along that of i: numerator over the minor and something
+/// positive that depends on i alone.
+struct Crossing {
+    token: usize,
+    numerator: BigInt,
+    minor: BigInt,
+}
+
+impl Lines {
+    /// What scales the crossings along line i: a_i, or b_i where that is 0.
+    fn scale(&self, i: usize) -> &[BigInt] {
+        if self.a[i].is_zero() {
+            &self.b
+        } else {
+            &self.a
+        }
+    }
+
+    fn crossing(&self, i: usize, j: usize) -> Option<Crossing> {
+        let minor = minor(self, i, j);
+        if minor.is_zero() {
+            return None;
+        }
+        let w = self.scale(i);
+        Some(Crossing {
+            token: j,
+            numerator: &self.p[j] * &w[i] - &w[j] * &self.p[i],
+            minor,
+        })
+    }
+
+    /// Which of two crossings comes first along line i, the p's being moved.
+    fn compare(&self, i: usize, j: &Crossing, k: &Crossing) -> Ordering {
+        let sign = |value: BigInt| {
+            let flipped = j.minor.is_negative() != k.minor.is_negative();
+            let order = value.cmp(&BigInt::zero());
+            if flipped { order.reverse() } else { order }
+        };
+        let order = sign(&j.numerator * &k.minor - &k.numerator * &j.minor);
+        if order != Ordering::Equal || j.token == k.token {
+            return order;
+        }
+        // The derivatives by p_i, p_j and p_k; the lowest token is moved the farthest.
+        let w = self.scale(i);
+        let mut moved = [
+            (i, &w[k.token] * &j.minor - &w[j.token] * &k.minor),
+            (j.token, &w[i] * &k.minor),
+            (k.token, -(&w[i] * &j.minor)),
+        ];
+        moved.sort_by_key(|(token, _)| *token);
+        let first = moved.into_iter().find(|(_, value)| !value.is_zero());
+        first.map_or(Ordering::Equal, |(_, value)| sign(value))
+    }
+
+    /// Whether j is in the set all along line i, which it is parallel to.
+    fn is_in_along(&self, i: usize, j: usize) -> bool {
+        // w_j = k w_i: k p_i against p_j, with k = w_j / w_i in either score.
+        let w = self.scale(i);
+        match (&w[j] * &self.p[i]).cmp(&(&self.p[j] * &w[i])) {
+            Ordering::Equal => i < j,
+            order => order == Ordering::Greater,
+        }
+    }
+}
+
+/// A set, and the masses of it that a value is computed from.
+struct Held {
+    inside: Vec<bool>,
+    p: TwoFloat,
+    x: [TwoFloat; 2],
+}
+
+struct Best<'a> {
+    two: &'a Two<'a>,
+    /// Error of Q in `f64`.
+    slack: f64,
+    float: f64,
+    exact: Rational,
+    subset: Vec<usize>,
+    seen: HashSet<Vec<u64>>,
+    visited: u64,
+}
+
+impl Best<'_> {
+    fn offer(&mut self, held: &Held) {
+        self.visited += 1;
+        let p = held.p.value();
+        let tokens = || -> Vec<usize> {
+            (0..held.inside.len())
+                .filter(|&token| held.inside[token])
+                .collect()
+        };
+        let scheme = self.two.problem.scheme();
+        let inside = match &self.two.polynomial {
+            Some(polynomial) => polynomial.value(held.x.map(TwoFloat::value)),
+            None => scheme.inside(&tokens()),
+        };
+        if p - inside > self.float + self.slack {
+            return;
+        }
+        let mut key = vec![0u64; held.inside.len().div_ceil(64)];
+        for (token, _) in held
+            .inside
+            .iter()
+            .enumerate()
+            .filter(|(_, inside)| **inside)
+        {
+            key[token / 64] |= 1 << (token % 64);
+        }
+        if !self.seen.insert(key) {
+            return;
+        }
+        let subset = tokens();
+        let target = self.two.problem.target().exact();
+        let exact = target.mass(&subset) - scheme.inside_exact(&subset);
+        let fewer = exact == self.exact && subset.len() < self.subset.len();
+        if exact < self.exact || fewer {
+            self.float = self.float.min(p - inside);
+            self.exact = exact;
+            self.subset = subset;
+        }
+    }
+}
+
+pub(super) fn solve(two: &Two<'_>) -> Optimum {
+    let problem = two.problem;
+    let vocab = problem.vocab();
+    let (p, rows) = (problem.target().exact(), two.scores.map(|row| row.exact()));
+    let whole = |value: &BigUint| BigInt::from(value.clone());
+    let (mut lines, mut start) = (
+        Lines {
+            tokens: Vec::new(),
+            p: Vec::new(),
+            a: Vec::new(),
+            b: Vec::new(),
+        },
+        vec![false; vocab],
+    );
+    for token in 0..vocab {
+        let scored = rows.iter().any(|row| !row.weights[token].is_zero());
+        if two.is_forced(token) || (scored && p.weights[token].is_zero()) {
+            start[token] = true;
+        } else if scored {
+            lines.tokens.push(token);
+            lines.p.push(whole(&p.weights[token]));
+            lines.a.push(whole(&rows[0].weights[token]));
+            lines.b.push(whole(&rows[1].weights[token]));
+        }
+    }
+
+    let order: Vec<usize> = (0..vocab).collect();
+    let slack = match two.polynomial {
+        Some(_) => NEAR,
+        None => NEAR.max(4.0 * problem.scheme().prefix_scan(&order).absolute_error),
+    };
+    let nothing = problem.scheme().nothing_exact();
+    let mut best = Best {
+        two,
+        slack,
+        float: -problem.scheme().nothing(),
+        exact: -nothing,
+        subset: Vec::new(),
+        seen: HashSet::new(),
+        visited: 0,
+    };
+    best.offer(&held(two, &start));
+    for i in 0..lines.tokens.len() {
+        walk(two, &lines, i, &start, &mut best);
+    }
+    let note = format!(
+        "{} sets between the lines of {} tokens in the plane of two thresholds; {} of them were \
+         compared exactly",
+        best.visited,
+        lines.tokens.len(),
+        best.seen.len()
+    );
+    Optimum {
+        rate: Known::exact(Rational::one() + best.exact),
+        subset: Some(best.subset),
+        note: Some(note),
+    }
+}
+
+fn held(two: &Two<'_>, inside: &[bool]) -> Held {
+    let target = two.problem.target().probabilities();
+    let mut held = Held {
+        inside: inside.to_vec(),
+        p: TwoFloat::ZERO,
+        x: [TwoFloat::ZERO; 2],
+    };
+    for token in (0..inside.len()).filter(|&token| inside[token]) {
+        held.p += target[token];
+        if !two.is_forced(token) {
+            for (x, row) in held.x.iter_mut().zip(two.scores) {
+                *x += row.probabilities()[token];
+            }
+        }
+    }
+    held
+}
+
+/// Offers the cells on both sides of line i.
+fn walk(two: &Two<'_>, lines: &Lines, i: usize, start: &[bool], best: &mut Best<'_>) {
+    let target = two.problem.target().probabilities();
+    let mut inside = start.to_vec();
+    let mut crossings = Vec::new();
+    for j in (0..lines.tokens.len()).filter(|&j| j != i) {
+        match lines.crossing(i, j) {
+            None => inside[lines.tokens[j]] = lines.is_in_along(i, j),
+            Some(crossing) => {
+                // Behind its crossing a token of positive minor is in, before it one of negative.
+                inside[lines.tokens[j]] = crossing.minor.is_negative();
+                crossings.push(crossing);
+            }
+        }
+    }
+    crossings.sort_by(|j, k| lines.compare(i, j, k));
+    let mut held = held(two, &inside);
+    let toggle = |held: &mut Held, token: usize| {
+        let sign = if held.inside[token] { -1.0 } else { 1.0 };
+        held.inside[token] = !held.inside[token];
+        held.p += sign * target[token];
+        for (x, row) in held.x.iter_mut().zip(two.scores) {
+            *x += sign * row.probabilities()[token];
+        }
+    };
+    let own = lines.tokens[i];
+    let both = |held: &mut Held, best: &mut Best<'_>| {
+        best.offer(held);
+        toggle(held, own);
+        best.offer(held);
+        toggle(held, own);
+    };
+    both(&mut held, best);
+    for crossing in crossings {
+        toggle(&mut held, lines.tokens[crossing.token]);
+        both(&mut held, best);
+    }
+}

@@ -1,0 +1,423 @@
+//! The plane of two thresholds, divided until nothing better can be in any part.
+//!
+//! Q(H) = f(x, y) with x, y the masses of H by the two scores, f a polynomial with coefficients
+//! above 0. Then a minimiser H of P - Q satisfies Theorem 4 with l the slopes of f at its own
+//! masses. A part of the plane is a box of l. In it,
+//!
+//! - tokens with p below l w at the box's lower corner are in H, those above it at the upper
+//!   corner are out, so that the masses of H lie in a box as well;
+//! - the slopes of f there bound l again, and the box shrinks, or vanishes;
+//! - P - Q is bounded below: f is convex in each mass, so that for any l
+//!   `P(H) - f >= P(H) - l.x(H) + min over the corners c of the masses of (l.c - f(c))`, and the
+//!   first two terms are least where just the tokens with p < l w are in H.
+//!
+//! `docs/laws.md`, section 5, has the proof.
+
+use super::{Optimum, Polynomial, Two};
+use crate::distribution::{PROBABILITY_RELATIVE_ERROR, TwoFloat};
+use crate::known::Known;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+
+/// A part is given up where it can lie below the best by no more than this.
+const GIVEN_UP: f64 = 1e-13;
+
+/// Most tokens that are read before the search ends where it is.
+const MOST_READ: u64 = 1_000_000_000;
+
+/// Up to this many tokens that may be on either side, all their subsets are tried.
+const TRIED: usize = 10;
+
+/// A token is on a side if p and l w differ by more than this share of them.
+const ON_A_SIDE: f64 = 16.0 * f64::EPSILON;
+
+/// Tokens whose p, a and b are in the same proportions, as one.
+#[derive(Clone, Copy)]
+struct Group {
+    p: f64,
+    w: [f64; 2],
+}
+
+impl Group {
+    /// l w.
+    fn price(&self, l: [f64; 2]) -> f64 {
+        l[0] * self.w[0] + l[1] * self.w[1]
+    }
+}
+
+/// A part of the plane.
+struct Part {
+    /// Where l lies.
+    low: [f64; 2],
+    high: [f64; 2],
+    /// P and masses of the tokens that are in for all of it.
+    p: TwoFloat,
+    x: [TwoFloat; 2],
+    /// The groups that may be on either side.
+    unsure: Vec<u32>,
+    /// P - Q is no less than this in it.
+    bound: f64,
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Part {}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Part {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The least bound is the next to be looked at.
+        other.bound.total_cmp(&self.bound)
+    }
+}
+
+/// A set by the part it was found in.
+struct Found {
+    value: f64,
+    /// Groups with p below l w here are in.
+    low: [f64; 2],
+    /// So are these.
+    also: Vec<u32>,
+}
+
+struct Search<'a> {
+    groups: Vec<Group>,
+    f: &'a Polynomial,
+    best: Found,
+    /// The least bound of the parts that were given up.
+    given_up: f64,
+    parts: u64,
+    read: u64,
+}
+
+pub(super) fn solve(two: &Two<'_>, f: &Polynomial) -> Optimum {
+    let problem = two.problem;
+    let target = problem.target().probabilities();
+    let rows = two.scores.map(|row| row.probabilities());
+    let (mut p, mut x) = (TwoFloat::ZERO, [TwoFloat::ZERO; 2]);
+    let mut always = Vec::new();
+    let mut groups: Vec<(Group, Vec<usize>)> = Vec::new();
+    let mut known: HashMap<[u64; 2], usize> = HashMap::new();
+    for token in 0..problem.vocab() {
+        let w = rows.map(|row| row[token]);
+        if two.is_forced(token) {
+            always.push(token);
+            p += target[token];
+        } else if w == [0.0; 2] {
+            continue;
+        } else if target[token] == 0.0 {
+            always.push(token);
+            x[0] += w[0];
+            x[1] += w[1];
+        } else {
+            let ratios = w.map(|w| (w / target[token]).to_bits());
+            let at = *known.entry(ratios).or_insert(groups.len());
+            if at == groups.len() {
+                let none = Group {
+                    p: 0.0,
+                    w: [0.0; 2],
+                };
+                groups.push((none, Vec::new()));
+            }
+            let (group, members) = &mut groups[at];
+            group.p += target[token];
+            group.w[0] += w[0];
+            group.w[1] += w[1];
+            members.push(token);
+        }
+    }
+
+    let nothing = problem.scheme().nothing();
+    let mut search = Search {
+        groups: groups.iter().map(|(group, _)| *group).collect(),
+        f,
+        // Nothing at all: found before the search, and the set that is returned if it is best.
+        best: Found {
+            value: -nothing,
+            low: [f64::NAN; 2],
+            also: Vec::new(),
+        },
+        given_up: f64::INFINITY,
+        parts: 0,
+        read: 0,
+    };
+    search.run(p, x);
+
+    let mut subset = Vec::new();
+    let found = &search.best;
+    if !found.low[0].is_nan() {
+        subset = always;
+        for (index, (group, members)) in groups.iter().enumerate() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            if is_in(group, found.low) || found.also.binary_search(&index).is_ok() {
+                subset.extend(members);
+            }
+        }
+        subset.sort_unstable();
+    }
+    let held = crate::distribution::compensated_sum(subset.iter().map(|&token| target[token]));
+    let scan = problem.scheme().prefix_scan(&subset);
+    let inside = scan.inside.last().copied().unwrap_or(nothing);
+    let value = held - inside;
+    let upper = value + scan.absolute_error + PROBABILITY_RELATIVE_ERROR + 4.0 * f64::EPSILON;
+    // Rows and groups are rounded, which moves P and the masses by as much as Q has slope; the
+    // sums and products of a bound.
+    let drafts = problem.drafts() as f64 + f.degree as f64;
+    let terms = f.terms.len() as f64;
+    let error = (64.0 + 24.0 * drafts + 2.0 * terms) * f64::EPSILON;
+    let lower = search.best.value.min(search.given_up) - error;
+    let note = format!(
+        "{} parts of the plane of two thresholds, {} tokens read in {} groups; P - Q is no less \
+         than the best but for {:.1e}",
+        search.parts,
+        search.read,
+        search.groups.len(),
+        (value - lower).max(0.0)
+    );
+    Optimum {
+        rate: Known::rate(1.0 + value, (1.0 + lower).min(1.0 + value), 1.0 + upper),
+        subset: Some(subset),
+        note: Some(note),
+    }
+}
+
+/// Whether a group is in for all l from `low` up.
+fn is_in(group: &Group, low: [f64; 2]) -> bool {
+    group.p < group.price(low) * (1.0 - ON_A_SIDE)
+}
+
+fn is_out(group: &Group, high: [f64; 2]) -> bool {
+    group.p > group.price(high) * (1.0 + ON_A_SIDE)
+}
+
+impl Search<'_> {
+    fn run(&mut self, p: TwoFloat, x: [TwoFloat; 2]) {
+        let all = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+        let root = Part {
+            low: [0.0; 2],
+            high: [f64::INFINITY; 2],
+            p,
+            x,
+            unsure: (0..all).collect(),
+            bound: f64::NEG_INFINITY,
+        };
+        let mut open = BinaryHeap::new();
+        open.extend(self.look(root));
+        while let Some(part) = open.pop() {
+            if part.bound >= self.best.value - GIVEN_UP || self.read > MOST_READ {
+                // No other part has a lower bound.
+                self.given_up = self.given_up.min(part.bound);
+                return;
+            }
+            match self.halves(&part) {
+                Some(halves) => {
+                    for half in halves {
+                        open.extend(self.look(half));
+                    }
+                }
+                // Too small to be cut.
+                None => self.given_up = self.given_up.min(part.bound),
+            }
+        }
+    }
+
+    /// The part without what cannot hold an optimum, and bounded; `None` if nothing is left, or
+    /// if it is given up.
+    fn look(&mut self, mut part: Part) -> Option<Part> {
+        self.parts += 1;
+        loop {
+            self.settle(&mut part);
+            let (near, far) = self.masses(&part);
+            let slack = |slope: f64, side: f64| slope * (1.0 + side * 64.0 * f64::EPSILON);
+            let (down, up) = (self.f.slopes(near), self.f.slopes(far));
+            let mut moved = false;
+            for axis in 0..2 {
+                let low = slack(down[axis], -(1.0 + self.f.degree as f64));
+                let high = slack(up[axis], 1.0 + self.f.degree as f64);
+                let width = part.high[axis] - part.low[axis];
+                if low > part.low[axis] {
+                    part.low[axis] = low;
+                }
+                if high < part.high[axis] {
+                    part.high[axis] = high;
+                }
+                if part.low[axis] > part.high[axis] {
+                    // No set in this part has slopes in this part.
+                    return None;
+                }
+                // `!(<)` also holds for the infinite width at the start.
+                let now = part.high[axis] - part.low[axis];
+                moved |= width.is_infinite() || now < 0.9 * width;
+            }
+            if !moved || part.unsure.is_empty() {
+                break;
+            }
+        }
+        // So that just the groups that are in at the lower corner are out of `unsure`.
+        self.settle(&mut part);
+        if part.unsure.len() <= TRIED {
+            self.try_all(&part);
+            return None;
+        }
+        part.bound = part.bound.max(self.bound(&part));
+        if part.bound >= self.best.value - GIVEN_UP {
+            self.given_up = self.given_up.min(part.bound);
+            return None;
+        }
+        Some(part)
+    }
+
+    /// Puts tokens on their sides.
+    fn settle(&mut self, part: &mut Part) {
+        self.read += part.unsure.len() as u64;
+        let (groups, low, high) = (&self.groups, part.low, part.high);
+        let (p, x) = (&mut part.p, &mut part.x);
+        part.unsure.retain(|&index| {
+            let group = &groups[index as usize];
+            if is_in(group, low) {
+                *p += group.p;
+                x[0] += group.w[0];
+                x[1] += group.w[1];
+                return false;
+            }
+            !is_out(group, high)
+        });
+    }
+
+    /// The masses without the unsure tokens, and with them.
+    fn masses(&self, part: &Part) -> ([f64; 2], [f64; 2]) {
+        let mut far = part.x;
+        for &index in &part.unsure {
+            let w = self.groups[index as usize].w;
+            far[0] += w[0];
+            far[1] += w[1];
+        }
+        (part.x.map(TwoFloat::value), far.map(TwoFloat::value))
+    }
+
+    /// Offers the set of the sure tokens and some others.
+    fn offer(&mut self, part: &Part, value: f64, also: impl FnOnce() -> Vec<u32>) {
+        if value < self.best.value {
+            self.best = Found {
+                value,
+                low: part.low,
+                also: also(),
+            };
+        }
+    }
+
+    /// All sets of the sure tokens and a few others.
+    fn try_all(&mut self, part: &Part) {
+        for mask in 0usize..1 << part.unsure.len() {
+            let (mut p, mut x) = (part.p, part.x);
+            for (bit, &index) in part.unsure.iter().enumerate() {
+                if mask >> bit & 1 == 1 {
+                    let group = self.groups[index as usize];
+                    p += group.p;
+                    x[0] += group.w[0];
+                    x[1] += group.w[1];
+                }
+            }
+            let value = p.value() - self.f.value(x.map(TwoFloat::value));
+            self.offer(part, value, || {
+                let held = |(bit, _): &(usize, &u32)| mask >> bit & 1 == 1;
+                let held = part.unsure.iter().enumerate().filter(held);
+                held.map(|(_, &index)| index).collect()
+            });
+        }
+    }
+
+    /// P - Q is no less in this part. Offers the sets that are met on the way.
+    fn bound(&mut self, part: &Part) -> f64 {
+        let (near, far) = self.masses(part);
+        let f = self.f;
+        let corners = [near, [far[0], near[1]], [near[0], far[1]], far];
+        let values = corners.map(|corner| f.value(corner));
+        // The lines between the corners, averaged over both sides.
+        let mut chord = f.slopes(near);
+        for axis in 0..2 {
+            let width = far[axis] - near[axis];
+            if width > 0.0 {
+                let (one, other) = match axis {
+                    0 => (values[1] - values[0], values[3] - values[2]),
+                    _ => (values[2] - values[0], values[3] - values[1]),
+                };
+                chord[axis] = 0.5 * (one + other) / width;
+            }
+        }
+        let middle = [0, 1].map(|axis| 0.5 * (part.low[axis] + part.high[axis]));
+        let mut best = f64::NEG_INFINITY;
+        for l in [chord, middle] {
+            self.read += part.unsure.len() as u64;
+            let mut below = TwoFloat::ZERO;
+            let (mut p, mut x) = (part.p, part.x);
+            for &index in &part.unsure {
+                let group = self.groups[index as usize];
+                let price = group.price(l);
+                if group.p < price {
+                    below += group.p - price;
+                    p += group.p;
+                    x[0] += group.w[0];
+                    x[1] += group.w[1];
+                }
+            }
+            let least = corners
+                .iter()
+                .zip(values)
+                .map(|(c, value)| l[0] * (c[0] - near[0]) + l[1] * (c[1] - near[1]) - value)
+                .fold(f64::INFINITY, f64::min);
+            best = best.max((part.p + below).value() + least);
+            let value = p.value() - f.value(x.map(TwoFloat::value));
+            let groups = &self.groups;
+            let also = || {
+                let held = |index: &&u32| {
+                    let group = &groups[**index as usize];
+                    group.p < group.price(l)
+                };
+                part.unsure
+                    .iter()
+                    .filter(held)
+                    .copied()
+                    .collect::<Vec<u32>>()
+            };
+            if value < self.best.value {
+                let also = also();
+                self.offer(part, value, || also);
+            }
+        }
+        best
+    }
+
+    /// Cuts a part in two, across where it matters more.
+    fn halves(&self, part: &Part) -> Option<[Part; 2]> {
+        let (near, far) = self.masses(part);
+        let matters = |axis: usize| (part.high[axis] - part.low[axis]) * (far[axis] - near[axis]);
+        let wider = usize::from(matters(1) > matters(0));
+        let cut = |axis: usize| {
+            let middle = 0.5 * (part.low[axis] + part.high[axis]);
+            (part.low[axis] < middle && middle < part.high[axis]).then_some((axis, middle))
+        };
+        let (axis, middle) = cut(wider).or_else(|| cut(1 - wider))?;
+        let copy = || Part {
+            low: part.low,
+            high: part.high,
+            p: part.p,
+            x: part.x,
+            unsure: part.unsure.clone(),
+            bound: part.bound,
+        };
+        let (mut lower, mut upper) = (copy(), copy());
+        lower.high[axis] = middle;
+        upper.low[axis] = middle;
+        Some([lower, upper])
+    }
+}

@@ -1,0 +1,92 @@
+//! What other reports than that of `specgap paths` say of a log with several draft paths.
+
+use super::length::numbers::{entry, maybe, plus_minus};
+use super::page::{Block, Section};
+use super::table::{Column, Entry, Row, Table};
+use super::text::{count, counted, temperature};
+use crate::gap::{DraftPaths, PossibleWithPaths};
+
+/// K of the first lines.
+const SHOWN: usize = 4;
+
+/// A line for the first lines of a report: what some paths could give at most.
+pub(super) fn sentence(paths: &DraftPaths, logs: &str) -> Option<String> {
+    let at = |drafts: usize| paths.by_drafts.iter().find(|at| at.drafts == drafts);
+    let some = at(SHOWN.min(paths.logged_paths))?;
+    let bound = some.upper_bound.as_ref()?;
+    let one = at(1).and_then(|one| one.upper_bound.as_ref());
+    let one = one.map_or_else(String::new, |one| {
+        format!(", with one more than {}", plus_minus(one, 2))
+    });
+    Some(format!(
+        "Several draft paths: with {} of {} no verifier accepts more than {} tokens a round at \
+         temperature {}{one}; specgap paths {logs} says who gets how much of it.",
+        counted(some.drafts, "path"),
+        counted(paths.length, "token"),
+        plus_minus(bound, 2),
+        temperature(paths.temperature),
+    ))
+}
+
+/// The section: bounds by K, and the command that tells the rest.
+pub(super) fn section(paths: &DraftPaths, logs: &str) -> Section {
+    let how = format!(
+        "Accepted tokens a round, the target's own not counted, that K independent draft paths of {} \
+         could give, averaged over {} of blocks at temperature {}. The upper bound is from {} with \
+         {} each, its limits fitted on half of the prompts and reported on the other; the lower \
+         bound, Lemma 5.1's value, is from the text.",
+        counted(paths.length, "token"),
+        counted(paths.starts, "start"),
+        temperature(paths.temperature),
+        counted(paths.anchors, "context"),
+        counted(paths.logged_paths, "draft path"),
+    );
+    Section {
+        main: true,
+        ..Section::new(
+            "draft-paths",
+            "Several draft paths",
+            "What no verifier of K draft paths passes, and what the best one has at least.",
+            [
+                Block::Paragraph(how),
+                Block::Table(table(paths)),
+                Block::Paragraph("Which verifier gets how much of it:".to_owned()),
+                Block::Command(format!("specgap paths {logs}")),
+            ],
+        )
+    }
+}
+
+fn table(paths: &DraftPaths) -> Table {
+    let columns = vec![
+        Column::words("paths K"),
+        Column::number("no verifier passes"),
+        Column::number("the best one has at least"),
+    ];
+    let pooled = |at: &&PossibleWithPaths| at.form.as_deref() == Some("pooled paths");
+    let pooled: Vec<String> = (paths.by_drafts.iter().filter(pooled))
+        .map(|at| count(at.drafts))
+        .collect();
+    let rows = paths.by_drafts.iter().map(|at| {
+        Row::new([
+            Entry::plain(at.drafts.to_string()),
+            maybe(at.upper_bound.as_ref(), 3),
+            entry(&at.lower_bound, 3),
+        ])
+    });
+    let mut note = "Intervals are 95%, over prompts.".to_owned();
+    if !pooled.is_empty() {
+        note.push_str(&format!(
+            " Contexts have {}: for K = {} the upper bound averages over contexts first, and lies \
+             higher than it could.",
+            counted(paths.logged_paths, "path"),
+            pooled.join(", ")
+        ));
+    }
+    if paths.by_drafts.iter().all(|at| at.upper_bound.is_none()) {
+        note.push_str(" No upper bound: limits need a second prompt to be reported on.");
+    }
+    Table::new("draft-paths", "Accepted tokens a round, E[τ]", columns)
+        .rows(rows)
+        .note(note)
+}

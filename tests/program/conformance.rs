@@ -1,0 +1,205 @@
+//! `specgap conformance`: the files, the manifest, exit codes, and the harness in Python over them.
+
+use crate::run::{ROOT, Run, specgap};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `specgap conformance` in a folder, by a line of words.
+fn conformance(folder: &Path, line: &str) -> Run {
+    let words = line.split_whitespace();
+    specgap(folder, ["conformance"].into_iter().chain(words))
+}
+
+fn names(folder: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+    let text = |name: std::ffi::OsString| name.into_string().unwrap();
+    entries.map(name).map(text).collect()
+}
+
+fn manifest(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn vectors_and_a_manifest_of_them_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = conformance(folder.path(), "--out vectors --vocab 2,5");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let last = run.out.lines().last().unwrap();
+    assert_eq!(
+        last,
+        "next: python scripts/conformance/harness.py vectors --kernel MODULE"
+    );
+    let vectors = folder.path().join("vectors");
+    let manifest = manifest(&vectors);
+    assert_eq!(manifest["schema"], 1);
+    let files = manifest["files"].as_array().unwrap();
+    let mut listed: BTreeSet<String> = (files.iter())
+        .map(|file| file["file"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(listed.len(), files.len());
+    assert!(
+        run.out
+            .starts_with(&format!("{} files of vectors", files.len()))
+    );
+    let named = |list: &str| -> BTreeSet<&str> {
+        let list = manifest[list].as_array().unwrap();
+        list.iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect()
+    };
+    let (rules, situations, arrays) = (named("rules"), named("situations"), named("arrays"));
+    let expected = ["chain", "one-hot", "rrs", "rrs-wo", "target-only"];
+    assert_eq!(rules, BTreeSet::from(expected));
+    for file in files {
+        assert!(rules.contains(file["rule"].as_str().unwrap()));
+        assert!([2, 5].contains(&file["vocabulary"].as_u64().unwrap()));
+        assert_eq!(file["arithmetic"], "exact");
+        let of_file = file["situations"].as_array().unwrap();
+        assert!(!of_file.is_empty());
+        assert!(
+            of_file
+                .iter()
+                .all(|one| situations.contains(one.as_str().unwrap()))
+        );
+        // The archive holds arrays of the manifest's names alone, target and drafts among them.
+        let bytes = std::fs::read(vectors.join(file["file"].as_str().unwrap())).unwrap();
+        let mut archive = zip::ZipArchive::new(std::io::Cursor::new(bytes)).unwrap();
+        let mut held = BTreeSet::new();
+        for at in 0..archive.len() {
+            let entry = archive.by_index(at).unwrap();
+            held.insert(entry.name().unwrap().trim_end_matches(".npy").to_owned());
+        }
+        assert!(
+            held.iter().all(|name| arrays.contains(name.as_str())),
+            "{held:?}"
+        );
+        for name in ["target", "draft", "drafts", "possible", "next_law"] {
+            assert!(held.contains(name), "{name} is not in {held:?}");
+        }
+    }
+    listed.insert("manifest.json".to_owned());
+    assert_eq!(names(&vectors), listed);
+    // The same again, to the byte.
+    let run = conformance(folder.path(), "--out again --vocab 2,5 --format json");
+    let said: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(
+        (&said["schema"], &said["folder"]),
+        (&1.into(), &"again".into())
+    );
+    assert_eq!(said["files"].as_u64(), Some(files.len() as u64));
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    for name in &listed {
+        let both = ["vectors", "again"].map(|folder| read(&format!("{folder}/{name}")));
+        assert_eq!(both[0], both[1], "{name}");
+    }
+}
+
+#[test]
+fn rules_that_are_named_are_the_only_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = conformance(
+        folder.path(),
+        "--out v --vocab 3 --rules rrs,chain --seed 4",
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let manifest = manifest(&folder.path().join("v"));
+    assert_eq!(manifest["seed"], 4);
+    let files = manifest["files"].as_array().unwrap().iter();
+    let rules: BTreeSet<&str> = files.map(|file| file["rule"].as_str().unwrap()).collect();
+    assert_eq!(rules, BTreeSet::from(["chain", "rrs"]));
+}
+
+#[test]
+fn bad_input_exits_2_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "x").unwrap();
+    for (line, words) in [
+        ("--out v --vocab 1", "from 2 to"),
+        ("--out v --vocab 99999999", "from 2 to"),
+        ("--out v --vocab many", "many"),
+        ("--out v --rules nonsense", "nonsense"),
+        ("--out file --vocab 2", "file"),
+        ("--vocab 2", "--out"),
+    ] {
+        let run = conformance(folder.path(), line);
+        assert_eq!(run.code, Some(2), "{line}: {}", run.out);
+        run.refused(&[words]);
+        assert_eq!(
+            names(folder.path()),
+            BTreeSet::from(["file".to_owned()]),
+            "{line}"
+        );
+    }
+    assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"x");
+}
+
+/// A Python that has NumPy: that of SPECGAP_PYTHON, or the first on the path. Where it is named
+/// it has to have it.
+fn python() -> Option<PathBuf> {
+    let named = std::env::var_os("SPECGAP_PYTHON").map(PathBuf::from);
+    let python = named.clone().unwrap_or_else(|| "python3".into());
+    let found = Command::new(&python).args(["-c", "import numpy"]).output();
+    let has = found.is_ok_and(|found| found.status.success());
+    assert!(has || named.is_none(), "{}: has no NumPy", python.display());
+    has.then_some(python)
+}
+
+/// A harness that can find nothing finds nothing wrong: the seven planted bugs are found, and the
+/// reference passes. Skipped where there is no Python with NumPy; `scripts/test` says so.
+#[test]
+fn the_harness_finds_every_planted_bug_and_passes_the_reference() {
+    let Some(python) = python() else {
+        eprintln!("skipped: python3 has no NumPy; set SPECGAP_PYTHON to one that has");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let run = conformance(folder.path(), "--out vectors --vocab 2,17 --rules chain");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let scripts = Path::new(ROOT).join("scripts/conformance");
+    let broken = Command::new(&python)
+        .arg(scripts.join("broken.py"))
+        .args(["vectors", "--samples", "2000", "--format", "json"])
+        .current_dir(folder.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&broken.stdout), text(&broken.stderr));
+    assert_eq!(broken.status.code(), Some(0), "{out}{err}");
+    let said: Value = serde_json::from_str(&out).unwrap();
+    let results = said["results"].as_array().unwrap();
+    let found = |result: &Value| result["found_by"].as_u64().unwrap();
+    assert_eq!(found(&results[0]), 0, "the reference: {out}");
+    assert_eq!(results.len(), 8);
+    for result in &results[1..] {
+        assert!(found(result) > 0, "{result}");
+        assert!(result["vectors"].as_u64().unwrap() > 40);
+    }
+    // The residual of nearly equal rows shows what 1e-10 in it does.
+    let epsilon = results.iter().find(|result| result["bug"] == "epsilon");
+    let situations = epsilon.unwrap()["situations"].as_array().unwrap();
+    assert!(
+        situations.contains(&"tiny-residual".into()),
+        "{situations:?}"
+    );
+    // Bad usage of the scripts.
+    for (script, arguments) in [
+        ("broken.py", vec!["nothing"]),
+        ("harness.py", vec!["nothing", "--kernel", "reference"]),
+    ] {
+        let run = Command::new(&python)
+            .arg(scripts.join(script))
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .unwrap();
+        let err = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{script}: {err}");
+        assert!(err.contains("manifest.json is not there"), "{err}");
+    }
+}
