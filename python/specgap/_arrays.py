@@ -99,7 +99,7 @@ def as_single(array: ArrayLike, name: str) -> NDArray[np.float32]:
     if own.shape[0] != 1:
         raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
     if dtype == "bfloat16":
-        return _as_double(own, dtype)[0].astype(np.float32)
+        own = _as_double(own, dtype)
     return np.ascontiguousarray(own[0], dtype=np.float32)
 
 
