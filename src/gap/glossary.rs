@@ -55,7 +55,9 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
-             is given. Intervals are about positions that were not logged, not about rounding",
+             is given. Intervals are about positions that were not logged, not about rounding. Of \
+             the optimal plan, and of rrs-wo with two drafts, the room for rounding is tested and \
+             not proved (docs/certainty.md)",
         ),
         (
             "estimate",

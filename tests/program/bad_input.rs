@@ -198,12 +198,27 @@ fn refused_schemes_name_what_they_need() {
 fn refused_compositions_name_the_part() {
     let with_q = "drafts = 2\n[draft]\nscheme = \"composed\"\nq = [0.5, 0.25, 0.25]\nlaw = ";
     let cases: &[(&str, &[&str])] = &[
-        ("{ drafts = 2 }", &["draft.law.law is missing", "union, mixture"]),
-        ("{ law = \"iid\" }", &["draft.law.law", "\"iid\"", "with-replacement"]),
-        ("{ law = \"fixed\", drafts = 2 }", &["draft.law.drafts", "law fixed", "tokens"]),
+        (
+            "{ drafts = 2 }",
+            &["draft.law.law is missing", "union, mixture"],
+        ),
+        (
+            "{ law = \"iid\" }",
+            &["draft.law.law", "\"iid\"", "with-replacement"],
+        ),
+        (
+            "{ law = \"fixed\", drafts = 2 }",
+            &["draft.law.drafts", "law fixed", "tokens"],
+        ),
         ("{ law = \"fixed\", size = 2 }", &["size", "unknown field"]),
-        ("{ law = \"fixed\", tokens = [0, 3] }", &["draft.law.tokens[1] is 3", "0..=2"]),
-        ("{ law = \"fixed\", tokens = [] }", &["draft.law", "never drafts"]),
+        (
+            "{ law = \"fixed\", tokens = [0, 3] }",
+            &["draft.law.tokens[1] is 3", "0..=2"],
+        ),
+        (
+            "{ law = \"fixed\", tokens = [] }",
+            &["draft.law", "never drafts"],
+        ),
         ("{ law = \"union\", of = [] }", &["draft.law.of", "empty"]),
         (
             "{ law = \"union\", of = [{ law = \"top\", drafts = 1 }, { law = \"top\" }] }",
@@ -281,7 +296,11 @@ fn refused_compositions_name_the_part() {
     for _ in 0..40 {
         nested = format!("{{ law = \"union\", of = [{nested}] }}");
     }
-    refuse("bad.toml", &format!("{head}{with_q}{nested}"), &["bad.toml"]);
+    refuse(
+        "bad.toml",
+        &format!("{head}{with_q}{nested}"),
+        &["bad.toml"],
+    );
 }
 
 #[test]
