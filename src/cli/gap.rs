@@ -343,13 +343,18 @@ fn compare_logs(
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
+        // All at once, the page of all logs last.
+        let mut files = Vec::new();
         let summaries = summaries.iter().zip(logs);
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
-            write_together(&folder.join(&log.folder), &report_files(&report)?)?;
+            for (name, contents) in report_files(&report)? {
+                files.push((format!("{}/{name}", log.folder), contents));
+            }
         }
-        write_together(folder, &page_files(&page, &comparison)?)?;
+        files.extend(page_files(&page, &comparison)?);
+        write_together(folder, &files)?;
     }
     print_report(
         &comparison,

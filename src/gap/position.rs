@@ -58,7 +58,17 @@ pub(super) fn evaluate(
         message,
     };
     let listed = workspace.row.target.len();
-    if let Some(&most) = (task.settings.drafts.iter().max()).filter(|&&n| n > listed) {
+    let distinct = |asked: &&Asked| {
+        let schemes = (asked.optima.iter().map(|(scheme, _)| scheme))
+            .chain(asked.rules.iter().map(|((scheme, _), _)| scheme));
+        schemes
+            .into_iter()
+            .any(|scheme| scheme.draws_distinct_tokens())
+    };
+    let most = (task.asked.iter().filter(distinct))
+        .map(|asked| asked.drafts)
+        .max();
+    if let Some(most) = most.filter(|&n| n > listed) {
         return Err(refused(format!(
             "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for"
         )));

@@ -44,7 +44,7 @@ impl Log {
     /// shard.
     ///
     /// # Errors
-    /// Files that were shortened since the log was opened, or cannot be mapped.
+    /// Files that were shortened since the log was opened, or cannot be read.
     pub fn identity(&self) -> Result<LogIdentity, LogError> {
         let shards = self
             .shards

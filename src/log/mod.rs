@@ -55,6 +55,7 @@ mod engine;
 mod error;
 mod hash;
 mod identity;
+mod joined;
 mod labels;
 mod metadata;
 mod npy;

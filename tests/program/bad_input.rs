@@ -467,6 +467,27 @@ fn refused_paths_say_what_they_are() {
     assert_eq!(run(&[]).code, Some(2));
 }
 
+/// A message that quotes what is wrong can be read however long that is, and still begins with
+/// the file.
+#[test]
+fn a_message_is_not_as_long_as_what_it_quotes() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(50_000);
+    for (name, text) in [
+        ("field.json", format!("{{\"schema\":1,\"{long}\":3}}")),
+        ("scheme.toml", toml_with(&format!("scheme = \"{long}\""))),
+        (
+            "target.toml",
+            toml_with(&format!("target = [\"{long}\", 0.5]")),
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        let run = specgap(folder.path(), ["solve", name]);
+        run.refused(&[name]);
+        assert!(run.err.len() < 2_500, "{} characters", run.err.len());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
