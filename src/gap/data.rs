@@ -94,8 +94,23 @@ pub struct LogSummary {
     /// number of a report is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engine_tensors: Vec<String>,
+    /// Texts that repeat themselves, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
+}
+
+/// How much of a log's text repeats itself: positions in stretches of at least 16 tokens that
+/// have a piece of at most 32 at least three times over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// Texts of the log.
+    pub texts: usize,
+    /// Texts with such a stretch.
+    pub looping_texts: usize,
+    /// Positions in such stretches.
+    pub looping_positions: usize,
 }
 
 /// Mass outside the listed tokens.

@@ -134,27 +134,19 @@ pub(super) enum Metric {
     PlanSteps { place: Place, rule: Rule },
     /// Seconds of its solve.
     PlanSeconds { place: Place, rule: Rule },
-    /// How far a fast rate is from the slow one, at positions that are audited.
-    AuditDifference { place: Place, rule: Rule },
-    /// 1 where it is outside of the slow one's bounds, else 0.
-    AuditOutside { place: Place, rule: Rule },
     /// A rate of the target's row at the temperature and of another row of the draft.
     Redrafted {
         temperature: Temperature,
         draft: DraftRule,
         rate: Redrafted,
     },
+    /// How far a fast rate is from the slow one, at positions that are audited.
+    AuditDifference { place: Place, rule: Rule },
+    /// 1 where it is outside of the slow one's bounds, else 0.
+    AuditOutside { place: Place, rule: Rule },
 }
 
 impl Metric {
-    /// Whether it is known at audited positions alone.
-    pub(super) fn is_audit(self) -> bool {
-        matches!(
-            self,
-            Self::AuditDifference { .. } | Self::AuditOutside { .. }
-        )
-    }
-
     /// The same rate with another row of the draft; nothing of what is no rate.
     pub(super) fn redrafted(self, draft: DraftRule) -> Option<Self> {
         let (temperature, rate) = match self {
@@ -199,6 +191,14 @@ impl Metric {
                 rule,
             },
         }
+    }
+
+    /// Whether it is known at audited positions alone.
+    pub(super) fn is_audit(self) -> bool {
+        matches!(
+            self,
+            Self::AuditDifference { .. } | Self::AuditOutside { .. }
+        )
     }
 
     /// Whether it is a rate of its own, and not made of others or about a solve.

@@ -32,6 +32,7 @@ mod coverage;
 mod data;
 mod glossary;
 mod lists;
+mod looping;
 mod measure;
 mod metric;
 mod pairing;
@@ -56,7 +57,7 @@ pub use compare::{
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
     GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
-    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, RestMass,
+    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition, RestMass,
     RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;

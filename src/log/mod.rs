@@ -73,7 +73,9 @@ pub use engine::EngineRecord;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
-pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens};
+pub use metadata::{
+    Drafter, FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
+};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;

@@ -14,6 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ladder;
+
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
@@ -30,12 +32,16 @@ pub fn page(comparison: &LogComparison) -> Page {
         title: format!("Acceptance compared: {}", listed(&names)),
         subtitle: subtitle(comparison),
         lead: lead(comparison),
-        sections: vec![
-            rates(comparison),
-            logs(comparison),
-            definitions(comparison),
-            made_by(comparison),
-        ],
+        sections: [
+            ladder::section(comparison),
+            Some(rates(comparison)),
+            Some(logs(comparison)),
+            Some(definitions(comparison)),
+            Some(made_by(comparison)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     }
 }
 

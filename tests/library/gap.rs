@@ -9,14 +9,15 @@ use specgap::gap::{
     Estimate, GapReport, Part, Settings, SlowRates, Summary, measure, regressions, summarise,
 };
 use specgap::known::Kind;
-use specgap::log::{KeptTokens, Log};
+use specgap::log::{Dtype, KeptTokens, Layout, Log};
 use specgap::optimum::best;
 use specgap::problem::Problem;
+use specgap::report::gap::page;
 use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{RrsWo, RrsWoSettings, VerifierName};
 use std::path::{Path, PathBuf};
 
-use crate::made_log::{Pair, V, rows, write};
+use crate::made_log::{Pair, V, rows, write, write_at};
 
 fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");
@@ -532,6 +533,49 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
             );
         }
     }
+}
+
+#[test]
+fn texts_that_loop_and_parallel_drafters_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let layout = Layout {
+        dtype: Dtype::F32,
+        ..Layout::new(V)
+    };
+    // One text of twenty equal tokens, one of twenty that never repeat three times.
+    let token = |n: usize| if n < 20 { 2 } else { (n * n / 7 % V) as i64 };
+    let place = |n: usize| ((n / 20) as i64, (n % 20) as i64, token(n));
+    write_at(&path, &rows(40), layout, place);
+    let text = |report: &GapReport| {
+        let text = page(report).text(100, false);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let looping = report(&path, &[1.0], &[2]);
+    let found = looping.logs[0].repetition.unwrap();
+    assert_eq!(
+        (found.texts, found.looping_texts, found.looping_positions),
+        (2, 1, 20)
+    );
+    let says = text(&looping);
+    assert!(says.contains("The text loops: 50%"), "{says}");
+    assert!(says.contains("in 1 of 2 texts"), "{says}");
+    assert!(!says.contains("drafter is parallel"));
+
+    let index = path.join("log.json");
+    let json = std::fs::read_to_string(&index).unwrap();
+    let json = json.replace(
+        "\"temperature_applied\"",
+        "\"drafter\": \"parallel\", \"temperature_applied\"",
+    );
+    std::fs::write(&index, json).unwrap();
+    assert!(text(&report(&path, &[1.0], &[2])).contains("The drafter is parallel"));
+
+    let (plain, _) = log_of(folder.path().join("plain").as_path(), 15);
+    let plain = report(&plain, &[1.0], &[2]);
+    assert_eq!(plain.logs[0].repetition, None);
+    let says = text(&plain);
+    assert!(!says.contains("The text loops") && !says.contains("drafter is parallel"));
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn report() -> GapReport {
             }],
             ignored_tensors: vec!["hidden".into()],
             engine_tensors: Vec::new(),
+            repetition: None,
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -163,6 +164,7 @@ fn report() -> GapReport {
             p_holm: 4.5e-4,
         }],
         plans: vec![],
+        redrafted: Vec::new(),
         audits: vec![],
         one_draft: Vec::new(),
         published_formula: vec![FormulaError {

@@ -26,6 +26,7 @@
 mod certainty;
 mod figures;
 mod provenance;
+mod redrafted;
 mod select;
 mod summary;
 mod tables;
@@ -41,6 +42,7 @@ pub fn page(report: &GapReport) -> Page {
         acceptance(report),
         gaps(report),
         one_draft(report),
+        redrafted::section(report),
         comparisons(report),
         formula(report),
         plans(report),
