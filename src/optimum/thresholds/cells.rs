@@ -9,9 +9,10 @@
 //! p_i by an infinitesimal that is infinitely smaller for each next token. For targets so
 //! close to p some cell is optimal for p as well (`docs/laws.md`, section 4).
 
-use super::{Optimum, Two};
+use super::two::Two;
 use crate::distribution::{Rational, TwoFloat};
 use crate::known::Known;
+use crate::optimum::Optimum;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
 use std::cmp::Ordering;
