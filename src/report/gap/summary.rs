@@ -5,8 +5,9 @@ use super::select::{attains, cells_at, headline, sampled_at, temperatures};
 use crate::gap::{Cell, GapReport, LogSummary, RateAudit, VerifierRow};
 use crate::known::Kind;
 use crate::report::certainty::{bounds, plus_minus};
+use crate::report::draft_paths;
 use crate::report::page::Block;
-use crate::report::text::{count, counted, listed, percent, rate, temperature};
+use crate::report::text::{count, counted, listed, percent, rate, temperature, words};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -76,9 +77,10 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
         ));
     }
     let paths = report.draft_paths.as_ref();
-    points.extend(
-        paths.and_then(|paths| crate::report::draft_paths::sentence(paths, &super::logs(report))),
-    );
+    points.extend(paths.and_then(|paths| {
+        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
+        draft_paths::sentence(paths, &logs)
+    }));
     blocks.push(Block::List(points));
     blocks.extend(
         [
