@@ -58,7 +58,15 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "estimate",
-            "an average over what was sampled; its error is the interval's",
+            "a number whose error is estimated and not proven: an average over what was sampled, \
+             whose error is the interval's; or a rate by a fast rule, with the width of where it \
+             is thought to be",
+        ),
+        (
+            "audit",
+            "a fast rate is computed the slow way too at some positions, which are the same \
+             however often a log is measured: how far the two are apart there, and whether the \
+             fast one is within the slow one's bounds",
         ),
         (
             "optimal plan",

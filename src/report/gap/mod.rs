@@ -46,6 +46,7 @@ pub fn page(report: &GapReport) -> Page {
         comparisons(report),
         formula(report),
         plans(report),
+        audits(report),
         rounds(report),
         blocks(report),
         draft_paths(report),
@@ -141,6 +142,16 @@ fn plans(report: &GapReport) -> Option<Section> {
         "Optimal plans",
         "How near the plans that were solved come to the optimum, and to p.",
         tables::plans(report),
+        None,
+    )
+}
+
+fn audits(report: &GapReport) -> Option<Section> {
+    of_table(
+        "audits",
+        "Audit of estimates",
+        "Whether the rates that were computed the fast way are right.",
+        tables::audits(report),
         None,
     )
 }

@@ -2,7 +2,8 @@
 
 use super::certainty::is_truncated;
 use super::select::{attains, cells_at, headline, sampled_at, temperatures};
-use crate::gap::{Cell, GapReport, LogSummary, VerifierRow};
+use crate::gap::{Cell, GapReport, LogSummary, RateAudit, VerifierRow};
+use crate::known::Kind;
 use crate::report::certainty::{bounds, plus_minus};
 use crate::report::page::Block;
 use crate::report::text::{count, counted, listed, percent, rate, temperature};
@@ -86,6 +87,7 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
             sampling(report),
             looping(report),
             parallel(report),
+            audits(report),
             clusters(report),
         ]
         .into_iter()
@@ -292,6 +294,29 @@ fn parallel(report: &GapReport) -> Option<String> {
          have: read it as of a drafter that draws from these rows one after the other."
             .to_owned(),
     )
+}
+
+/// Estimates that the audit does not bear out.
+fn audits(report: &GapReport) -> Option<String> {
+    let outside = |audit: &&RateAudit| audit.kind != Kind::MonteCarlo && audit.outside > 0;
+    let names: Vec<String> = (report.audits.iter().filter(outside))
+        .map(|audit| {
+            format!(
+                "{} at T = {} with {}: {} of {}",
+                audit.verifier,
+                temperature(audit.temperature),
+                counted(audit.drafts, "draft"),
+                audit.outside,
+                counted(audit.positions as usize, "audited position")
+            )
+        })
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Estimates are outside of the enclosure: {}. Measure again with --rrs-wo enclosed.",
+            names.join("; ")
+        )
+    })
 }
 
 /// What few clusters do to the intervals.
