@@ -409,8 +409,13 @@ const REJECTED: [usize; 7] = [2, 3, 4, 5, 6, 7, 8];
 /// rrs-wo on real rows, `cargo bench --bench scan -- rrs-wo`: the fast way and the slow one,
 /// load and what is kept of a row included; means over rows, and how far the two are apart.
 fn rejections(pairs: &[Pair]) -> Vec<Row> {
-    println!("rrs-wo on {} rows of the shipped log, in milliseconds:\n", pairs.len());
-    println!("| n | fast | longest | slow | x | apart, at most | told, at most | slow one's width |");
+    println!(
+        "rrs-wo on {} rows of the shipped log, in milliseconds:\n",
+        pairs.len()
+    );
+    println!(
+        "| n | fast | longest | slow | x | apart, at most | told, at most | slow one's width |"
+    );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     let mut scan = Workspace::new();
     let mut found = Vec::new();

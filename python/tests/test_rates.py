@@ -89,7 +89,7 @@ def test_torch_tensors_share_their_memory(rows: Rows) -> None:
     half = sg.alpha(p.bfloat16(), q.bfloat16(), 2, logits=True).value
     assert (half == sg.alpha(p.bfloat16().double(), q.bfloat16().double(), 2, logits=True).value).all()
     report = sg.gap(p.bfloat16(), q.bfloat16(), drafts=2, temperature=1.0)
-    assert report.to_dict()["log"]["positions"] == 5
+    assert report.summary is not None and report.summary.positions == 5
 
 
 def test_rows_are_not_copied() -> None:

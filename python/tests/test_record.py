@@ -115,7 +115,8 @@ def test_assisted_generation_is_recorded(
             at += 1
     audited = sg.audit(log, rule="single")
     assert audited.ok, str(audited)
-    assert sg.gap(log, drafts=2, temperature=1.0).to_dict()["log"]["positions"] == len(log)
+    summary = sg.gap(log, drafts=2, temperature=1.0).summary
+    assert summary is not None and summary.positions == len(log)
 
 
 def test_nothing_recorded_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

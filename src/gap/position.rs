@@ -150,8 +150,10 @@ fn at_temperature(
         audit: is_audited(number, task.log.positions()),
     };
     pair.answer(asked, temperature, cut, seed, answers)?;
+    let lists = task.lists.as_ref();
+    let applied = task.log.metadata().temperature_applied;
     for rule in task.settings.draft_rules(degrees) {
-        let own = redraft::draft_row(task, row, rule, logits, &mut pair.draft)?;
+        let own = redraft::draft_row(lists, applied, row, rule, logits, &mut pair.draft)?;
         // The target's row is what it was.
         let cut = cut.map(|cut| Cut {
             unlisted: [cut.unlisted[0], own],

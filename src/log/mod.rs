@@ -53,6 +53,7 @@ mod contents;
 mod draft_logs;
 mod engine;
 mod error;
+mod hash;
 mod identity;
 mod joined;
 mod labels;

@@ -376,7 +376,9 @@ impl Log {
             let file = path.join(shard_file(path, &entry.file)?);
             let mut contents = read_file(&file, &mut spool)?;
             if let Some(target) = &entry.target {
-                shared::take_target(path, &file, target, &mut contents, &mut spool)?;
+                let place = shared::find_target(path, &file, target)?;
+                let theirs = (place.as_path(), read_file(&place, &mut spool)?);
+                shared::take_target(path, &file, target, theirs, &mut contents)?;
             }
             let (shard, more) = Shard::new(&file, contents)?;
             if shard.positions != entry.positions {

@@ -5,7 +5,7 @@ use super::error::LogError;
 use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::npy::NpyHeader;
-use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_index};
+use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
@@ -698,7 +698,8 @@ impl LogWriter {
         let last = self.pending.last().ok_or_else(|| {
             LogError::format(&self.directory, "has no shard that another log could share")
         })?;
-        shared::describe(&self.directory, &last.file)
+        let contents = read_file(&self.directory.join(&last.file), &mut super::source::Spool::default())?;
+        shared::describe(&self.directory, &last.file, &contents)
     }
 
     /// Forgets all shards but the first `count`, and the prompts that were in them.

@@ -280,10 +280,9 @@ impl<'a> Search<'a> {
                 )
             };
         let note = Some(format!(
-            "duality gap {:.1e}; Q was scanned along {} orders of {} tokens",
+            "duality gap {:.1e}; orders along which Q was scanned: {}",
             rate.width(),
-            self.scans,
-            self.problem.vocab()
+            self.scans
         ));
         Some(Optimum {
             rate,

@@ -558,7 +558,7 @@ fn texts_that_loop_and_parallel_drafters_are_told() {
         (2, 1, 20)
     );
     let says = text(&looping);
-    assert!(says.contains("The text loops: 50%"), "{says}");
+    assert!(says.contains("The text loops: 50.0%"), "{says}");
     assert!(says.contains("in 1 of 2 texts"), "{says}");
     assert!(!says.contains("drafter is parallel"));
 

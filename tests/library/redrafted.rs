@@ -203,7 +203,6 @@ fn lists_tell_a_changed_draft_or_are_refused() {
     for (temperatures, top_k, top_p, says) in [
         (&[1.0][..], Some(4), None, "fewer than --draft-top-k 4"),
         (&[1.0], None, Some(0.9999), "--draft-top-p 0.9999"),
-        (&[0.8], None, Some(0.6), "--rest-temperatures"),
     ] {
         let error = report_of(&lists, &settings(temperatures, top_k, top_p)).unwrap_err();
         assert!(

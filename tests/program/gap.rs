@@ -842,3 +842,35 @@ fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
         words,
     );
 }
+
+/// How rrs-wo is computed is an option, which the report's command names, and which parts have
+/// to agree on.
+#[test]
+fn fast_rates_and_enclosed_ones_are_not_mixed() {
+    let folder = folder_with_log();
+    let line = "log --drafts 3 --temperature 1.0 --verifiers rrs-wo --format json";
+    let of = |options: &str| -> GapReport {
+        let run = gap(folder.path(), &format!("{line} {options}"));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let (fast, enclosed) = (of(""), of("--rrs-wo enclosed"));
+    assert!(!fast.command.contains("--rrs-wo") && !fast.audits.is_empty());
+    assert!(fast.audits.iter().all(|audit| audit.outside == 0));
+    assert!(enclosed.command.ends_with("--rrs-wo enclosed") && enclosed.audits.is_empty());
+    let line = "log --drafts 3 --temperature 1.0";
+    refused(
+        folder.path(),
+        &format!("{line} --rrs-wo quick"),
+        &["--rrs-wo", "fast", "enclosed"],
+    );
+    for (index, how) in [(1, "fast"), (2, "enclosed")] {
+        let run = gap(
+            folder.path(),
+            &format!("{line} --rrs-wo {how} --shard {index}/2 --partial {how}.json"),
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+    }
+    let run = specgap(folder.path(), ["merge", "fast.json", "enclosed.json"]);
+    run.refused(&["--rrs-wo", "same options"]);
+}

@@ -1,6 +1,6 @@
 //! Several drafts of one target as a ladder: rates by how good the draft is.
 
-use super::{headline_drafts, temperatures};
+use super::select::{headline_drafts, temperatures};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
 use crate::report::certainty::{Tally, entry, exactness};
 use crate::report::page::{Block, Figure, Section};
@@ -13,6 +13,9 @@ use crate::scheme::SchemeName;
 const FEWEST: usize = 3;
 /// A gap below this counts as none.
 const NO_GAP: f64 = 1e-6;
+
+/// Width of the bounds of truncated rows from which on a rate is not drawn.
+const TOO_WIDE: f64 = 0.05;
 
 /// What engines do with one draft: scheme, verifier, words.
 const ONE_DRAFT: [[&str; 3]; 3] = [
@@ -191,11 +194,34 @@ fn hue(scheme: Option<&str>) -> usize {
     known.map_or(SchemeName::ALL.len(), |name| name.entry().hue)
 }
 
-fn point(x: f64, one: &ComparedEstimate) -> Point {
-    Point {
+/// A rate with its interval; nothing where truncated rows leave it open by more than
+/// [`TOO_WIDE`], so that a middle of bounds would look like a number.
+fn point(x: f64, one: &ComparedEstimate) -> Option<Point> {
+    let open = one
+        .estimate
+        .truncation
+        .map_or(0.0, |[low, high]| high - low);
+    (open <= TOO_WIDE).then(|| Point {
         interval: one.estimate.ci95.map(|end| end.clamp(0.0, 1.0)),
         ..Point::new(x, one.estimate.mean.clamp(0.0, 1.0))
+    })
+}
+
+/// The rates that [`point`] leaves out, in words.
+fn too_open<'a>(rates: impl Iterator<Item = &'a ComparedRate>) -> Vec<String> {
+    let mut all = Vec::new();
+    for one in rates {
+        let bounds = one.estimates.iter().flatten();
+        let widest = bounds
+            .filter_map(|one| one.estimate.truncation)
+            .fold(0.0, |widest: f64, [low, high]| widest.max(high - low));
+        if widest > TOO_WIDE {
+            let name = one.verifier.as_deref().unwrap_or("α*");
+            let law = one.scheme.as_deref().unwrap_or_default();
+            all.push(format!("{name}, {law}: left open by {}", rate(widest)));
+        }
     }
+    all
 }
 
 /// A line for each optimum and verifier over some places: (x, the estimate there).
@@ -281,7 +307,7 @@ fn by_overlap(comparison: &LogComparison, order: &[usize], at: f64, n: usize) ->
     let rates: Vec<&ComparedRate> = rates_of(comparison, at, n).collect();
     let points = |rate: &ComparedRate| -> Vec<Point> {
         (places.iter())
-            .filter_map(|&(x, log)| Some(point(x, estimate(rate, log)?)))
+            .filter_map(|&(x, log)| point(x, estimate(rate, log)?))
             .collect()
     };
     let lines = lines(&rates, order, points);
@@ -297,6 +323,7 @@ fn by_overlap(comparison: &LogComparison, order: &[usize], at: f64, n: usize) ->
         &places,
         at,
         lines,
+        too_open(rates.iter().copied()),
         "Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks a verifier \
          that attains the optimum.",
     )
@@ -319,7 +346,7 @@ fn one_draft(comparison: &LogComparison, order: &[usize], at: f64) -> Option<Fig
                     _ => Stroke::Solid,
                 },
                 points: (places.iter())
-                    .filter_map(|&(x, log)| Some(point(x, estimate(rate, log)?)))
+                    .filter_map(|&(x, log)| point(x, estimate(rate, log)?))
                     .collect(),
             })
         })
@@ -335,6 +362,7 @@ fn one_draft(comparison: &LogComparison, order: &[usize], at: f64) -> Option<Fig
         &places,
         at,
         lines,
+        Vec::new(),
         "One-hot drafts the draft's likeliest token, the others sample.",
     )
 }
@@ -347,6 +375,7 @@ fn figure(
     places: &[(f64, usize)],
     at: f64,
     lines: Vec<Line>,
+    remarks: Vec<String>,
     says: &str,
 ) -> Option<Figure> {
     let said: Vec<String> = lines
@@ -354,7 +383,7 @@ fn figure(
         .filter_map(|line| {
             let (first, last) = (line.points.first()?, line.points.last()?);
             Some(format!(
-                "{} rises from {} to {}",
+                "{} goes from {} to {}",
                 line.label,
                 rate(first.y),
                 rate(last.y)
@@ -366,13 +395,11 @@ fn figure(
         x: axis(places, at),
         y_label: "acceptance rate".to_owned(),
         lines,
+        remarks,
         ..LinePlot::default()
     };
     Some(Figure {
-        alt: format!(
-            "{title}. {}.",
-            said.join("; ").replace("rises from", "goes from")
-        ),
+        alt: format!("{title}. {}.", said.join("; ")),
         caption: format!(
             "{title}. {says} Bars: 95% intervals. One place a draft: {}.",
             names(comparison, places)
@@ -394,7 +421,7 @@ fn by_temperature(comparison: &LogComparison, log: usize, n: usize) -> Option<Fi
         let same =
             |rate: &&ComparedRate| (&rate.scheme, &rate.verifier) == (&like.scheme, &like.verifier);
         let found = rates_of(comparison, temperature, n).find(same)?;
-        Some(point(temperature, estimate(found, log)?))
+        point(temperature, estimate(found, log)?)
     };
     let points =
         |rate: &ComparedRate| -> Vec<Point> { all.iter().filter_map(|&t| at(t, rate)).collect() };

@@ -28,11 +28,8 @@ use crate::quadrature::dense;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Paths; half of them for the coefficients of the other half. More where they may be off by
-/// more than is wanted: where q is peaked.
+/// Paths; half of them for the coefficients of the other half.
 const PATHS: usize = 2048;
-const MORE_PATHS: usize = 8192;
-const WANTED: f64 = 1e-4;
 
 /// Steps of many drafts are taken together: so many groups at most, each with its controls.
 const GROUPS: usize = 8;
@@ -59,18 +56,12 @@ pub(super) fn rejected(curve: &Curve, draws: usize, seed: u64) -> [f64; 2] {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut paths = Paths::new(curve);
     let range = (paths.sampler.most(draws) - paths.least(draws)).max(0.0);
-    let mut mean = |count: usize| {
-        let found = paths.mean(draws, count, &mut rng);
-        let unseen = UNSEEN * range / count as f64;
-        let error = STANDARD_ERRORS * found.standard_error + unseen;
-        [found.mean.max(0.0), error]
-    };
-    let found = mean(PATHS);
-    if found[1] > WANTED {
-        mean(MORE_PATHS)
-    } else {
-        found
-    }
+    let found = paths.mean(draws, PATHS, &mut rng);
+    let unseen = UNSEEN * range / PATHS as f64;
+    [
+        found.mean.max(0.0),
+        STANDARD_ERRORS * found.standard_error + unseen,
+    ]
 }
 
 /// A mean of independent paths.
