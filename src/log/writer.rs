@@ -698,7 +698,10 @@ impl LogWriter {
         let last = self.pending.last().ok_or_else(|| {
             LogError::format(&self.directory, "has no shard that another log could share")
         })?;
-        let contents = read_file(&self.directory.join(&last.file), &mut super::source::Spool::default())?;
+        let contents = read_file(
+            &self.directory.join(&last.file),
+            &mut super::source::Spool::default(),
+        )?;
         shared::describe(&self.directory, &last.file, &contents)
     }
 
