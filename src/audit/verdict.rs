@@ -89,7 +89,10 @@ pub(super) fn part(
     let share = scores.map(|one| one.weight).fold(SCORE_SHARE, f64::min);
     let limit = smallest_tv(share, judge.tolerance, steps, alpha);
     let untestable = if part == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
-        Some(format!("{} claims nothing of how drafts are drawn", judge.rule))
+        Some(format!(
+            "{} claims nothing of how drafts are drawn",
+            judge.rule
+        ))
     } else if limit.is_some() {
         None
     } else if steps == 0 {

@@ -11,6 +11,7 @@ mod check;
 mod conformance;
 mod decode;
 mod demo;
+mod explain;
 mod gap;
 mod host;
 mod import;
@@ -85,6 +86,8 @@ enum Command {
     Conformance(conformance::ConformanceArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
     Demo(demo::DemoArgs),
+    /// What a word of a report or a table means.
+    Explain(explain::ExplainArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -135,6 +138,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Check(args) => check::run(args, &cli.common),
         Command::Conformance(args) => conformance::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
+        Command::Explain(args) => explain::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
         Command::Paths(args) => paths::run(args, &cli.common),

@@ -11,9 +11,7 @@
 use super::error::LogError;
 use super::metadata::RolloutRecord;
 use super::reader::{Log, Row, RowKind, Shard};
-use super::rollout_tensors::{
-    ARGMAX, ENTROPY, FLOATS, IDS, POSITION, Q, TOKEN, names,
-};
+use super::rollout_tensors::{ARGMAX, ENTROPY, FLOATS, IDS, POSITION, Q, TOKEN, names};
 use super::tensor::{Dtype, Scratch, Tensor};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
