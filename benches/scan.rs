@@ -14,6 +14,8 @@
 //! `cargo bench --bench scan -- sequential` measures sequential draws only, by n, on these
 //! rows and on those of the shipped log.
 //!
+//! `cargo bench --bench scan -- rrs-wo` measures its fast way against the slow one only.
+//!
 //! `SPECGAP_WRITE_RESULTS=1` writes what README shows of it to `benches/results.json`.
 
 mod python;
@@ -24,7 +26,7 @@ use rand_chacha::ChaCha8Rng;
 use results::{Row, Span};
 use specgap::distribution::Softmax;
 use specgap::log::{Log, Row as LogRow};
-use specgap::row::{Rows, ScannedRate, Workspace};
+use specgap::row::{RejectionBudget, Rows, ScannedRate, Workspace};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;
@@ -401,6 +403,84 @@ fn sequential_only(instances: &[Instance]) {
     sequential("shipped log, 1,024 tokens and the rest", &listed);
 }
 
+/// Drafts of [`rejections`].
+const REJECTED: [usize; 7] = [2, 3, 4, 5, 6, 7, 8];
+
+/// rrs-wo on real rows, `cargo bench --bench scan -- rrs-wo`: the fast way and the slow one,
+/// load and what is kept of a row included; means over rows, and how far the two are apart.
+fn rejections(pairs: &[Pair]) -> Vec<Row> {
+    println!(
+        "rrs-wo on {} rows of the shipped log, in milliseconds:\n",
+        pairs.len()
+    );
+    println!(
+        "| n | fast | longest | slow | x | apart, at most | told, at most | slow one's width |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    let mut scan = Workspace::new();
+    let mut found = Vec::new();
+    for n in REJECTED {
+        // As reports take it.
+        let (width, work_limit) = match n {
+            ..=3 => (1e-5, 10_000_000),
+            4 => (5e-4, 10_000_000),
+            _ => (1e-6, 0),
+        };
+        let budget = RejectionBudget {
+            width,
+            work_limit,
+            samples: 5_000,
+            ..RejectionBudget::default()
+        };
+        let (mut sums, mut longest) = ([0.0; 2], 0.0f64);
+        let (mut apart, mut told, mut widest) = (0.0f64, 0.0f64, 0.0f64);
+        for (target, draft) in pairs {
+            let rows = Rows { target, draft };
+            let mut timed = |fast: bool| {
+                let mut least = f64::INFINITY;
+                let mut rate = None;
+                for _ in 0..if fast { 5 } else { 1 } {
+                    let started = Instant::now();
+                    let mut row = scan.load(black_box(rows), n).expect("two distributions");
+                    rate = Some(if fast {
+                        row.accepted_in_turn_fast(n, &budget)
+                    } else {
+                        row.accepted_in_turn(n, &budget)
+                    });
+                    least = least.min(started.elapsed().as_secs_f64());
+                }
+                (rate.expect("one run at least"), least)
+            };
+            let ((fast, quick), (slow, long)) = (timed(true), timed(false));
+            sums[0] += quick;
+            sums[1] += long;
+            longest = longest.max(quick);
+            let middle = 0.5 * (slow.lower() + slow.upper());
+            apart = apart.max((fast.value() - middle).abs());
+            told = told.max(0.5 * fast.width());
+            widest = widest.max(slow.width());
+        }
+        let [fast, slow] = sums.map(|sum| 1e3 * sum / pairs.len() as f64);
+        println!(
+            "| {n} | {fast:.3} | {:.3} | {slow:.2} | {:.3} | {apart:.1e} | {told:.1e} | {widest:.1e} |",
+            1e3 * longest,
+            fast / slow
+        );
+        found.push(Row {
+            row: format!("rrs-wo, n = {n}, V = {}", results::thousands(VOCABS[0])),
+            way: "specgap, fast".to_owned(),
+            unit: "ms".to_owned(),
+            ours: Span(fast, fast),
+            baseline: Some("specgap, enclosed or Monte Carlo".to_owned()),
+            theirs: Some(Span(slow, slow)),
+            ratio: Some(Span(fast / slow, fast / slow)),
+            note: Some(format!("apart by {apart:.0e} at most")),
+        });
+    }
+    println!();
+    found
+}
+
 fn milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", 1e3 * seconds)
 }
@@ -412,6 +492,10 @@ fn main() {
         .collect();
     if std::env::args().any(|argument| argument == "sequential") {
         return sequential_only(&instances);
+    }
+    let rejected = rejections(&logged());
+    if std::env::args().any(|argument| argument == "rrs-wo") {
+        return;
     }
     let measured: Vec<Times> = instances.iter().map(measure).collect();
     let baseline = baselines(&instances);
@@ -501,7 +585,9 @@ fn main() {
             widest(2)
         );
         let versions = baseline.as_ref().map(|(versions, _)| versions.clone());
-        results::write("scan", versions, Some(remark), rows(&measured))
+        let mut all = rows(&measured);
+        all.extend(rejected);
+        results::write("scan", versions, Some(remark), all)
             .expect("benches/results.json can be written");
     }
 }

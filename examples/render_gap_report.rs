@@ -1,10 +1,10 @@
-//! Renders a gap report again from its `report.json`: `report.html`, `report.md`,
+//! Renders a gap report, or one of several logs, again from its `report.json`: `report.html`, `report.md`,
 //! and every picture as SVG and PNG.
 //!
 //!     cargo run --release --example render_gap_report -- report.json out/
 
-use specgap::gap::GapReport;
-use specgap::report::gap::page;
+use specgap::gap::{GapReport, LogComparison};
+use specgap::report::{compare, gap};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,8 +12,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(report), Some(folder)) = (arguments.next(), arguments.next()) else {
         return Err("give report.json and a folder to write to".into());
     };
-    let report: GapReport = serde_json::from_slice(&std::fs::read(report)?)?;
-    let page = page(&report);
+    let text = std::fs::read(report)?;
+    // Of several logs side by side, or of one.
+    let page = match serde_json::from_slice::<LogComparison>(&text) {
+        Ok(comparison) => compare::page(&comparison),
+        Err(_) => gap::page(&serde_json::from_slice::<GapReport>(&text)?),
+    };
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("report.html"), page.html()?)?;
     std::fs::write(folder.join("report.md"), page.markdown())?;

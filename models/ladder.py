@@ -58,7 +58,6 @@ RUNGS = {
     "q3-attention": Rung(3, 32, ATTENTION, tuple(LAYERS)),
     "q3-middle": Rung(3, 32, ALL, tuple(range(10, 20))),
     "skip-29": Rung(skipped=(5,)),
-    "q4-attention": Rung(4, 64, ATTENTION, tuple(LAYERS)),
 }
 
 

@@ -51,6 +51,9 @@ Conventions
   every other x the pair (x, a) has probability q(x), the pair (a, x) has
   probability q(a) q(x) / (1 - q(a)). With q(a) = 1 the draft is {a}.
 * top takes the n most probable tokens, with the ties of greedy; nothing is random.
+* composed: parts within parts, see Part. A row is cut to its top_k, then to its top_p, then
+  tokens to avoid are taken out, and it is renormalised. `stop` ends sequential draws before
+  each draw with probability stop / (stop + q of what is left).
 * explicit: tuples that occur more than once, or in another order, or with
   repeated tokens, simply add up on their set of tokens.
 
@@ -97,6 +100,19 @@ SCHEMES = {
     "product": {"qs"},
     "explicit": {"tuples", "probabilities"},
     "top": {"q"},
+    "composed": {"law", "q"},
+}
+PARTS = {
+    "fixed": {"tokens"},
+    "top": {"drafts", "q", "top_k", "top_p", "avoid", "avoid_top"},
+    "with-replacement": {"drafts", "q", "top_k", "top_p", "avoid", "avoid_top"},
+    "without-replacement": {"drafts", "q", "top_k", "top_p", "avoid", "avoid_top", "stop"},
+    "distinct-conditioned": {"drafts", "q", "top_k", "top_p", "avoid", "avoid_top"},
+    "poisson": {"chances"},
+    "union": {"of"},
+    "mixture": {"of", "weights"},
+    "avoiding": {"tokens", "of"},
+    "merged": {"into", "of"},
 }
 DISTINCT = {"without-replacement", "distinct-conditioned", "greedy", "hub", "top"}
 
@@ -176,6 +192,9 @@ class Problem:
             if len(rows) != self.drafts:
                 raise BadProblem(f"draft.qs: {len(rows)} rows for {self.drafts} drafts")
             self.qs = [distribution(r, self.vocab, f"draft.qs[{k}]") for k, r in enumerate(rows)]
+        elif self.scheme == "composed":
+            self.q = draft.get("q")
+            self.law = Part(draft.get("law"), self.vocab, self.q, "draft.law")
         elif self.scheme == "explicit":
             self.listed = draft.get("tuples", [])
             for k, tokens in enumerate(self.listed):
@@ -194,6 +213,152 @@ class Problem:
             {"optimal_acceptance_rate", "tolerance", "source", "acceptance_rate"},
             "expected",
         )
+
+
+# ------------------------------------------------------- the parts of composed laws
+
+
+class Part:
+    """A part of a composed law, its rows cut and every number exact."""
+
+    def __init__(self, data, vocab, default, where):
+        if not isinstance(data, dict) or data.get("law") not in PARTS:
+            raise BadProblem(f"{where}.law: unknown")
+        self.kind, self.vocab = data["law"], vocab
+        only(data, PARTS[self.kind] | {"law"}, where)
+        inner = len(data["into"]) if self.kind == "merged" else vocab
+        inherited = None if self.kind == "merged" else default
+        self.of = [
+            Part(part, inner, inherited, f"{where}.of[{k}]") for k, part in enumerate(data.get("of", []))
+        ]
+        self.tokens = data.get("tokens", [])
+        self.into = data.get("into")
+        self.stop = exact(data["stop"], f"{where}.stop") if "stop" in data else None
+        if self.kind == "poisson":
+            self.chances = [exact(c, f"{where}.chances") for c in data["chances"]]
+        if self.kind == "mixture":
+            weights = [exact(w, f"{where}.weights") for w in data["weights"]]
+            self.weights = [w / sum(weights) for w in weights]
+        if "drafts" in data:
+            self.n = data["drafts"]
+            q = distribution(data.get("q", default), vocab, f"{where}.q")
+            if "top_k" in data:
+                q = kept(q, by_rank(q)[: data["top_k"]])
+            if "top_p" in data:
+                wanted, held, nucleus = exact(data["top_p"], f"{where}.top_p"), Fraction(0), []
+                for x in by_rank(q):
+                    if held < wanted:
+                        nucleus.append(x)
+                        held += q[x]
+                q = kept(q, nucleus)
+            gone = set(data.get("avoid", [])) | set(by_rank(q)[: data.get("avoid_top", 0)])
+            self.q = kept(q, [x for x in range(vocab) if x not in gone])
+
+
+def kept(q, tokens):
+    """q given that one of the tokens is drawn."""
+    mass = sum(q[x] for x in tokens)
+    return [q[x] / mass if x in tokens else Fraction(0) for x in range(len(q))]
+
+
+def part_tuples(part):
+    """Every tuple of a part with its probability; tuples may be listed more than once."""
+    if part.kind == "fixed":
+        yield tuple(part.tokens), Fraction(1)
+    elif part.kind == "top":
+        yield tuple(by_rank(part.q)[: part.n]), Fraction(1)
+    elif part.kind == "poisson":
+        for drawn in itertools.product((False, True), repeat=part.vocab):
+            mass = math.prod(c if d else 1 - c for c, d in zip(part.chances, drawn))
+            if mass:
+                yield tuple(x for x in range(part.vocab) if drawn[x]), mass
+    elif part.kind == "with-replacement":
+        for tokens in itertools.product(support(part.q), repeat=part.n):
+            yield tokens, math.prod(part.q[x] for x in tokens)
+    elif part.kind == "without-replacement":
+        stop, n = part.stop or Fraction(0), min(part.n, len(support(part.q)))
+        for size in range(0 if stop else n, n + 1):
+            for tokens in itertools.permutations(support(part.q), size):
+                mass, left = Fraction(1), Fraction(1)
+                for x in tokens:
+                    mass *= part.q[x] / (stop + left)
+                    left -= part.q[x]
+                if size < n:
+                    mass *= stop / (stop + left)
+                yield tokens, mass
+    elif part.kind == "distinct-conditioned":
+        n = min(part.n, len(support(part.q)))
+        weight = {
+            tokens: math.prod(part.q[x] for x in tokens)
+            for tokens in itertools.permutations(support(part.q), n)
+        }
+        for tokens, w in weight.items():
+            yield tokens, w / sum(weight.values())
+    elif part.kind == "union":
+        for choice in itertools.product(*(list(part_tuples(p)) for p in part.of)):
+            yield sum((tokens for tokens, _ in choice), ()), math.prod(m for _, m in choice)
+    elif part.kind == "mixture":
+        for weight, one in zip(part.weights, part.of):
+            for tokens, mass in part_tuples(one):
+                yield tokens, weight * mass
+    elif part.kind == "avoiding":
+        left = [(t, m) for t, m in part_tuples(part.of[0]) if not set(t) & set(part.tokens)]
+        total = sum(mass for _, mass in left)
+        for tokens, mass in left:
+            yield tokens, mass / total
+    elif part.kind == "merged":
+        for tokens, mass in part_tuples(part.of[0]):
+            yield tuple(part.into[x] for x in tokens), mass
+
+
+def part_inside(part, inside):
+    """P(every draft of a part lies in a set), without its tuples where there is another way."""
+    if part.kind == "fixed":
+        return Fraction(set(part.tokens) <= inside)
+    if part.kind == "top":
+        return Fraction(set(by_rank(part.q)[: part.n]) <= inside)
+    if part.kind == "poisson":
+        return math.prod(
+            (1 - part.chances[x] for x in range(part.vocab) if x not in inside), start=Fraction(1)
+        )
+    if part.kind == "with-replacement":
+        return sum(part.q[x] for x in support(part.q) if x in inside) ** part.n
+    if part.kind == "distinct-conditioned":
+        # Elementary symmetric polynomials.
+        n = min(part.n, len(support(part.q)))
+        both = []
+        for tokens in (support(part.q), [x for x in support(part.q) if x in inside]):
+            e = [Fraction(1)] + [Fraction(0)] * n
+            for x in tokens:
+                for k in range(n, 0, -1):
+                    e[k] += part.q[x] * e[k - 1]
+            both.append(e[n])
+        return both[1] / both[0]
+    if part.kind == "without-replacement":
+        # One draw at a time, by the set that was drawn; a draw outside ends it.
+        stop, ended = part.stop or Fraction(0), Fraction(0)
+        now = {0: Fraction(1)}
+        for _ in range(min(part.n, len(support(part.q)))):
+            after = {}
+            for mask, mass in now.items():
+                rest = [x for x in support(part.q) if not mask >> x & 1]
+                whole = stop + sum(part.q[x] for x in rest)
+                ended += mass * stop / whole
+                for x in rest:
+                    if x in inside:
+                        reached = mask | 1 << x
+                        after[reached] = after.get(reached, 0) + mass * part.q[x] / whole
+            now = after
+        return ended + sum(now.values())
+    if part.kind == "union":
+        return math.prod((part_inside(p, inside) for p in part.of), start=Fraction(1))
+    if part.kind == "mixture":
+        return sum(w * part_inside(p, inside) for w, p in zip(part.weights, part.of))
+    if part.kind == "avoiding":
+        rest = set(range(part.vocab)) - set(part.tokens)
+        return part_inside(part.of[0], inside & rest) / part_inside(part.of[0], rest)
+    fine = {x for x in range(len(part.into)) if part.into[x] in inside}
+    return part_inside(part.of[0], fine)
 
 
 # ------------------------------------------------------------ the law of the draft
@@ -220,6 +385,8 @@ def tuple_count(problem):
         return math.perm(size, min(n, size))
     if problem.scheme == "explicit":
         return len(problem.listed)
+    if problem.scheme == "composed":
+        return 0  # small by intent: there is no other way to its law here
     return 2 * problem.vocab
 
 
@@ -229,6 +396,10 @@ def draft_tuples(problem):
 
     if scheme == "explicit":
         yield from zip(map(tuple, problem.listed), problem.listed_probability)
+        return
+
+    if scheme == "composed":
+        yield from part_tuples(problem.law)
         return
 
     if scheme in ("with-replacement", "product"):
@@ -300,6 +471,17 @@ def set_law_by_steps(problem):
     """The law of A(X), one draft at a time with equal sets merged; None where the
     scheme is not of that kind."""
     n, scheme = problem.drafts, problem.scheme
+    if scheme == "composed":
+        # Q of every set by another way, and back by inclusion and exclusion.
+        law = [
+            Fraction(part_inside(problem.law, set(tokens_of(mask))))
+            for mask in range(1 << problem.vocab)
+        ]
+        for x in range(problem.vocab):
+            for mask in range(1 << problem.vocab):
+                if mask >> x & 1:
+                    law[mask] -= law[mask ^ 1 << x]
+        return {mask: mass for mask, mass in enumerate(law) if mass}
     law = {0: Fraction(1)}
     if scheme in ("with-replacement", "product"):
         for k in range(n):

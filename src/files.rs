@@ -1,8 +1,9 @@
 //! Files that are written whole or not at all.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 /// A file that is being written under a temporary name, which goes with it if it is
 /// dropped.
@@ -22,8 +23,18 @@ impl Unfinished {
             // Like any file that a program creates; the umask still applies.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
+        let file = loop {
+            let file = builder.tempfile_in(folder(path))?;
+            // Held until the file is complete, so that nobody takes it for one that was left
+            // behind. Some file systems have no locks, and then nothing is removed either.
+            let _ = file.as_file().lock();
+            // Unless somebody did so between the two.
+            if file.path().exists() {
+                break file;
+            }
+        };
         Ok(Self {
-            file: BufWriter::with_capacity(1 << 20, builder.tempfile_in(folder(path))?),
+            file: BufWriter::with_capacity(1 << 20, file),
             path: path.to_owned(),
         })
     }
@@ -32,9 +43,11 @@ impl Unfinished {
     pub(crate) fn finish(self) -> io::Result<Staged> {
         let file = (self.file.into_inner()).map_err(io::IntoInnerError::into_error)?;
         file.as_file().sync_all()?;
+        let (lock, file) = file.into_parts();
         Ok(Staged {
             file,
             path: self.path,
+            lock: Some(lock),
         })
     }
 }
@@ -52,8 +65,9 @@ impl Write for Unfinished {
 /// A file that is complete under a temporary name, which goes with it if it is
 /// dropped.
 pub(crate) struct Staged {
-    file: NamedTempFile,
+    file: TempPath,
     path: PathBuf,
+    lock: Option<File>,
 }
 
 impl Staged {
@@ -74,6 +88,13 @@ impl Staged {
         &self.path
     }
 
+    /// Closes the file, where there are too many to keep them open. Another run into the same
+    /// folder at the same time then takes it for one that was left behind.
+    pub(crate) fn close(mut self) -> Self {
+        self.lock = None;
+        self
+    }
+
     /// Gives the file its name, in place of whatever file has it.
     pub(crate) fn rename(self) -> io::Result<()> {
         self.file.persist(&self.path).map_err(|error| error.error)?;
@@ -91,6 +112,96 @@ pub(crate) fn replace(
     Staged::write(path, prefix, write)?.rename()
 }
 
+/// Gives all files their names, or none.
+///
+/// What is there under these names is first set aside, the last file first; then the new files
+/// get their names, the first one first. So a kill in between leaves fewer files and never old
+/// ones beside new ones. A page is last and has what it refers to beside it whenever it is
+/// there.
+///
+/// # Errors
+///
+/// The path that could not be renamed; what was there is there again.
+pub(crate) fn exchange(staged: Vec<Staged>, prefix: &str) -> Result<(), (PathBuf, io::Error)> {
+    let mut aside = Vec::new();
+    let mut named = Vec::new();
+    let outcome = set_aside(&staged, prefix, &mut aside).and_then(|()| {
+        for file in staged {
+            let path = file.path().to_owned();
+            file.rename().map_err(|error| (path.clone(), error))?;
+            named.push(path);
+        }
+        Ok(())
+    });
+    if outcome.is_err() {
+        for path in named.iter().rev() {
+            let _ = std::fs::remove_file(path);
+        }
+        for old in aside.into_iter().rev() {
+            old.put_back();
+        }
+    }
+    outcome
+}
+
+/// A file under another name, which goes when this is dropped.
+struct Aside {
+    file: NamedTempFile<()>,
+    path: PathBuf,
+    /// Keeps it from being taken for one that was left behind.
+    _lock: Option<File>,
+}
+
+impl Aside {
+    fn put_back(self) {
+        let _ = self.file.persist(&self.path);
+    }
+}
+
+fn set_aside(
+    staged: &[Staged],
+    prefix: &str,
+    aside: &mut Vec<Aside>,
+) -> Result<(), (PathBuf, io::Error)> {
+    for new in staged.iter().rev() {
+        let path = new.path();
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        let lock = File::open(path).ok().filter(|file| file.try_lock().is_ok());
+        let mut builder = tempfile::Builder::new();
+        let file = builder
+            .prefix(prefix)
+            .make_in(folder(path), |hidden| std::fs::rename(path, hidden))
+            .map_err(|error| (path.to_owned(), error))?;
+        aside.push(Aside {
+            file,
+            path: path.to_owned(),
+            _lock: lock,
+        });
+    }
+    Ok(())
+}
+
+/// Removes files whose names begin with `prefix` and that no process holds: what a run that was
+/// killed left. What cannot be looked at stays.
+pub(crate) fn remove_strays(folder: &Path, prefix: &str) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let ours = (entry.file_name().to_str()).is_some_and(|name| name.starts_with(prefix));
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        if let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Whether files can be made in a folder, or in the nearest that is there of
 /// those it would be made in. Leaves nothing behind.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
@@ -105,8 +216,97 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
 }
 
 /// The folder that a path lies in.
-fn folder(path: &Path) -> &Path {
+pub(crate) fn folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const PREFIX: &str = ".ours-";
+
+    fn stage(folder: &Path, names: &[&str]) -> Vec<Staged> {
+        let write = |name: &&str| {
+            Staged::write(&folder.join(name), PREFIX, |file| file.write_all(b"new")).unwrap()
+        };
+        names.iter().map(write).collect()
+    }
+
+    fn contents(folder: &Path) -> BTreeMap<String, String> {
+        std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                (name, std::fs::read_to_string(path).unwrap_or_default())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn between_the_renames_no_old_file_stands_beside_a_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["picture.svg", "report.json", "report.html"];
+        for name in names {
+            std::fs::write(folder.path().join(name), "old").unwrap();
+        }
+        let staged = stage(folder.path(), &names);
+        let mut aside = Vec::new();
+        set_aside(&staged, PREFIX, &mut aside).unwrap();
+        // The page went first.
+        assert!(aside[0].path.ends_with("report.html"));
+        let seen = contents(folder.path());
+        assert!(seen.keys().all(|name| name.starts_with(PREFIX)), "{seen:?}");
+        for old in aside.into_iter().rev() {
+            old.put_back();
+        }
+        exchange(staged, PREFIX).unwrap();
+        let seen = contents(folder.path());
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        assert!(seen.values().all(|text| text == "new"));
+    }
+
+    #[test]
+    fn a_rename_that_fails_brings_back_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "c"] {
+            std::fs::write(folder.path().join(name), "old").unwrap();
+        }
+        let staged = stage(
+            folder.path(),
+            &["a", "gone/b", "c"].map(|name| {
+                if name == "gone/b" {
+                    std::fs::create_dir(folder.path().join("gone")).unwrap();
+                }
+                name
+            }),
+        );
+        // The second file loses its folder, with the file that was to be renamed.
+        std::fs::remove_dir_all(folder.path().join("gone")).unwrap();
+        let (path, _) = exchange(staged, PREFIX).unwrap_err();
+        assert!(path.ends_with("gone/b"));
+        let seen = contents(folder.path());
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(seen.values().all(|text| text == "old"), "{seen:?}");
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed_and_what_is_being_written_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str| std::fs::write(folder.path().join(name), "left").unwrap();
+        write(".ours-a1B2c3");
+        write(".others");
+        write("ours-");
+        let running = Unfinished::create(&folder.path().join("later"), PREFIX).unwrap();
+        remove_strays(folder.path(), PREFIX);
+        let seen = contents(folder.path());
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        assert!(!seen.contains_key(".ours-a1B2c3"));
+        running.finish().unwrap().rename().unwrap();
+        assert!(folder.path().join("later").exists());
+    }
 }

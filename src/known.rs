@@ -18,7 +18,8 @@ pub enum Kind {
     Truncated,
     /// A mean over simulated runs, with a confidence interval.
     MonteCarlo,
-    /// An average over logged text, whose error is that of sampling.
+    /// A number whose error is estimated and not proven: an average over logged text, or
+    /// what a rule says that another one was compared with.
     Estimate,
     /// Plain floating point: nothing is proven about its rounding.
     Float,
@@ -75,6 +76,7 @@ enum Basis {
     Enclosed,
     Truncated(Completion),
     MonteCarlo(Sampling),
+    Estimate,
     Float,
 }
 
@@ -167,16 +169,23 @@ impl Known {
         } else {
             (f64::NEG_INFINITY, f64::INFINITY)
         };
-        let known = completion.completion();
+        let basis = match &completion.basis {
+            // What is not proven of the one is not proven of all.
+            Basis::Estimate => Basis::Estimate,
+            _ => {
+                let known = completion.completion();
+                Basis::Truncated(Completion {
+                    lower: known.lower,
+                    upper: known.upper,
+                    sampling: known.sampling().copied(),
+                })
+            }
+        };
         Self {
             value,
             lower,
             upper,
-            basis: Basis::Truncated(Completion {
-                lower: known.lower,
-                upper: known.upper,
-                sampling: known.sampling().copied(),
-            }),
+            basis,
         }
     }
 
@@ -187,6 +196,22 @@ impl Known {
             lower,
             upper,
             basis: Basis::MonteCarlo(sampling),
+        }
+    }
+
+    /// A rate in [0, 1] with an error that is estimated: its bounds are where it is thought
+    /// to be, and prove nothing.
+    ///
+    /// ```
+    /// use specgap::known::{Kind, Known};
+    /// let rate = Known::estimate(0.5, 1e-7);
+    /// assert_eq!(rate.kind(), Kind::Estimate);
+    /// assert!(rate.may_equal(&Known::rate_within(0.51, 1e-9)));
+    /// ```
+    pub fn estimate(value: f64, error: f64) -> Self {
+        Self {
+            basis: Basis::Estimate,
+            ..Self::rate_within(value, error)
         }
     }
 
@@ -225,14 +250,16 @@ impl Known {
         self.value
     }
 
-    /// Rigorous lower bound; of a Monte Carlo mean, the interval's lower end; of a
-    /// truncated number, a bound on it whatever is not listed.
+    /// Rigorous lower bound; of a Monte Carlo mean, the interval's lower end; of an
+    /// estimate, the value less its estimated error; of a truncated number, a bound on it
+    /// whatever is not listed.
     pub fn lower(&self) -> f64 {
         self.lower
     }
 
-    /// Rigorous upper bound; of a Monte Carlo mean, the interval's upper end; of a
-    /// truncated number, a bound on it whatever is not listed.
+    /// Rigorous upper bound; of a Monte Carlo mean, the interval's upper end; of an
+    /// estimate, the value and its estimated error; of a truncated number, a bound on it
+    /// whatever is not listed.
     pub fn upper(&self) -> f64 {
         self.upper
     }
@@ -286,6 +313,7 @@ impl Known {
             Basis::Enclosed => Kind::Enclosed,
             Basis::Truncated(_) => Kind::Truncated,
             Basis::MonteCarlo(_) => Kind::MonteCarlo,
+            Basis::Estimate => Kind::Estimate,
             Basis::Float => Kind::Float,
         }
     }
@@ -337,6 +365,7 @@ impl Known {
                 let bounds = [self.lower - other.upper, self.upper - other.lower];
                 return Self::truncated(&difference, bounds);
             }
+            (Basis::Estimate, _) | (_, Basis::Estimate) => Basis::Estimate,
             (Basis::MonteCarlo(a), Basis::MonteCarlo(b)) => Basis::MonteCarlo(Sampling {
                 confidence: (a.confidence + b.confidence - 1.0).max(0.0),
                 samples: a.samples.min(b.samples),
@@ -353,14 +382,13 @@ impl Known {
         }
     }
 
-    /// Whether both can be the same number. A confidence interval and a plain float
-    /// prove nothing either way.
+    /// Whether both can be the same number. A confidence interval, an estimate and a plain
+    /// float prove nothing either way.
     pub fn may_equal(&self, other: &Self) -> bool {
         match (&self.basis, &other.basis) {
             (Basis::Exact(a), Basis::Exact(b)) => a == b,
-            (Basis::MonteCarlo(_) | Basis::Float, _) | (_, Basis::MonteCarlo(_) | Basis::Float) => {
-                true
-            }
+            (Basis::MonteCarlo(_) | Basis::Estimate | Basis::Float, _)
+            | (_, Basis::MonteCarlo(_) | Basis::Estimate | Basis::Float) => true,
             _ => self.lower <= other.upper && other.lower <= self.upper,
         }
     }

@@ -86,7 +86,7 @@
 //! assert_eq!(solution.proof.subset, [0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 #![deny(missing_docs)]
 // No input may panic; clippy.toml lets tests do so.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

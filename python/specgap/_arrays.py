@@ -77,14 +77,15 @@ def single(array: ArrayLike, name: str) -> NDArray[np.float64]:
     own, dtype = rows(array, name)
     if own.shape[0] != 1:
         raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
-    return _as_double(own, dtype)[0]
+    row: NDArray[np.float64] = _as_double(own, dtype)[0]
+    return row
 
 
 def _as_double(own: NDArray[Any], dtype: str) -> NDArray[np.float64]:
     if dtype == "bfloat16":
-        wide = own.astype(np.uint32) << np.uint32(16)
-        return wide.view(np.float32).astype(np.float64)
-    return own.astype(np.float64)
+        own = (own.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    double: NDArray[np.float64] = own.astype(np.float64)
+    return double
 
 
 def as_double(array: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -98,7 +99,7 @@ def as_single(array: ArrayLike, name: str) -> NDArray[np.float32]:
     if own.shape[0] != 1:
         raise ValueError(f"{name}: has {own.shape[0]} rows; give one")
     if dtype == "bfloat16":
-        return _as_double(own, dtype)[0].astype(np.float32)
+        own = _as_double(own, dtype)
     return np.ascontiguousarray(own[0], dtype=np.float32)
 
 

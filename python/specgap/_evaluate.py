@@ -253,7 +253,7 @@ def _outcome(result: Any, vocabulary: int, drafts: int) -> _Outcome:
     total = float(law.sum())
     if not (law >= 0).all() or not abs(total - 1.0) <= 1e-3:
         raise ValueError(
-            f"the verifier returned a law that sums to {total} with a least entry of {law.min()}; "
+            f"the verifier returned a law that sums to {total:.6g} with a least entry of {law.min():.6g}; "
             f"probabilities are >= 0 and sum to 1"
         )
     return _Outcome(law / total, -1, accepted)
@@ -385,16 +385,14 @@ def _smallest_found(samples: int, alpha: float) -> float:
         peak = float(logs.max())
         return peak + math.log(float(np.exp(logs - peak).mean()) / 2.0)
 
-    low, high = samples // 2, samples + 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if middle <= samples and capital(middle) >= need else (
-            middle + 1,
-            high,
-        )
-    if low > samples:
+    first, last = samples // 2, samples + 1
+    while first < last:
+        hits = (first + last) // 2
+        reached = hits <= samples and capital(hits) >= need
+        first, last = (first, hits) if reached else (hits + 1, last)
+    if first > samples:
         return 1.0
-    rate = low / samples
+    rate = first / samples
     near, far = rate, 1.0
     for _ in range(60):
         middle = 0.5 * (near + far)
@@ -421,11 +419,12 @@ class _Capital:
 
     def bet(self, row: int, law: Floats | None, token: int) -> None:
         cells, masses = self.cells[row], self.masses[row]
+        came: Floats
         if law is None:
             came = np.zeros(len(self.seen))
             came[cells[token]] = 1.0
         else:
-            came = np.bincount(cells, weights=law, minlength=len(self.seen))
+            came = np.bincount(cells, weights=law, minlength=len(self.seen)).astype(np.float64)
         tilt = (self.seen + self.PRIOR / len(self.seen)) / (self.due + self.PRIOR / len(self.seen))
         mean = float(masses @ tilt)
         if mean > 0.0:
@@ -449,7 +448,10 @@ def _capitals(p: Floats, q: Floats) -> list[_Capital]:
     made = []
 
     def add(cells: list[Integers], count: int) -> None:
-        masses = [np.bincount(c, weights=row, minlength=count) for c, row in zip(cells, p)]
+        masses: list[Floats] = [
+            np.bincount(c, weights=row, minlength=count).astype(np.float64)
+            for c, row in zip(cells, p)
+        ]
         made.append(_Capital(cells, masses, count))
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -562,7 +564,10 @@ def draw(q: Floats, n: int, scheme: str, generator: np.random.Generator) -> Inte
             clocks = np.where(q > 0, generator.exponential(size=size) / q, np.inf)
         return np.argsort(clocks, kind="stable")[:n].astype(np.int64)
     tuples, probabilities = _native.DraftLaw(scheme, [float(x) for x in q], n).tuples()
-    return tuples[generator.choice(len(tuples), p=probabilities / probabilities.sum())]
+    drawn: Integers = tuples[
+        int(generator.choice(len(tuples), p=probabilities / probabilities.sum()))
+    ]
+    return drawn
 
 
 Lossless: TypeAlias = Literal["exact", "refuted", "not refuted"]
@@ -860,7 +865,7 @@ def evaluate(
     >>> found.lossless, found.total_variation
     ('refuted', 0.25)
     """
-    called = name or getattr(verifier, "__name__", type(verifier).__name__)
+    called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
     if n < 1 or samples < 1:
         raise ValueError("n and samples are at least 1")
     if not 0.0 < alpha < 1.0:

@@ -199,6 +199,7 @@ class LogWriter:
         self._top = (top, list(rest_temperatures), shard_bytes, resume)
         self._writer: _native.LogWriter | None = None
         self._next: dict[int, int] = {}
+        self._closed_at: int | None = None
         if vocabulary is not None:
             self._begin(vocabulary)
 
@@ -251,7 +252,9 @@ class LogWriter:
     @property
     def positions(self) -> int:
         """Positions that were appended."""
-        return 0 if self._writer is None else self._writer.positions
+        if self._writer is not None and self._closed_at is None:
+            return self._writer.positions
+        return self._closed_at or 0
 
     def commit(self) -> None:
         """Makes everything appended so far part of the log, for good."""
@@ -268,7 +271,8 @@ class LogWriter:
 
     def close(self) -> None:
         """Commits, and lets go of the folder. Nothing can be added after it."""
-        if self._writer is not None:
+        if self._writer is not None and self._closed_at is None:
+            self._closed_at = self._writer.positions
             self._writer.close()
 
     def __enter__(self) -> LogWriter:

@@ -5,6 +5,28 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "DraftLaw",
+    "Log",
+    "LogWriter",
+    "Made",
+    "Plan",
+    "Summary",
+    "__version__",
+    "acceptance",
+    "alpha",
+    "command",
+    "compare",
+    "main",
+    "optimum",
+    "schemes",
+    "solve",
+    "subsets",
+    "usual",
+    "verifiers",
+    "verify",
+]
+
 __version__: str
 
 _Typed = tuple[NDArray[Any], str]

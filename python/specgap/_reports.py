@@ -287,6 +287,7 @@ def _asked(
     sequential_plans: bool = False,
     block_length: int = 5,
     seed: int = 0,
+    rrs_wo: str = "fast",
 ) -> dict[str, Any]:
     return {
         "drafts": _wholes(drafts, "drafts"),
@@ -294,6 +295,7 @@ def _asked(
         "schemes": _names(schemes),
         "verifiers": _names(verifiers),
         "sequential_plans": sequential_plans,
+        "rrs_wo": rrs_wo,
         "block_length": block_length,
         "seed": seed,
     }
@@ -310,6 +312,7 @@ def gap(
     sequential_plans: bool = False,
     block_length: int = 5,
     seed: int = 0,
+    rrs_wo: str = "fast",
     prompt_id: ArrayLike = None,
     position: ArrayLike = None,
     token: ArrayLike = None,
@@ -329,6 +332,8 @@ def gap(
 
     ``drafts`` and ``temperature`` are one number or several; ``schemes`` and ``verifiers``
     names, all if not given. ``positions=True`` keeps the table of all positions.
+    ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
+    fast and audited at some.
 
     The report is the same to the bit on any number of threads, and the same as that of the
     command ``specgap gap``.
@@ -349,7 +354,7 @@ def gap(
             "prompt_id, position, token and metadata go with arrays; a log has its own"
         )
     asked = _asked(
-        drafts, temperature, schemes, verifiers, sequential_plans, block_length, seed
+        drafts, temperature, schemes, verifiers, sequential_plans, block_length, seed, rrs_wo
     )
     every = [log._native for log in _each(cast("Logs", logs), vocabulary)]
     if len(every) > 1 and not pool:

@@ -167,6 +167,7 @@ struct Asked {
     schemes: Option<Vec<String>>,
     verifiers: Option<Vec<String>>,
     sequential_plans: bool,
+    rrs_wo: String,
     block_length: usize,
     seed: u64,
 }
@@ -176,6 +177,8 @@ impl Asked {
         let settings = Settings::new(&self.temperature, &self.drafts, self.seed);
         let mut settings = settings.map_err(|error| raised(&error))?;
         settings.sequential_plans = self.sequential_plans;
+        let how = self.rrs_wo.parse();
+        settings.rrs_wo = how.map_err(|why| PyValueError::new_err(format!("rrs_wo: {why}")))?;
         if !(1..=64).contains(&self.block_length) {
             return Err(PyValueError::new_err(format!(
                 "block_length is {}; it must be in 1..=64",

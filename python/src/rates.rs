@@ -287,9 +287,9 @@ fn acceptance<'py>(
         None => SchemeName::ALL.into_iter().find_map(answers),
     };
     let Some((scheme, rule)) = chosen else {
-        let given = scheme.map_or(String::new(), |name| format!(" of {name}"));
+        let given = scheme.map_or(String::new(), |name| format!(", {name},"));
         return Err(PyValueError::new_err(format!(
-            "{verifier} is lossless for {} only; for {n} drafts{given} no rate of rows is computed",
+            "{verifier} is for {}; for {n} of them{given} no rate of rows is computed",
             verifier.draft_schemes(),
         )));
     };

@@ -101,3 +101,43 @@ def test_what_a_log_refuses(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         sg.Log.open(tmp_path / "log").row(5)
     assert sorted(os.listdir(tmp_path)) == ["log"]
+
+
+def test_arrays_go_to_every_command(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    target = rng.normal(0, 2, (60, 30)).astype(np.float32)
+    draft = (target + rng.normal(0, 1, target.shape)).astype(np.float32)
+    weights = np.exp(target.astype(np.float64))
+    token = [int(rng.choice(30, p=row / row.sum())) for row in weights]
+    said = {"sampling": {"temperature": 1.0}}
+    prompts = np.arange(60) // 20
+    with sg.LogWriter(tmp_path / "log", dtype="float32", metadata=said) as log:
+        for at in range(60):
+            log.append(
+                target_logits=target[at],
+                draft_logits=draft[at],
+                prompt_id=int(prompts[at]),
+                token=token[at],
+            )
+    # Columns first, and every second row: nothing lies as in a file.
+    wide = np.zeros((120, 30), np.float32)
+    wide[::2] = target
+    held = sg.Log.of_arrays(
+        target_logits=wide[::2],
+        draft_logits=np.asfortranarray(draft),
+        prompt_id=prompts,
+        position=np.arange(60) % 20,
+        token=token,
+        metadata=said,
+    )
+    for report, same in (
+        (sg.length(held, lengths=[1, 2]), sg.length(tmp_path / "log", lengths=[1, 2])),
+        (sg.tree(held, verifiers="rrs", budget=3), sg.tree(tmp_path / "log", verifiers="rrs", budget=3)),
+        (sg.paths(held, paths=[1, 2]), sg.paths(tmp_path / "log", paths=[1, 2])),
+    ):
+        mine, theirs = report.to_dict(), same.to_dict()
+        assert set(mine) == set(theirs)
+        # They differ by the name of the log alone.
+        numbers = {key for key in mine if mine[key] != theirs[key]}
+        assert numbers <= {"logs", "command", "log", "provenance"}, numbers
+        assert mine["results" if "results" in mine else "by_drafts"]

@@ -89,7 +89,7 @@ def test_torch_tensors_share_their_memory(rows: Rows) -> None:
     half = sg.alpha(p.bfloat16(), q.bfloat16(), 2, logits=True).value
     assert (half == sg.alpha(p.bfloat16().double(), q.bfloat16().double(), 2, logits=True).value).all()
     report = sg.gap(p.bfloat16(), q.bfloat16(), drafts=2, temperature=1.0)
-    assert report.to_dict()["log"]["positions"] == 5
+    assert report.summary is not None and report.summary.positions == 5
 
 
 def test_rows_are_not_copied() -> None:
@@ -127,7 +127,7 @@ def test_what_is_refused_says_what_it_takes(rows: Rows) -> None:
         sg.alpha(logits, rows[1], 2, logits=True)
     with pytest.raises(ValueError, match="product has no optimum of rows"):
         sg.alpha(p, q, 2, "product")
-    with pytest.raises(ValueError, match="rrs is lossless for .* only; for 2 drafts of without-replacement"):
+    with pytest.raises(ValueError, match="rrs is for with-replacement .* for 2 of them, without-replacement"):
         sg.acceptance("rrs", p, q, 2, "without-replacement")
     with pytest.raises(ValueError, match="nonsense"):
         sg.acceptance("nonsense", p, q, 2)

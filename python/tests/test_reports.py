@@ -171,7 +171,7 @@ def test_errors_are_the_products_own(log: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="drafts, output and accepted|drafts"):
         sg.audit(log, rule="single")
     with pytest.raises(TypeError, match="a log is a path"):
-        sg.gap([3.5])  # type: ignore[list-item]
+        sg.gap([3.5])
     broken = tmp_path / "broken.npz"
     broken.write_bytes(b"no archive")
     with pytest.raises(ValueError, match="is not a whole .npz archive"):

@@ -11,6 +11,7 @@
 //! | quantity | where | status |
 //! | --- | --- | --- |
 //! | block optimum | [`level_sets`], a minimum over L numbers; [`transport`] exactly, [`program`] as a linear program, where they are small | ground truth |
+//! | optimum of trees of any law | [`DrawnTrees`], exactly, where they are small | ground truth |
 //! | per-depth bound | [`per_depth_bound`] | upper bound on the block optimum |
 //! | Lemma 5.1 value | [`lemma_5_1`] | the optimum at K = 1; a lower bound of it, **no** upper bound, for K >= 2 |
 //! | single-draft optimum | [`single_draft_optimum`] | attained by [`GreedyBlock`] |
@@ -28,6 +29,7 @@
 //! sums over all of them: nothing here is sampled.
 
 mod bounds;
+mod drawn_trees;
 mod law;
 pub mod level_sets;
 mod optimal;
@@ -44,6 +46,7 @@ mod traversal;
 pub use bounds::{
     depth_optimum, lemma_5_1, lemma_5_1_status, per_depth_bound, single_draft_optimum,
 };
+pub use drawn_trees::DrawnTrees;
 pub use law::{BlockVerifier, Outcomes, OutputLaw, output_law, tuple_count};
 pub use optimal::BlockOptimal;
 pub use rounds::{Change, SeveralRounds, several_rounds};

@@ -162,24 +162,7 @@ impl BlockTransport {
     /// At most L + 1 maximum flows by shortest augmenting paths on
     /// `sets.len() * V^L` arcs, in unbounded integers.
     pub fn solve(&self) -> BlockPlan {
-        let profits = self.profits();
-        let mut network = Network {
-            profits: &profits,
-            left: self.supply.clone(),
-            room: self.demand.clone(),
-            mass: vec![vec![BigUint::zero(); self.width]; self.sets.len()],
-            draft_potential: profits
-                .iter()
-                .map(|row| row.iter().copied().max().unwrap_or(0))
-                .collect(),
-            target_potential: vec![0; self.width],
-        };
-        network.run();
-        BlockPlan {
-            mass: network.mass,
-            target_potential: network.target_potential,
-            draft_potential: network.draft_potential,
-        }
+        solved(&self.profits(), &self.supply, &self.demand)
     }
 
     /// `E[tau]` of a plan if it is feasible and its potentials prove that nothing
@@ -188,59 +171,112 @@ impl BlockTransport {
     /// # Errors
     /// The first condition that fails.
     pub fn check(&self, plan: &BlockPlan) -> Result<Rational, PlanRefused> {
-        let shape = |what, found, needed| {
-            if found == needed {
-                Ok(())
-            } else {
-                Err(PlanRefused::Shape {
-                    what,
-                    found,
-                    needed,
-                })
-            }
-        };
-        shape("mass", plan.mass.len(), self.sets.len())?;
-        shape(
-            "draft_potential",
-            plan.draft_potential.len(),
-            self.sets.len(),
-        )?;
-        shape("target_potential", plan.target_potential.len(), self.width)?;
-        let mut given = vec![BigUint::zero(); self.width];
-        let (mut value, mut bound) = (BigInt::zero(), BigInt::zero());
-        for (set, row) in plan.mass.iter().enumerate() {
-            shape("a row of mass", row.len(), self.width)?;
-            if row.iter().sum::<BigUint>() != self.supply[set] {
-                return Err(PlanRefused::Marginal {
-                    side: "draft set",
-                    index: set,
-                });
-            }
-            let v = plan.draft_potential[set];
-            bound += BigInt::from(self.supply[set].clone()) * v;
-            for (block, mass) in row.iter().enumerate() {
-                let profit = self.shared(set, block);
-                if plan.target_potential[block].saturating_add(v) < profit {
-                    return Err(PlanRefused::Potential { set, block });
-                }
-                given[block] += mass;
-                value += BigInt::from(mass * profit.unsigned_abs());
-            }
-        }
-        for (block, given) in given.iter().enumerate() {
-            if *given != self.demand[block] {
-                return Err(PlanRefused::Marginal {
-                    side: "target block",
-                    index: block,
-                });
-            }
-            bound += BigInt::from(given.clone()) * plan.target_potential[block];
-        }
-        if value != bound {
-            return Err(PlanRefused::Gap);
-        }
-        Ok(ratio(&value.into_parts().1, &self.total))
+        let masses = [&self.supply[..], &self.demand];
+        checked(
+            plan,
+            &|set, block| self.shared(set, block),
+            masses,
+            &self.total,
+        )
     }
+}
+
+/// An optimal plan for profits by draft set and target block, both sides having the same mass.
+fn solved(profits: &[Vec<i64>], supply: &[BigUint], demand: &[BigUint]) -> BlockPlan {
+    let mut network = Network {
+        profits,
+        left: supply.to_vec(),
+        room: demand.to_vec(),
+        mass: vec![vec![BigUint::zero(); demand.len()]; supply.len()],
+        draft_potential: profits
+            .iter()
+            .map(|row| row.iter().copied().max().unwrap_or(0))
+            .collect(),
+        target_potential: vec![0; demand.len()],
+    };
+    network.run();
+    BlockPlan {
+        mass: network.mass,
+        target_potential: network.target_potential,
+        draft_potential: network.draft_potential,
+    }
+}
+
+/// The value of a plan for these profits and masses in units of 1/total, if it is feasible and
+/// its potentials prove that nothing is better.
+fn checked(
+    plan: &BlockPlan,
+    profit: &dyn Fn(usize, usize) -> i64,
+    [supply, demand]: [&[BigUint]; 2],
+    total: &BigUint,
+) -> Result<Rational, PlanRefused> {
+    let shape = |what, found, needed| {
+        if found == needed {
+            Ok(())
+        } else {
+            Err(PlanRefused::Shape {
+                what,
+                found,
+                needed,
+            })
+        }
+    };
+    shape("mass", plan.mass.len(), supply.len())?;
+    shape("draft_potential", plan.draft_potential.len(), supply.len())?;
+    shape(
+        "target_potential",
+        plan.target_potential.len(),
+        demand.len(),
+    )?;
+    let mut given = vec![BigUint::zero(); demand.len()];
+    let (mut value, mut bound) = (BigInt::zero(), BigInt::zero());
+    for (set, row) in plan.mass.iter().enumerate() {
+        shape("a row of mass", row.len(), demand.len())?;
+        if row.iter().sum::<BigUint>() != supply[set] {
+            return Err(PlanRefused::Marginal {
+                side: "draft set",
+                index: set,
+            });
+        }
+        let v = plan.draft_potential[set];
+        bound += BigInt::from(supply[set].clone()) * v;
+        for (block, mass) in row.iter().enumerate() {
+            let profit = profit(set, block);
+            if plan.target_potential[block].saturating_add(v) < profit {
+                return Err(PlanRefused::Potential { set, block });
+            }
+            given[block] += mass;
+            value += BigInt::from(mass * profit.unsigned_abs());
+        }
+    }
+    for (block, given) in given.iter().enumerate() {
+        if *given != demand[block] {
+            return Err(PlanRefused::Marginal {
+                side: "target block",
+                index: block,
+            });
+        }
+        bound += BigInt::from(given.clone()) * plan.target_potential[block];
+    }
+    if value != bound {
+        return Err(PlanRefused::Gap);
+    }
+    Ok(ratio(&value.into_parts().1, total))
+}
+
+/// The largest mean profit of any coupling of two laws, for profits by draft set and target
+/// block: checked by potentials.
+pub(super) fn largest_coupling(
+    profits: &[Vec<i64>],
+    [sets, blocks]: [&[Rational]; 2],
+) -> Result<Rational, PlanRefused> {
+    let (supply, of_sets) = crate::distribution::integer_weights(sets);
+    let (demand, of_blocks) = crate::distribution::integer_weights(blocks);
+    let supply: Vec<BigUint> = supply.iter().map(|mass| mass * &of_blocks).collect();
+    let demand: Vec<BigUint> = demand.iter().map(|mass| mass * &of_sets).collect();
+    let profit = |set: usize, block: usize| profits[set][block];
+    let plan = solved(profits, &supply, &demand);
+    checked(&plan, &profit, [&supply, &demand], &(of_sets * of_blocks))
 }
 
 /// The largest `E[tau]` of any coupling of K i.i.d. blocks with the target's

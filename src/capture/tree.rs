@@ -319,7 +319,7 @@ fn at_node(rule: Rule, law: ChildLaw, [p, q]: [&Law; 2], children: &[u32]) -> (V
             *mass = (*mass / total - q / open).max(0.0);
             rest += *mass;
         }
-        if !(rest > 0.0) {
+        if rest <= 0.0 {
             left.fill(0.0);
         }
         total = rest;
@@ -887,12 +887,14 @@ pub(super) fn weights<E>(nodes: &[Node], p: &mut Laws<'_, E>) -> Result<Vec<f64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockVerifierName, Change, several_rounds};
-    use crate::distribution::{Draft, Rows, Target};
+    use crate::block::{BlockVerifierName, Change, DrawnTrees, several_rounds};
+    use crate::distribution::{Draft, Rational, Rows, Target};
     use crate::number::Number;
     use crate::problem::BlockProblem;
     use crate::row::Workspace;
+    use crate::scheme::SchemeName;
     use crate::text::SelectedAlong;
+    use crate::tree::{DraftTree, TokenTree};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use std::collections::BTreeMap;
@@ -1078,6 +1080,24 @@ mod tests {
             }
         }
 
+        /// E[tau] of a rule, given each tree, over all trees that may be drawn.
+        fn expected(&self, rule: Rule, shape: (&Topology, ChildLaw, usize)) -> f64 {
+            let (mut kept, mut chance) = (0.0, Every::default());
+            loop {
+                let nodes = self.draw(&[], shape, &mut chance);
+                let mut p = |node: usize| -> Result<Law, Infallible> {
+                    Ok(self.law(0, &self.prefix(&[], &nodes, node)))
+                };
+                let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
+                let each = known.iter().zip(&nodes);
+                let mean: f64 = each.map(|(ends, node)| ends * node.depth as f64).sum();
+                kept += chance.weight() * mean;
+                if !chance.next() {
+                    return kept;
+                }
+            }
+        }
+
         fn problem(&self, length: usize) -> BlockProblem {
             let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
             for (prefix, [p, q]) in self.laws.iter().filter(|(prefix, _)| prefix.len() < length) {
@@ -1144,6 +1164,74 @@ mod tests {
                     "{rule:?} {law:?} {topology:?}: {text:?} {found} {mass}"
                 );
             }
+        }
+    }
+
+    /// Rules with the exact optimum of any verifier of the same trees.
+    ///
+    /// With `--nocapture` it prints the table of `docs/trees.md`.
+    #[test]
+    fn no_rule_passes_the_optimum_of_its_trees() {
+        let mut rng = ChaCha8Rng::seed_from_u64(23);
+        let uneven = "[[0],[1],[0,0]]";
+        let binary = "[[0],[1],[0,0],[0,1],[1,0],[1,1]]";
+        let two = "[[0],[1],[0,0],[1,0]]";
+        for (name, law, scheme, paths, vocab) in [
+            (
+                "2x2",
+                ChildLaw::WithReplacement,
+                SchemeName::WITH_REPLACEMENT,
+                binary,
+                2,
+            ),
+            (
+                "2x2",
+                ChildLaw::WithoutReplacement,
+                SchemeName::WITHOUT_REPLACEMENT,
+                binary,
+                3,
+            ),
+            ("2x2", ChildLaw::Hub, SchemeName::HUB, binary, 3),
+            (
+                "uneven",
+                ChildLaw::WithReplacement,
+                SchemeName::WITH_REPLACEMENT,
+                uneven,
+                3,
+            ),
+            (
+                "uneven",
+                ChildLaw::WithoutReplacement,
+                SchemeName::WITHOUT_REPLACEMENT,
+                uneven,
+                3,
+            ),
+            (
+                "two paths",
+                ChildLaw::WithReplacement,
+                SchemeName::WITH_REPLACEMENT,
+                two,
+                3,
+            ),
+        ] {
+            const PAIRS: usize = 6;
+            let shape = DraftTree::from_json(paths).unwrap();
+            let topology = Topology::new(shape.shape().children).unwrap();
+            let mut sums = BTreeMap::new();
+            for _ in 0..PAIRS {
+                let pair = Pair::random(&mut rng, vocab, 3);
+                let tree = TokenTree::<Rational>::new(&pair.problem(2));
+                let trees = DrawnTrees::new(&tree, &shape, scheme).unwrap();
+                let optimum = trees.optimum(&tree).unwrap().unwrap().to_f64();
+                *sums.entry("optimum").or_insert(0.0) += optimum / PAIRS as f64;
+                for rule in topology.rules(law) {
+                    let kept = pair.expected(rule, (&topology, law, 2));
+                    assert!(kept < optimum + 1e-9, "{rule:?} {law:?}: {kept} {optimum}");
+                    *sums.entry(rule.name()).or_insert(0.0) += kept / PAIRS as f64;
+                }
+            }
+            println!("| {name}, {}, V = {vocab} | {sums:.3?} |", law.name());
+            assert!(sums.len() > 2);
         }
     }
 

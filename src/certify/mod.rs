@@ -379,11 +379,10 @@ pub fn coupling(
     coupling: &Coupling<Rational>,
 ) -> Result<Certified<Rational>, CertificateError> {
     let (vocab, columns) = coupling.mass.dim();
-    if vocab != problem.vocab() || columns != coupling.tuples.len() {
-        return Err(CertificateError::Entries {
-            masses: vocab,
-            tokens: problem.vocab(),
-        });
+    for (masses, tokens) in [(vocab, problem.vocab()), (columns, coupling.tuples.len())] {
+        if masses != tokens {
+            return Err(CertificateError::Entries { masses, tokens });
+        }
     }
     let mut law: HashMap<&[u32], Rational> = HashMap::new();
     for ((token, column), mass) in coupling.mass.indexed_iter() {

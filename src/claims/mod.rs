@@ -17,6 +17,7 @@ mod lists;
 mod optimum;
 mod paths;
 mod rollouts;
+mod scores;
 mod table;
 mod text;
 mod trees;
@@ -39,6 +40,7 @@ pub fn ledger() -> Vec<Claim> {
     [
         optimum::CLAIMS,
         laws::CLAIMS,
+        scores::CLAIMS,
         verifiers::CLAIMS,
         table::CLAIMS,
         blocks::CLAIMS,

@@ -6,14 +6,15 @@ use super::{Claim, Finding, Verdict};
 use crate::block::level_sets::{MOST_WORK, path_optimum};
 use crate::block::transport::{BlockTransport, block_optimum};
 use crate::block::{
-    BlockVerifierName, Change, Select, SelectedRule, SpecTr, lemma_5_1, output_law,
+    BlockVerifierName, Change, DrawnTrees, Select, SelectedRule, SpecTr, lemma_5_1, output_law,
     per_depth_bound, several_rounds, single_draft_optimum,
 };
 use crate::distribution::{Rational, format_rational, ratio};
 use crate::number::Number;
 use crate::plan::even_selection;
 use crate::problem::BlockProblem;
-use crate::tree::{Node, TokenTree};
+use crate::scheme::SchemeName;
+use crate::tree::{DraftTree, Node, TokenTree};
 use crate::verifier::VerifierName;
 use num_bigint::BigUint;
 use num_traits::Zero;
@@ -35,6 +36,22 @@ pub(super) const CLAIMS: &[Claim] = &[
         expected: Verdict::Holds,
         counterexamples: &[],
         check: duality,
+    },
+    Claim {
+        id: "tree-duality",
+        statement: "the optimum of any verifier of draft trees, whatever their law, is the least, over \
+            one set of prefixes a length, of sum P(y^l in H_l) + E[the most nodes of one path of the \
+            tree that are outside]",
+        source: "ours",
+        explanation: "The proof of block-duality does not ask how the trees are drawn. Checked for \
+            trees whose nodes have independent children, children drawn one after the other without \
+            replacement, and pairs with the likeliest token, of full and of uneven shape: the least \
+            bound over all sets of prefixes equals the transport between trees and blocks, in \
+            fractions.",
+        standing: Verdict::Holds,
+        expected: Verdict::Holds,
+        counterexamples: &[],
+        check: duality_of_trees,
     },
     Claim {
         id: "gbv-lower",
@@ -168,6 +185,56 @@ fn duality() -> Finding {
         });
     }
     finding.count("most boxes of one search", boxes as u64);
+    finding
+}
+
+fn duality_of_trees() -> Finding {
+    let mut finding = Finding::default();
+    let (mut checked, mut above) = (0, 0u64);
+    for problem in trees(525, 24) {
+        let tree = TokenTree::<Rational>::new(&problem);
+        let begin: Vec<usize> = (0..tree.length())
+            .map(|depth| (1..=depth).map(|depth| tree.width(depth)).sum())
+            .collect();
+        let prefixes: usize = (1..=tree.length()).map(|depth| tree.width(depth)).sum();
+        if prefixes > 6 {
+            continue;
+        }
+        for paths in [
+            "[[0],[1]]",
+            "[[0],[1],[0,0]]",
+            "[[0],[1],[0,0],[0,1],[1,0],[1,1]]",
+        ] {
+            for scheme in [
+                SchemeName::WITH_REPLACEMENT,
+                SchemeName::WITHOUT_REPLACEMENT,
+                SchemeName::HUB,
+            ] {
+                let shape = DraftTree::from_json(paths).ok();
+                let drawn = shape.and_then(|shape| DrawnTrees::new(&tree, &shape, scheme));
+                let Some(drawn) = drawn else { continue };
+                let Some(Ok(optimum)) = drawn.optimum(&tree) else {
+                    finding.require(false, || format!("{paths}, {scheme}: no optimum"));
+                    continue;
+                };
+                let bounds = (0..1usize << prefixes).map(|set| {
+                    drawn.bound(&tree, &|node: Node| {
+                        let place = begin.get(node.depth - 1).copied().unwrap_or(0) + node.index;
+                        set >> place & 1 == 1
+                    })
+                });
+                let bounds: Vec<Rational> = bounds.collect();
+                above += bounds.iter().filter(|bound| **bound > optimum).count() as u64;
+                let least = bounds.into_iter().min();
+                finding.require(least.as_ref() == Some(&optimum), || {
+                    format!("{paths}, {scheme}: least bound {least:?}, transport {optimum}")
+                });
+                checked += 1;
+            }
+        }
+    }
+    enough(&mut finding, checked);
+    finding.count("bounds above the optimum", above);
     finding
 }
 

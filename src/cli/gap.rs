@@ -9,7 +9,8 @@ use super::output::{
 use super::printed::print_report;
 use super::table::Table;
 use crate::gap::{
-    self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, Summary,
+    self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, SlowRates,
+    Summary,
 };
 use crate::log::Log;
 use crate::report;
@@ -155,6 +156,10 @@ pub struct MeasureArgs {
     /// than everything else together.
     #[arg(long)]
     sequential_plans: bool,
+    /// How rrs-wo is computed from three drafts on: fast, an estimate that is checked at some
+    /// positions against the enclosure, or enclosed at every position.
+    #[arg(long, value_name = "HOW", default_value = SlowRates::default().as_str(), value_parser = slow_rates())]
+    rrs_wo: SlowRates,
     /// Length L of the blocks whose bounds are estimated from sampled text.
     #[arg(long, value_name = "L", default_value_t = Settings::BLOCK_LENGTH as u16, value_parser = clap::value_parser!(u16).range(1..=64))]
     block_length: u16,
@@ -181,6 +186,16 @@ pub(super) fn verifiers() -> impl TypedValueParser<Value = VerifierName> {
         PossibleValue::new(name.as_str()).help(words)
     }))
     .try_map(|name| VerifierName::from_str(&name))
+}
+
+fn slow_rates() -> impl TypedValueParser<Value = SlowRates> {
+    PossibleValuesParser::new([
+        PossibleValue::new(SlowRates::Fast.as_str())
+            .help("Gauss rules, or a mean with controls above 6 drafts: an audited estimate"),
+        PossibleValue::new(SlowRates::Enclosed.as_str())
+            .help("rigorous bounds, or a Monte Carlo interval above 4 drafts"),
+    ])
+    .try_map(|word| SlowRates::from_str(&word))
 }
 
 fn verifiers_help() -> String {
@@ -217,6 +232,7 @@ impl MeasureArgs {
         settings.block_length = usize::from(self.block_length);
         settings.timing = self.timing;
         settings.sequential_plans = self.sequential_plans;
+        settings.rrs_wo = self.rrs_wo;
         if !self.schemes.is_empty() {
             settings.schemes.clone_from(&self.schemes);
         }
@@ -399,14 +415,19 @@ fn compare_logs(
     let comparison = LogComparison::new(summaries, pairings, &options);
     let page = report::compare::page(&comparison);
     if let Some(folder) = &args.results.folder.out {
+        // All at once, the page of all logs last.
+        let mut files = Vec::new();
         let summaries = summaries.iter().zip(logs);
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
             add_cost(&mut report, args.cost_ratio.as_ref());
-            write_together(&folder.join(&log.folder), &args.files(&report)?)?;
+            for (name, contents) in args.files(&report)? {
+                files.push((format!("{}/{name}", log.folder), contents));
+            }
         }
-        write_together(folder, &page_files(&page, &comparison)?)?;
+        files.extend(page_files(&page, &comparison)?);
+        write_together(folder, &files)?;
     }
     print_report(
         &comparison,

@@ -153,10 +153,27 @@ pub fn run(cli: Cli) -> u8 {
         // The reader went away, as in `specgap solve ... | head`.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", brief(error.to_string()));
             error.exit_code()
         }
     }
+}
+
+/// A message that can be read, whatever it quotes: one of many thousand characters keeps its
+/// beginning, which names the file, and its end, which has the cure.
+fn brief(message: String) -> String {
+    const MOST: usize = 2000;
+    const ENDS: [usize; 2] = [1200, 400];
+    let length = message.chars().count();
+    if length <= MOST {
+        return message;
+    }
+    let first: String = message.chars().take(ENDS[0]).collect();
+    let last: String = message.chars().skip(length - ENDS[1]).collect();
+    format!(
+        "{first} [... {} more characters ...] {last}",
+        length - ENDS[0] - ENDS[1]
+    )
 }
 
 impl Host {

@@ -1,11 +1,14 @@
 //! Printing, writing files whole, and errors with their exit codes.
 
 use crate::evaluate::{UnknownName, check_names};
-use crate::files::{Staged, Unfinished, check_writable, replace};
+use crate::files::{
+    Staged, Unfinished, check_writable, exchange, folder as folder_of, remove_strays, replace,
+};
 use crate::problem::{AnyProblem, ProblemFileError};
 use crate::report::DrawError;
 use crate::report::page::Page;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -139,6 +142,7 @@ pub(super) fn read_problems(
 /// Writes a file whole or not at all: to a temporary name beside it, then
 /// renamed.
 pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> {
+    remove_strays(folder_of(path), TEMPORARY_PREFIX);
     replace(path, TEMPORARY_PREFIX, |file| file.write_all(contents))
         .map_err(|source| unwritten(path, source))
 }
@@ -151,27 +155,41 @@ pub(super) fn stage(path: &Path) -> Result<Unfinished, CliError> {
             message: "is a folder; name a file".to_owned(),
         });
     }
+    remove_strays(folder_of(path), TEMPORARY_PREFIX);
     Unfinished::create(path, TEMPORARY_PREFIX).map_err(|source| unwritten(path, source))
 }
 
-/// Writes several files into a folder that is made for them: all of them, or if
-/// one cannot be written, none, and what was there stays.
+/// Writes several files into a folder that is made for them: all of them, or if one cannot be
+/// written, none, and what was there stays. After a kill, no old file is beside a new one. A
+/// name may begin with a folder's.
 pub(super) fn write_together(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
-    let made = !folder.exists();
-    write_into(folder, files).inspect_err(|_| {
-        if made {
+    let folders: BTreeSet<PathBuf> = (files.iter())
+        .map(|(name, _)| folder_of(&folder.join(name)).to_owned())
+        .chain([folder.to_owned()])
+        .collect();
+    let made: Vec<&PathBuf> = folders.iter().filter(|folder| !folder.exists()).collect();
+    write_into(folder, &folders, files).inspect_err(|_| {
+        // What is inside before what is around it.
+        for folder in made.into_iter().rev() {
             // Only if it is empty.
             let _ = std::fs::remove_dir(folder);
         }
     })
 }
 
-fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
-    std::fs::create_dir_all(folder).map_err(|source| CliError::File {
-        path: folder.to_owned(),
-        action: "cannot be made",
-        source,
-    })?;
+fn write_into(
+    folder: &Path,
+    folders: &BTreeSet<PathBuf>,
+    files: &[(String, Vec<u8>)],
+) -> Result<(), CliError> {
+    for folder in folders {
+        std::fs::create_dir_all(folder).map_err(|source| CliError::File {
+            path: folder.clone(),
+            action: "cannot be made",
+            source,
+        })?;
+        remove_strays(folder, TEMPORARY_PREFIX);
+    }
     let mut staged = Vec::with_capacity(files.len());
     for (name, contents) in files {
         let path = folder.join(name);
@@ -183,16 +201,13 @@ fn write_into(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError
                     .to_owned(),
             });
         }
-        staged.push(
-            Staged::write(&path, TEMPORARY_PREFIX, |file| file.write_all(contents))
-                .map_err(|source| unwritten(&path, source))?,
-        );
+        let file = Staged::write(&path, TEMPORARY_PREFIX, |file| file.write_all(contents))
+            .map_err(|source| unwritten(&path, source))?;
+        // A comparison of many logs has more files than may be open.
+        let many = staged.len() >= MOST_OPEN;
+        staged.push(if many { file.close() } else { file });
     }
-    for file in staged {
-        let path = file.path().to_owned();
-        file.rename().map_err(|source| unwritten(&path, source))?;
-    }
-    Ok(())
+    exchange(staged, TEMPORARY_PREFIX).map_err(|(path, source)| unwritten(&path, source))
 }
 
 /// The files of a report: its pictures, its data, and its page last, so that it has
@@ -220,7 +235,11 @@ pub(super) fn check_folder(folder: &Path) -> Result<(), CliError> {
     check_writable(folder).map_err(|source| unwritten(folder, source))
 }
 
-const TEMPORARY_PREFIX: &str = ".tmp";
+/// How many files are kept open until all have their names.
+const MOST_OPEN: usize = 24;
+
+/// Of files that are not complete, or about to be replaced.
+const TEMPORARY_PREFIX: &str = ".specgap-";
 
 pub(super) fn unwritten(path: &Path, source: io::Error) -> CliError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

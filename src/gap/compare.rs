@@ -1,7 +1,7 @@
 //! Several logs side by side.
 
 use super::data::{Estimate, SCHEMA};
-use super::metric::{Metric, Place, Temperature};
+use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
 use super::summary::Summary;
@@ -237,7 +237,17 @@ fn metrics(settings: &Settings) -> impl Iterator<Item = Metric> + '_ {
                     .chain(own.map(move |rule| Metric::Acceptance { place, rule }))
             })
         });
-        std::iter::once(Metric::Overlap { temperature }).chain(of_drafts)
+        // What engines do with one draft is measured whatever is asked for.
+        let place = Place {
+            temperature,
+            drafts: 1,
+        };
+        let one_draft = (ONE_DRAFT.into_iter())
+            .filter(|_| !settings.drafts.contains(&1))
+            .map(move |rule| Metric::Acceptance { place, rule });
+        std::iter::once(Metric::Overlap { temperature })
+            .chain(one_draft)
+            .chain(of_drafts)
     })
 }
 

@@ -48,6 +48,9 @@ pub struct GapReport {
     /// How well the optimal plans that were solved at every position do.
     #[serde(default)]
     pub plans: Vec<PlanRow>,
+    /// What the slow way says of rates that were computed the fast way, at some positions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audits: Vec<RateAudit>,
     /// Bounds on blocks, from the tokens that were sampled.
     pub blocks: Vec<BlockEstimate>,
     /// Rounds of drafted chains along the text that was sampled, by its temperature.
@@ -95,8 +98,23 @@ pub struct LogSummary {
     /// number of a report is made of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engine_tensors: Vec<String>,
+    /// Texts that repeat themselves, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
+}
+
+/// How much of a log's text repeats itself: positions in stretches of at least 16 tokens that
+/// have a piece of at most 32 at least three times over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// Texts of the log.
+    pub texts: usize,
+    /// Texts with such a stretch.
+    pub looping_texts: usize,
+    /// Positions in such stretches.
+    pub looping_positions: usize,
 }
 
 /// Mass outside the listed tokens.
@@ -261,7 +279,7 @@ pub struct VerifierRow {
     pub name: String,
     /// How often its output is one of the drafts.
     pub acceptance: Estimate,
-    /// `exact`, `enclosed`, `monte-carlo` or `truncated`.
+    /// `exact`, `enclosed`, `monte-carlo`, `truncated` or `estimate`.
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -306,7 +324,7 @@ pub struct Comparison {
     pub second: String,
     /// Mean difference.
     pub difference: Estimate,
-    /// `enclosed` or `monte-carlo`.
+    /// `enclosed`, `monte-carlo`, `truncated` or `estimate`.
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
@@ -357,6 +375,32 @@ pub struct PlanRow {
     /// were asked for, since they differ from run to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_mean: Option<f64>,
+}
+
+/// A verifier's fast rate against its slow one, at positions that are the same however often
+/// and wherever the log is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateAudit {
+    /// Applied to target and draft alike.
+    pub temperature: f64,
+    /// n.
+    pub drafts: usize,
+    /// How the drafts are drawn.
+    pub scheme: String,
+    /// Whose rate it is.
+    pub verifier: String,
+    /// Positions where both were computed.
+    pub positions: u64,
+    /// The largest difference of the fast rate to the middle of the slow one's bounds.
+    pub difference_max: f64,
+    /// The mean of these differences.
+    pub difference_mean: f64,
+    /// The widest bounds of the slow rate: a smaller difference says nothing.
+    pub width_max: f64,
+    /// Positions where the fast rate is outside of these bounds.
+    pub outside: u64,
+    /// What the slow rate's bounds are: `enclosed` or `monte-carlo`.
+    pub kind: Kind,
 }
 
 /// Bounds on a block of draft tokens, estimated along sampled text.

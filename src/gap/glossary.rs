@@ -14,7 +14,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "temperature",
-            "both models' logits are divided by it before the softmax",
+            "both models' logits are divided by it before the softmax. A token whose logit, divided, \
+             is more than 690 below the largest of its row counts as one that is never drawn",
         ),
         (
             "acceptance",
@@ -54,11 +55,21 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
-             is given. Intervals are about positions that were not logged, not about rounding",
+             is given. Intervals are about positions that were not logged, not about rounding. Of \
+             the optimal plan, and of rrs-wo with two drafts, the room for rounding is tested and \
+             not proved (docs/certainty.md)",
         ),
         (
             "estimate",
-            "an average over what was sampled; its error is the interval's",
+            "a number whose error is estimated and not proven: an average over what was sampled, \
+             whose error is the interval's; or a rate by a fast rule, with the width of where it \
+             is thought to be",
+        ),
+        (
+            "audit",
+            "a fast rate is computed the slow way too at some positions, which are the same \
+             however often a log is measured: how far the two are apart there, and whether the \
+             fast one is within the slow one's bounds",
         ),
         (
             "optimal plan",
@@ -143,4 +154,25 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
             .to_owned(),
     );
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Softmax;
+
+    /// What a report says of tokens far below the largest is what the softmax does.
+    #[test]
+    fn the_range_of_the_softmax_is_named() {
+        let mut row = Vec::new();
+        let softmax = Softmax {
+            temperature: 2.0,
+            ..Softmax::default()
+        };
+        softmax
+            .fill(&[0.0f64, -2.0 * 689.9, -2.0 * 690.1], &mut row)
+            .unwrap();
+        assert!(row[1] > 0.0 && row[2] == 0.0, "{row:?}");
+        assert!(definitions(8)["temperature"].contains("more than 690 below"));
+    }
 }

@@ -140,6 +140,10 @@ pub(super) enum Metric {
         draft: DraftRule,
         rate: Redrafted,
     },
+    /// How far a fast rate is from the slow one, at positions that are audited.
+    AuditDifference { place: Place, rule: Rule },
+    /// 1 where it is outside of the slow one's bounds, else 0.
+    AuditOutside { place: Place, rule: Rule },
 }
 
 impl Metric {
@@ -187,6 +191,14 @@ impl Metric {
                 rule,
             },
         }
+    }
+
+    /// Whether it is known at audited positions alone.
+    pub(super) fn is_audit(self) -> bool {
+        matches!(
+            self,
+            Self::AuditDifference { .. } | Self::AuditOutside { .. }
+        )
     }
 
     /// Whether it is a rate of its own, and not made of others or about a solve.

@@ -32,6 +32,7 @@ mod coverage;
 mod data;
 mod glossary;
 mod lists;
+mod looping;
 mod measure;
 mod metric;
 mod pairing;
@@ -56,8 +57,8 @@ pub use compare::{
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
     GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
-    PossibleWithPaths, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, RoundsOfLength,
-    SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition,
+    RestMass, RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};
@@ -67,7 +68,7 @@ pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
-pub use settings::{Part, Settings};
+pub use settings::{Part, Settings, SlowRates};
 pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 

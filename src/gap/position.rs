@@ -4,7 +4,7 @@ use super::answers::Answers;
 use super::lists::{Lists, probabilities};
 use super::metric::{Metric, Place, Temperature};
 use super::redraft;
-use super::settings::Asked;
+use super::settings::{Asked, is_audited};
 use super::truncation;
 use super::{GapError, Settings};
 use crate::distribution::Softmax;
@@ -58,7 +58,17 @@ pub(super) fn evaluate(
         message,
     };
     let listed = workspace.row.target.len();
-    if let Some(&most) = (task.settings.drafts.iter().max()).filter(|&&n| n > listed) {
+    let distinct = |asked: &&Asked| {
+        let schemes = (asked.optima.iter().map(|(scheme, _)| scheme))
+            .chain(asked.rules.iter().map(|((scheme, _), _)| scheme));
+        schemes
+            .into_iter()
+            .any(|scheme| scheme.draws_distinct_tokens())
+    };
+    let most = (task.asked.iter().filter(distinct))
+        .map(|asked| asked.drafts)
+        .max();
+    if let Some(most) = most.filter(|&n| n > listed) {
         return Err(refused(format!(
             "lists {listed} tokens, fewer than the {most} distinct drafts that --drafts asks for"
         )));
@@ -135,22 +145,41 @@ fn at_temperature(
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
     let temperature = Temperature(degrees);
-    pair.answer(&task.asked, temperature, cut, seed, answers)?;
+    let asked = AskedOf {
+        asked: &task.asked,
+        audit: is_audited(number, task.log.positions()),
+    };
+    pair.answer(asked, temperature, cut, seed, answers)?;
+    let lists = task.lists.as_ref();
+    let applied = task.log.metadata().temperature_applied;
     for rule in task.settings.draft_rules(degrees) {
-        let own = redraft::draft_row(task, row, rule, logits, &mut pair.draft)?;
+        let own = redraft::draft_row(lists, applied, row, rule, logits, &mut pair.draft)?;
         // The target's row is what it was.
         let cut = cut.map(|cut| Cut {
             unlisted: [cut.unlisted[0], own],
             ..cut
         });
         let mut again = Answers::new();
-        pair.answer(&task.asked_again, temperature, cut, seed, &mut again)?;
+        let asked = AskedOf {
+            asked: &task.asked_again,
+            audit: false,
+        };
+        pair.answer(asked, temperature, cut, seed, &mut again)?;
         let renamed = again
             .into_iter()
             .filter_map(|(metric, number)| Some((metric.redrafted(rule)?, number)));
         answers.extend(renamed);
     }
     Ok(())
+}
+
+/// What is asked of a position.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AskedOf<'a> {
+    /// Of each number of drafts.
+    pub asked: &'a [Asked],
+    /// Whether fast rates are checked against slow ones.
+    pub audit: bool,
 }
 
 /// What is known of the tokens that a position's rows do not list.
@@ -175,7 +204,7 @@ impl Pair {
     /// those that `cut` is about.
     pub(super) fn answer(
         &mut self,
-        asked: &[Asked],
+        AskedOf { asked, audit }: AskedOf<'_>,
         temperature: Temperature,
         cut: Option<Cut>,
         seed: u64,
@@ -226,6 +255,18 @@ impl Pair {
                 let answer = computed
                     .answer(&mut row, drafts, seed)
                     .map_err(|error| error.to_string())?;
+                let slow = one
+                    .audited
+                    .iter()
+                    .find(|(known, _)| audit && *known == rule);
+                if let Some((_, slow)) = slow {
+                    let slow = slow
+                        .answer(&mut row, drafts, seed)
+                        .map_err(|error| error.to_string())?;
+                    let [difference, outside] = audited(&answer.rate, &slow.rate);
+                    answers.insert(Metric::AuditDifference { place, rule }, difference);
+                    answers.insert(Metric::AuditOutside { place, rule }, outside);
+                }
                 answers.insert(Metric::Acceptance { place, rule }, answer.rate);
                 if let Some(plan) = answer.plan {
                     let steps = plan.iterations as f64;
@@ -241,6 +282,22 @@ impl Pair {
         }
         all_differences(asked, temperature, answers)
     }
+}
+
+/// How far a fast rate is from the middle of a slow one's bounds, between bounds as far apart
+/// as these; and 1 if it is outside of them, else 0.
+fn audited(fast: &Known, slow: &Known) -> [Known; 2] {
+    let outside = fast.value() < slow.lower() || slow.upper() < fast.value();
+    let middle = 0.5 * (slow.lower() + slow.upper());
+    let difference = (fast.value() - middle).abs();
+    let half = 0.5 * slow.width();
+    let bounds = (difference - half, difference + half);
+    let difference = match slow.sampling() {
+        Some(sampling) => Known::monte_carlo(difference, bounds.0, bounds.1, *sampling),
+        None => Known::enclosed(difference, bounds.0, bounds.1),
+    };
+    let outside = if outside { 1.0 } else { 0.0 };
+    [difference, Known::enclosed(outside, outside, outside)]
 }
 
 /// What follows from optima and acceptances at a temperature.

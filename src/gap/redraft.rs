@@ -4,17 +4,17 @@
 //! many, and the fewest with a given mass, if the list has that mass: such a row is known as
 //! well as a full one. Where the list does not tell them, that is said, and nothing is measured.
 
-use super::lists::probabilities;
+use super::lists::{Lists, probabilities};
 use super::metric::DraftRule;
-use super::position::Task;
 use crate::distribution::Softmax;
 use crate::log::{Row, RowKind};
 use crate::row::Unlisted;
 
 /// Fills `out` with the draft's row: shares of the listed tokens, which are all that can be
-/// drawn if the row is cut. Gives what is known of the others.
+/// drawn if the row is cut. Logged rows are raw logits over `applied`. Gives what is known of the others.
 pub(super) fn draft_row(
-    task: &Task<'_>,
+    lists: Option<&Lists>,
+    applied: f64,
     row: &Row,
     rule: DraftRule,
     logits: &mut Vec<f64>,
@@ -24,10 +24,10 @@ pub(super) fn draft_row(
     let top_p = rule.top_p.map(|p| p.0).filter(|&p| p < 1.0);
     let is_cut = rule.top_k.is_some() || top_p.is_some();
     let softmax = Softmax {
-        temperature: degrees / task.log.metadata().temperature_applied,
+        temperature: degrees / applied,
         top_k: rule.top_k,
         // Of a list the mass of the tokens that are not listed counts, unless they are cut.
-        top_p: top_p.filter(|_| task.lists.is_none() || rule.top_k.is_some()),
+        top_p: top_p.filter(|_| lists.is_none() || rule.top_k.is_some()),
     };
     let filled = match (row.draft_kind, is_cut) {
         // Cut as logarithms, which is the same.
@@ -38,7 +38,7 @@ pub(super) fn draft_row(
         (kind, _) => probabilities(&row.draft, kind, &softmax, logits, out),
     };
     filled.map_err(|error| format!("draft: {error}"))?;
-    let Some(lists) = &task.lists else {
+    let Some(lists) = lists else {
         return Ok(Unlisted::NONE);
     };
     let own = row.draft.iter().filter(|x| !x.is_nan()).count();

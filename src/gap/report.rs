@@ -4,12 +4,12 @@ use super::chains::rounds;
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
-    OverlapRow, PlanRow, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, SCHEMA,
+    OverlapRow, PlanRow, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, RestMass, SCHEMA,
     VerifierRow,
 };
 use super::glossary::definitions;
 use super::metric::{
-    DraftRule, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans,
+    DraftRule, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans, rules,
 };
 use super::sequence::estimates;
 use super::statistics::holm;
@@ -77,6 +77,7 @@ impl Summary {
             redrafted: pages.redrafted(),
             published_formula: pages.published_formula(),
             plans: pages.plans(),
+            audits: pages.audits(),
             blocks,
             rounds: along,
             draft_paths: None,
@@ -341,6 +342,29 @@ impl Pages<'_> {
                     iterations_mean: mean(steps),
                     iterations_max: steps.highest,
                     seconds_mean: seconds.map(mean),
+                })
+            })
+            .collect()
+    }
+
+    fn audits(&self) -> Vec<RateAudit> {
+        self.places()
+            .flat_map(|place| rules().map(move |(rule, _)| (place, rule)))
+            .filter_map(|(place, rule)| {
+                let difference = self.find(Metric::AuditDifference { place, rule })?;
+                let outside = self.find(Metric::AuditOutside { place, rule })?;
+                let positions = difference.count();
+                Some(RateAudit {
+                    temperature: place.temperature.0,
+                    drafts: place.drafts,
+                    scheme: rule.0.as_str().to_owned(),
+                    verifier: rule.1.as_str().to_owned(),
+                    positions,
+                    difference_max: difference.highest,
+                    difference_mean: difference.total() / positions as f64,
+                    width_max: difference.widest,
+                    outside: outside.total().round() as u64,
+                    kind: difference.kind(),
                 })
             })
             .collect()

@@ -10,6 +10,50 @@ use crate::row::{MAX_DRAFTS, Question};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
 
+/// How rates are computed that have a fast way, with an error that is estimated, and a slow
+/// one with a proven error: `rrs-wo` from three drafts on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowRates {
+    /// Fast, and checked against the slow way at some positions
+    /// ([`GapReport::audits`](super::GapReport::audits)).
+    #[default]
+    Fast,
+    /// Enclosed, or a Monte Carlo mean with an interval where an enclosure takes too long.
+    Enclosed,
+}
+
+impl SlowRates {
+    /// The word, as in options and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Enclosed => "enclosed",
+        }
+    }
+}
+
+impl std::str::FromStr for SlowRates {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        [Self::Fast, Self::Enclosed]
+            .into_iter()
+            .find(|one| one.as_str() == word)
+            .ok_or_else(|| format!("{word:?} is neither fast nor enclosed"))
+    }
+}
+
+/// Positions of a log that are audited at least, if it has so many, and one in how many of a
+/// long one.
+const AUDITED: usize = 8;
+const AUDIT_STRIDE: usize = 512;
+
+/// Whether a position of a log of so many is one where fast rates are checked: the same ones
+/// however its positions are dealt.
+pub(super) fn is_audited(number: usize, positions: usize) -> bool {
+    number.is_multiple_of((positions / AUDITED).clamp(1, AUDIT_STRIDE))
+}
+
 /// What to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -34,6 +78,8 @@ pub struct Settings {
     /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
     /// together.
     pub sequential_plans: bool,
+    /// How `rrs-wo` is computed on rows that list all tokens.
+    pub rrs_wo: SlowRates,
     /// L of the bounds on blocks.
     pub block_length: usize,
     /// Seed of whatever is random.
@@ -52,6 +98,8 @@ pub(super) struct Asked {
     pub optima: Vec<(SchemeName, Question)>,
     /// Verifiers that are run.
     pub rules: Vec<(Rule, RowRule)>,
+    /// Those of them that are computed the fast way, as they are computed the slow way.
+    pub audited: Vec<(Rule, RowRule)>,
     /// Those of them that are compared.
     pub pairs: Vec<(Rule, Rule)>,
 }
@@ -65,6 +113,7 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
                 drafts: 1,
                 optima: Vec::new(),
                 rules: Vec::new(),
+                audited: Vec::new(),
                 pairs: Vec::new(),
             };
             asked.push(one);
@@ -155,6 +204,7 @@ impl Settings {
             draft_top_k: None,
             draft_top_p: None,
             sequential_plans: false,
+            rrs_wo: SlowRates::default(),
             block_length: Self::BLOCK_LENGTH,
             seed,
             timing: false,
@@ -250,7 +300,16 @@ impl Settings {
     /// What is asked at every position, for each n.
     pub(super) fn asked(&self) -> Vec<Asked> {
         let of = |&drafts: &usize| {
-            let rules: Vec<(Rule, RowRule)> = self.rules(drafts).collect();
+            let mut rules: Vec<(Rule, RowRule)> = self.rules(drafts).collect();
+            let mut audited = Vec::new();
+            if self.rrs_wo == SlowRates::Fast {
+                let fast = rules.iter().filter(|(_, row)| row.fast.is_some());
+                // One draft and two are enclosed either way.
+                audited.extend(fast.filter(|_| drafts > 2).copied());
+                for (_, row) in &mut rules {
+                    *row = row.quickened();
+                }
+            }
             let runs = |rule: Rule| rules.iter().any(|&(known, _)| known == rule);
             let optimum =
                 |scheme: SchemeName| Some((scheme, scheme.entry().on_row.as_ref()?.optimum));
@@ -259,6 +318,7 @@ impl Settings {
                 optima: self.optima(drafts).filter_map(optimum).collect(),
                 pairs: pairs().filter(|&(a, b)| runs(a) && runs(b)).collect(),
                 rules,
+                audited,
             }
         };
         let mut asked: Vec<Asked> = self.drafts.iter().map(of).collect();
@@ -305,6 +365,11 @@ impl Settings {
                 "--sequential-plans",
                 self.sequential_plans.to_string(),
                 other.sequential_plans.to_string(),
+            ),
+            (
+                "--rrs-wo",
+                self.rrs_wo.as_str().to_owned(),
+                other.rrs_wo.as_str().to_owned(),
             ),
             (
                 "--block-length",
@@ -377,6 +442,9 @@ impl Settings {
         }
         if self.sequential_plans {
             options += " --sequential-plans";
+        }
+        if self.rrs_wo != SlowRates::default() {
+            options += &format!(" --rrs-wo {}", self.rrs_wo.as_str());
         }
         if self.block_length != Self::BLOCK_LENGTH {
             options += &format!(" --block-length {}", self.block_length);

@@ -3,6 +3,7 @@
 use super::GapError;
 use super::answers::Answers;
 use super::data::LogSummary;
+use super::looping;
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
 use super::strip::StripBuilder;
@@ -405,6 +406,8 @@ impl LogPart {
                 engine_tensors: (log.engine_tensors().into_iter())
                     .map(str::to_owned)
                     .collect(),
+                repetition: looping::repetition(&log.labels()?)
+                    .filter(|found| found.looping_positions > 0),
                 metadata,
             },
             identity: log.identity()?,

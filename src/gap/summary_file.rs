@@ -4,7 +4,7 @@ use super::GapError;
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
 use super::sequence;
-use super::settings::Settings;
+use super::settings::{Settings, SlowRates};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
 use super::tally::{ExactSum, Tally};
@@ -53,6 +53,9 @@ struct SettingsRecord {
     schemes: Vec<String>,
     verifiers: Vec<String>,
     sequential_plans: bool,
+    /// Absent from summaries of versions without a choice, which took this one.
+    #[serde(default = "enclosed")]
+    rrs_wo: String,
     block_length: usize,
     seed: u64,
     timing: bool,
@@ -62,6 +65,10 @@ struct SettingsRecord {
     draft_top_k: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     draft_top_p: Option<f64>,
+}
+
+fn enclosed() -> String {
+    SlowRates::Enclosed.as_str().to_owned()
 }
 
 #[derive(Serialize, Deserialize)]
@@ -280,12 +287,16 @@ impl Summary {
             | Metric::Gap { place, rule }
             | Metric::PlanError { place, rule }
             | Metric::PlanSteps { place, rule }
-            | Metric::PlanSeconds { place, rule } => {
+            | Metric::PlanSeconds { place, rule }
+            | Metric::AuditDifference { place, rule }
+            | Metric::AuditOutside { place, rule } => {
                 let about = match metric {
                     Metric::Acceptance { .. } => "acceptance",
                     Metric::Gap { .. } => "gap",
                     Metric::PlanError { .. } => "plan-error",
                     Metric::PlanSteps { .. } => "plan-steps",
+                    Metric::AuditDifference { .. } => "audit-difference",
+                    Metric::AuditOutside { .. } => "audit-outside",
                     _ => "plan-seconds",
                 };
                 (
@@ -340,6 +351,7 @@ impl SettingsRecord {
             schemes: own(&schemes),
             verifiers: own(&verifiers),
             sequential_plans: settings.sequential_plans,
+            rrs_wo: settings.rrs_wo.as_str().to_owned(),
             block_length: settings.block_length,
             seed: settings.seed,
             timing: settings.timing,
@@ -360,6 +372,7 @@ impl SettingsRecord {
             schemes: names(&self.schemes)?,
             verifiers: names(&self.verifiers)?,
             sequential_plans: self.sequential_plans,
+            rrs_wo: (self.rrs_wo.parse()).map_err(|why| format!("settings: rrs_wo: {why}"))?,
             block_length: self.block_length,
             timing: self.timing,
             ..settings
@@ -515,11 +528,16 @@ impl TallyRecord {
             .try_into()
             .map_err(|_| "histogram: has another number of bins".to_owned())?;
         let bins: BTreeMap<u16, u64> = self.bins.into_iter().collect();
-        let all = |mut counts: Box<dyn Iterator<Item = &u64> + '_>| {
-            counts.try_fold(0u64, |sum, &count| sum.checked_add(count)) == Some(positions)
+        let total = |mut counts: Box<dyn Iterator<Item = &u64> + '_>| {
+            counts.try_fold(0u64, |sum, &count| sum.checked_add(count))
         };
-        if !all(Box::new(bins.values()))
-            || !all(Box::new(histogram.iter()))
+        let counted = total(Box::new(bins.values()));
+        let all = match counted {
+            Some(some) if metric.is_audit() => 0 < some && some <= positions,
+            counted => counted == Some(positions),
+        };
+        if !all
+            || total(Box::new(histogram.iter())) != counted
             || self.truncated > positions
             || positions == 0
         {
@@ -575,6 +593,8 @@ impl TallyRecord {
                     "plan-error" => Metric::PlanError { place, rule },
                     "plan-steps" => Metric::PlanSteps { place, rule },
                     "plan-seconds" => Metric::PlanSeconds { place, rule },
+                    "audit-difference" => Metric::AuditDifference { place, rule },
+                    "audit-outside" => Metric::AuditOutside { place, rule },
                     _ => return Err(format!("{about:?} is no number of this version of specgap")),
                 }
             }

@@ -159,6 +159,13 @@ impl Tally {
         self.bins.values().sum()
     }
 
+    /// The sum over all positions.
+    pub(super) fn total(&self) -> f64 {
+        let mut total = ExactSum::default();
+        self.sums.iter().for_each(|&sum| total.merge(sum));
+        total.value()
+    }
+
     /// The sum of one cluster.
     pub(super) fn sum(&self, cluster: usize) -> ExactSum {
         self.sums.get(cluster).copied().unwrap_or_default()

@@ -73,7 +73,7 @@ mod tests {
     use crate::evaluate::verify;
     use crate::gap::Settings;
     use crate::gap::metric::schemes;
-    use crate::gap::position::{Cut, Pair};
+    use crate::gap::position::{AskedOf, Cut, Pair};
     use crate::known::Kind;
     use crate::optimum::best;
     use crate::problem::Problem;
@@ -153,7 +153,11 @@ mod tests {
             unlisted,
             vocabulary,
         };
-        pair.answer(&settings.asked(), TEMPERATURE, Some(cut), 1, &mut answers)
+        let asked = AskedOf {
+            asked: &settings.asked(),
+            audit: true,
+        };
+        pair.answer(asked, TEMPERATURE, Some(cut), 1, &mut answers)
             .unwrap();
         answers
     }

@@ -84,6 +84,9 @@ impl DraftLogs {
             if !writers.is_empty() {
                 writer.follow();
             }
+            if folders.len() > 1 {
+                writer.keep_files();
+            }
             writers.push(writer);
         }
         let mut logs = Self { writers };

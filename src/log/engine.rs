@@ -34,7 +34,7 @@ impl Log {
     /// The engine's doings at all positions, in order. O(N) memory; no row is read.
     ///
     /// # Errors
-    /// Files that were shortened since the log was opened, or cannot be mapped; tokens of
+    /// Files that were shortened since the log was opened, or cannot be read; tokens of
     /// `drafts` and `output` outside the vocabulary, numbers of `accepted`, `round` and
     /// `batch_size` below -1. Each names file, tensor, row and column.
     pub fn engine_records(&self) -> Result<Vec<EngineRecord>, LogError> {

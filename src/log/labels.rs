@@ -26,7 +26,7 @@ impl Log {
     /// The labels of all positions, in order. O(N) memory; no row is read.
     ///
     /// # Errors
-    /// Files that were shortened since the log was opened, or cannot be mapped.
+    /// Files that were shortened since the log was opened, or cannot be read.
     pub fn labels(&self) -> Result<Vec<Label>, LogError> {
         let mut labels = vec![Label::default(); self.positions()];
         let mut rest = labels.as_mut_slice();

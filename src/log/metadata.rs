@@ -134,6 +134,17 @@ pub enum UnlistedTokens {
     NeverDrawn,
 }
 
+/// How a draft model comes to the tokens of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drafter {
+    /// One after the other: each row is the law given all tokens before it.
+    Sequential,
+    /// All in one pass: each row is the law of its token alone, whatever the other drafts of
+    /// the round are, so that the rows tell no joint law.
+    Parallel,
+}
+
 fn one() -> f64 {
     1.0
 }
@@ -193,6 +204,9 @@ pub struct Metadata {
     /// softmax, of which the rows list the most probable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlisted: Option<UnlistedTokens>,
+    /// Whether the draft reads its own drafts, if it is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drafter: Option<Drafter>,
     /// How the rollouts were drawn, where the log has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutRecord>,
@@ -221,6 +235,7 @@ impl Default for Metadata {
             vocabulary: None,
             rest_temperatures: Vec::new(),
             unlisted: None,
+            drafter: None,
             rollouts: None,
             prompts: Vec::new(),
             token_text: BTreeMap::new(),
@@ -230,6 +245,18 @@ impl Default for Metadata {
 }
 
 impl Metadata {
+    /// Whether the draft writes all tokens of a round in one pass, so that its rows tell no
+    /// joint law of them.
+    ///
+    /// ```
+    /// use specgap::log::Metadata;
+    /// let metadata: Metadata = serde_json::from_str(r#"{"drafter": "parallel"}"#).unwrap();
+    /// assert!(metadata.is_parallel() && !Metadata::default().is_parallel());
+    /// ```
+    pub fn is_parallel(&self) -> bool {
+        self.drafter == Some(Drafter::Parallel)
+    }
+
     /// How many of the listed tokens are the most probable of the target and of the draft,
     /// as `top` says: one number for both, or `target` and `draft`, of which 0 promises
     /// nothing.

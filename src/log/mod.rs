@@ -53,7 +53,9 @@ mod contents;
 mod draft_logs;
 mod engine;
 mod error;
+mod hash;
 mod identity;
+mod joined;
 mod labels;
 mod metadata;
 mod npy;
@@ -73,7 +75,9 @@ pub use engine::EngineRecord;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
-pub use metadata::{FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens};
+pub use metadata::{
+    Drafter, FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
+};
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;

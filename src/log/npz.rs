@@ -1,15 +1,15 @@
 //! Tensors of an `.npz` archive.
 //!
-//! Members that are stored are mapped in place; compressed ones are unpacked
-//! once to a temporary file without a name, so that memory stays bounded.
+//! Members that are stored are read in place; compressed ones are unpacked once to a temporary
+//! file without a name, one for all of a log, so that memory and open files stay bounded.
 
 use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::INDEX_NAME;
 use super::npy::NpyHeader;
-use super::source::Source;
+use super::source::{FromStart, Source, Spool};
 use super::tensor::{Dtype, Tensor};
-use std::io::{self, BufReader, Cursor, Read, Seek};
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use zip::{CompressionMethod, ZipArchive};
@@ -18,24 +18,16 @@ use zip::{CompressionMethod, ZipArchive};
 const LARGEST_METADATA: u64 = 256 << 20;
 
 /// Reads the members' headers; the rows stay where they are.
-pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
+pub(super) fn read(path: &Path, source: Source, spool: &mut Spool) -> Result<Contents, LogError> {
     let source = Arc::new(source);
-    match &*source {
-        Source::File { file, .. } => {
-            let file = file
-                .try_clone()
-                .map_err(|error| LogError::reading(path, error))?;
-            members(path, &source, BufReader::new(file))
-        }
-        Source::Memory { bytes, .. } => members(path, &source, Cursor::new(bytes.clone())),
-        // Tensors that are held are given one by one, never as an archive.
-        Source::Held { .. } => Err(LogError::format(path, "is no archive")),
-    }
+    let reader = BufReader::new(FromStart::new(source.clone()));
+    members(path, &source, spool, reader)
 }
 
 fn members<R: Read + Seek>(
     path: &Path,
     source: &Arc<Source>,
+    spool: &mut Spool,
     reader: R,
 ) -> Result<Contents, LogError> {
     let damaged = |error: &dyn std::fmt::Display| {
@@ -131,8 +123,8 @@ fn members<R: Read + Seek>(
                 .ok_or_else(|| damaged(&"a member without a place"))?;
             Tensor::within(name.clone(), dtype, shape, source.clone(), start, path)?
         } else {
-            let unpacked = unpack(path, &name, bytes, &mut member)?;
-            Tensor::within(name.clone(), dtype, shape, Arc::new(unpacked), 0, path)?
+            let (start, unpacked) = unpack(path, &name, bytes, &mut member, spool)?;
+            Tensor::within(name.clone(), dtype, shape, Arc::new(unpacked), start, path)?
         };
         if contents.tensors.insert(name.clone(), tensor).is_some() {
             return Err(LogError::tensor(path, &name, "is in the archive twice"));
@@ -141,20 +133,26 @@ fn members<R: Read + Seek>(
     Ok(contents)
 }
 
-/// Unpacks what follows a member's header.
-fn unpack(path: &Path, name: &str, bytes: u64, member: &mut impl Read) -> Result<Source, LogError> {
-    let failed = |error: io::Error| {
-        LogError::tensor(
-            path,
-            name,
-            format!(
-                "cannot be unpacked to a temporary file ({error}); it takes {bytes} bytes there, \
-                 save it with numpy.savez instead of savez_compressed to avoid this"
-            ),
-        )
-    };
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    let copied = io::copy(&mut member.take(bytes.saturating_add(1)), &mut file).map_err(failed)?;
+/// Unpacks what follows a member's header. Returns where it begins, and in what.
+fn unpack(
+    path: &Path,
+    name: &str,
+    bytes: u64,
+    member: &mut impl Read,
+    spool: &mut Spool,
+) -> Result<(u64, Source), LogError> {
+    let (start, copied) = spool
+        .append(&mut member.take(bytes.saturating_add(1)))
+        .map_err(|error| {
+            LogError::tensor(
+                path,
+                name,
+                format!(
+                    "cannot be unpacked to a temporary file ({error}); it takes {bytes} bytes \
+                     there, save it with numpy.savez instead of savez_compressed to avoid this"
+                ),
+            )
+        })?;
     if copied != bytes {
         return Err(LogError::tensor(
             path,
@@ -162,5 +160,5 @@ fn unpack(path: &Path, name: &str, bytes: u64, member: &mut impl Read) -> Result
             format!("unpacks to {copied} bytes where {bytes} are declared; the archive is damaged"),
         ));
     }
-    Source::from_file(file, path)
+    Ok((start, spool.source(path)))
 }

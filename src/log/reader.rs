@@ -4,7 +4,7 @@ use super::contents::Contents;
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
 use super::rollout_tensors::{HeldRollouts, names};
-use super::source::Source;
+use super::source::{Source, Spool};
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors, shared};
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ impl RowKind {
 /// A log of paired rows: one file, or a directory of shards.
 ///
 /// Rows are N positions of one (target, draft) pair over one vocabulary of V
-/// tokens. They stay in their files and are mapped a [`Span`] at a time, so
+/// tokens. They stay in their files and are read a [`Span`] at a time, so
 /// that memory grows with V but not with N.
 ///
 /// ```no_run
@@ -183,7 +183,7 @@ impl Row {
     }
 }
 
-/// The mapped rows of a [`Span`].
+/// The rows of a [`Span`], as they are in the file.
 #[derive(Debug)]
 pub struct Chunk<'a> {
     log: &'a Log,
@@ -228,7 +228,7 @@ impl Log {
         if path.is_dir() {
             return Self::open_directory(path, vocabulary);
         }
-        let contents = read_file(path)?;
+        let contents = read_file(path, &mut Spool::default())?;
         Self::single(path, contents, vocabulary)
     }
 
@@ -243,7 +243,11 @@ impl Log {
             bytes,
             path: name.to_owned(),
         };
-        Self::single(name, read_source(name, source)?, None)
+        Self::single(
+            name,
+            read_source(name, source, &mut Spool::default())?,
+            None,
+        )
     }
 
     /// A log of tensors that a program holds in memory, which are read where they lie.
@@ -334,6 +338,7 @@ impl Log {
             ));
         }
         let (mut all, mut ignored) = (Vec::new(), Vec::new());
+        let mut spool = Spool::default();
         for (entry, &bytes) in index.shards.iter().zip(shards) {
             let path = name.join(&entry.file);
             if let Some(target) = &entry.target {
@@ -349,7 +354,7 @@ impl Log {
                 bytes: Arc::from(bytes),
                 path: path.clone(),
             };
-            let (shard, more) = Shard::new(&path, read_source(&path, source)?)?;
+            let (shard, more) = Shard::new(&path, read_source(&path, source, &mut spool)?)?;
             all.push(shard);
             ignored.extend(more);
         }
@@ -366,11 +371,14 @@ impl Log {
         }
         let mut shards = Vec::with_capacity(index.shards.len());
         let mut ignored: Vec<String> = Vec::new();
+        let mut spool = Spool::default();
         for entry in &index.shards {
             let file = path.join(shard_file(path, &entry.file)?);
-            let mut contents = read_file(&file)?;
+            let mut contents = read_file(&file, &mut spool)?;
             if let Some(target) = &entry.target {
-                shared::take_target(path, &file, target, &mut contents)?;
+                let place = shared::find_target(path, &file, target)?;
+                let theirs = (place.as_path(), read_file(&place, &mut spool)?);
+                shared::take_target(path, &file, target, theirs, &mut contents)?;
             }
             let (shard, more) = Shard::new(&file, contents)?;
             if shard.positions != entry.positions {
@@ -613,11 +621,11 @@ impl Log {
         spans
     }
 
-    /// Maps the rows of a span.
+    /// Reads the rows of a span.
     ///
     /// # Errors
     ///
-    /// If a file was shortened since it was opened, or cannot be mapped.
+    /// If a file was shortened or replaced since it was opened, or cannot be read.
     pub fn chunk(&self, span: &Span) -> Result<Chunk<'_>, LogError> {
         let shard = self
             .shards
@@ -740,14 +748,15 @@ fn shard_file<'a>(directory: &Path, name: &'a str) -> Result<&'a Path, LogError>
     }
 }
 
-pub(super) fn read_file(path: &Path) -> Result<Contents, LogError> {
-    read_source(path, Source::open(path)?)
+/// Reads the header of a file; `spool` takes what has to be unpacked.
+pub(super) fn read_file(path: &Path, spool: &mut Spool) -> Result<Contents, LogError> {
+    read_source(path, Source::open(path)?, spool)
 }
 
-fn read_source(path: &Path, source: Source) -> Result<Contents, LogError> {
+fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Contents, LogError> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("safetensors") => safetensors::read(path, source),
-        Some("npz") => npz::read(path, source),
+        Some("npz") => npz::read(path, source, spool),
         _ => Err(LogError::format(
             path,
             "is no log: a log is a .safetensors or .npz file, or a directory with a log.json",

@@ -5,21 +5,20 @@ use super::error::LogError;
 use super::metadata::METADATA_KEY;
 use super::source::Source;
 use super::tensor::{Dtype, Tensor};
-use safetensors::SafeTensors;
+use safetensors::SafeTensorError;
+use safetensors::tensor::Metadata;
 use std::path::Path;
 use std::sync::Arc;
 
 const LENGTH_BYTES: u64 = 8;
 
+/// Longer headers are refused, as the library does.
+const LONGEST_HEADER: u64 = 100_000_000;
+
 /// Reads the header; the rows stay where they are.
 pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
     let source = Arc::new(source);
-    let length = usize::try_from(source.length())
-        .map_err(|_| LogError::format(path, "is larger than this machine can address"))?;
-    // The library checks that header and data fill the file to the byte, for
-    // which it wants all of it; only the header's pages are touched.
-    let all = source.window(0, length)?;
-    let (header, metadata) = SafeTensors::read_metadata(&all).map_err(|error| {
+    let (header, metadata) = header(&source)?.map_err(|error| {
         LogError::format(
             path,
             format!(
@@ -48,7 +47,7 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
                 continue;
             }
         };
-        let start = LENGTH_BYTES + header as u64 + info.data_offsets.0 as u64;
+        let start = LENGTH_BYTES + header + info.data_offsets.0 as u64;
         let tensor = Tensor::within(
             name.clone(),
             dtype,
@@ -60,4 +59,42 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
         contents.tensors.insert(name, tensor);
     }
     Ok(contents)
+}
+
+/// The length of the header and what it says, if header and tensors fill the file to the byte.
+///
+/// The library checks that the tensors lie one behind the other. It would want all of the file
+/// to check its length.
+fn header(source: &Source) -> Result<Result<(u64, Metadata), SafeTensorError>, LogError> {
+    if source.length() < LENGTH_BYTES {
+        return Ok(Err(SafeTensorError::HeaderTooSmall));
+    }
+    let first = source.window(0, LENGTH_BYTES as usize)?;
+    let length = first
+        .first_chunk()
+        .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    if length > LONGEST_HEADER {
+        return Ok(Err(SafeTensorError::HeaderTooLarge));
+    }
+    if LENGTH_BYTES + length > source.length() {
+        return Ok(Err(SafeTensorError::InvalidHeaderLength));
+    }
+    let bytes = source.window(LENGTH_BYTES, length as usize)?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        Err(error) => return Ok(Err(SafeTensorError::InvalidHeader(error))),
+    };
+    let metadata: Metadata = match serde_json::from_str(text) {
+        Ok(metadata) => metadata,
+        Err(error) => return Ok(Err(SafeTensorError::InvalidHeaderDeserialization(error))),
+    };
+    let end = (metadata.tensors().values())
+        .map(|info| info.data_offsets.1 as u64)
+        .max()
+        .unwrap_or(0);
+    Ok(if end == source.length() - LENGTH_BYTES - length {
+        Ok((length, metadata))
+    } else {
+        Err(SafeTensorError::MetadataIncompleteBuffer)
+    })
 }

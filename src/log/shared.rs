@@ -8,9 +8,8 @@
 
 use super::contents::Contents;
 use super::error::LogError;
-use super::identity::{hexadecimal, update};
+use super::hash::{hexadecimal, update};
 use super::metadata::{INDEX_NAME, SharedShard};
-use super::reader::read_file;
 use sha2::{Digest, Sha256};
 use std::path::{Component, Path, PathBuf};
 
@@ -56,8 +55,13 @@ pub(super) fn digest(contents: &Contents) -> Result<String, LogError> {
     Ok(hexadecimal(hash))
 }
 
-/// What a shard of another log says of `file`, a shard with the target's rows.
-pub(super) fn describe(directory: &Path, file: &str) -> Result<SharedShard, LogError> {
+/// What a shard of another log says of `file`, a shard with the target's rows and these
+/// contents.
+pub(super) fn describe(
+    directory: &Path,
+    file: &str,
+    contents: &Contents,
+) -> Result<SharedShard, LogError> {
     let path = directory.join(file);
     let length = std::fs::metadata(&path).map_err(|source| LogError::reading(&path, source))?;
     let folder = directory
@@ -72,21 +76,20 @@ pub(super) fn describe(directory: &Path, file: &str) -> Result<SharedShard, LogE
     Ok(SharedShard {
         file: format!("../{folder}/{file}"),
         bytes: length.len(),
-        digest: digest(&read_file(&path)?)?,
+        digest: digest(contents)?,
     })
 }
 
-/// Adds the target's rows of another log's file to what a shard has.
+/// Where the file with a shard's target rows is.
 ///
 /// # Errors
-/// A name that is not `../LOG/FILE`; a file that is missing, or is not the one that the shard
-/// was written with; tensors that both files have.
-pub(super) fn take_target(
+/// A name that is not `../LOG/FILE`; a file that is missing, or has another length than when
+/// the shard was written.
+pub(super) fn find_target(
     directory: &Path,
     shard: &Path,
     target: &SharedShard,
-    contents: &mut Contents,
-) -> Result<(), LogError> {
+) -> Result<PathBuf, LogError> {
     let path = sibling(directory, &target.file)?;
     let length = match std::fs::metadata(&path) {
         Ok(metadata) => metadata.len(),
@@ -102,23 +105,38 @@ pub(super) fn take_target(
         }
         Err(source) => return Err(LogError::reading(&path, source)),
     };
-    let replaced = |what: String| {
-        LogError::format(
-            &path,
-            format!(
-                "{what}, as {} of {} says; it is another file now: capture the drafts together again",
-                INDEX_NAME,
-                directory.display()
-            ),
-        )
-    };
     if length != target.bytes {
         let message = format!("has {length} bytes, and had {}", target.bytes);
-        return Err(replaced(message));
+        return Err(replaced(directory, &path, &message));
     }
-    let mut theirs = read_file(&path)?;
+    Ok(path)
+}
+
+fn replaced(directory: &Path, path: &Path, what: &str) -> LogError {
+    LogError::format(
+        path,
+        format!(
+            "{what}, as {INDEX_NAME} of {} says; it is another file now: capture the drafts \
+             together again",
+            directory.display()
+        ),
+    )
+}
+
+/// Adds the target's rows of the file at `path`, whose contents are `theirs`, to what a shard
+/// has.
+///
+/// # Errors
+/// A file that has other rows than when the shard was written; tensors that both files have.
+pub(super) fn take_target(
+    directory: &Path,
+    shard: &Path,
+    target: &SharedShard,
+    (path, mut theirs): (&Path, Contents),
+    contents: &mut Contents,
+) -> Result<(), LogError> {
     if digest(&theirs)? != target.digest {
-        return Err(replaced("has other rows than it had".to_owned()));
+        return Err(replaced(directory, path, "has other rows than it had"));
     }
     for name in SHARED {
         let Some(tensor) = theirs.tensors.remove(name) else {

@@ -142,7 +142,7 @@ impl Tensor {
         self.shape.iter().skip(1).product()
     }
 
-    /// Maps some rows.
+    /// Reads some rows.
     pub(crate) fn window(&self, rows: Range<usize>) -> Result<RowWindow<'_>, LogError> {
         // `within` proved that all rows together have fewer bytes than u64.
         let row_bytes = self.columns() * self.dtype.size();
@@ -157,7 +157,7 @@ impl Tensor {
     }
 }
 
-/// Mapped rows of a tensor.
+/// Rows of a tensor, as they are in the file.
 #[derive(Debug)]
 pub(crate) struct RowWindow<'a> {
     pub tensor: &'a Tensor,
@@ -180,7 +180,8 @@ impl RowWindow<'_> {
         &self.bytes
     }
 
-    fn row(&self, row: usize) -> &[u8] {
+    /// The bytes of a row.
+    pub(crate) fn row(&self, row: usize) -> &[u8] {
         let start = (row - self.first) * self.row_bytes;
         self.bytes.get(start..start + self.row_bytes).unwrap_or(&[])
     }

@@ -153,6 +153,6 @@ pub(crate) type Unreadable = BTreeMap<String, String>;
 /// The tensors of an `.npz` or `.safetensors` file that need not be a log, by name; and
 /// the names of those whose types are not read.
 pub(crate) fn tensors(path: &Path) -> Result<(BTreeMap<String, Tensor>, Unreadable), LogError> {
-    let contents = super::reader::read_file(path)?;
+    let contents = super::reader::read_file(path, &mut super::source::Spool::default())?;
     Ok((contents.tensors, contents.unreadable))
 }

@@ -2,9 +2,10 @@
 
 use super::engine::EngineRecord;
 use super::error::LogError;
+use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::npy::NpyHeader;
-use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_index};
+use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
@@ -25,7 +26,7 @@ pub enum Container {
     /// `.safetensors`.
     #[default]
     Safetensors,
-    /// `.npz`, without compression so that it can be mapped.
+    /// `.npz`, without compression so that it can be read in place.
     Npz,
 }
 
@@ -144,6 +145,8 @@ pub struct LogWriter {
     directory: PathBuf,
     layout: Layout,
     index: Index,
+    /// Whether small shards may become one.
+    joins: bool,
     next_shard: usize,
     buffer: Buffer,
     /// Shards that are on the disk but not in the index yet.
@@ -265,7 +268,8 @@ impl LogWriter {
         Self {
             directory: directory.to_owned(),
             layout,
-            next_shard: index.shards.len(),
+            joins: true,
+            next_shard: next_number(&index),
             index,
             buffer: Buffer::default(),
             pending: Vec::new(),
@@ -543,7 +547,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Makes everything appended so far part of the log, for good.
+    /// Makes everything appended so far part of the log, for good. If the last sixteen
+    /// shards before it are small, they become one.
     ///
     /// # Errors
     ///
@@ -563,6 +568,67 @@ impl LogWriter {
         self.write_index().inspect_err(|_| {
             self.pending = self.index.shards.split_off(listed);
         })
+    }
+
+    /// Keeps every shard as it is written, because another log names it.
+    pub(super) fn keep_files(&mut self) {
+        self.joins = false;
+    }
+
+    /// Makes one shard of the last [`JOINED`] if none of them is larger than that part of a
+    /// full one. So a log of many small commits has a file for every four MiB or so, and
+    /// each row is written a few times at most.
+    ///
+    /// The new shard has a new name and is listed in place of the others before they are
+    /// removed, so that a kill leaves the log with one or the others. It happens before the
+    /// first shard of a commit is written, by what is listed then: a capture that goes on
+    /// makes the files of one that was never stopped.
+    fn join_small(&mut self) -> Result<(), LogError> {
+        let shards = &self.index.shards;
+        let Some(tail) = (shards.len().checked_sub(JOINED)).and_then(|first| shards.get(first..))
+        else {
+            return Ok(());
+        };
+        if tail.iter().any(|shard| shard.target.is_some()) {
+            return Ok(());
+        }
+        let positions = tail.iter().map(|shard| shard.positions).sum();
+        let files: Vec<PathBuf> = (tail.iter())
+            .map(|shard| self.directory.join(&shard.file))
+            .collect();
+        let limit = (self.layout.shard_bytes / JOINED) as u64;
+        for file in &files {
+            let length = std::fs::metadata(file)
+                .map_err(|source| LogError::reading(file, source))?
+                .len();
+            let ours = file.extension().is_some_and(|extension| {
+                extension.to_str() == Some(self.layout.container.extension())
+            });
+            if length > limit || !ours {
+                return Ok(());
+            }
+        }
+        let Some(tensors) = join(&files)? else {
+            return Ok(());
+        };
+        let name = self.shard_name(self.next_shard);
+        self.write_tensors(&name, &tensors)?;
+        self.next_shard += 1;
+        let before = self.index.shards.clone();
+        self.index.shards.truncate(before.len() - files.len());
+        self.index.shards.push(ShardEntry {
+            file: name,
+            positions,
+            target: None,
+        });
+        self.write_index().inspect_err(|_| {
+            self.index.shards = before;
+        })?;
+        for file in files {
+            // What stays is not listed, and the next writer removes it.
+            let _ = std::fs::remove_file(file);
+        }
+        Ok(())
     }
 
     fn check_row(&self, name: &str, row: &[f32], number: usize) -> Result<(), LogError> {
@@ -632,7 +698,11 @@ impl LogWriter {
         let last = self.pending.last().ok_or_else(|| {
             LogError::format(&self.directory, "has no shard that another log could share")
         })?;
-        shared::describe(&self.directory, &last.file)
+        let contents = read_file(
+            &self.directory.join(&last.file),
+            &mut super::source::Spool::default(),
+        )?;
+        shared::describe(&self.directory, &last.file, &contents)
     }
 
     /// Forgets all shards but the first `count`, and the prompts that were in them.
@@ -641,7 +711,7 @@ impl LogWriter {
             return Ok(());
         }
         self.index.shards.truncate(count);
-        self.next_shard = count;
+        self.next_shard = next_number(&self.index);
         let mut left = self.committed();
         self.index.metadata.prompts.retain(|prompt| {
             let kept = prompt.positions <= left && left > 0;
@@ -677,20 +747,16 @@ impl LogWriter {
     /// Writes what is in memory as a shard, whose target's rows are in another log's file if
     /// one is given.
     pub(super) fn write_shard_with(&mut self, target: Option<SharedShard>) -> Result<(), LogError> {
+        if self.joins && self.pending.is_empty() {
+            self.join_small()?;
+        }
         let name = self.shard_name(self.next_shard);
-        let path = self.directory.join(&name);
         let positions = self.buffer.positions;
         let mut tensors = self.tensors();
         if target.is_some() {
             tensors.retain(|(name, _)| !SHARED.contains(name));
         }
-        let bytes: u64 = tensors.iter().map(|(_, t)| t.data.len() as u64).sum();
-        write_replacing(&self.directory, &path, bytes, |file| {
-            match self.layout.container {
-                Container::Safetensors => write_safetensors(file, &tensors),
-                Container::Npz => write_npz(file, &tensors),
-            }
-        })?;
+        self.write_tensors(&name, &tensors)?;
         drop(tensors);
         self.pending.push(ShardEntry {
             file: name,
@@ -700,6 +766,21 @@ impl LogWriter {
         self.next_shard += 1;
         self.buffer = Buffer::default();
         Ok(())
+    }
+
+    fn write_tensors(
+        &self,
+        name: &str,
+        tensors: &[(impl AsRef<str>, Encoded<'_>)],
+    ) -> Result<(), LogError> {
+        let path = self.directory.join(name);
+        let bytes: u64 = tensors.iter().map(|(_, t)| t.data.len() as u64).sum();
+        write_replacing(&self.directory, &path, bytes, |file| {
+            match self.layout.container {
+                Container::Safetensors => write_safetensors(file, tensors),
+                Container::Npz => write_npz(file, tensors),
+            }
+        })
     }
 
     fn tensors(&self) -> Vec<(&'static str, Encoded<'_>)> {
@@ -834,6 +915,20 @@ impl LogWriter {
 
 const TEMPORARY_PREFIX: &str = ".writing-";
 
+/// How many small shards in a row become one.
+const JOINED: usize = 16;
+
+/// The number of the next shard: behind that of every shard that is listed.
+fn next_number(index: &Index) -> usize {
+    let numbers = index.shards.iter().filter_map(|shard| {
+        let (number, _) = shard.file.strip_prefix("shard-")?.split_once('.')?;
+        number.parse::<usize>().ok()
+    });
+    numbers.fold(index.shards.len(), |next, number| {
+        next.max(number.saturating_add(1))
+    })
+}
+
 /// Writes a file under a temporary name, syncs it, renames it, and syncs the
 /// directory.
 fn write_replacing(
@@ -943,7 +1038,7 @@ fn shift(row: &[f32], dtype: Dtype) -> f32 {
     }
 }
 
-fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut Vec<u8>) {
+pub(super) fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut Vec<u8>) {
     match dtype {
         Dtype::F16 => bytes.extend(row.flat_map(|x| f16::from_f32(x).to_le_bytes())),
         Dtype::Bf16 => bytes.extend(row.flat_map(|x| bf16::from_f32(x).to_le_bytes())),
@@ -1038,14 +1133,14 @@ impl View for &Encoded<'_> {
 
 pub(super) fn write_safetensors(
     file: &mut impl Write,
-    tensors: &[(&'static str, Encoded<'_>)],
+    tensors: &[(impl AsRef<str>, Encoded<'_>)],
 ) -> io::Result<()> {
     let information = HashMap::from([(
         METADATA_KEY.to_owned(),
         format!("{{\"shard_of\": \"{INDEX_NAME}\"}}"),
     )]);
     let bytes = safetensors::serialize(
-        tensors.iter().map(|(name, tensor)| (*name, tensor)),
+        tensors.iter().map(|(name, tensor)| (name.as_ref(), tensor)),
         Some(information),
     )
     .map_err(io::Error::other)?;
@@ -1054,7 +1149,7 @@ pub(super) fn write_safetensors(
 
 pub(super) fn write_npz(
     file: &mut impl Write,
-    tensors: &[(&'static str, Encoded<'_>)],
+    tensors: &[(impl AsRef<str>, Encoded<'_>)],
 ) -> io::Result<()> {
     let mut archive = ZipWriter::new(io::Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
@@ -1073,7 +1168,7 @@ pub(super) fn write_npz(
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(tensor.data.len() > (1 << 31));
-        archive.start_file(format!("{name}.npy"), options)?;
+        archive.start_file(format!("{}.npy", name.as_ref()), options)?;
         archive.write_all(&NpyHeader::bytes(descr, &tensor.shape))?;
         archive.write_all(&tensor.data)?;
     }

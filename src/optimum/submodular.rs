@@ -72,6 +72,8 @@ struct Search<'a> {
     upper: (f64, Vec<usize>),
     /// Largest negative part, with the bases and shares that have it.
     lower: (f64, Vec<Order>, Vec<f64>),
+    /// How often Q was scanned along an order of all tokens.
+    scans: u64,
 }
 
 impl<'a> Search<'a> {
@@ -85,6 +87,7 @@ impl<'a> Search<'a> {
             point: Vec::new(),
             upper: (-problem.scheme().nothing(), Vec::new()),
             lower: (f64::NEG_INFINITY, Vec::new(), Vec::new()),
+            scans: 0,
         };
         let base = search.base(&order);
         search.point.clone_from(&base);
@@ -96,6 +99,7 @@ impl<'a> Search<'a> {
     /// The extreme base of an order: increments of F along it. Also remembers
     /// the best prefix as a subset.
     fn base(&mut self, order: &[usize]) -> Vec<f64> {
+        self.scans += 1;
         let target = self.problem.target().probabilities();
         let scan = self.problem.scheme().prefix_scan(order);
         let mut base = vec![0.0; target.len()];
@@ -275,7 +279,11 @@ impl<'a> Search<'a> {
                     1.0 + self.upper.0 + error,
                 )
             };
-        let note = Some(format!("duality gap {:.1e}", rate.width()));
+        let note = Some(format!(
+            "duality gap {:.1e}; orders along which Q was scanned: {}",
+            rate.width(),
+            self.scans
+        ));
         Some(Optimum {
             rate,
             subset: Some(subset),

@@ -75,6 +75,7 @@ pub(super) fn exactness(kind: Kind, width: f64) -> String {
         Kind::Enclosed => format!("enclosed, {}", at_most(width)),
         Kind::MonteCarlo => format!("Monte Carlo, {}", at_most(width)),
         Kind::Truncated => format!("truncated, {}", at_most(width)),
+        Kind::Estimate if width > 0.0 => format!("estimate, {}", at_most(width)),
         Kind::Estimate => "estimate".to_owned(),
         Kind::Float => "plain floating point, without bounds".to_owned(),
     }

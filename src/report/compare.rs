@@ -14,6 +14,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ladder;
+mod select;
+
+use self::select::{headline_drafts, temperatures};
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
@@ -30,12 +34,16 @@ pub fn page(comparison: &LogComparison) -> Page {
         title: format!("Acceptance compared: {}", listed(&names)),
         subtitle: subtitle(comparison),
         lead: lead(comparison),
-        sections: vec![
-            rates(comparison),
-            logs(comparison),
-            definitions(comparison),
-            made_by(comparison),
-        ],
+        sections: [
+            ladder::section(comparison),
+            Some(rates(comparison)),
+            Some(logs(comparison)),
+            Some(definitions(comparison)),
+            Some(made_by(comparison)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
     }
 }
 
@@ -137,22 +145,6 @@ fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) ->
             parts.join("; ")
         )
     })
-}
-
-fn temperatures(comparison: &LogComparison) -> Vec<f64> {
-    let mut all: Vec<f64> = Vec::new();
-    for rate in &comparison.rates {
-        if !all.contains(&rate.temperature) {
-            all.push(rate.temperature);
-        }
-    }
-    all
-}
-
-/// The most drafts up to 3, or else the fewest.
-fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
-    let all = || comparison.rates.iter().filter_map(|rate| rate.drafts);
-    all().filter(|&n| n <= 3).max().or(all().min())
 }
 
 /// Whether the interval holds 0, or there is none.

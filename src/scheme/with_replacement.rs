@@ -10,7 +10,7 @@ use crate::distribution::{Draft, Rational, TwoFloat, ratio};
 use crate::number::Number;
 use crate::row::Question;
 use num_bigint::BigUint;
-use num_traits::Pow;
+use num_traits::{Pow, Zero};
 use std::sync::Arc;
 
 /// n independent draws from q; `Q(H) = q(H)^n`.
@@ -291,13 +291,23 @@ impl DraftScheme for WithReplacement {
     }
 
     fn set_probability_exact(&self, set: &[u32]) -> Rational {
+        // By inclusion and exclusion: 2^k powers for k tokens, where counting surjections takes
+        // n k 2^k products.
         let exact = self.draft.exact();
-        let restricted: Vec<BigUint> = set
-            .iter()
-            .map(|&token| exact.weights[token as usize].clone())
-            .collect();
-        let weight = surjections(&vec![restricted; self.drafts]);
-        ratio(&weight, &Pow::pow(&exact.total, self.drafts))
+        let [mut even, mut odd] = [BigUint::zero(), BigUint::zero()];
+        for mask in 0..1u128 << set.len() {
+            let covered: BigUint = (set.iter().enumerate())
+                .filter(|(place, _)| mask >> place & 1 == 1)
+                .map(|(_, &token)| &exact.weights[token as usize])
+                .sum();
+            let left_out = set.len() - mask.count_ones() as usize;
+            *(if left_out.is_multiple_of(2) {
+                &mut even
+            } else {
+                &mut odd
+            }) += Pow::pow(covered, self.drafts);
+        }
+        ratio(&(even - odd), &Pow::pow(&exact.total, self.drafts))
     }
 }
 

@@ -434,6 +434,7 @@ fn on_row(scheme: SchemeName) -> Option<RowRule> {
                 Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
             })
         }),
+        fast: None,
         cut: None,
         most: MOST_SEQUENTIAL_DRAFTS,
         slow: Some(

@@ -20,7 +20,8 @@ use crate::row::{Answer, CutAnswer, Question, Row, RowError};
 ///
 /// # Exactness
 /// [`Kind::Enclosed`](crate::known::Kind::Enclosed): rounding is within the bounds. `rrs-wo` may be
-/// [`Kind::MonteCarlo`](crate::known::Kind::MonteCarlo).
+/// [`Kind::MonteCarlo`](crate::known::Kind::MonteCarlo), and its fast rate is
+/// [`Kind::Estimate`](crate::known::Kind::Estimate) from three drafts on.
 ///
 /// # Source
 /// As the verifiers: Hu et al., App. A; SpecTr, eq. 5; SpecHub, Theorem 1.
@@ -43,6 +44,9 @@ use crate::row::{Answer, CutAnswer, Question, Row, RowError};
 pub struct RowRule {
     /// What is computed.
     pub rate: RowRate,
+    /// The same faster, with an error that is estimated instead of proven; `None` where
+    /// there is nothing to gain.
+    pub fast: Option<RowRate>,
     /// Bounds, on a row that lists only some tokens; `None` where no more is known than
     /// that it is at most alpha*. Asked only of rules that do not attain that.
     pub cut: Option<CutAnswer>,
@@ -119,9 +123,20 @@ impl RowRule {
     pub const fn always(rate: RowRate) -> Self {
         Self {
             rate,
+            fast: None,
             cut: None,
             most: usize::MAX,
             slow: None,
+        }
+    }
+
+    /// The rule with its fast rate, if it has one.
+    #[must_use]
+    pub fn quickened(self) -> Self {
+        Self {
+            rate: self.fast.unwrap_or(self.rate),
+            fast: None,
+            ..self
         }
     }
 

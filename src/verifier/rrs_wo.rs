@@ -43,6 +43,9 @@ use std::sync::OnceLock;
 /// - Where the work limit does not permit that (n >= 5 at large V), Monte Carlo
 ///   over rejected paths with an empirical Bernstein interval.
 ///
+/// On rows of logs there is a faster way, with an error that is estimated:
+/// [`Row::accepted_in_turn_fast`].
+///
 /// Algorithmic and membership acceptance are equal, since the residual is zero on
 /// every rejected draft.
 ///
@@ -96,6 +99,10 @@ fn budget_of_a_row(drafts: usize, seed: u64) -> RrsWoSettings {
 
 fn on_row(row: &mut Row<'_>, drafts: usize, seed: u64) -> Result<Known, RowError> {
     Ok(row.accepted_in_turn(drafts, &budget_of_a_row(drafts, seed)))
+}
+
+fn on_row_fast(row: &mut Row<'_>, drafts: usize, seed: u64) -> Result<Known, RowError> {
+    Ok(row.accepted_in_turn_fast(drafts, &budget_of_a_row(drafts, seed)))
 }
 
 /// One pass of the rule over a tuple, from its definition: the residual and the
@@ -340,6 +347,7 @@ pub const ENTRY: Entry = Entry {
     build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),
     on_row: |_| {
         Some(RowRule {
+            fast: Some(RowRate::Seeded(on_row_fast)),
             // It accepts no less than rrs does on independent drafts.
             cut: Some(|row, ask| {
                 let [lower, _] = row.rejected_in_turn(ask.drafts);

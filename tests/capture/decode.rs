@@ -388,6 +388,7 @@ fn what_cannot_be_decoded_is_refused() {
             "leave out --scheme",
         ),
         (&["--scheme", "hub"], "leave it out"),
+        (&["--length", "2", "--bound"], "--bound is about trees"),
         (&["--tree", "2x2", "--scheme", "rumour"], "--scheme"),
         (
             &["--tree", "2x2", "--verifier", "traversal", "--predict"],
@@ -752,4 +753,72 @@ fn settings_are_in_the_file() {
     );
     assert_eq!(decoded["alone"], Value::Null);
     assert_eq!(DRAFT.rsplit('/').next(), decoded["draft"].as_str());
+}
+
+/// Each verifier's number is about the same trees; the rule's own is what it kept, but for its
+/// coins.
+#[test]
+fn a_bound_is_above_what_verifiers_keep_of_the_same_trees() {
+    let bench = Bench::new(60);
+    for (out, more, names) in [
+        (
+            "sequential",
+            &["--tree", "2x2", "--verifier", "rrs-wo"][..],
+            &["rrs-wo", "traversal"][..],
+        ),
+        (
+            "hub",
+            &["--tree", "spechub-binary-2", "--verifier", "spechub"],
+            &["spechub", "traversal"],
+        ),
+        (
+            "paths",
+            &["--paths", "2", "--length", "2"],
+            &["rrs", "traversal", "select-block"],
+        ),
+    ] {
+        let more = [more, &["--bound", "--max-tokens", "16"]].concat();
+        let decoded = decoded(&bench, out, &more);
+        let bound = &decoded["bound"];
+        assert_eq!(bound["prompts"], 60);
+        let mean = |value: &Value| value["mean"].as_f64().unwrap();
+        let upper = &bound["upper_bound"];
+        let verifiers = bound["verifiers"].as_array().unwrap();
+        let found: Vec<&str> = verifiers
+            .iter()
+            .map(|one| one["verifier"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, names, "{out}");
+        for one in verifiers {
+            let kept = &one["expected_accepted_length"];
+            let below = &one["below_upper_bound"];
+            assert!((mean(upper) - mean(kept) - mean(below)).abs() < 1e-9);
+            // The bound is above every verifier, but for the sample.
+            assert!(below["ci95"][1].as_f64().unwrap() > 0.0, "{out}: {one}");
+        }
+        // Rounds that drafted, and what they kept: some standard errors from its expectation.
+        let rounds = decoded["prompts"].as_array().unwrap().iter();
+        let rounds = rounds.flat_map(|prompt| prompt["rounds"].as_array().unwrap());
+        let drafted = rounds.filter(|round| count(&round["drafted"]) > 0);
+        let kept: Vec<f64> = drafted
+            .map(|round| count(&round["accepted"]) as f64)
+            .collect();
+        assert_eq!(count(&bound["contexts"]), kept.len());
+        let average = kept.iter().sum::<f64>() / kept.len() as f64;
+        let squares: f64 = kept.iter().map(|kept| (kept - average).powi(2)).sum();
+        let error = squares.sqrt() / kept.len() as f64;
+        let own = decoded["verifier"].as_str().unwrap();
+        let own = verifiers.iter().find(|one| one["verifier"] == own).unwrap();
+        let expected = mean(&own["expected_accepted_length"]);
+        assert!(
+            (average - expected).abs() < 5.0 * error,
+            "{out}: {average} {expected}"
+        );
+    }
+    let alone = Bench::new(1);
+    let more = ["--tree", "2x2", "--bound", "--format", "json"];
+    let run = specgap(Path::new(ROOT), arguments(&alone, "one", &more));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let object: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(object["bound"]["upper_bound"], Value::Null);
 }

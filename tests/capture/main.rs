@@ -180,6 +180,23 @@ fn assert_close(a: &[f64], b: &[f64], tolerance: f64) {
     }
 }
 
+/// ONNX Runtime is not left to write to the user's cache, where it keeps what it would send.
+#[test]
+fn a_capture_leaves_nothing_in_the_home_of_its_user() {
+    let bench = Bench::new(1);
+    let home = tempfile::tempdir().unwrap();
+    let output = command(Path::new(ROOT), bench.arguments("log", &[]))
+        .env("HOME", home.path())
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("ORT_DISABLE_TELEMETRY")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 #[test]
 fn logged_rows_are_those_of_a_full_forward_pass() {
     let bench = Bench::new(3);

@@ -136,9 +136,10 @@ fn a_set_that_a_plan_lists_twice_is_rejected() {
     ));
 }
 
-/// i.i.d. drafts that are said to lie inside any subset.
+/// i.i.d. drafts that are said to lie inside any subset; the probabilities of tuples in `f64`
+/// are times a number.
 #[derive(Debug)]
-struct EverythingInside(WithReplacement);
+struct EverythingInside(WithReplacement, f64);
 
 impl DraftScheme for EverythingInside {
     fn name(&self) -> SchemeName {
@@ -157,7 +158,8 @@ impl DraftScheme for EverythingInside {
         self.0.tuple_count()
     }
     fn for_each_tuple(&self, visit: &mut dyn FnMut(&[u32], f64)) {
-        self.0.for_each_tuple(visit);
+        self.0
+            .for_each_tuple(&mut |tuple, probability| visit(tuple, probability * self.1));
     }
     fn for_each_tuple_exact(&self, visit: &mut dyn FnMut(&[u32], &Rational)) {
         self.0.for_each_tuple_exact(visit);
@@ -204,7 +206,7 @@ fn a_plan_above_its_cut_is_a_contradiction() {
     let lying = Problem::new(
         "lying",
         problem.target().clone(),
-        EverythingInside(WithReplacement::new(draft, 2)),
+        EverythingInside(WithReplacement::new(draft, 2), 1.0),
     )
     .unwrap();
     assert!(certify::optimum(&problem, &plan, &[0]).is_ok());
@@ -212,6 +214,218 @@ fn a_plan_above_its_cut_is_a_contradiction() {
         certify::optimum(&lying, &plan, &[0]),
         Err(CertificateError::Contradiction { .. })
     ));
+}
+
+/// Two tokens, p = (1/2, 1/2), and one draft of q = (3/4, 1/4): alpha* = 3/4.
+fn one_draft() -> Problem {
+    let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25]).unwrap(), 1);
+    Problem::new("one", Target::new(&[0.5, 0.5]).unwrap(), scheme).unwrap()
+}
+
+const UNIT: u128 = 1 << 100;
+const GRID: Rounding = Rounding::Grid {
+    feasible_share: 1.0,
+    absolute_error: 1e-15,
+};
+
+/// A plan that accepts these masses, in units of 2^-100, out of these sets.
+fn plan(sets: &[&[u32]], accepted: &[u128], rounding: Rounding) -> TransportPlan {
+    let mut family = SetFamily::new();
+    for set in sets {
+        family.push(set.iter().copied());
+    }
+    TransportPlan {
+        sets: family,
+        accepted: PlanMasses::Native(accepted.to_vec()),
+        total: UNIT.into(),
+        rounding,
+    }
+}
+
+/// What a file cannot say and a caller of the library can: each is refused for what it is.
+#[test]
+fn broken_plans_are_refused_by_their_own_reason() {
+    let problem = one_draft();
+    let (half, quarter) = (UNIT / 2, UNIT / 4);
+    let good = plan(&[&[0], &[1]], &[half, quarter], Rounding::None);
+    assert_eq!(
+        certify::optimum(&problem, &good, &[0])
+            .unwrap()
+            .get()
+            .value(),
+        0.75
+    );
+    let refusal = |plan: &TransportPlan| certify::optimum(&problem, plan, &[0]).unwrap_err();
+    assert!(matches!(
+        refusal(&plan(&[&[0], &[1]], &[half], Rounding::None)),
+        CertificateError::Entries {
+            masses: 1,
+            tokens: 2
+        }
+    ));
+    assert!(matches!(
+        refusal(&TransportPlan {
+            total: 0u32.into(),
+            ..good.clone()
+        }),
+        CertificateError::ZeroUnit
+    ));
+    // Sets that are not drawn, of which nothing is taken, are wrong all the same.
+    assert!(matches!(
+        refusal(&plan(
+            &[&[0], &[1], &[2]],
+            &[half, quarter, 0],
+            Rounding::None
+        )),
+        CertificateError::Token {
+            place: "plan",
+            token: 2,
+            vocab: 2
+        }
+    ));
+    for pair in [&[1, 0][..], &[1, 1]] {
+        assert!(matches!(
+            refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None)),
+            CertificateError::Order { .. }
+        ));
+    }
+    assert!(matches!(
+        refusal(&plan(&[&[0], &[1]], &[half, quarter + 1,], Rounding::None)),
+        CertificateError::SetOverdrawn { .. }
+    ));
+    assert!(matches!(
+        refusal(&plan(&[&[0], &[1]], &[half + 1, quarter], Rounding::None)),
+        CertificateError::TokenOverdrawn { .. }
+    ));
+    assert!(matches!(
+        Certificate::new(
+            &problem,
+            &TransportPlan {
+                rounding: GRID,
+                ..good
+            },
+            &[0]
+        ),
+        Err(CertificateError::NotExact)
+    ));
+}
+
+/// 21 tokens of a law that has no short cut for so large a set.
+#[test]
+fn a_set_that_would_take_too_long_to_check_is_refused() {
+    let row = normalised(&[1.0; 24]);
+    let scheme = WithReplacement::new(Draft::new(&row).unwrap(), 30);
+    let problem = Problem::new("large", Target::new(&row).unwrap(), scheme).unwrap();
+    let set: Vec<u32> = (0..21).collect();
+    for rounding in [Rounding::None, GRID] {
+        assert!(matches!(
+            certify::optimum(&problem, &plan(&[&set], &[0; 21], rounding), &[]),
+            Err(CertificateError::SetTooLarge {
+                size: 21,
+                limit: 20,
+                ..
+            })
+        ));
+        let fits = plan(&[&set[..20]], &[0; 20], rounding);
+        assert!(certify::optimum(&problem, &fits, &[]).is_ok());
+    }
+}
+
+/// A rounded plan that takes a hair more than there is proves no more than there is.
+#[test]
+fn a_rounded_plan_never_proves_more_than_the_optimum() {
+    let problem = one_draft();
+    let hair = |mass: u128| mass + mass / 2_000_000_000;
+    for masses in [
+        [UNIT / 2, hair(UNIT / 4)],
+        [hair(UNIT / 2), UNIT / 4],
+        [hair(UNIT / 2), hair(UNIT / 4)],
+    ] {
+        // The empty subset says no more than 1, so that nothing contradicts it.
+        let rounded = plan(&[&[0], &[1]], &masses, GRID);
+        let proved = certify::optimum(&problem, &rounded, &[]).unwrap();
+        assert!(proved.get().lower() <= 0.75, "{:?}", proved.get());
+        assert!(proved.get().lower() > 0.75 - 1e-8);
+    }
+    // More than a hair is no rounding, of a set or of a token.
+    let much = |mass: u128| mass + mass / 100_000_000;
+    let set = plan(&[&[0], &[1]], &[UNIT / 2, much(UNIT / 4)], GRID);
+    assert!(matches!(
+        certify::optimum(&problem, &set, &[]),
+        Err(CertificateError::SetOverdrawn { .. })
+    ));
+    let token = plan(&[&[0], &[1]], &[much(UNIT / 2), UNIT / 4], GRID);
+    assert!(matches!(
+        certify::optimum(&problem, &token, &[]),
+        Err(CertificateError::TokenOverdrawn { .. })
+    ));
+}
+
+/// In `f64` too: a plan above its cut, and a law that is no number.
+#[test]
+fn a_rounded_plan_of_a_law_that_lies_proves_nothing() {
+    let lying = |factor: f64| {
+        let draft = Draft::new(&[0.75, 0.25]).unwrap();
+        let scheme = EverythingInside(WithReplacement::new(draft, 1), factor);
+        Problem::new("lying", Target::new(&[0.5, 0.5]).unwrap(), scheme).unwrap()
+    };
+    let rounded = plan(&[&[0], &[1]], &[UNIT / 2, UNIT / 4], GRID);
+    assert!(matches!(
+        certify::optimum(&lying(1.0), &rounded, &[0]),
+        Err(CertificateError::Contradiction { .. })
+    ));
+    for nonsense in [f64::NAN, f64::INFINITY] {
+        assert!(matches!(
+            certify::optimum(&lying(nonsense), &rounded, &[]),
+            Err(CertificateError::SetOverdrawn { .. })
+        ));
+    }
+}
+
+/// A coupling of another shape, in either direction, and marginals in `f64`.
+#[test]
+fn couplings_of_another_shape_or_law_are_noticed() {
+    let problem = one_draft();
+    let solved = flow::solve(&problem).into_plan();
+    let good = Coupling::extend(&problem, &solved);
+    assert!(certify::coupling(&problem, &good).is_ok());
+    let wider = Problem::new(
+        "wider",
+        Target::new(&[0.5, 0.25, 0.25]).unwrap(),
+        WithReplacement::new(Draft::new(&[0.75, 0.25, 0.0]).unwrap(), 1),
+    )
+    .unwrap();
+    assert!(matches!(
+        certify::coupling(&wider, &good),
+        Err(CertificateError::Entries {
+            masses: 2,
+            tokens: 3
+        })
+    ));
+    let mut fewer = good.clone();
+    fewer.tuples.pop();
+    assert!(matches!(
+        certify::coupling(&problem, &fewer),
+        Err(CertificateError::Entries {
+            masses: 2,
+            tokens: 1
+        })
+    ));
+    let float = Coupling::extend_float(&problem, []);
+    // From token to token within a draft: p is off. From draft to draft: D is.
+    for [from, to] in [[[0, 0], [1, 0]], [[0, 0], [0, 1]]] {
+        let mut moved = float.clone();
+        moved.mass[from] -= 0.01;
+        moved.mass[to] += 0.01;
+        let off = certify::coupling_float(&problem, &moved).0;
+        assert!((off - 0.01).abs() < 1e-15, "{off}");
+    }
+    // Negative, and right in every sum.
+    let mut cancelling = float;
+    for (cell, sign) in [([0, 0], 1.0), ([0, 1], -1.0), ([1, 0], -1.0), ([1, 1], 1.0)] {
+        cancelling.mass[cell] += sign;
+    }
+    assert!(certify::coupling_float(&problem, &cancelling).0 > 0.5);
 }
 
 #[test]

@@ -5,16 +5,19 @@
 use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
-use specgap::gap::{Estimate, GapReport, Settings, measure, regressions};
+use specgap::gap::{
+    Estimate, GapReport, Part, Settings, SlowRates, Summary, measure, regressions, summarise,
+};
 use specgap::known::Kind;
-use specgap::log::{KeptTokens, Log};
+use specgap::log::{Dtype, KeptTokens, Layout, Log};
 use specgap::optimum::best;
 use specgap::problem::Problem;
+use specgap::report::gap::page;
 use specgap::scheme::{MadeOf, SchemeName};
 use specgap::verifier::{RrsWo, RrsWoSettings, VerifierName};
 use std::path::{Path, PathBuf};
 
-use crate::made_log::{Pair, V, rows, write};
+use crate::made_log::{Pair, V, rows, write, write_at};
 
 fn log_of(folder: &Path, count: usize) -> (PathBuf, Vec<Pair>) {
     let path = folder.join("log");
@@ -228,7 +231,9 @@ fn many_sequential_drafts_are_simulated_and_say_so() {
     let mut settings = Settings::new(&[1.0], &[5], 3).unwrap();
     settings.schemes = vec![SchemeName::WITHOUT_REPLACEMENT];
     settings.verifiers = vec![VerifierName::RRS_WO];
+    settings.rrs_wo = SlowRates::Enclosed;
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
+    assert!(report.audits.is_empty());
     let row = &report.cells[0].verifiers[0];
     assert_eq!((row.name.as_str(), row.kind), ("rrs-wo", Kind::MonteCarlo));
     let mean = rows
@@ -243,6 +248,63 @@ fn many_sequential_drafts_are_simulated_and_say_so() {
         / rows.len() as f64;
     assert!((row.acceptance.mean - mean).abs() < 1e-3, "{row:?} {mean}");
     assert!(row.width_max > 0.0 && row.width_max < 0.1);
+}
+
+/// The fast way says that it is an estimate, is audited at the same positions however they are
+/// dealt, and is near what the slow way says.
+#[test]
+fn fast_rates_are_estimates_and_audited() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = log_of(folder.path(), 45);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[2, 3, 4, 5], 3).unwrap();
+    settings.schemes = vec![SchemeName::WITHOUT_REPLACEMENT];
+    settings.verifiers = vec![VerifierName::RRS_WO];
+    let of = |settings: &Settings| measure(&logs, settings, "", &|_| ()).unwrap();
+    let fast = of(&settings);
+    settings.rrs_wo = SlowRates::Enclosed;
+    let slow = of(&settings);
+    for (fast, slow) in fast.cells.iter().zip(&slow.cells) {
+        let (n, fast, slow) = (fast.drafts, &fast.verifiers[0], &slow.verifiers[0]);
+        let apart = (fast.acceptance.mean - slow.acceptance.mean).abs();
+        match n {
+            2 => assert_eq!((fast.kind, slow.kind), (Kind::Enclosed, Kind::Enclosed)),
+            3 | 4 => assert_eq!((fast.kind, slow.kind), (Kind::Estimate, Kind::Enclosed)),
+            _ => assert_eq!((fast.kind, slow.kind), (Kind::Estimate, Kind::MonteCarlo)),
+        }
+        let room = if n == 5 {
+            1e-3
+        } else {
+            fast.width_max + slow.width_max
+        };
+        assert!(apart <= room, "{n}: {apart} {room}");
+        // A difference to an optimum is no better known than the estimate.
+        assert!(fast.gap.estimate.mean >= 0.0);
+    }
+    let audits: Vec<(usize, u64, u64)> = (fast.audits.iter())
+        .map(|audit| (audit.drafts, audit.positions, audit.outside))
+        .collect();
+    // Every fifth of 45.
+    assert_eq!(audits, [(3, 9, 0), (4, 9, 0), (5, 9, 0)]);
+    for audit in &fast.audits {
+        assert!(audit.difference_mean <= audit.difference_max);
+        assert!(
+            audit.difference_max <= 0.5 * audit.width_max + 1e-15,
+            "{audit:?}"
+        );
+    }
+    assert!(slow.audits.is_empty());
+    settings.rrs_wo = SlowRates::Fast;
+    let part = |index| {
+        let part = Part { index, count: 4 };
+        let part = summarise(&logs, &settings, part, None, &|_| ()).unwrap();
+        Summary::from_json(&part.to_json().unwrap()).unwrap()
+    };
+    let mut merged = part(3);
+    for index in [1, 4, 2] {
+        merged.merge(&part(index)).unwrap();
+    }
+    assert_eq!(merged.report(""), fast);
 }
 
 #[test]
@@ -471,6 +533,49 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
             );
         }
     }
+}
+
+#[test]
+fn texts_that_loop_and_parallel_drafters_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let layout = Layout {
+        dtype: Dtype::F32,
+        ..Layout::new(V)
+    };
+    // One text of twenty equal tokens, one of twenty that never repeat three times.
+    let token = |n: usize| if n < 20 { 2 } else { (n * n / 7 % V) as i64 };
+    let place = |n: usize| ((n / 20) as i64, (n % 20) as i64, token(n));
+    write_at(&path, &rows(40), layout, place);
+    let text = |report: &GapReport| {
+        let text = page(report).text(100, false);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let looping = report(&path, &[1.0], &[2]);
+    let found = looping.logs[0].repetition.unwrap();
+    assert_eq!(
+        (found.texts, found.looping_texts, found.looping_positions),
+        (2, 1, 20)
+    );
+    let says = text(&looping);
+    assert!(says.contains("The text loops: 50.0%"), "{says}");
+    assert!(says.contains("in 1 of 2 texts"), "{says}");
+    assert!(!says.contains("drafter is parallel"));
+
+    let index = path.join("log.json");
+    let json = std::fs::read_to_string(&index).unwrap();
+    let json = json.replace(
+        "\"temperature_applied\"",
+        "\"drafter\": \"parallel\", \"temperature_applied\"",
+    );
+    std::fs::write(&index, json).unwrap();
+    assert!(text(&report(&path, &[1.0], &[2])).contains("The drafter is parallel"));
+
+    let (plain, _) = log_of(folder.path().join("plain").as_path(), 15);
+    let plain = report(&plain, &[1.0], &[2]);
+    assert_eq!(plain.logs[0].repetition, None);
+    let says = text(&plain);
+    assert!(!says.contains("The text loops") && !says.contains("drafter is parallel"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use specgap::gap::{
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
 use specgap::report::compare::page;
+use specgap::report::page::Block;
 use std::path::Path;
 
 use crate::made_log::{Pair, Place, V, rows, write_at};
@@ -79,6 +80,82 @@ fn texts(comparison: &LogComparison) -> [String; 3] {
         page.text(100, false),
     ]
     .map(words)
+}
+
+#[test]
+fn drafts_of_one_text_make_a_ladder() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |name: &str, keep: f32| {
+        // Between the draft's logits and the target's.
+        let mix = |(target, draft): (Vec<f32>, Vec<f32>)| {
+            let each = target.iter().zip(&draft);
+            let mixed = each.map(|(&p, &q)| {
+                if p.is_finite() {
+                    keep * p + (1.0 - keep) * q
+                } else {
+                    q
+                }
+            });
+            let mixed = mixed.collect();
+            (target, mixed)
+        };
+        let rows: Vec<Pair> = rows(18).into_iter().map(mix).collect();
+        log(folder.path(), name, &rows, place)
+    };
+    let logs = [of("good", 0.9), of("bad", 0.0), of("fair", 0.5)];
+    let comparison = compare(&logs);
+    let all = page(&comparison);
+    let table = all.sections[0].blocks.iter().find_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let table = table.unwrap();
+    assert_eq!(all.sections[0].id, "ladder");
+    // From the worst draft to the best, whatever the order of the logs.
+    let names: Vec<&str> = table.groups[0]
+        .rows
+        .iter()
+        .map(|row| row.entries[0].text.as_str())
+        .collect();
+    assert_eq!(names, ["bad", "fair", "good"]);
+    let figures: Vec<&str> = all
+        .figures()
+        .into_iter()
+        .map(|figure| figure.name.as_str())
+        .collect();
+    assert_eq!(
+        figures,
+        ["acceptance-by-overlap-t1.0-n2", "one-draft-by-overlap-t1.0"]
+    );
+    // One draft is there though two were asked for.
+    let one = |verifier: &str, scheme: &str| {
+        let rate = comparison.rates.iter().find(|rate| {
+            rate.drafts == Some(1)
+                && rate.verifier.as_deref() == Some(verifier)
+                && rate.scheme.as_deref() == Some(scheme)
+        });
+        rate.unwrap().estimates[1].as_ref().unwrap().estimate.mean
+    };
+    let overlap = comparison.rates[0].estimates[1]
+        .as_ref()
+        .unwrap()
+        .estimate
+        .mean;
+    assert!((one("rrs", "with-replacement") - overlap).abs() < 1e-9);
+    assert!(one("naive", "with-replacement") < overlap);
+    let text = all.text(120, false);
+    assert!(
+        text.contains("one-hot") && text.contains("strict"),
+        "{text}"
+    );
+
+    // Two logs are no ladder, and logs of other texts neither.
+    let ladder = |logs: &[Log]| page(&compare(logs)).sections[0].id == "ladder";
+    assert!(!ladder(&logs[..2]));
+    let [good, bad, _] = logs;
+    let apart = |n: usize| (place(n).0 + 50, place(n).1, place(n).2);
+    let other = log(folder.path(), "other", &rows(18), apart);
+    assert!(!ladder(&[good, bad, other]));
 }
 
 #[test]

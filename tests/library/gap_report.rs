@@ -2,8 +2,8 @@
 
 use specgap::gap::{
     BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, RestMass, RoundsOfLength, SCHEMA, Strip,
-    StripText, StripToken, VerifierRow,
+    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, RateAudit, RestMass, RoundsOfLength, SCHEMA,
+    Strip, StripText, StripToken, VerifierRow,
 };
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
@@ -120,6 +120,7 @@ fn report() -> GapReport {
             }],
             ignored_tensors: vec!["hidden".into()],
             engine_tensors: Vec::new(),
+            repetition: None,
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -164,6 +165,8 @@ fn report() -> GapReport {
             p_holm: 4.5e-4,
         }],
         plans: vec![],
+        redrafted: Vec::new(),
+        audits: vec![],
         one_draft: Vec::new(),
         published_formula: vec![FormulaError {
             temperature: 1.0,
@@ -206,7 +209,6 @@ fn report() -> GapReport {
         }],
         draft_paths: None,
         cost_ratio: None,
-        redrafted: Vec::new(),
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,
@@ -632,6 +634,49 @@ fn full_rows_are_enclosed() {
     for text in [page, markdown] {
         assert!(!text.contains("truncated") && !text.contains("0.8970"));
     }
+}
+
+/// Estimates are called so, with what the audit found; and a finding that they are wrong is
+/// among the first lines.
+#[test]
+fn estimates_are_audited_where_they_stand() {
+    let mut report = full_rows();
+    for cell in &mut report.cells {
+        for row in &mut cell.verifiers {
+            if row.name == "rrs-wo" {
+                row.kind = Kind::Estimate;
+            }
+        }
+    }
+    report.audits = vec![RateAudit {
+        temperature: 1.0,
+        drafts: 3,
+        scheme: "without-replacement".into(),
+        verifier: "rrs-wo".into(),
+        positions: 12,
+        difference_max: 2.5e-8,
+        difference_mean: 1.25e-8,
+        width_max: 1e-5,
+        outside: 0,
+        kind: Kind::Enclosed,
+    }];
+    let (page, markdown) = everything(&report);
+    for text in [&page, &markdown] {
+        assert!(text.contains("est.: an estimate by a fast rule"));
+        assert!(text.contains("Of 12 rates the slow way was gone too, and all are within"));
+        assert!(text.contains("Audit of estimates") && text.contains("2.5e-8"));
+        assert!(text.contains(" est."), "{text}");
+    }
+    let first = |report: &GapReport| {
+        let lines = first_lines(report).join("\n");
+        lines.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(!first(&report).contains("outside of the enclosure"));
+    report.audits[0].outside = 2;
+    assert!(first(&report).contains(
+        "Estimates are outside of the enclosure: rrs-wo at T = 1.0 with 3 drafts: 2 of 12 audited \
+         positions. Measure again with --rrs-wo enclosed."
+    ));
 }
 
 #[test]

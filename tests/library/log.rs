@@ -266,6 +266,123 @@ fn a_writer_that_dies_loses_what_it_did_not_commit_and_nothing_else() {
     assert!(again.to_string().contains("holds a log already"), "{again}");
 }
 
+/// Many small commits leave few files, which hold what was appended; a writer that was killed
+/// at any commit and goes on leaves the same files.
+#[test]
+fn small_shards_are_joined_and_hold_the_same_rows() {
+    const COMMITS: usize = 70;
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(COMMITS, 40);
+    let layout = Layout {
+        tokens: KeptTokens::Top {
+            count: 3,
+            rest_temperatures: vec![0.7, 1.0],
+        },
+        ..Layout::new(40)
+    };
+    let append = |writer: &mut LogWriter, n: usize| {
+        let (target, draft) = &rows[n];
+        writer.append(&position(n, target, draft)).unwrap();
+        if n % 5 == 1 {
+            let values = specgap::log::HeadValues {
+                acceptance: Some(n as f64 / 100.0),
+                overlap: None,
+            };
+            writer.set_head(&values).unwrap();
+        }
+        if n % 7 == 2 {
+            let rollout = specgap::log::Rollout {
+                position: n,
+                tokens: &[1, 2],
+                q: &[0.5, 1.0 / (n as f64)],
+                ..specgap::log::Rollout::default()
+            };
+            writer.append_rollout(&rollout).unwrap();
+        }
+        writer.commit().unwrap();
+    };
+    let files = |path: &Path| -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<_> = std::fs::read_dir(path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| !path.ends_with(".lock"))
+            .map(|path| {
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                (name, std::fs::read(path).unwrap())
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    let whole = folder.path().join("whole");
+    let mut writer = LogWriter::create(&whole, Metadata::default(), layout.clone()).unwrap();
+    for n in 0..COMMITS {
+        append(&mut writer, n);
+    }
+    drop(writer);
+    let stopped = folder.path().join("stopped");
+    drop(LogWriter::create(&stopped, Metadata::default(), layout.clone()).unwrap());
+    for n in 0..COMMITS {
+        let mut writer = LogWriter::resume(&stopped, layout.clone()).unwrap();
+        assert_eq!(writer.committed(), n);
+        append(&mut writer, n);
+    }
+    let written = files(&whole);
+    assert!(written.len() <= 17, "{} files", written.len());
+    assert_eq!(files(&stopped), written);
+
+    // The same in one commit, which joins nothing.
+    let once = folder.path().join("once");
+    write(&once, layout, &rows);
+    let (log, plain) = (Log::open(&whole).unwrap(), Log::open(&once).unwrap());
+    assert_eq!(log.positions(), COMMITS);
+    let (mut row, mut other) = (Row::default(), Row::default());
+    for n in 0..COMMITS {
+        log.read(n, &mut row).unwrap();
+        plain.read(n, &mut other).unwrap();
+        assert_eq!(row.target, other.target, "{n}");
+        assert_eq!(row.draft, other.draft, "{n}");
+        assert_eq!(row.token_ids, other.token_ids, "{n}");
+        assert_eq!(row.target_rest, other.target_rest, "{n}");
+        assert_eq!(row.draft_rest, other.draft_rest, "{n}");
+        assert_eq!(
+            (row.prompt_id, row.position, row.token),
+            (other.prompt_id, other.position, other.token)
+        );
+        assert_eq!(
+            row.head_acceptance,
+            (n % 5 == 1).then_some(n as f64 / 100.0)
+        );
+        assert_eq!(row.head_overlap, None);
+    }
+    let rollouts = log.rollouts().unwrap().unwrap();
+    let starts: Vec<usize> = (0..COMMITS).filter(|n| n % 7 == 2).collect();
+    assert_eq!(rollouts.len(), starts.len());
+}
+
+/// Another process shortens a file while its rows are read: an error, and no signal.
+#[test]
+fn a_log_that_is_shortened_while_it_is_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    write(&path, Layout::new(20_000), &rows(8, 20_000));
+    let log = Log::open(&path).unwrap();
+    let span = &log.spans(4)[0];
+    let chunk = log.chunk(span).unwrap();
+    let shard = std::fs::read_dir(&path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|e| e == "safetensors"))
+        .unwrap();
+    let file = std::fs::File::options().write(true).open(&shard).unwrap();
+    file.set_len(5_000).unwrap();
+    // What a span has read is there; what it has not is missed by name.
+    chunk.read(3, &mut Row::default()).unwrap();
+    let error = log.chunk(span).unwrap_err().to_string();
+    assert!(error.contains("safetensors: has 5000 bytes"), "{error}");
+    assert!(error.contains("shortened while it was read"), "{error}");
+}
+
 #[test]
 fn an_index_is_not_read_before_the_lock_is_held() {
     let folder = tempfile::tempdir().unwrap();

@@ -195,6 +195,115 @@ fn refused_schemes_name_what_they_need() {
 }
 
 #[test]
+fn refused_compositions_name_the_part() {
+    let with_q = "drafts = 2\n[draft]\nscheme = \"composed\"\nq = [0.5, 0.25, 0.25]\nlaw = ";
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "{ drafts = 2 }",
+            &["draft.law.law is missing", "union, mixture"],
+        ),
+        (
+            "{ law = \"iid\" }",
+            &["draft.law.law", "\"iid\"", "with-replacement"],
+        ),
+        (
+            "{ law = \"fixed\", drafts = 2 }",
+            &["draft.law.drafts", "law fixed", "tokens"],
+        ),
+        ("{ law = \"fixed\", size = 2 }", &["size", "unknown field"]),
+        (
+            "{ law = \"fixed\", tokens = [0, 3] }",
+            &["draft.law.tokens[1] is 3", "0..=2"],
+        ),
+        (
+            "{ law = \"fixed\", tokens = [] }",
+            &["draft.law", "never drafts"],
+        ),
+        ("{ law = \"union\", of = [] }", &["draft.law.of", "empty"]),
+        (
+            "{ law = \"union\", of = [{ law = \"top\", drafts = 1 }, { law = \"top\" }] }",
+            &["draft.law.of[1].drafts is missing"],
+        ),
+        (
+            "{ law = \"without-replacement\", drafts = 4 }",
+            &["draft.law.drafts is 4", "1..=3", "distinct"],
+        ),
+        (
+            "{ law = \"without-replacement\", drafts = 2, stop = 0 }",
+            &["draft.law", "stop is 0", "1e-9"],
+        ),
+        (
+            "{ law = \"with-replacement\", drafts = 2, stop = 1 }",
+            &["draft.law.stop", "with-replacement"],
+        ),
+        (
+            "{ law = \"with-replacement\", drafts = 2, q = [0.5, 0.5] }",
+            &["entries of draft.law.q is 2", "3..=3"],
+        ),
+        (
+            "{ law = \"with-replacement\", drafts = 2, top_p = 1.5 }",
+            &["draft.law.top_p is 3/2", "(0, 1]"],
+        ),
+        (
+            "{ law = \"with-replacement\", drafts = 2, avoid = [0, 1, 2] }",
+            &["draft.law", "avoid_top", "empty"],
+        ),
+        (
+            "{ law = \"with-replacement\", drafts = 1 }",
+            &["drafts is 2", "1..=1", "draft.law"],
+        ),
+        (
+            "{ law = \"poisson\", chances = [0.5, 0.5] }",
+            &["entries of draft.law.chances is 2"],
+        ),
+        (
+            "{ law = \"poisson\", chances = [0.5, 1.5, 0] }",
+            &["draft.law", "chances[1] is 3/2", "[0, 1]"],
+        ),
+        (
+            "{ law = \"mixture\", weights = [1], of = [{ law = \"top\", drafts = 2 }, { law = \"top\", drafts = 1 }] }",
+            &["draft.law.weights is 1", "2..=2"],
+        ),
+        (
+            "{ law = \"mixture\", weights = [1, -1], of = [{ law = \"top\", drafts = 2 }, { law = \"top\", drafts = 1 }] }",
+            &["draft.law", "weights[1] is -1", "above 0"],
+        ),
+        (
+            "{ law = \"avoiding\", tokens = [0], of = [{ law = \"top\", drafts = 2 }] }",
+            &["draft.law", "every draw holds one of the tokens to avoid"],
+        ),
+        (
+            "{ law = \"merged\", into = [0, 1, 2, 2], of = [{ law = \"top\", drafts = 2 }] }",
+            &["draft.law.of[0].q is missing", "draft.q"],
+        ),
+    ];
+    let head = "schema = 1\nname = \"p\"\ntarget = [0.5, 0.25, 0.25]\n";
+    for (law, wanted) in cases {
+        refuse("bad.toml", &format!("{head}{with_q}{law}"), wanted);
+    }
+    refuse(
+        "bad.toml",
+        &format!("{head}drafts = 2\n[draft]\nscheme = \"composed\"\nq = [0.5, 0.25, 0.25]"),
+        &["draft.law is missing"],
+    );
+    refuse(
+        "bad.toml",
+        &toml_with("q = [0.25, 0.25, 0.5]\nlaw = { law = \"top\", drafts = 2 }"),
+        &["draft.law does not belong here", "draft.q"],
+    );
+    // Deeper than any law.
+    let mut nested = "{ law = \"top\", drafts = 2 }".to_owned();
+    for _ in 0..40 {
+        nested = format!("{{ law = \"union\", of = [{nested}] }}");
+    }
+    refuse(
+        "bad.toml",
+        &format!("{head}{with_q}{nested}"),
+        &["bad.toml"],
+    );
+}
+
+#[test]
 fn refused_expectations_name_the_field() {
     let cases: &[(&str, &[&str])] = &[
         (
@@ -356,6 +465,27 @@ fn refused_paths_say_what_they_are() {
     }
     // Nothing at all asks for help.
     assert_eq!(run(&[]).code, Some(2));
+}
+
+/// A message that quotes what is wrong can be read however long that is, and still begins with
+/// the file.
+#[test]
+fn a_message_is_not_as_long_as_what_it_quotes() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(50_000);
+    for (name, text) in [
+        ("field.json", format!("{{\"schema\":1,\"{long}\":3}}")),
+        ("scheme.toml", toml_with(&format!("scheme = \"{long}\""))),
+        (
+            "target.toml",
+            toml_with(&format!("target = [\"{long}\", 0.5]")),
+        ),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        let run = specgap(folder.path(), ["solve", name]);
+        run.refused(&[name]);
+        assert!(run.err.len() < 2_500, "{} characters", run.err.len());
+    }
 }
 
 proptest! {

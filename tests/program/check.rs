@@ -23,7 +23,9 @@ fn baseline_of(problems: &[&str]) -> String {
     serde_json::to_string(&baseline).unwrap()
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 20] = [
+    "distinct-below-replacement-distinct",
+    "distinct-below-replacement-iid",
     "entropy-lower-bound",
     "gbv-lossless-uniform-2",
     "gbv-upper-bernoulli",
@@ -31,7 +33,17 @@ const NAMES: [&str; 8] = [
     "per-depth-nested",
     "per-depth-not-nested",
     "prune-after-draw",
+    "race-not-proportional-early",
+    "race-not-proportional-late",
+    "sequential-below-distinct-distinct",
+    "sequential-below-distinct-sequential",
     "specdec-threshold-form",
+    "two-models-left",
+    "two-models-right",
+    "two-temperatures-heavy",
+    "two-temperatures-light",
+    "two-temperatures-sequential-heavy",
+    "two-temperatures-sequential-light",
 ];
 
 #[test]

@@ -787,3 +787,95 @@ fn several_logs_are_compared_and_pooled_only_if_asked() {
     let run = merge(path, "p2 p1 --pool --format json");
     assert_eq!(serde_json::from_str::<GapReport>(&run.out).unwrap(), both);
 }
+
+/// More shards than a process may open, and a report of them.
+#[cfg(unix)]
+#[test]
+fn a_log_of_more_shards_than_open_files_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let layout = specgap::log::Layout {
+        dtype: specgap::log::Dtype::F32,
+        shard_bytes: 1,
+        ..specgap::log::Layout::new(crate::made_log::V)
+    };
+    let place = |n: usize| ((n / 5) as i64, (n % 5) as i64, 0);
+    crate::made_log::write_at(&folder.path().join("log"), &rows(150), layout, place);
+    let program = env!("CARGO_BIN_EXE_specgap");
+    let output = std::process::Command::new("sh")
+        .current_dir(folder.path())
+        .args([
+            "-c",
+            "ulimit -n 64 && exec \"$0\" gap log --drafts 2 --temperature 1 --threads 2 --out out",
+            program,
+        ])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(folder.path().join("out/report.html").exists());
+}
+
+/// What a run that was killed left in the folder goes with the next run into it.
+#[test]
+fn temporary_files_of_a_killed_run_are_removed() {
+    let folder = folder_with_log();
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    let left = folder.path().join("out/.specgap-a1B2c3");
+    std::fs::write(&left, "half a report").unwrap();
+    let run = gap(folder.path(), &format!("log {QUICK} --out out"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(!left.exists());
+    let hidden = contents(&folder.path().join("out"));
+    let mut names = hidden
+        .keys()
+        .map(|path| path.file_name().unwrap().to_str().unwrap());
+    assert!(names.all(|name| !name.starts_with('.')), "{hidden:?}");
+}
+
+/// A law whose drafts may be equal needs no vocabulary as large as n; one whose may not, does.
+#[test]
+fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("log"), &rows(6), KeptTokens::All);
+    let line = "log --vocab 2 --drafts 3 --temperature 1 --out out";
+    let run = gap(folder.path(), &format!("{line} --schemes with-replacement"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let words = &["fewer than the 3 distinct drafts"];
+    refused(
+        folder.path(),
+        &format!("{line} --schemes without-replacement"),
+        words,
+    );
+}
+
+/// How rrs-wo is computed is an option, which the report's command names, and which parts have
+/// to agree on.
+#[test]
+fn fast_rates_and_enclosed_ones_are_not_mixed() {
+    let folder = folder_with_log();
+    let line = "log --drafts 3 --temperature 1.0 --verifiers rrs-wo --format json";
+    let of = |options: &str| -> GapReport {
+        let run = gap(folder.path(), &format!("{line} {options}"));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let (fast, enclosed) = (of(""), of("--rrs-wo enclosed"));
+    assert!(!fast.command.contains("--rrs-wo") && !fast.audits.is_empty());
+    assert!(fast.audits.iter().all(|audit| audit.outside == 0));
+    assert!(enclosed.command.ends_with("--rrs-wo enclosed") && enclosed.audits.is_empty());
+    let line = "log --drafts 3 --temperature 1.0";
+    refused(
+        folder.path(),
+        &format!("{line} --rrs-wo quick"),
+        &["--rrs-wo", "fast", "enclosed"],
+    );
+    for (index, how) in [(1, "fast"), (2, "enclosed")] {
+        let run = gap(
+            folder.path(),
+            &format!("{line} --rrs-wo {how} --shard {index}/2 --partial {how}.json"),
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+    }
+    let run = specgap(folder.path(), ["merge", "fast.json", "enclosed.json"]);
+    run.refused(&["--rrs-wo", "same options"]);
+}

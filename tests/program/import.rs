@@ -177,6 +177,57 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     assert!(page.contains("lists are too short"), "{page}");
 }
 
+/// What transformers' assisted generation did, from a recording to an audit. The recording has no
+/// row of the token behind a whole chain, which is no token that the engine lost.
+#[test]
+fn a_recording_of_transformers_is_audited_end_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds = fixture("hf-rounds.npz");
+    let line = [
+        "--from",
+        "hf",
+        &rounds,
+        "--temperature",
+        "1.5",
+        "--out",
+        "log",
+    ];
+    let made = import(folder.path(), &line);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let line = "audit log --rule single --format json";
+    let run = specgap(folder.path(), line.split(' '));
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let report = run.json();
+    for check in report["hard_checks"].as_array().unwrap() {
+        assert_eq!(check["violations"], 0, "{check}");
+    }
+    // The whole chains of the recording, counted in the file that was made.
+    let log = specgap::log::Log::open(&folder.path().join("log")).unwrap();
+    let records = log.engine_records().unwrap();
+    let accepted = |at: usize| records[at].accepted.unwrap_or(-1);
+    let whole = (0..records.len())
+        .filter(|&at| {
+            let drafted = records[at]
+                .drafts
+                .iter()
+                .filter(|&&draft| draft >= 0)
+                .count();
+            let next = (at + 1..records.len()).find(|&next| accepted(next) >= 0);
+            let goes_on = next.is_some_and(|next| records[next].prompt == records[at].prompt);
+            accepted(at) == drafted as i64 && goes_on
+        })
+        .count();
+    assert!(whole > 0);
+    let rounds = records
+        .iter()
+        .filter(|record| record.accepted >= Some(0))
+        .count();
+    let note = format!("{whole} of {rounds} rounds lack the rows of their last tokens");
+    let notes = report["notes"].as_array().unwrap();
+    let said = |one: &Value| one.as_str().unwrap().starts_with(&note);
+    assert!(notes.iter().any(said), "{note}: {notes:?}");
+}
+
 #[test]
 fn json_says_what_was_made() {
     let folder = tempfile::tempdir().unwrap();

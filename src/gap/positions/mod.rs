@@ -53,8 +53,9 @@ pub trait PositionSink {
 /// `temperature`, `drafts`, `target_rest` and `draft_rest` (of rows that list some tokens);
 /// then three columns a number, `NAME`, `NAME/lower` and `NAME/upper`: `overlap`,
 /// `SCHEME/optimum` (alpha*) and `SCHEME/VERIFIER` (acceptance). Bounds are those of
-/// rounding, of a 99.9% interval where a rate is simulated, or, where the row lists some
-/// tokens only, such that they hold the full row's number. What is not measured is empty.
+/// rounding, of a 99.9% interval where a rate is simulated, of where it is thought to be where
+/// it is an estimate, or, where the row lists some tokens only, such that they hold the full
+/// row's number. What is not measured is empty.
 ///
 /// # Example
 /// ```

@@ -2,7 +2,7 @@
 //!
 //! Let Q be a sum of products of functions that are convex in one of two scores w^1 and w^2
 //! each. Then some minimiser of P - Q is `{ i : p_i < l_1 w^1_i + l_2 w^2_i }` for some
-//! l_1, l_2 >= 0 (`docs/laws.md`, Theorem 3): the tokens are lines in the plane of
+//! l_1, l_2 >= 0 (`docs/laws.md`, Theorem 4): the tokens are lines in the plane of
 //! (l_1, l_2), and only the cells between them have to be looked at.
 //!
 //! - [`cells`] visits all of them, in whole numbers: at most 2 V^2 sets for 2^V.

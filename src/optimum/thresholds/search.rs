@@ -1,7 +1,7 @@
 //! The plane of two thresholds, divided until nothing better can be in any part.
 //!
 //! Q(H) = f(x, y) with x, y the masses of H by the two scores, f a polynomial with coefficients
-//! above 0. Then a minimiser H of P - Q satisfies Theorem 3 with l the slopes of f at its own
+//! above 0. Then a minimiser H of P - Q satisfies Theorem 4 with l the slopes of f at its own
 //! masses. A part of the plane is a box of l. In it,
 //!
 //! - tokens with p below l w at the box's lower corner are in H, those above it at the upper

@@ -18,7 +18,7 @@ type Stop = (f64, f64, usize);
 /// The colour of a draft law, the same in every picture of every report: that of its
 /// entry in the table of laws. A report of another version may have laws that this one
 /// does not know; they follow in the order that they come in.
-fn hue(report: &GapReport, law: &str) -> usize {
+pub(super) fn hue(report: &GapReport, law: &str) -> usize {
     let known = |name: &str| name.parse::<SchemeName>().ok();
     if let Some(law) = known(law) {
         return law.entry().hue;
@@ -245,7 +245,7 @@ fn by_temperature(report: &GapReport, n: usize) -> Option<Figure> {
 }
 
 /// A rate with its interval; intervals may reach out of [0, 1], rates do not.
-fn point(x: f64, estimate: &Estimate) -> Point {
+pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
     Point {
         interval: estimate.ci95.map(|end| end.clamp(0.0, 1.0)),
         ..Point::new(x, estimate.mean.clamp(0.0, 1.0))

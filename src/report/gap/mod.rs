@@ -27,6 +27,7 @@ mod certainty;
 mod figures;
 mod first;
 mod provenance;
+mod redrafted;
 mod select;
 mod summary;
 mod tables;
@@ -43,11 +44,13 @@ pub fn page(report: &GapReport) -> Page {
         losses(report),
         details(report),
         one_draft(report),
+        redrafted::section(report),
         acceptance(report),
         gaps(report),
         comparisons(report),
         formula(report),
         plans(report),
+        audits(report),
         rounds(report),
         blocks(report),
         draft_paths(report),
@@ -176,6 +179,16 @@ fn plans(report: &GapReport) -> Option<Section> {
         "Optimal plans",
         "How near the plans that were solved come to the optimum, and to p.",
         tables::plans(report),
+    )
+}
+
+fn audits(report: &GapReport) -> Option<Section> {
+    of_table(
+        "audits",
+        "Audit of estimates",
+        "Whether the rates that were computed the fast way are right.",
+        tables::audits(report),
+        None,
     )
 }
 

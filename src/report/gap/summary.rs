@@ -3,9 +3,10 @@
 use super::certainty::is_truncated;
 use super::select::{headline, sampled_at, temperatures};
 use super::{figures, first};
-use crate::gap::{GapReport, LogSummary};
+use crate::gap::{GapReport, LogSummary, RateAudit};
+use crate::known::Kind;
 use crate::report::page::Block;
-use crate::report::text::{count, counted, listed, rate, temperature};
+use crate::report::text::{count, counted, listed, percent, rate, temperature};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -68,10 +69,16 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
     ];
     blocks.extend(figures::losses(report, at, n).map(Block::Figure));
     blocks.extend(
-        [longer_lists(report, at), clusters(report)]
-            .into_iter()
-            .flatten()
-            .map(Block::Caution),
+        [
+            longer_lists(report, at),
+            looping(report),
+            parallel(report),
+            audits(report),
+            clusters(report),
+        ]
+        .into_iter()
+        .flatten()
+        .map(Block::Caution),
     );
     blocks
 }
@@ -196,6 +203,67 @@ pub(super) fn sampling(report: &GapReport) -> Option<String> {
              is not what would have been sampled there.",
             temperature(sampled),
             listed(&others)
+        )
+    })
+}
+
+/// Share of the positions in loops from which on a reader is told.
+const MANY_LOOPING: f64 = 0.02;
+
+/// Texts that repeat themselves.
+fn looping(report: &GapReport) -> Option<String> {
+    let all = || report.logs.iter().filter_map(|log| log.repetition);
+    let positions: usize = all().map(|one| one.looping_positions).sum();
+    let logged: usize = report.logs.iter().map(|log| log.positions).sum();
+    let share = positions as f64 / logged.max(1) as f64;
+    let (looping, texts) = all().fold((0, 0), |(looping, texts), one| {
+        (looping + one.looping_texts, texts + one.texts)
+    });
+    (share >= MANY_LOOPING).then(|| {
+        format!(
+            "The text loops: {} of all positions lie in stretches that have the same piece three \
+             times or more, in {looping} of {}. A loop is easy to draft: rates on text that does \
+             not loop are likely lower. A higher sampling temperature, other prompts or fewer \
+             tokens a prompt avoid it.",
+            percent(share),
+            counted(texts, "text"),
+        )
+    })
+}
+
+/// A draft whose rows tell no joint law.
+fn parallel(report: &GapReport) -> Option<String> {
+    let is_parallel = |log: &&LogSummary| log.metadata.is_parallel();
+    report.logs.iter().find(is_parallel)?;
+    Some(
+        "The drafter is parallel, as the log says: it writes all tokens of a round in one pass, \
+         and each of its rows is the law of a token whatever the round's other drafts are. Rates \
+         of single positions are right. What speaks of several positions (blocks, rounds along \
+         the text) takes the rows for laws given the tokens before, which this drafter does not \
+         have: read it as of a drafter that draws from these rows one after the other."
+            .to_owned(),
+    )
+}
+
+/// Estimates that the audit does not bear out.
+fn audits(report: &GapReport) -> Option<String> {
+    let outside = |audit: &&RateAudit| audit.kind != Kind::MonteCarlo && audit.outside > 0;
+    let names: Vec<String> = (report.audits.iter().filter(outside))
+        .map(|audit| {
+            format!(
+                "{} at T = {} with {}: {} of {}",
+                audit.verifier,
+                temperature(audit.temperature),
+                counted(audit.drafts, "draft"),
+                audit.outside,
+                counted(audit.positions as usize, "audited position")
+            )
+        })
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Estimates are outside of the enclosure: {}. Measure again with --rrs-wo enclosed.",
+            names.join("; ")
         )
     })
 }

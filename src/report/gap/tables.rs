@@ -5,13 +5,15 @@ use super::first::{points, recovered};
 use super::select::{
     LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
 };
-use crate::gap::{BlockEstimate, Cell, Comparison, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::gap::{
+    BlockEstimate, Cell, Comparison, GapReport, HISTOGRAM_EDGES, RateAudit, VerifierRow,
+};
 use crate::known::Kind;
 use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
 use crate::report::length::numbers::entry as in_text;
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{
-    count, counted, difference, listed, p_value, percent, rate, small, temperature,
+    at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
 use std::collections::BTreeMap;
 
@@ -159,6 +161,10 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     {
         notes.push("MC: estimated by Monte Carlo.".to_owned());
     }
+    let estimated = report.cells.iter().flat_map(|cell| &cell.verifiers);
+    if estimated.into_iter().any(|row| row.kind == Kind::Estimate) {
+        notes.push(audited(report));
+    }
     notes.push(of_rates(report).line());
     table.notes = notes;
     if places.len() <= WIDEST {
@@ -177,6 +183,74 @@ fn verifiers_left_out(report: &GapReport) -> Vec<&str> {
         laws.contains(&law).then_some(name)
     });
     names.collect()
+}
+
+/// What `est.` means, and how the estimates were checked.
+fn audited(report: &GapReport) -> String {
+    let meaning = "est.: an estimate by a fast rule, whose error is not proven";
+    let sum = |count: fn(&RateAudit) -> u64| report.audits.iter().map(count).sum::<u64>();
+    let (all, outside) = (sum(|audit| audit.positions), sum(|audit| audit.outside));
+    if all == 0 {
+        return format!("{meaning}.");
+    }
+    let largest = |of: fn(&RateAudit) -> f64| report.audits.iter().map(of).fold(0.0, f64::max);
+    let finding = match outside {
+        0 => "all are within their bounds".to_owned(),
+        some => format!("{some} are outside of their bounds"),
+    };
+    format!(
+        "{meaning}. Of {} the slow way was gone too, and {finding}; the largest difference is {}, \
+         where the slow way is good to {}. See “Audit of estimates”.",
+        counted(all as usize, "rate"),
+        at_most(largest(|audit| audit.difference_max)),
+        at_most(largest(|audit| audit.width_max))
+    )
+}
+
+/// Fast rates against slow ones.
+pub(super) fn audits(report: &GapReport) -> Option<Table> {
+    let columns = vec![
+        Column::words("verifier"),
+        Column::number("T"),
+        Column::number("n"),
+        Column::number("positions"),
+        Column::number("largest difference"),
+        Column::number("mean difference"),
+        Column::words("slow way"),
+        Column::number("its width, at most"),
+        Column::number("outside"),
+    ];
+    let most = |value: f64| Entry::titled(at_most(value), value.to_string());
+    let rows = report.audits.iter().map(|audit| {
+        let slow = match audit.kind {
+            Kind::MonteCarlo => "Monte Carlo interval",
+            _ => "enclosure",
+        };
+        Row::new([
+            Entry::plain(&audit.verifier),
+            Entry::plain(temperature(audit.temperature)),
+            Entry::plain(audit.drafts.to_string()),
+            Entry::plain(count(audit.positions as usize)),
+            most(audit.difference_max),
+            number(audit.difference_mean),
+            Entry::plain(slow),
+            most(audit.width_max),
+            Entry {
+                strong: audit.outside > 0,
+                ..Entry::plain(audit.outside.to_string())
+            },
+        ])
+    });
+    let caption = "Fast rates against the slow way at some positions";
+    let table = Table::new("audits", caption, columns).rows(rows);
+    (!table.is_empty()).then(|| {
+        table.note(
+            "Difference: of the fast rate to the middle of the slow one's bounds; where it is smaller \
+             than their width it is within what the slow way knows. Outside: positions where the \
+             fast rate is not within the bounds. A Monte Carlo interval misses 1 of 1,000 by itself. \
+             --rrs-wo enclosed computes every position the slow way.",
+        )
+    })
 }
 
 fn optimum_row(cells: &[Option<&Cell>]) -> Row {
@@ -202,6 +276,9 @@ fn verifier_row(report: &GapReport, cells: &[Option<&Cell>], name: &str) -> Row 
         let mut entry = entry(&row.acceptance, &how);
         if row.kind == Kind::MonteCarlo {
             entry.text.push_str(" MC");
+        }
+        if row.kind == Kind::Estimate {
+            entry.text.push_str(" est.");
         }
         entry.strong = told_apart(report, cell).is_some_and(|best| best.name == name);
         entry

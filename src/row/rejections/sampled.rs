@@ -37,7 +37,7 @@ pub(super) struct PathSampler<'a> {
     /// gone.
     ends: Vec<[f64; 2]>,
     /// Places of the tokens rejected so far, in the order of falling p/q.
-    holes: Vec<usize>,
+    pub(super) holes: Vec<usize>,
 }
 
 impl<'a> PathSampler<'a> {
@@ -85,8 +85,7 @@ impl<'a> PathSampler<'a> {
                 // What is left of the weights is below rounding.
                 return 0.0;
             };
-            let at = self.holes.partition_point(|&hole| hole < place);
-            self.holes.insert(at, place);
+            self.reject(place);
             rest = rest - TwoFloat::from(curve.masses[place]);
             (factor, mass) = (next, left);
         }
@@ -118,19 +117,30 @@ impl<'a> PathSampler<'a> {
             let Some(place) = self.rejected(factor, offer, rest, rng.random()) else {
                 return;
             };
-            let at = self.holes.partition_point(|&hole| hole < place);
-            self.holes.insert(at, place);
+            self.reject(place);
             rest = rest - TwoFloat::from(curve.masses[place]);
             factor += offer;
             mass = curve.at(factor);
         }
     }
 
+    /// Takes a token away.
+    pub(super) fn reject(&mut self, place: usize) {
+        let at = self.holes.partition_point(|&hole| hole < place);
+        self.holes.insert(at, place);
+    }
+
     /// The token at `share` of the weights g of those that are left.
     ///
     /// In the order of falling p/q these are L' q - p between L' and L, and B q from L
     /// on, where all tokens rejected before stand; `rest` is what they leave of q.
-    fn rejected(&self, factor: f64, offer: f64, rest: TwoFloat, share: f64) -> Option<usize> {
+    pub(super) fn rejected(
+        &self,
+        factor: f64,
+        offer: f64,
+        rest: TwoFloat,
+        share: f64,
+    ) -> Option<usize> {
         let curve = self.curve;
         let next = factor + offer;
         let count = curve.ratios.len();

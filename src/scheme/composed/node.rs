@@ -988,12 +988,12 @@ fn draws(vocab: usize, draft: Draft, count: usize, how: Draws) -> Result<Node, C
         return Err(CompositionFault::Count { count, limit }.into());
     }
     if let Draws::Stopped(rate) = &how
-        && !rate.is_positive()
+        && !(1e-9..=1e9).contains(&round_nearest(rate))
     {
         return Err(CompositionFault::Value {
             what: "stop".to_owned(),
             value: format_rational(rate),
-            limit: "above 0",
+            limit: "in [1e-9, 1e9]",
         }
         .into());
     }

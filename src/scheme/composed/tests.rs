@@ -158,7 +158,7 @@ fn complaints_name_the_part() {
     let stop = Rational::zero();
     assert_eq!(
         complaint(draws(&draft, 1, Draws::Stopped(stop))),
-        "stop is 0; it must be above 0"
+        "stop is 0; it must be in [1e-9, 1e9]"
     );
     let all = Composition::Avoiding(vec![0, 1], Box::new(draws(&draft, 1, Draws::Independent)));
     assert_eq!(

@@ -379,8 +379,8 @@ impl Measurement<'_> {
         left_out.push(
             "traversal, and trees whose children are drawn without replacement (sequential \
              children, EAGLE's, SpecHub's pairs): they need the rows at every node that is drafted, \
-             off the text too, and draft trees that were drawn so; specgap block has them on small \
-             trees, and specgap tree has trees along the text"
+             off the text too, and draft trees that were drawn so; specgap decode --bound has them on \
+             the trees of a live decoder, and specgap tree has trees along the text"
                 .to_owned(),
         );
         left_out

@@ -1,0 +1,109 @@
+"""The gap report of logs that are read on many machines, by Ray Data.
+
+    import specgap.ray
+    specgap.ray.gap(["s3-mount/log-0", "s3-mount/log-1"], shards=64).save("out")
+
+What goes through Ray is where positions lie and what they add up to, never rows: each task opens
+its log where it is and measures one stretch of it. Summaries are sums of whole numbers, so that
+the report is the same to the bit on any number of workers, in whatever order their parts come, and
+where tasks are done again because a worker was lost. Logs have to be at the same path on all
+machines.
+
+Without Ray, the same parts are made by ``specgap gap --shard I/K --partial FILE`` and put together
+by ``specgap merge``: for job arrays of Slurm, or Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ray.data import Dataset, from_items
+from ray.data.aggregate import AggregateFnV2
+from ray.data.block import Block, BlockAccessor
+
+from ._logs import PathLike
+from ._reports import Report, Summary
+
+
+def summarise_shard(row: dict[str, Any]) -> dict[str, Any]:
+    """Measures the positions that a row names: ``path``, ``index`` and ``count`` of the stretch,
+    and ``asked`` as :func:`specgap.gap` takes it. On one thread: Ray counts tasks by cores."""
+    part = int(row["index"]), int(row["count"])
+    summary = Summary.of(row["path"], part=part, threads=1, progress=False, **row["asked"])
+    return {"summary": summary.to_bytes()}
+
+
+class MergeSummaries(AggregateFnV2[bytes, bytes]):  # type: ignore[misc]
+    """Merges a column of summaries, as bytes. No summaries give no bytes."""
+
+    def __init__(self, on: str = "summary", alias_name: str | None = None) -> None:
+        super().__init__(
+            alias_name or f"merge({on})", zero_factory=lambda: b"", on=on, ignore_nulls=True
+        )
+
+    def aggregate_block(self, block: Block) -> bytes:
+        """Those of a block."""
+        merged = b""
+        for row in BlockAccessor.for_block(block).iter_rows(public_row_format=True):
+            merged = self.combine(merged, row[self.get_target_column()])
+        return merged
+
+    def combine(self, current_accumulator: bytes, new: bytes) -> bytes:
+        """Two of them."""
+        if not current_accumulator or not new:
+            return current_accumulator or new
+        both = Summary.from_bytes(current_accumulator).merge(Summary.from_bytes(new))
+        return both.to_bytes()
+
+
+def shards(
+    paths: PathLike | Sequence[PathLike], count: int, *, vocabulary: int | None = None, **asked: Any
+) -> Dataset:
+    """A dataset of ``count`` stretches of each log, by reference: what
+    :func:`summarise_shard` takes."""
+    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if vocabulary is not None:
+        asked["vocabulary"] = vocabulary
+    rows = [
+        {"path": os.path.abspath(path), "index": index + 1, "count": count, "asked": asked}
+        for path in several
+        for index in range(count)
+    ]
+    # Each a block of its own, so that tasks are as many as stretches.
+    return from_items(rows, override_num_blocks=len(rows))
+
+
+def summary(
+    paths: PathLike | Sequence[PathLike],
+    *,
+    shards: int = 16,
+    num_cpus: float = 1,
+    **asked: Any,
+) -> Summary:
+    """The merged summary of all positions of logs of one pair of models."""
+    data = _shards(paths, shards, **asked)
+    measured = data.map(summarise_shard, num_cpus=num_cpus)
+    merged = measured.aggregate(MergeSummaries("summary", alias_name="summary"))
+    return Summary.from_bytes(merged["summary"])
+
+
+_shards = shards
+
+
+def gap(
+    paths: PathLike | Sequence[PathLike],
+    *,
+    shards: int = 16,
+    num_cpus: float = 1,
+    **asked: Any,
+) -> Report:
+    """The report of :func:`specgap.gap`, byte for byte, measured by Ray's workers.
+
+    ``shards`` is how many stretches each log is cut into; some three for each core of the
+    cluster balance well. Several logs are counted together, as logs of one pair of models.
+    Everything else is as :func:`specgap.gap` takes it. Ray shows its own progress bar, and does
+    the tasks of a lost worker again.
+    """
+    return summary(paths, shards=shards, num_cpus=num_cpus, **asked).report()

@@ -1,0 +1,65 @@
+"""Ray's workers make the report of one process, byte for byte, also when one is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import specgap as sg
+
+ray = pytest.importorskip("ray", reason="ray is not installed")
+pytest.importorskip("ray.data", reason="ray[data] is not installed")
+
+ASKED: dict[str, Any] = {"drafts": (2, 3), "temperature": 1.0, "verifiers": ("rrs", "rrs-wo")}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+def test_two_workers_make_the_report_of_one_process(log: str, cluster: None) -> None:
+    from specgap.ray import gap
+
+    report = gap(log, shards=5, **ASKED)
+    assert report.json == sg.gap(log, **ASKED).json
+    assert report.summary is not None and report.summary.positions == 400
+
+
+def _kills_itself_once(row: dict[str, Any]) -> dict[str, Any]:
+    from specgap.ray import summarise_shard
+
+    mark = Path(row["mark"])
+    if row["index"] == 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return summarise_shard(row)
+
+
+def test_a_killed_worker_changes_nothing(log: str, cluster: None, tmp_path: Path) -> None:
+    from specgap.ray import MergeSummaries, shards
+
+    mark = tmp_path / "killed"
+    data = shards(log, 4, **ASKED).add_column("mark", lambda _: str(mark), batch_format="pandas")
+    measured = data.map(_kills_itself_once, num_cpus=1)
+    merged = measured.aggregate(MergeSummaries("summary", alias_name="summary"))
+    assert mark.exists()
+    mine = sg.Summary.from_bytes(merged["summary"]).report()
+    assert mine.json == sg.gap(log, **ASKED).json
+
+
+def test_summaries_travel_by_pickle(log: str, cluster: None) -> None:
+    @ray.remote  # type: ignore[untyped-decorator]
+    def part(index: int) -> sg.Summary:
+        return sg.Summary.of(log, part=(index, 3), threads=1, **ASKED)
+
+    first, second, third = ray.get([part.remote(index) for index in (1, 2, 3)])
+    assert third.merge(first).merge(second).report().json == sg.gap(log, **ASKED).json

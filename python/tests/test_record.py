@@ -1,0 +1,389 @@
+"""Recorders, against engines that are faked by the signatures of their packages: transformers
+5.23, vLLM 0.33, SGLang 0.5.23. Their rounds are honest, and the logs pass the audit."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import specgap as sg
+from specgap.record import _rounds
+
+VOCABULARY = 12
+
+
+def softmax(logits: Any) -> NDArray[np.float64]:
+    weights = np.exp(np.asarray(logits, np.float64) - np.max(logits, axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def verified(p: Any, q: Any, drafts: Any, rng: np.random.Generator) -> tuple[int, list[int]]:
+    """Speculative sampling of a chain: how many drafts are kept, and what comes out."""
+    for place, x in enumerate(int(x) for x in drafts):
+        if rng.random() * q[place][x] >= p[place][x]:
+            left = np.maximum(p[place] - q[place], 0)
+            out = rng.choice(VOCABULARY, p=left / left.sum())
+            return place, [*(int(x) for x in drafts[:place]), int(out)]
+    out = rng.choice(VOCABULARY, p=p[len(drafts)] / p[len(drafts)].sum())
+    return len(drafts), [*(int(x) for x in drafts), int(out)]
+
+
+class Models:
+    """Rows of a pair of models, and drafts drawn from them."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def round(self, count: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
+        base = self.rng.normal(0, 1.5, (count + 1, VOCABULARY))
+        target = (base + self.rng.normal(0, 1, base.shape)).astype(np.float32)
+        draft = base[:count].astype(np.float32)
+        drafts = [self.rng.choice(VOCABULARY, p=row / row.sum()) for row in softmax(draft)]
+        return target, draft, np.array(drafts)
+
+
+def faked(monkeypatch: pytest.MonkeyPatch, name: str, **members: Any) -> types.ModuleType:
+    """A module and its parents, as if they were installed."""
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        path = ".".join(parts[:end])
+        if path not in sys.modules or end == len(parts):
+            monkeypatch.setitem(sys.modules, path, types.ModuleType(path))
+        if end > 1:
+            parent = sys.modules[".".join(parts[: end - 1])]
+            monkeypatch.setattr(parent, parts[end - 1], sys.modules[path], raising=False)
+    module = sys.modules[name]
+    for key, value in members.items():
+        setattr(module, key, value)
+    return module
+
+
+# --- transformers -------------------------------------------------------------------------------
+
+
+def test_assisted_generation_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    models, rng = Models(0), np.random.default_rng(1)
+
+    def _speculative_sampling(
+        candidate_input_ids: Any,
+        candidate_logits: Any,
+        candidate_length: int,
+        new_logits: Any,
+        assistant_ensemble_weight: float | None = None,
+    ) -> Any:
+        p, q = softmax(new_logits[0]), softmax(candidate_logits[0])
+        accepted, out = verified(p, q, candidate_input_ids[0, -candidate_length:], rng)
+        return np.array([out]), np.array(accepted)
+
+    utils = faked(
+        monkeypatch, "transformers.generation.utils", _speculative_sampling=_speculative_sampling
+    )
+    expected = []
+    with sg.record.hf(out=tmp_path / "log") as recording:
+        for text in range(60):
+            ids = [text % VOCABULARY]
+            for _ in range(5):
+                target, draft, drafts = models.round(3)
+                valid, matches = utils._speculative_sampling(
+                    np.array([[*ids, *drafts]]), draft[None], 3, target[None]
+                )
+                kept = min(int(matches) + 1, 3)
+                expected.append((text, len(ids) - 1, int(matches), list(drafts), kept))
+                ids += [int(x) for x in valid[0]]
+    assert utils._speculative_sampling is _speculative_sampling
+    assert recording.rounds == 300
+    log = sg.Log.open(tmp_path / "log")
+    assert len(log) == recording.positions == sum(kept for *_, kept in expected)
+    records, rows, at = log.engine_records(), list(log), 0
+    for text, start, matches, chain, kept in expected:
+        assert records[at].drafts == chain and records[at].accepted == matches
+        for place in range(kept):
+            assert rows[at].prompt_id == text and rows[at].position == start + place
+            assert records[at].round == place
+            assert (records[at].accepted == -1) == (place > 0)
+            at += 1
+    audited = sg.audit(log, rule="single")
+    assert audited.ok, str(audited)
+    summary = sg.gap(log, drafts=2, temperature=1.0).summary
+    assert summary is not None and summary.positions == len(log)
+
+
+def test_nothing_recorded_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    faked(monkeypatch, "transformers.generation.utils", _speculative_sampling=None)
+    with pytest.raises(ValueError, match="nothing was recorded: tokens have to be sampled"):
+        with sg.record.hf(out=tmp_path / "log"):
+            pass
+    assert sys.modules["transformers.generation.utils"]._speculative_sampling is None
+
+
+# --- Plugins ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[[str], Any]]:
+    """A plugin as a new process has it, switched on."""
+    monkeypatch.setenv(_rounds.FOLDER, str(tmp_path / "logs"))
+    loaded = []
+
+    def load(name: str) -> Any:
+        module = importlib.reload(importlib.import_module(f"specgap.record.{name}"))
+        loaded.append(module)
+        return module
+
+    yield load
+    for module in loaded:
+        module._plugin.close()
+
+
+def only_log(tmp_path: Path) -> sg.Log:
+    (path,) = (tmp_path / "logs").iterdir()
+    return sg.Log.open(path)
+
+
+def _vllm(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    rng = np.random.default_rng(2)
+
+    def rejection_sample(
+        draft_token_ids: Any,
+        num_draft_tokens: list[int],
+        max_spec_len: int,
+        cu_num_draft_tokens: Any,
+        draft_probs: Any,
+        target_logits: Any,
+        bonus_token_ids: Any,
+        sampling_metadata: Any,
+    ) -> Any:
+        out = np.full((len(num_draft_tokens), max_spec_len + 1), -1)
+        start = 0
+        for request, count in enumerate(num_draft_tokens):
+            here = slice(start, start + count)
+            start += count
+            p = softmax(target_logits[here])
+            drafts = draft_token_ids[here]
+            q = np.eye(VOCABULARY)[drafts] if draft_probs is None else draft_probs[here]
+            bonus = np.eye(VOCABULARY)[int(bonus_token_ids[request, 0])]
+            kept, tokens = verified([*p, bonus], q, drafts, rng)
+            out[request, : kept + 1] = tokens
+        target_logits[:] = np.nan  # as kernels that work in place leave it
+        return out
+
+    module = faked(
+        monkeypatch, "vllm.v1.sample.rejection_sampler", rejection_sample=rejection_sample
+    )
+    return module, rejection_sample
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_vllm_is_recorded(
+    one_hot: bool, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module, original = _vllm(monkeypatch)
+    fresh("vllm").plugin()
+    fresh_plugin = sys.modules["specgap.record.vllm"]
+    wrapped = module.rejection_sample
+    assert wrapped is not original
+    fresh_plugin.plugin()  # as each process may load plugins twice
+    assert module.rejection_sample is wrapped
+    models = Models(3)
+    metadata = types.SimpleNamespace(all_greedy=False, all_random=True, temperature=None)
+    for _ in range(150):
+        counts = [3, 0, 2]
+        rounds = [models.round(count) for count in counts]
+        drafts = np.concatenate([one[2] for one in rounds]).astype(np.int64)
+        if one_hot:
+            drafts = np.concatenate([one[1].argmax(axis=-1) for one in rounds if len(one[1])])
+        wrapped(
+            drafts,
+            counts,
+            3,
+            np.cumsum(counts),
+            None if one_hot else np.concatenate([softmax(one[1]) for one in rounds if len(one[1])]),
+            np.concatenate([one[0][: len(one[1])] for one in rounds]),
+            np.zeros((3, 1), dtype=int),
+            metadata,
+        )
+    fresh_plugin._plugin.close()
+    log = only_log(tmp_path)
+    records = log.engine_records()
+    assert sum(one.round == 0 for one in records) == 300
+    assert {one.batch_size for one in records} == {3}
+    audited = sg.audit(log, rule="one-hot" if one_hot else "single")
+    assert audited.ok, str(audited)
+
+
+def test_greedy_requests_of_vllm_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Callable[[str], Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    plugin = fresh("vllm")
+    plugin.plugin()
+    models = Models(4)
+    metadata = types.SimpleNamespace(
+        all_greedy=False, all_random=False, temperature=np.array([0.0, 1.0])
+    )
+    rounds = [models.round(2), models.round(2)]
+    module.rejection_sample(
+        np.concatenate([one[2] for one in rounds]), [2, 2], 2, np.array([2, 4]),
+        np.concatenate([softmax(one[1]) for one in rounds]),
+        np.concatenate([one[0][:2] for one in rounds]), np.zeros((2, 1), dtype=int), metadata,
+    )  # fmt: skip
+    plugin._plugin.close()
+    assert sum(one.round == 0 for one in only_log(tmp_path).engine_records()) == 1
+    assert "decoded greedily are left out" in capsys.readouterr().err
+
+
+def _sglang(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[..., Any]]:
+    hooks: dict[str, Callable[..., Any]] = {}
+
+    class HookType(enum.Enum):
+        AROUND = "around"
+
+    class HookRegistry:
+        @classmethod
+        def register(cls, target: str, hook: Any, hook_type: HookType) -> None:
+            assert hook_type is HookType.AROUND
+            hooks[target.rpartition(".")[2]] = hook
+
+    faked(
+        monkeypatch,
+        "sglang.srt.plugins.hook_registry",
+        HookRegistry=HookRegistry,
+        HookType=HookType,
+    )
+    return hooks
+
+
+def _chain_kernel(rng: np.random.Generator, one_hot: bool) -> Callable[..., None]:
+    def chain_speculative_sampling_triton(
+        predicts: Any, accept_index: Any, accept_token_num: Any, candidates: Any,
+        retrive_index: Any, retrive_next_token: Any, retrive_next_sibling: Any,
+        uniform_samples: Any, uniform_samples_for_final_sampling: Any, target_probs: Any,
+        draft_probs: Any, threshold_single: float, threshold_acc: float, deterministic: bool,
+    ) -> None:  # fmt: skip
+        for request, chain in enumerate(candidates):
+            drafts = chain[1:]
+            q = np.eye(VOCABULARY)[drafts] if one_hot else draft_probs[request]
+            kept, out = verified(target_probs[request], q, drafts, rng)
+            places = retrive_index[request][: kept + 1]
+            accept_index[request, : kept + 1] = places
+            predicts[places] = out
+            accept_token_num[request] = kept
+
+    return chain_speculative_sampling_triton
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_sglang_is_recorded(
+    one_hot: bool, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    hooks = _sglang(monkeypatch)
+    plugin = fresh("sglang")
+    plugin.plugin()
+    assert set(hooks) == set(plugin._SAMPLERS)
+    hook = hooks["chain_speculative_sampling_triton"]
+    kernel, models = _chain_kernel(np.random.default_rng(5), one_hot), Models(6)
+    for _ in range(150):
+        hook(kernel, **_call(models, one_hot))
+    plugin._plugin.close()
+    log = only_log(tmp_path)
+    assert sum(one.round == 0 for one in log.engine_records()) == 300
+    audited = sg.audit(log, rule="one-hot" if one_hot else "single")
+    assert audited.ok, str(audited)
+
+
+def _call(models: Models, one_hot: bool) -> dict[str, Any]:
+    rounds = [models.round(3) for _ in range(2)]
+    chains = [
+        [0, *(one[1].argmax(axis=-1) if one_hot else one[2])] for one in rounds
+    ]
+    q = np.stack([softmax(one[1]) for one in rounds])
+    return {
+        "predicts": np.zeros(8, dtype=np.int32),
+        "accept_index": np.full((2, 4), -1),
+        "accept_token_num": np.zeros(2, dtype=np.int32),
+        "candidates": np.array(chains),
+        "retrive_index": np.arange(8).reshape(2, 4),
+        "retrive_next_token": np.array([[1, 2, 3, -1]] * 2),
+        "retrive_next_sibling": np.full((2, 4), -1),
+        "uniform_samples": None,
+        "uniform_samples_for_final_sampling": None,
+        "target_probs": np.stack([softmax(one[0]) for one in rounds]),
+        "draft_probs": np.zeros_like(q) if one_hot else q,
+        "threshold_single": 1.0,
+        "threshold_acc": 1.0,
+        "deterministic": True,
+    }
+
+
+def test_trees_of_sglang_are_not_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Callable[[str], Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hooks = _sglang(monkeypatch)
+    plugin = fresh("sglang")
+    plugin.plugin()
+    call = _call(Models(7), False)
+    call["retrive_next_sibling"][0, 1] = 2
+    hook = hooks["tree_speculative_sampling_target_only"]
+    hook(_chain_kernel(np.random.default_rng(8), True), **call)
+    assert not (tmp_path / "logs").exists()
+    assert "trees with branches are not recorded" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_plugins_are_inert_unless_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(_rounds.FOLDER, raising=False)
+    monkeypatch.setitem(sys.modules, name, None)  # importing it would fail
+    module = importlib.reload(importlib.import_module(f"specgap.record.{name}"))
+    module.plugin()
+
+
+def test_an_engine_goes_on_when_recording_fails(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = _sglang(monkeypatch)
+    plugin = fresh("sglang")
+    plugin.plugin()
+    hook = hooks["chain_speculative_sampling_triton"]
+    assert hook(lambda **_: "done", candidates=np.zeros((1, 2), dtype=int)) == "done"
+    assert "a round was not recorded" in capsys.readouterr().err
+
+
+def test_a_dishonest_engine_is_recorded_and_refuted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is drafted is the likeliest token, and is claimed to be drawn."""
+    rng, models = np.random.default_rng(9), Models(10)
+
+    def _speculative_sampling(ids: Any, draft: Any, length: int, target: Any) -> Any:
+        p, q = softmax(target[0]), softmax(draft[0])
+        accepted, out = verified(p, q, ids[0, -length:], rng)
+        return np.array([out]), accepted
+
+    utils = faked(
+        monkeypatch, "transformers.generation.utils", _speculative_sampling=_speculative_sampling
+    )
+    with sg.record.hf(out=tmp_path / "log"):
+        for _ in range(200):
+            target, draft, _ = models.round(2)
+            utils._speculative_sampling(
+                np.array([[0, *draft.argmax(axis=-1)]]), draft[None], 2, target[None]
+            )
+    audited = sg.audit(tmp_path / "log", rule="single")
+    assert not audited.ok

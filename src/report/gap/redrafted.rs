@@ -1,0 +1,238 @@
+//! What another temperature of the draft, or a cut of its row, would give.
+
+use super::figures::{hue, point};
+use super::select::{cells_at, headline, place};
+use crate::gap::{Cell, GapReport, KnownEstimate, Redrafted, RedraftedCell};
+use crate::report::certainty::{Tally, entry, exactness};
+use crate::report::page::{Block, Figure, Section};
+use crate::report::plot::{Axis, Line, LinePlot, Stroke};
+use crate::report::table::{Column, Entry, Group, Row, Table};
+use crate::report::text::{rate, temperature};
+
+/// A gap below this counts as none.
+const NO_GAP: f64 = 1e-6;
+
+pub(super) fn section(report: &GapReport) -> Option<Section> {
+    let (at, n) = headline(report)?;
+    let rows: Vec<&Redrafted> = (report.redrafted.iter())
+        .filter(|row| row.temperature == at)
+        .collect();
+    let first = rows.first()?;
+    let mut blocks = vec![Block::Paragraph(format!(
+        "The target's row is that of {} throughout; {}. Nothing was captured again: the text is the \
+         target's, and the draft's row is made of the same logits.",
+        place(at, n),
+        how(first)
+    ))];
+    blocks.push(Block::Table(table(report, &rows, at, n)));
+    blocks.extend(figure(report, &rows, at, n).map(Block::Figure));
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "redrafted",
+            "The draft at another temperature",
+            "What is accepted if the draft's row alone is sharpened, flattened or cut.",
+            blocks,
+        )
+    })
+}
+
+/// What is done to the draft's row, besides its temperature.
+fn how(row: &Redrafted) -> String {
+    let mut cuts = Vec::new();
+    if let Some(k) = row.draft_top_k {
+        cuts.push(format!("its {k} most probable tokens"));
+    }
+    if let Some(p) = row.draft_top_p {
+        cuts.push(format!("the fewest tokens with a mass of {p}"));
+    }
+    if cuts.is_empty() {
+        "the draft's is at the temperature over each column".to_owned()
+    } else {
+        format!(
+            "the draft's is at the temperature over each column, cut to {}",
+            cuts.join(", then to ")
+        )
+    }
+}
+
+fn cells_of(row: &Redrafted, n: usize) -> impl Iterator<Item = &RedraftedCell> {
+    row.cells.iter().filter(move |cell| cell.drafts == n)
+}
+
+fn table(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Table {
+    let mut columns = vec![
+        Column::words("drafts and verifier"),
+        Column::number(temperature(at)).over("as the target"),
+    ];
+    columns.extend(rows.iter().map(|row| {
+        Column::number(temperature(row.draft_temperature)).over("temperature of the draft")
+    }));
+    let caption = format!("Acceptance rate by the draft's row, {}", place(at, n));
+    let mut table = Table::new("redrafted", caption, columns);
+    let mut tally = Tally::default();
+    let mut known = |one: Option<&KnownEstimate>, name: &str| {
+        one.map_or_else(Entry::none, |one| {
+            tally.add(one.kind, one.width_max, name);
+            entry(&one.estimate, &exactness(one.kind, one.width_max))
+        })
+    };
+    let usual = report.overlap.iter().find(|row| row.temperature == at);
+    let usual = usual.map(|row| KnownEstimate {
+        estimate: row.estimate,
+        kind: row.kind,
+        width_max: row.width_max,
+    });
+    let mut entries = vec![
+        Entry::plain("overlap"),
+        known(usual.as_ref(), "the overlap"),
+    ];
+    entries.extend((rows.iter()).map(|row| known(Some(&row.overlap), "the overlap")));
+    table.groups.push(Group {
+        title: Some("one draft".to_owned()),
+        rows: vec![Row {
+            reference: true,
+            ..Row::new(entries)
+        }],
+        main: true,
+    });
+    for cell in cells_at(report, at, n) {
+        let others: Vec<Option<&RedraftedCell>> = (rows.iter())
+            .map(|row| cells_of(row, n).find(|other| other.scheme == cell.scheme))
+            .collect();
+        let optimum = &cell.optimal_acceptance_rate;
+        let name = format!("α* of {}", cell.scheme);
+        let own = KnownEstimate {
+            estimate: optimum.estimate,
+            kind: optimum.kind,
+            width_max: optimum.width_max,
+        };
+        let mut entries = vec![Entry::plain("α*, the optimum"), known(Some(&own), &name)];
+        entries.extend(
+            (others.iter())
+                .map(|other| known(other.map(|other| &other.optimal_acceptance_rate), &name)),
+        );
+        let mut group = Group {
+            title: Some(cell.scheme.clone()),
+            rows: vec![Row {
+                reference: true,
+                ..Row::new(entries)
+            }],
+            main: true,
+        };
+        for row in &cell.verifiers {
+            let own = KnownEstimate {
+                estimate: row.acceptance,
+                kind: row.kind,
+                width_max: row.width_max,
+            };
+            let mut entries = vec![Entry::plain(&row.name), known(Some(&own), &row.name)];
+            entries.extend((others.iter()).map(|other| {
+                let verifiers = other.map_or(&[][..], |other| other.verifiers.as_slice());
+                let other = verifiers.iter().find(|other| other.name == row.name);
+                known(other.map(|other| &other.acceptance), &row.name)
+            }));
+            group.rows.push(Row::new(entries));
+        }
+        table.groups.push(group);
+    }
+    table.notes = vec![
+        "Every column is of the same positions and the same target. The verifiers are told the \
+         changed q: what they put out still has the target's law."
+            .to_owned(),
+        tally.line(),
+    ];
+    table
+}
+
+fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<Figure> {
+    if rows.len() < 2 {
+        return None;
+    }
+    let mut lines = Vec::new();
+    let mut said = Vec::new();
+    for cell in cells_at(report, at, n) {
+        let found: Vec<(f64, &RedraftedCell)> = (rows.iter())
+            .filter_map(|row| {
+                let cell = cells_of(row, n).find(|other| other.scheme == cell.scheme)?;
+                Some((row.draft_temperature, cell))
+            })
+            .collect();
+        lines.extend(lines_of(report, cell, &found));
+        let best = found.iter().max_by(|a, b| {
+            let mean = |cell: &RedraftedCell| cell.optimal_acceptance_rate.estimate.mean;
+            mean(a.1).total_cmp(&mean(b.1))
+        });
+        if let Some((warm, best)) = best {
+            said.push(format!(
+                "α* of {} is largest at {}, {}",
+                cell.scheme,
+                temperature(*warm),
+                rate(best.optimal_acceptance_rate.estimate.mean)
+            ));
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let title = format!("Acceptance by the draft's temperature, {}", place(at, n));
+    let stops = rows.iter().map(|row| row.draft_temperature);
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "temperature of the draft".to_owned(),
+            stops: stops.map(|x| (x, temperature(x))).collect(),
+            log: false,
+        },
+        y_label: "acceptance rate".to_owned(),
+        lines,
+        ..LinePlot::default()
+    };
+    Some(Figure {
+        name: format!("acceptance-by-draft-temperature-t{}-n{n}", temperature(at)),
+        alt: format!("{title}. {}.", said.join("; ")),
+        caption: format!(
+            "{title}. The target stays at T = {}. Solid: optima α*. Dashed: verifiers, in the hue of \
+             their drafts; “= name” marks a verifier that attains the optimum. Bars: 95% intervals.",
+            temperature(at)
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// The optimum of a law and its verifiers.
+fn lines_of(report: &GapReport, cell: &Cell, found: &[(f64, &RedraftedCell)]) -> Vec<Line> {
+    let hue = hue(report, &cell.scheme);
+    let mut optimum = Line {
+        label: format!("α* {}", cell.scheme),
+        hue,
+        stroke: Stroke::Solid,
+        points: (found.iter())
+            .map(|(x, cell)| point(*x, &cell.optimal_acceptance_rate.estimate))
+            .collect(),
+    };
+    let mut below = Vec::new();
+    for (index, row) in cell.verifiers.iter().enumerate() {
+        let points: Vec<_> = (found.iter())
+            .filter_map(|(x, cell)| {
+                let own = cell.verifiers.iter().find(|own| own.name == row.name)?;
+                let gap = cell.optimal_acceptance_rate.estimate.mean - own.acceptance.estimate.mean;
+                Some((point(*x, &own.acceptance.estimate), gap.abs() < NO_GAP))
+            })
+            .collect();
+        if !points.is_empty() && points.iter().all(|(_, attains)| *attains) {
+            optimum.label.push_str(&format!(" = {}", row.name));
+        } else if !points.is_empty() {
+            below.push(Line {
+                label: format!("{}, {}", row.name, cell.scheme),
+                hue,
+                stroke: Stroke::Dashed(index),
+                points: points.into_iter().map(|(point, _)| point).collect(),
+            });
+        }
+    }
+    let mut lines = vec![optimum];
+    lines.append(&mut below);
+    lines
+}

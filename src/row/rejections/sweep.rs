@@ -1,0 +1,418 @@
+//! What a product rule needs of a (p, q), without a sort: tokens by p/q in cells.
+//!
+//! After the first rejection L is 1, and L only rises. So M(L) is asked for from 1 on, and a
+//! token of p <= q has weight B q in every state but the first. Tokens of p > q stand in
+//! cells of p/q, in no order within one: M(L) is a sum over the cells above that of L, which is
+//! kept, and over the tokens of one cell.
+
+use crate::distribution::{LANES, Rows, SplitSum, TwoFloat, UnitSum, for_lanes, heaviest};
+use multiversion::multiversion;
+
+/// Cells of the ratios above 1 that paths lead to; one more has all that are above these.
+const CELLS: usize = 1024;
+
+/// Moments: sums of q, q^2, q^3, q^4, p, p q, p q^2, p q^3.
+pub(super) const SUMS: usize = 8;
+pub(super) type Sums = [f64; SUMS];
+
+/// What has to be left of q for a division by it: sums in one word leave it 1e-10 relative.
+pub(super) const LEAST_REST: f64 = 1e-6;
+
+/// The same where the answer is to be good to 1e-12.
+const LEAST_REST_OF_TWO: f64 = 1e-3;
+
+/// Tokens with p/q next to 1 + M(1) that are looked at one by one.
+const MOST_KNOTS: usize = 4096;
+
+/// A listed token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token {
+    pub p: f64,
+    pub q: f64,
+    pub ratio: f64,
+}
+
+/// One (p, q).
+#[derive(Debug)]
+pub(super) struct Sweep {
+    /// The most drafts that it is for.
+    pub draws: usize,
+    /// Tokens of q from this on are listed.
+    pub least: f64,
+    /// Listed tokens by rising p/q.
+    pub listed: Vec<Token>,
+    /// Masses of the heaviest tokens by falling q: as many as were asked for.
+    pub heaviest: Vec<f64>,
+    /// Sum of q.
+    pub total: f64,
+    /// Mass of p where q = 0.
+    pub unreachable: f64,
+    /// M(1).
+    pub first: f64,
+    /// Cell of a ratio: its bits above those of 1, shifted by so much.
+    shift: u32,
+    /// Where the tokens of each cell begin.
+    starts: Vec<u32>,
+    /// p/q and q of tokens with p > q, cell by cell.
+    tokens: Vec<[f64; 2]>,
+    /// By cell: sums of p and q over the cells above.
+    beyond: Vec<[f64; 2]>,
+    /// By cell: moments over the unlisted tokens below it.
+    below: Vec<Sums>,
+    /// Those of all unlisted tokens.
+    pub all: Sums,
+}
+
+/// Adds a token to moments.
+#[inline(always)]
+pub(super) fn add(sums: &mut Sums, p: f64, q: f64) {
+    let (square, mixed) = (q * q, p * q);
+    sums[0] += q;
+    sums[1] += square;
+    sums[2] += square * q;
+    sums[3] += square * square;
+    sums[4] += p;
+    sums[5] += mixed;
+    sums[6] += mixed * q;
+    sums[7] += mixed * square;
+}
+
+const ONE: u64 = 1f64.to_bits();
+
+impl Sweep {
+    /// Of rows whose entries are to be divided by `sums`, for up to `draws` drafts. Tokens are
+    /// listed from the least q on that `listed` says, given q of the heaviest tokens. O(V).
+    pub(super) fn new(
+        rows: Rows<'_>,
+        sums: [f64; 2],
+        draws: usize,
+        listed: impl Fn(f64, &[f64]) -> f64,
+    ) -> Self {
+        let (first, total, unreachable) = totals(rows, sums);
+        let heaviest = heaviest(rows.draft, draws).into_iter();
+        let heaviest: Vec<f64> = heaviest.map(|token| rows.draft[token] / sums[1]).collect();
+        let least = listed(total, &heaviest);
+        let mut found = Found::default();
+        divide(rows, sums, least, &mut found);
+        let Found {
+            mut listed,
+            above,
+            below,
+        } = found;
+        listed.sort_unstable_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        // No path leads further than one that takes the heaviest tokens away, with M(1) all
+        // the time.
+        let (mut end, mut rest) = (1.0, total);
+        for draw in 1..draws.max(2) {
+            rest -= heaviest.get(draw - 1).copied().unwrap_or(0.0);
+            end += if rest > 0.0 { first / rest } else { f64::MAX };
+        }
+        let span = end.clamp(1.0, f64::MAX).to_bits() - ONE;
+        let shift = (span / CELLS as u64 + 1)
+            .next_power_of_two()
+            .trailing_zeros();
+        let mut sweep = Self {
+            draws,
+            least,
+            listed,
+            heaviest,
+            total,
+            unreachable,
+            first,
+            shift,
+            starts: vec![0; CELLS + 2],
+            tokens: vec![[0.0; 2]; above.len()],
+            beyond: vec![[0.0; 2]; CELLS + 1],
+            below: Vec::with_capacity(CELLS + 1),
+            all: below,
+        };
+        for &[ratio, _] in &above {
+            let cell = sweep.cell(ratio);
+            sweep.starts[cell + 1] += 1;
+        }
+        for cell in 0..=CELLS {
+            sweep.starts[cell + 1] += sweep.starts[cell];
+        }
+        let mut places = sweep.starts.clone();
+        for token in above {
+            let place = &mut places[sweep.cell(token[0])];
+            sweep.tokens[*place as usize] = token;
+            *place += 1;
+        }
+        for cell in 0..=CELLS {
+            sweep.below.push(sweep.all);
+            for &[ratio, q] in &sweep.tokens[sweep.range(cell)] {
+                if q < least {
+                    add(&mut sweep.all, ratio * q, q);
+                }
+            }
+        }
+        let (mut target, mut draft) = (TwoFloat::from(unreachable), TwoFloat::ZERO);
+        for cell in (0..=CELLS).rev() {
+            sweep.beyond[cell] = [target.value(), draft.value()];
+            let (mut p, mut q) = (UnitSum::default(), UnitSum::default());
+            for &[ratio, mass] in &sweep.tokens[sweep.range(cell)] {
+                p.add(ratio * mass);
+                q.add(mass);
+            }
+            target += p.value();
+            draft += q.value();
+        }
+        sweep
+    }
+
+    /// Whether enough of q is left before the last draft to divide by, however the heaviest
+    /// tokens fall.
+    pub(super) fn leaves_enough(&self, draws: usize) -> bool {
+        let gone = self.heaviest.iter().take(draws);
+        self.total - gone.sum::<f64>() >= LEAST_REST
+    }
+
+    /// The probability that two drafts are both rejected: the sum over tokens of
+    /// (q - p)+ M(1 + M(1)/(1-q))/M(1), within the allowance for rounding of
+    /// [`super::PAIR_ROUNDING`]. `None` where 1-q has lost too many digits for that, or so
+    /// many tokens have p/q next to 1 + M(1) that a sum over all is as fast. O(V).
+    pub(super) fn two_rejected(&self, rows: Rows<'_>, sums: [f64; 2]) -> Option<f64> {
+        let largest = self.heaviest.first().copied().unwrap_or(0.0);
+        if self.total - largest < LEAST_REST_OF_TWO {
+            return None;
+        }
+        if self.first <= 0.0 {
+            return Some(0.0);
+        }
+        // What an unlisted token leads to: M from here to there.
+        let start = 1.0 + self.first / self.total;
+        let end = 1.0 + self.first / (self.total - self.least);
+        let mut knots: Vec<[f64; 2]> = Vec::new();
+        for cell in self.cell(start)..=self.cell(end) {
+            let tokens = self.tokens[self.range(cell)].iter();
+            knots.extend(
+                tokens
+                    .filter(|token| start < token[0] && token[0] <= end)
+                    .copied(),
+            );
+            if knots.len() > MOST_KNOTS {
+                return None;
+            }
+        }
+        knots.sort_unstable_by(|a, b| a[0].total_cmp(&b[0]));
+        let line = Line {
+            mass: self.exact_mass(start),
+            slope: self.exact_draft(start),
+            start,
+            first: self.first,
+            total: self.total,
+            unlisted: self.least,
+            knot: knots.first().map_or(f64::INFINITY, |knot| knot[0]),
+        };
+        let mut beyond = Vec::new();
+        let unlisted = along(rows, sums, line, &mut beyond);
+        let mut sum = TwoFloat::from(unlisted);
+        for [refused, q] in beyond {
+            let next = 1.0 + self.first / (self.total - q);
+            let passed = knots.partition_point(|knot| knot[0] < next);
+            let turned: f64 = (knots[..passed].iter())
+                .map(|&[ratio, q]| (next - ratio) * q)
+                .sum();
+            let left = line.mass - (next - start) * line.slope + turned;
+            sum += refused * left.max(self.unreachable);
+        }
+        for token in &self.listed {
+            if token.q > token.p {
+                let next = 1.0 + self.first / (self.total - token.q);
+                sum += (token.q - token.p) * self.exact_mass(next);
+            }
+        }
+        Some((sum.value() / self.first).clamp(0.0, self.first))
+    }
+
+    /// M(L) from 1 on, rounded a few times.
+    fn exact_mass(&self, factor: f64) -> f64 {
+        let cell = self.cell(factor);
+        let [target, draft] = self.beyond[cell];
+        let mut sum = UnitSum::default();
+        for &[ratio, q] in &self.tokens[self.range(cell)] {
+            sum.add((ratio - factor).max(0.0) * q);
+        }
+        ((target - factor * draft).max(0.0) + sum.value()).max(self.unreachable)
+    }
+
+    /// Mass of q with p/q above a factor from 1 on.
+    fn exact_draft(&self, factor: f64) -> f64 {
+        let cell = self.cell(factor);
+        let mut sum = UnitSum::default();
+        for &[ratio, q] in &self.tokens[self.range(cell)] {
+            sum.add(if ratio > factor { q } else { 0.0 });
+        }
+        self.beyond[cell][1] + sum.value()
+    }
+
+    fn cell(&self, ratio: f64) -> usize {
+        let above = ratio.to_bits().saturating_sub(ONE) >> self.shift;
+        (above as usize).min(CELLS)
+    }
+
+    fn range(&self, cell: usize) -> std::ops::Range<usize> {
+        self.starts[cell] as usize..self.starts[cell + 1] as usize
+    }
+
+    /// M(L) from 1 on.
+    #[inline]
+    pub(super) fn mass(&self, factor: f64) -> f64 {
+        let cell = self.cell(factor);
+        let [target, draft] = self.beyond[cell];
+        let mut sum = 0.0;
+        for &[ratio, q] in &self.tokens[self.range(cell)] {
+            sum += (ratio - factor).max(0.0) * q;
+        }
+        ((target - factor * draft).max(0.0) + sum).max(self.unreachable)
+    }
+
+    /// Moments over the unlisted tokens of p/q up to a factor from 1 on.
+    pub(super) fn up_to(&self, factor: f64) -> Sums {
+        let cell = self.cell(factor);
+        let mut sums = self.below[cell];
+        for &[ratio, q] in &self.tokens[self.range(cell)] {
+            if ratio <= factor && q < self.least {
+                add(&mut sums, ratio * q, q);
+            }
+        }
+        sums
+    }
+}
+
+/// M(1), the sum of q, and the mass of p where q = 0.
+#[multiversion(targets = "simd")]
+fn totals(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2]) -> (f64, f64, f64) {
+    let (mut first, mut total) = (SplitSum::default(), SplitSum::default());
+    let mut unreachable = SplitSum::default();
+    for_lanes(rows.target, rows.draft, |p, q| {
+        let (mut more, mut alone, mut own) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
+            more[lane] = if p > q { p - q } else { 0.0 };
+            alone[lane] = if q > 0.0 { 0.0 } else { p };
+            own[lane] = q;
+        }
+        first.add(&more);
+        total.add(&own);
+        unreachable.add(&alone);
+    });
+    (first.value(), total.value(), unreachable.value())
+}
+
+/// M(1 + first/(total - q)) of unlisted tokens before the first knot: a line.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    mass: f64,
+    slope: f64,
+    start: f64,
+    first: f64,
+    total: f64,
+    /// Tokens of q below this are unlisted.
+    unlisted: f64,
+    knot: f64,
+}
+
+/// The sum of (q - p)+ times the line over unlisted tokens that it reaches; (q - p)+ and q of
+/// those that it does not.
+#[multiversion(targets = "simd")]
+fn along(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
+    let Line {
+        mass,
+        slope,
+        start,
+        first,
+        total,
+        unlisted,
+        knot,
+    } = line;
+    let mut sum = SplitSum::default();
+    for_lanes(rows.target, rows.draft, |p, q| {
+        let mut terms = [0.0; LANES];
+        let mut any = false;
+        for lane in 0..LANES {
+            let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
+            let refused = if q > p && q < unlisted { q - p } else { 0.0 };
+            let next = 1.0 + first / (total - q);
+            let is_near = next <= knot;
+            any |= !is_near && refused > 0.0;
+            let left = mass - (next - start) * slope;
+            terms[lane] = if is_near { refused * left } else { 0.0 };
+        }
+        sum.add(&terms);
+        if any {
+            for lane in 0..LANES {
+                let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
+                let next = 1.0 + first / (total - q);
+                if q > p && q < unlisted && next > knot {
+                    beyond.push([q - p, q]);
+                }
+            }
+        }
+    });
+    sum.value()
+}
+
+/// Tokens by what they are needed for.
+#[derive(Debug, Default)]
+struct Found {
+    listed: Vec<Token>,
+    /// p/q and q where p > q > 0.
+    above: Vec<[f64; 2]>,
+    /// Moments of unlisted tokens with p <= q.
+    below: Sums,
+}
+
+#[multiversion(targets = "simd")]
+fn divide(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], least: f64, found: &mut Found) {
+    let mut below = [[0.0; LANES]; SUMS];
+    let mut above = vec![[0.0; 2]; rows.draft.len() + LANES];
+    let mut count = 0;
+    for_lanes(rows.target, rows.draft, |p, q| {
+        let (mut ratios, mut masses) = ([0.0; LANES], [0.0; LANES]);
+        let mut any = false;
+        for lane in 0..LANES {
+            let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
+            let ratio = p / q;
+            (ratios[lane], masses[lane]) = (ratio, q);
+            any |= q >= least;
+            let counts = q < least && p <= q;
+            let (q, p) = if counts { (q, p) } else { (0.0, 0.0) };
+            let (square, mixed) = (q * q, p * q);
+            let terms = [
+                q,
+                square,
+                square * q,
+                square * square,
+                p,
+                mixed,
+                mixed * q,
+                mixed * square,
+            ];
+            for (sum, term) in below.iter_mut().zip(terms) {
+                sum[lane] += term;
+            }
+        }
+        for lane in 0..LANES {
+            above[count] = [ratios[lane], masses[lane]];
+            // False where both are 0; q = 0 is nothing that is drafted.
+            count += usize::from(ratios[lane] > 1.0 && masses[lane] > 0.0);
+        }
+        if any {
+            for lane in 0..LANES {
+                let (ratio, q) = (ratios[lane], masses[lane]);
+                if q >= least && q > 0.0 {
+                    found.listed.push(Token {
+                        p: p[lane] / p_sum,
+                        q,
+                        ratio,
+                    });
+                }
+            }
+        }
+    });
+    above.truncate(count);
+    found.above = above;
+    found.below = below.map(|sum| sum.iter().sum());
+}

@@ -1,0 +1,260 @@
+//! The fast rates against enumeration, and against the enclosure.
+
+use super::product::{MOST_DRAFTS, ProductRule, Split, estimate};
+use super::sweep::Sweep;
+use super::{RejectionBudget, summed};
+use crate::distribution::Rows;
+use crate::known::Kind;
+use crate::log::{Log, Row as LogRow};
+use crate::row::Workspace;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use std::path::Path;
+
+fn normalised(mut row: Vec<f64>) -> Vec<f64> {
+    let sum: f64 = row.iter().sum();
+    row.iter_mut().for_each(|x| *x /= sum);
+    row
+}
+
+/// Every token is heavy: the sum over all paths, whatever the tokens are.
+#[test]
+fn with_every_token_heavy_the_rule_is_enumeration() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for trial in 0..200 {
+        let vocabulary = rng.random_range(4..=7usize);
+        let mut row = |zero: f64| {
+            let power = rng.random_range(1..=8);
+            normalised(
+                (0..vocabulary)
+                    .map(|_| match rng.random_bool(zero) {
+                        true => 0.0,
+                        false => 1e-3 + rng.random::<f64>().powi(power),
+                    })
+                    .collect(),
+            )
+        };
+        let (target, draft) = (row(0.2), row(0.1));
+        let support = draft.iter().filter(|&&q| q > 0.0).count();
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        if target.iter().any(|p| p.is_nan()) {
+            continue;
+        }
+        for draws in 2..=4usize.min(support.saturating_sub(1)) {
+            let sweep = Sweep::new(rows, [1.0, 1.0], draws, |_, _| 0.0);
+            let split = Split {
+                heavy: 0.0,
+                cut: 0.0,
+                most: vocabulary,
+            };
+            let found = ProductRule::new(&sweep, split, draws).all_rejected(draws);
+            let truth = summed::all_rejected(&target, &draft, draws);
+            assert!(
+                (found - truth).abs() < 1e-13,
+                "{trial} {draws}: {found} {truth}"
+            );
+            if draws == 2
+                && let Some(two) = sweep.two_rejected(rows, [1.0, 1.0])
+            {
+                assert!((two - truth).abs() < 1e-13, "{trial}: {two} {truth}");
+            }
+        }
+    }
+}
+
+/// q = (1/2, 1/4, 1/8, 1/8) and p = (0, 1/4, 1/4, 1/2) by hand, in fractions.
+#[test]
+fn the_smallest_case_in_fractions() {
+    let (p, q) = ([0.0, 0.25, 0.25, 0.5], [0.5, 0.25, 0.125, 0.125]);
+    // Draft 1 is rejected if it is token 0 alone: 1/2. Then p = (0, 0, 1/4, 3/4) and
+    // q = (0, 1/2, 1/4, 1/4): token 1 alone is rejected, with 1/2 of the time; then
+    // q = (0, 0, 1/2, 1/2) and p = (0, 0, 0, 1): token 2 is rejected with 1/2.
+    let rows = Rows {
+        target: &p,
+        draft: &q,
+    };
+    for (draws, truth) in [(2, 0.25), (3, 0.125)] {
+        let sweep = Sweep::new(rows, [1.0, 1.0], 3, |_, _| 0.0);
+        let all = Split {
+            heavy: 0.0,
+            cut: 0.0,
+            most: 4,
+        };
+        assert_eq!(
+            ProductRule::new(&sweep, all, draws).all_rejected(draws),
+            truth
+        );
+        assert_eq!(summed::all_rejected(&p, &q, draws), truth);
+    }
+}
+
+/// Listed tokens of the shipped log, and the rest with log-normal shares of its mass.
+fn logged(step: usize, temperature: f64) -> Vec<(Vec<f64>, Vec<f64>)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/logs/smollm2-demo");
+    let log = Log::open(&path).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut row = LogRow::default();
+    (0..log.positions())
+        .step_by(step)
+        .map(|index| {
+            log.read(index, &mut row).unwrap();
+            let at = (log.metadata().rest_temperatures.iter())
+                .position(|&known| known == temperature)
+                .unwrap();
+            let mut tail = vec![0.0; 4000];
+            let mut full = |logits: &[f64], rest: f64| {
+                let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let listed = logits.iter().map(|x| ((x - most) / temperature).exp());
+                let mut row = normalised(listed.collect());
+                row.iter_mut().for_each(|x| *x *= 1.0 - rest);
+                for share in &mut tail {
+                    *share = (3.0 * (rng.random::<f64>() + rng.random::<f64>())).exp();
+                }
+                row.extend(normalised(tail.clone()).iter().map(|share| rest * share));
+                row
+            };
+            let target = full(&row.target, row.target_rest[at]);
+            let draft = full(&row.draft, row.draft_rest[at]);
+            (target, draft)
+        })
+        .collect()
+}
+
+#[test]
+fn real_rows_are_within_their_enclosures() {
+    let mut scan = Workspace::new();
+    let (mut checked, mut estimates) = (0, 0);
+    for temperature in [0.7, 1.0] {
+        for (target, draft) in &logged(29, temperature) {
+            for (drafts, width) in [(2, 1e-11), (3, 1e-5), (4, 2e-4)] {
+                let rows = Rows { target, draft };
+                let mut row = scan.load(rows, MOST_DRAFTS).unwrap();
+                let budget = RejectionBudget {
+                    width,
+                    ..RejectionBudget::default()
+                };
+                let fast = row.accepted_in_turn_fast(drafts, &budget);
+                let slow = row.accepted_in_turn(drafts, &budget);
+                assert_eq!(slow.kind(), Kind::Enclosed);
+                let within = slow.lower() <= fast.value() && fast.value() <= slow.upper();
+                assert!(within, "{temperature} {drafts}: {fast:?} {slow:?}");
+                checked += 1;
+                estimates += usize::from(fast.kind() == Kind::Estimate);
+                assert!(fast.width() < 1e-4, "{fast:?}");
+                assert!(fast.kind() == Kind::Estimate || drafts == 2 || fast == slow);
+            }
+        }
+    }
+    assert!(3 * estimates > checked, "{estimates} of {checked}");
+}
+
+/// Peaked rows, ties, rows of a few tokens, p = q, nothing in common: within the enclosure, or
+/// off by no more than is told.
+#[test]
+fn extreme_rows_are_where_they_are_said_to_be() {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let mut scan = Workspace::new();
+    let (mut worst, mut kinds) = (0.0f64, [0, 0]);
+    for trial in 0..400 {
+        let vocabulary = [5, 12, 60, 700][trial % 4];
+        let sharp = [0.5, 2.0, 6.0, 14.0][trial / 4 % 4];
+        let mut row = || {
+            let round = rng.random_bool(0.2);
+            let entries = (0..vocabulary).map(|_| {
+                let x = sharp * (rng.random::<f64>() + rng.random::<f64>() - 1.0);
+                if round { x.round().exp() } else { x.exp() }
+            });
+            normalised(entries.collect())
+        };
+        let (mut target, mut draft) = (row(), row());
+        match rng.random_range(0..8) {
+            0 => target.clone_from(&draft),
+            1 => {
+                draft[0] = 30.0;
+                draft = normalised(draft);
+            }
+            2 => {
+                let heavy = 10f64.powi(rng.random_range(1..8));
+                (draft[1], draft[3]) = (heavy, 0.5 * heavy);
+                draft = normalised(draft);
+            }
+            3 => {
+                for token in 0..vocabulary {
+                    if token % 2 == 0 {
+                        target[token] = 0.0
+                    } else {
+                        draft[token] = 0.0
+                    }
+                }
+                (target, draft) = (normalised(target), normalised(draft));
+            }
+            _ => {}
+        }
+        let drafts = 2 + trial / 16 % 3;
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        let mut row = scan.load(rows, drafts).unwrap();
+        let budget = RejectionBudget {
+            width: if drafts == 4 { 1e-4 } else { 1e-6 },
+            work_limit: 2_000_000,
+            widest: 1.0,
+            ..RejectionBudget::default()
+        };
+        let fast = row.accepted_in_turn_fast(drafts, &budget);
+        let slow = row.accepted_in_turn(drafts, &budget);
+        assert_eq!(slow.kind(), Kind::Enclosed);
+        let apart = f64::max(slow.lower() - fast.value(), fast.value() - slow.upper());
+        assert!(
+            apart <= 0.5 * fast.width(),
+            "{trial}: V = {vocabulary}, n = {drafts}, {fast:?} {slow:?}"
+        );
+        worst = worst.max(apart);
+        kinds[usize::from(fast.kind() == Kind::Estimate)] += 1;
+    }
+    assert!(worst < 1e-5 && kinds[1] > 150, "{worst} {kinds:?}");
+}
+
+/// One row's numbers for several n, in any order, are those of a row that is asked for one.
+#[test]
+fn a_rate_does_not_depend_on_what_was_asked_before() {
+    let (target, draft) = &logged(97, 1.0)[1];
+    let rows = Rows { target, draft };
+    let mut scan = Workspace::new();
+    let budget = RejectionBudget::default();
+    let alone: Vec<f64> = (2..=7)
+        .map(|drafts| {
+            let mut row = scan.load(rows, 7).unwrap();
+            row.accepted_in_turn_fast(drafts, &budget).value()
+        })
+        .collect();
+    let mut row = scan.load(rows, 7).unwrap();
+    for drafts in [4, 2, 7, 3, 6, 5, 7, 2] {
+        let found = row.accepted_in_turn_fast(drafts, &budget).value();
+        assert_eq!(found, alone[drafts - 2], "{drafts}");
+    }
+    // More drafts accept more.
+    assert!(alone.is_sorted(), "{alone:?}");
+}
+
+#[test]
+fn numbers_of_drafts_without_a_rule_have_no_estimate() {
+    let (target, draft) = ([0.25; 4], [0.4, 0.3, 0.2, 0.1]);
+    let rows = Rows {
+        target: &target,
+        draft: &draft,
+    };
+    let sweep = Sweep::new(rows, [1.0, 1.0], 8, |_, _| 0.0);
+    assert!(estimate(&sweep, 2).is_none() && estimate(&sweep, MOST_DRAFTS + 1).is_none());
+    // All tokens are drafted in the end: no estimate is needed.
+    let mut scan = Workspace::new();
+    let mut row = scan.load(rows, 8).unwrap();
+    let budget = RejectionBudget::default();
+    let all = row.accepted_in_turn_fast(8, &budget);
+    assert_eq!(all.kind(), Kind::Enclosed);
+    assert!((all.value() - 1.0).abs() < 1e-14);
+}
