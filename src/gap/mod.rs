@@ -57,8 +57,8 @@ pub use compare::{
 pub use data::{
     BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
     GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
-    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition, RestMass,
-    RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition,
+    RestMass, RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};

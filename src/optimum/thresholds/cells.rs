@@ -200,10 +200,10 @@ pub(super) fn solve(two: &Two<'_>) -> Optimum {
         },
         vec![false; vocab],
     );
-    for token in 0..vocab {
+    for (token, within) in start.iter_mut().enumerate() {
         let scored = rows.iter().any(|row| !row.weights[token].is_zero());
         if two.is_forced(token) || (scored && p.weights[token].is_zero()) {
-            start[token] = true;
+            *within = true;
         } else if scored {
             lines.tokens.push(token);
             lines.p.push(whole(&p.weights[token]));

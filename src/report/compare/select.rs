@@ -16,7 +16,12 @@ pub(super) fn temperatures(comparison: &LogComparison) -> Vec<f64> {
 /// The most drafts up to 3, or else the fewest.
 pub(super) fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
     // What engines do with one draft is there whatever was asked for, without an optimum.
-    let asked = || comparison.rates.iter().filter(|rate| rate.what == "optimum");
+    let asked = || {
+        comparison
+            .rates
+            .iter()
+            .filter(|rate| rate.what == "optimum")
+    };
     let all = || asked().filter_map(|rate| rate.drafts);
     all().filter(|&n| n <= 3).max().or(all().min())
 }
