@@ -107,8 +107,18 @@ pub(super) fn run<C: ProblemCommand>(
         }
     }
     bar.finish_and_clear();
+    if results == 0 {
+        out.flush()?;
+        return Err(CliError::Missing {
+            message: format!(
+                "nothing was done: {} read, each {}",
+                counted(skipped, "problem"),
+                C::REASON
+            ),
+        });
+    }
     if text {
-        if !common.quiet {
+        if common.verbose > 0 {
             writeln!(out, "{}\n", C::DEFINITIONS)?;
         }
         let summary = command.summary(results, agreeing);

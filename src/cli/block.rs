@@ -1,7 +1,7 @@
 //! `specgap block`.
 
 use super::batch::{self, ProblemCommand};
-use super::options::{Common, Problems};
+use super::options::{Common, Counts, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{BlockEvaluation, block};
 use crate::problem::{AnyProblem, BlockProblem};
@@ -13,17 +13,17 @@ use clap::Args;
 pub(super) struct BlockArgs {
     #[command(flatten)]
     problems: Problems,
-    /// Numbers of draft blocks, instead of the one in the file.
-    #[arg(long, value_name = "K", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=64))]
-    drafts: Vec<u8>,
+    /// Numbers of draft blocks, 1 to 64, instead of the one in the file; 2-4 is 2,3,4.
+    #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = |text: &str| Counts::up_to(text, 64))]
+    drafts: Vec<Counts>,
 }
 
-struct Block<'a> {
+struct Block {
     /// Numbers of drafts, instead of the problem's own.
-    drafts: &'a [u8],
+    drafts: Vec<usize>,
 }
 
-impl ProblemCommand for Block<'_> {
+impl ProblemCommand for Block {
     type Problem = BlockProblem;
     type Result = BlockEvaluation;
 
@@ -42,7 +42,7 @@ impl ProblemCommand for Block<'_> {
         }
         self.drafts
             .iter()
-            .map(|&drafts| block(problem, usize::from(drafts)))
+            .map(|&drafts| block(problem, drafts))
             .collect()
     }
     fn text(evaluation: &BlockEvaluation, width: u16) -> String {
@@ -61,7 +61,7 @@ impl ProblemCommand for Block<'_> {
 pub(super) fn run(args: &BlockArgs, common: &Common) -> Result<Verdict, CliError> {
     batch::run(
         Block {
-            drafts: &args.drafts,
+            drafts: Counts::all(&args.drafts),
         },
         &args.problems.problems,
         common,

@@ -2,7 +2,7 @@
 
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, progress, read_problems, width, write_whole};
-use crate::claims::{Baseline, check_all, compare, ledger};
+use crate::claims::{Baseline, Claim, check_some, compare, ledger};
 use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
 use crate::report::check as report;
@@ -33,15 +33,71 @@ pub(super) struct CheckArgs {
     /// Write the ledger as a Markdown page.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Check these claims of the ledger only, or none of them.
+    #[arg(long, value_name = "ID,...|none", value_delimiter = ',')]
+    claims: Vec<String>,
+    /// List the claims that would be checked, and check nothing.
+    #[arg(long, conflicts_with_all = ["baseline", "write_baseline", "junit", "report", "problems"])]
+    list: bool,
     /// Problem files or folders to check beside the ledger [default: problems, if
     /// there is such a folder].
     #[arg(long, value_name = "PATH")]
     problems: Vec<PathBuf>,
 }
 
+/// What `--claims` says to leave the whole ledger out.
+const NONE: &str = "none";
+
+/// Which claims are asked for; all where none is named.
+fn asked(names: &[String]) -> Result<impl Fn(&str) -> bool, CliError> {
+    let known = ledger();
+    for name in names.iter().filter(|name| *name != NONE) {
+        if !known.iter().any(|claim| claim.id == name) {
+            return Err(CliError::Missing {
+                message: format!(
+                    "--claims {name}: is no claim of the ledger; specgap check --list has them"
+                ),
+            });
+        }
+    }
+    if names.len() > 1 && names.iter().any(|name| name == NONE) {
+        return Err(CliError::Missing {
+            message: "--claims none leaves no room for others; name claims, or none".to_owned(),
+        });
+    }
+    let names = names.to_vec();
+    Ok(move |id: &str| names.is_empty() || names.iter().any(|name| name == id))
+}
+
+/// Prints claims that are asked for, with what is expected of each.
+fn list(asked: impl Fn(&str) -> bool, common: &Common) -> Result<Verdict, CliError> {
+    let claims: Vec<Claim> = (ledger().into_iter())
+        .filter(|claim| asked(claim.id))
+        .collect();
+    let mut out = std::io::stdout().lock();
+    match common.format {
+        Format::Json => {
+            for claim in &claims {
+                writeln!(out, "{}", report::listed_json(claim)?)?;
+            }
+        }
+        Format::Text => write!(out, "{}", report::list(&claims, width()))?,
+    }
+    out.flush()?;
+    Ok(Verdict::Agrees)
+}
+
 pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError> {
+    let asked = asked(&args.claims)?;
+    if args.list {
+        return list(asked, common);
+    }
     // All input is read before anything is run or written.
-    let before = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let mut before = args.baseline.as_deref().map(read_baseline).transpose()?;
+    if let Some(before) = &mut before {
+        // What is not asked for is not missing.
+        before.claims.retain(|id, _| asked(id) || !is_known(id));
+    }
     let (problems, problems_note) = if args.problems.is_empty() && !Path::new(PROBLEMS).is_dir() {
         let note = "there is no folder named problems here; give --problems PATH";
         (Vec::new(), Some(note.to_owned()))
@@ -51,9 +107,15 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         (read_problems(&args.problems)?, None)
     };
 
-    let total = ledger().len() + problems.len();
+    let count = ledger().iter().filter(|claim| asked(claim.id)).count();
+    let total = count + problems.len();
+    if total == 0 {
+        return Err(CliError::Missing {
+            message: "there is nothing to check: no claims and no problem files".to_owned(),
+        });
+    }
     let bar = progress(total, common.format == Format::Text, "checking");
-    let claims = check_all(|| bar.inc(1));
+    let claims = check_some(|claim| asked(claim.id), || bar.inc(1));
     let checks: Vec<ProblemCheck> = problems
         .par_iter()
         .map(|(_, _, problem)| {
@@ -108,6 +170,11 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     }
     out.flush()?;
     Ok(Verdict::of(run.is_ok()))
+}
+
+/// Whether this version's ledger has a claim of that name.
+fn is_known(id: &str) -> bool {
+    ledger().iter().any(|claim| claim.id == id)
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline, CliError> {

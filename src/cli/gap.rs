@@ -1,8 +1,10 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::options::{Common, Format, Kept, Results};
+use super::length::{Cost, cost_ratio};
+use super::options::{Common, Counts, Format, Kept, Results};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
+    write_whole,
 };
 use super::printed::print_report;
 use super::table::Table;
@@ -15,8 +17,8 @@ use crate::report;
 use crate::scheme::SchemeName;
 use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -43,23 +45,77 @@ pub struct GapArgs {
     /// Measure the I-th of K parts of every log's positions alone: stretches of equal length.
     #[arg(long, value_name = "I/K", value_parser = part, requires = "partial", conflicts_with_all = ["out", "baseline"])]
     shard: Option<Part>,
+    /// Time of a draft step over that of a target step: what acceptance is worth in speed.
+    #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
+    cost_ratio: Option<Cost>,
+    /// Also write every picture for a paper: as SVG without its title, and the numbers that it
+    /// draws as CSV beside it.
+    #[arg(long, value_name = "svg", value_enum, requires = "out")]
+    figures: Option<FigureFormat>,
+    /// Also write every table for a paper: for LaTeX with booktabs, or as CSV.
+    #[arg(
+        long,
+        value_name = "latex,csv",
+        value_enum,
+        value_delimiter = ',',
+        requires = "out"
+    )]
+    table: Vec<TableFormat>,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
     positions: Option<PathBuf>,
 }
 
+/// Formats of pictures for papers.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum FigureFormat {
+    /// Lines and letters, to be turned into PDF by the program that sets the paper.
+    Svg,
+}
+
+/// Formats of tables for papers.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum TableFormat {
+    /// A tabular with the rules of booktabs.
+    Latex,
+    /// Comma-separated values, with all digits where these are known.
+    Csv,
+}
+
+impl GapArgs {
+    /// The files of a report, and those for papers that are asked for.
+    fn files(&self, report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
+        let page = report::gap::page(report);
+        let mut files = Vec::new();
+        if self.figures.is_some() {
+            let drawn = page.paper_figures();
+            files.extend(drawn.map_err(|error| CliError::Internal {
+                message: error.to_string(),
+            })?);
+        }
+        for format in &self.table {
+            files.extend(match format {
+                TableFormat::Latex => page.paper_latex(),
+                TableFormat::Csv => page.paper_csv(),
+            });
+        }
+        files.extend(page_files(&page, report)?);
+        Ok(files)
+    }
+}
+
 /// What to measure; shared with `specgap demo`.
 #[derive(Args, Debug)]
 pub struct MeasureArgs {
-    /// Numbers of drafts, 1 to 64.
+    /// Numbers of drafts, 1 to 64; 2-4 is 2,3,4.
     #[arg(
         long,
         value_name = "N,...",
         value_delimiter = ',',
-        default_value = "2,3,4"
+        default_value = "2-4"
     )]
-    drafts: Vec<usize>,
+    drafts: Vec<Counts>,
     /// Temperatures of target and draft.
     #[arg(
         long,
@@ -171,7 +227,8 @@ fn part(text: &str) -> Result<Part, String> {
 
 impl MeasureArgs {
     fn settings(&self, common: &Common) -> Result<Settings, CliError> {
-        let mut settings = Settings::new(&self.temperature, &self.drafts, common.seed)?;
+        let mut settings =
+            Settings::new(&self.temperature, &Counts::all(&self.drafts), common.seed)?;
         settings.block_length = usize::from(self.block_length);
         settings.timing = self.timing;
         settings.sequential_plans = self.sequential_plans;
@@ -254,11 +311,16 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
     };
     let mut report = summary.report(&summary.command());
     add_draft_paths(&mut report, &logs);
+    add_cost(&mut report, args.cost_ratio.as_ref());
     let verdict = match (&args.results.baseline, baseline) {
-        (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
+        (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.results.folder.out.as_deref(), common)?;
+    let out = args.results.folder.out.as_deref();
+    if let Some(folder) = out {
+        write_together(folder, &args.files(&report)?)?;
+    }
+    print_report(&report, &report::gap::page(&report), out, common)?;
     Ok(verdict)
 }
 
@@ -322,6 +384,16 @@ fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
     }
 }
 
+/// What a draft step costs, for what is said of speed.
+fn add_cost(report: &mut GapReport, cost: Option<&Cost>) {
+    if let Some(cost) = cost {
+        report.cost_ratio = cost.text.parse().ok();
+        report
+            .command
+            .push_str(&format!(" --cost-ratio {}", cost.text));
+    }
+}
+
 /// What a report leaves out where it cannot tell it.
 pub(super) const DRAFT_PATHS: &str = "what several draft paths could give";
 
@@ -349,7 +421,8 @@ fn compare_logs(
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
-            for (name, contents) in report_files(&report)? {
+            add_cost(&mut report, args.cost_ratio.as_ref());
+            for (name, contents) in args.files(&report)? {
                 files.push((format!("{}/{name}", log.folder), contents));
             }
         }
@@ -480,32 +553,29 @@ pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
     Ok(report)
 }
 
+/// Compares a report with a baseline, says what got worse, and writes what is asked for.
 pub(super) fn compare(
     report: &GapReport,
     path: &Path,
     baseline: &GapReport,
+    results: &Results,
 ) -> Result<Verdict, CliError> {
-    let regressions = gap::regressions(report, baseline);
-    let mut stderr = std::io::stderr().lock();
-    for regression in &regressions {
-        let [low, high] = regression.interval;
-        let now = regression
-            .now
-            .map_or("is missing".to_owned(), |x| format!("is {x:.6}"));
-        writeln!(
-            stderr,
-            "regression: {} {now}; the baseline has [{low:.6}, {high:.6}]",
-            regression.what
-        )?;
+    let numbers = gap::against(report, baseline, results.tolerance);
+    if let Some(path) = &results.junit {
+        write_whole(path, report::check::junit_of_numbers(&numbers).as_bytes())?;
     }
-    if regressions.is_empty() {
+    let mut stderr = std::io::stderr().lock();
+    let mut worse = 0;
+    for number in numbers.iter().filter(|number| !number.holds()) {
+        worse += 1;
+        writeln!(stderr, "regression: {}", report::check::told(number))?;
+    }
+    if worse == 0 {
         writeln!(
             stderr,
             "baseline {}: every number is in its interval",
             path.display()
         )?;
-        Ok(Verdict::Agrees)
-    } else {
-        Ok(Verdict::Disagrees)
     }
+    Ok(Verdict::of(worse == 0))
 }

@@ -1,7 +1,7 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Folder, Kept};
+use super::options::{Common, Counts, Folder, Kept};
 use super::output::{CliError, Verdict, check_folder, page_files, write_together};
 use super::printed::print_report;
 use crate::log::Log;
@@ -21,9 +21,9 @@ pub struct LengthArgs {
     /// Texts of several are counted together.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Fixed lengths that are replayed.
-    #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
-    lengths: Vec<u16>,
+    /// Fixed lengths that are replayed; 1-4 is 1,2,3,4.
+    #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = |text: &str| Counts::up_to(text, 1024))]
+    lengths: Vec<Counts>,
     /// Policies beside fixed lengths: a family with its usual numbers, or NAME=NUMBER; all
     /// families if not given.
     #[arg(long, value_name = "NAME[=X],...", value_delimiter = ',', value_parser = policies, long_help = policies_help())]
@@ -119,10 +119,8 @@ impl LengthArgs {
                     .flat_map(|family| family.usual())
                     .collect()
             } else {
-                let lengths = self.lengths.iter();
-                lengths
-                    .map(|&length| Policy::fixed(length.into()))
-                    .collect()
+                let lengths = Counts::all(&self.lengths);
+                lengths.into_iter().map(Policy::fixed).collect()
             };
             lengths.append(&mut policies);
             policies = lengths;
@@ -173,7 +171,7 @@ impl LengthArgs {
                 command.push_str(&format!(" --{name} {value}"));
             }
         };
-        option("lengths", list(&self.lengths));
+        option("lengths", list(&Counts::all(&self.lengths)));
         let named: Vec<&str> = self
             .policies
             .iter()

@@ -71,7 +71,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         ));
     }
     let verdict = match (&args.results.baseline, baseline) {
-        (Some(path), Some(baseline)) => compare(&report, path, &baseline)?,
+        (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
         _ => Verdict::Agrees,
     };
     finish(&report, args.results.folder.out.as_deref(), common)?;

@@ -11,6 +11,7 @@ mod check;
 mod conformance;
 mod decode;
 mod demo;
+mod explain;
 mod gap;
 mod host;
 mod import;
@@ -70,7 +71,7 @@ enum Command {
     /// The claims ledger and every problem file of a folder, against a baseline.
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
-    Gap(gap::GapArgs),
+    Gap(Box<gap::GapArgs>),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
     /// Logged text and draft paths to a report: what several paths could give, and who gets it.
@@ -85,6 +86,8 @@ enum Command {
     Conformance(conformance::ConformanceArgs),
     /// The report of the log that specgap ships: a real model pair, nothing to install.
     Demo(demo::DemoArgs),
+    /// What a word of a report or a table means.
+    Explain(explain::ExplainArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
 }
@@ -135,6 +138,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Check(args) => check::run(args, &cli.common),
         Command::Conformance(args) => conformance::run(args, &cli.common),
         Command::Demo(args) => demo::run(args, &cli.common),
+        Command::Explain(args) => explain::run(args, &cli.common),
         Command::Gap(args) => gap::run(args, &cli.common),
         Command::Length(args) => length::run(args, &cli.common),
         Command::Paths(args) => paths::run(args, &cli.common),

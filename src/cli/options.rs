@@ -5,6 +5,7 @@ use super::output::progress;
 use crate::log::{Log, LogError};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Options of every command.
 #[derive(Args, Debug, Clone)]
@@ -60,6 +61,51 @@ pub enum Format {
     Json,
 }
 
+/// A number, or a range of them with both ends: `3`, `2-4`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counts(Vec<usize>);
+
+impl Counts {
+    /// The most numbers of a range.
+    const MOST: usize = 4096;
+
+    /// All of several, in the order that they were given.
+    pub(super) fn all(given: &[Self]) -> Vec<usize> {
+        given.iter().flat_map(|counts| counts.0.clone()).collect()
+    }
+
+    /// The same for options that take numbers up to `most`.
+    pub(super) fn up_to(text: &str, most: usize) -> Result<Self, String> {
+        let counts: Self = text.parse()?;
+        match counts.0.iter().find(|&&n| n == 0 || n > most) {
+            Some(n) => Err(format!("{n} is not in 1..={most}")),
+            None => Ok(counts),
+        }
+    }
+}
+
+impl FromStr for Counts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "is a number or a range such as 2-4; several are separated by commas: 2-4,8".to_owned()
+        };
+        let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+        let Some((first, last)) = text.split_once('-') else {
+            return Ok(Self(vec![number(text)?]));
+        };
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!("{first} is above {last}; a range ascends"));
+        }
+        if last - first >= Self::MOST {
+            return Err(format!("is a range of more than {} numbers", Self::MOST));
+        }
+        Ok(Self((first..=last).collect()))
+    }
+}
+
 /// The problems of `solve`, `verify` and `block`.
 #[derive(Args, Debug)]
 pub(super) struct Problems {
@@ -84,6 +130,13 @@ pub(super) struct Results {
     /// Exit with 1 if a number of this report.json is missing or left its interval.
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
+    /// With --baseline: how far a number may be from the baseline's, instead of its interval;
+    /// reports of one log are the same to the bit, so that 1e-9 is enough for these.
+    #[arg(long, value_name = "X", requires = "baseline", allow_negative_numbers = true, value_parser = tolerance)]
+    pub(super) tolerance: Option<f64>,
+    /// With --baseline: write a test case for each of its numbers, as JUnit XML.
+    #[arg(long, value_name = "FILE", requires = "baseline")]
+    pub(super) junit: Option<PathBuf>,
     /// Write the summary of these positions, which `specgap merge` takes; without --out,
     /// no report is made.
     #[arg(long, value_name = "FILE")]
@@ -93,10 +146,43 @@ pub(super) struct Results {
     pub(super) pool: bool,
 }
 
+fn tolerance(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.parse().ok();
+    value
+        .filter(|value| value.is_finite() && *value >= 0.0)
+        .ok_or_else(|| "is a number from 0 on, such as 1e-9".to_owned())
+}
+
 /// Which tokens of a row are read from logs, and which `capture` writes.
 #[derive(Args, Debug)]
 pub(super) struct Kept {
     /// Keep the first N tokens of every row, where models differ by padding.
     #[arg(long, value_name = "N")]
     pub(super) vocab: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_both_ends() {
+        let read = |text: &str| text.parse::<Counts>().map(|counts| counts.0);
+        assert_eq!(read("3"), Ok(vec![3]));
+        assert_eq!(read("2-4"), Ok(vec![2, 3, 4]));
+        assert_eq!(read("4-4"), Ok(vec![4]));
+        assert!(read("4-2").unwrap_err().contains("ascends"));
+        for wrong in ["", "-", "2-", "-3", "a-b", "2-3-4", "2.5"] {
+            assert!(read(wrong).unwrap_err().contains("2-4,8"), "{wrong}");
+        }
+        assert!(read("0-18446744073709551615").is_err());
+        let given = [Counts(vec![2, 3]), Counts(vec![8])];
+        assert_eq!(Counts::all(&given), [2, 3, 8]);
+        assert!(
+            Counts::up_to("60-65", 64)
+                .unwrap_err()
+                .contains("65 is not in 1..=64")
+        );
+        assert!(Counts::up_to("0", 64).is_err());
+    }
 }

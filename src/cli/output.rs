@@ -272,12 +272,23 @@ pub(super) fn progress(length: usize, shown: bool, what: &'static str) -> Progre
     bar
 }
 
-/// Columns of the terminal, or 100.
+/// Columns that text is wrapped to: what the variable `COLUMNS` says, or else as many as the
+/// terminal has, or 110 where the output is none.
 pub(super) fn width() -> u16 {
-    std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok())
-        .filter(|columns| (60..=400).contains(columns))
+    let said = std::env::var("COLUMNS").ok();
+    let said = said.and_then(|columns| columns.parse().ok());
+    let terminal = || {
+        let stdout = io::stdout();
+        stdout.is_terminal().then_some(())?;
+        terminal_size::terminal_size_of(stdout).map(|(columns, _)| columns.0)
+    };
+    columns(said, terminal)
+}
+
+/// The first that is possible, within what tables can be set in.
+fn columns(said: Option<u16>, terminal: impl FnOnce() -> Option<u16>) -> u16 {
+    said.filter(|columns| (40..=400).contains(columns))
+        .or_else(|| terminal().map(|columns| columns.clamp(40, 400)))
         .unwrap_or(110)
 }
 
@@ -295,6 +306,15 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn text_is_as_wide_as_the_terminal_unless_told_otherwise() {
+        assert_eq!(columns(Some(72), || Some(200)), 72);
+        assert_eq!(columns(Some(3), || Some(200)), 200);
+        assert_eq!(columns(None, || Some(80)), 80);
+        assert_eq!(columns(None, || Some(10)), 40);
+        assert_eq!(columns(None, || None), 110);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `specgap paths`: what several draft paths could give, and what verifiers get of it.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Folder, Kept};
+use super::options::{Common, Counts, Folder, Kept};
 use super::output::{CliError, Verdict, check_folder, page_files, write_together};
 use super::printed::print_report;
 use crate::log::Log;
@@ -18,9 +18,9 @@ pub struct PathsArgs {
     /// or .npz files, or directories with a log.json. Several are counted together.
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Numbers of draft paths.
-    #[arg(long, value_name = "K,...", value_delimiter = ',', default_value = "1,2,3,4,5,6,7,8", value_parser = clap::value_parser!(u16).range(1..=PathSettings::MOST_DRAFTS as i64))]
-    paths: Vec<u16>,
+    /// Numbers of draft paths; 2-4 is 2,3,4.
+    #[arg(long, value_name = "K,...", value_delimiter = ',', default_value = "1-8", value_parser = |text: &str| Counts::up_to(text, PathSettings::MOST_DRAFTS))]
+    paths: Vec<Counts>,
     /// Tokens of a path; those of the logged paths, or 5, if not given.
     #[arg(long, alias = "path-length", value_name = "L", value_parser = clap::value_parser!(u16).range(1..=64))]
     length: Option<u16>,
@@ -35,7 +35,7 @@ pub struct PathsArgs {
 
 impl PathsArgs {
     fn settings(&self) -> PathSettings {
-        let mut drafts: Vec<usize> = self.paths.iter().map(|&paths| paths.into()).collect();
+        let mut drafts = Counts::all(&self.paths);
         drafts.sort_unstable();
         drafts.dedup();
         PathSettings {

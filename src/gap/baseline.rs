@@ -14,6 +14,58 @@ pub struct Regression {
     pub interval: [f64; 2],
 }
 
+/// A number of a baseline, beside what it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Against {
+    /// Which number.
+    pub what: String,
+    /// Its value now; `None` if it is not in the report any more.
+    pub now: Option<f64>,
+    /// Where it is allowed to be.
+    pub interval: [f64; 2],
+}
+
+impl Against {
+    /// Whether it is there, and within its interval.
+    pub fn holds(&self) -> bool {
+        let [low, high] = self.interval;
+        self.now.is_some_and(|x| x >= low && x <= high)
+    }
+}
+
+/// Every mean of a baseline beside that of a report. Without a tolerance it may be in the 95%
+/// interval of the baseline, widened by 1e-9 for rounding. With one it may differ by so much:
+/// reports of one log are the same to the bit, so that 1e-9 is enough for these.
+///
+/// # Example
+/// ```
+/// use specgap::gap::{GapReport, against};
+/// # fn check(now: &GapReport, before: &GapReport) {
+/// assert!(against(now, before, Some(1e-9)).iter().all(|number| number.holds()));
+/// # }
+/// ```
+pub fn against(now: &GapReport, baseline: &GapReport, tolerance: Option<f64>) -> Vec<Against> {
+    let current: HashMap<String, f64> = numbers(now)
+        .into_iter()
+        .map(|(what, estimate)| (what, estimate.mean))
+        .collect();
+    let allowed = |estimate: Estimate| match tolerance {
+        Some(tolerance) => [estimate.mean - tolerance, estimate.mean + tolerance],
+        None => {
+            let [low, high] = estimate.ci95;
+            [low - 1e-9, high + 1e-9]
+        }
+    };
+    numbers(baseline)
+        .into_iter()
+        .map(|(what, estimate)| Against {
+            now: current.get(&what).copied(),
+            what,
+            interval: allowed(estimate),
+        })
+        .collect()
+}
+
 /// Compares the means of a report with the 95% intervals of a baseline: every
 /// number of the baseline has to be there and within its interval, widened by
 /// 1e-9 for rounding.
@@ -28,21 +80,14 @@ pub struct Regression {
 /// # }
 /// ```
 pub fn regressions(now: &GapReport, baseline: &GapReport) -> Vec<Regression> {
-    let current: HashMap<String, f64> = numbers(now)
+    against(now, baseline, None)
         .into_iter()
-        .map(|(what, estimate)| (what, estimate.mean))
-        .collect();
-    numbers(baseline)
-        .into_iter()
-        .filter_map(|(what, estimate)| {
-            let [low, high] = estimate.ci95;
-            let value = current.get(&what).copied();
-            let within = value.is_some_and(|x| x >= low - 1e-9 && x <= high + 1e-9);
-            (!within).then_some(Regression {
-                what,
-                now: value,
-                interval: estimate.ci95,
-            })
+        .zip(numbers(baseline))
+        .filter(|(number, _)| !number.holds())
+        .map(|(number, (what, estimate))| Regression {
+            what,
+            now: number.now,
+            interval: estimate.ci95,
         })
         .collect()
 }

@@ -59,6 +59,10 @@ pub struct GapReport {
     /// What several draft paths could give, where the log has such paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_paths: Option<DraftPaths>,
+    /// A draft step's time over a target step's, if it was given; what acceptance is worth in
+    /// speed is told at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_ratio: Option<f64>,
     /// Where in the text the gap lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<Strip>,

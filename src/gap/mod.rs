@@ -50,7 +50,7 @@ mod tally;
 mod truncation;
 mod unit;
 
-pub use baseline::{Regression, regressions};
+pub use baseline::{Against, Regression, against, regressions};
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
 };

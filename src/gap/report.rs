@@ -81,6 +81,7 @@ impl Summary {
             blocks,
             rounds: along,
             draft_paths: None,
+            cost_ratio: None,
             strip: self.strip.strip(settings),
             left_out: missing,
         }

@@ -132,6 +132,10 @@ pub struct Canvas {
     width: u32,
     height: u32,
     marks: Vec<Mark>,
+    /// Which mark is the title, and how much higher the rest would stand without it.
+    title: Option<(usize, u32)>,
+    /// What is drawn, as comma-separated values.
+    data: String,
 }
 
 /// Pixels of an SVG are cut this fine.
@@ -153,7 +157,45 @@ impl Canvas {
             width,
             height,
             marks: Vec::new(),
+            title: None,
+            data: String::new(),
         }
+    }
+
+    /// Its title, in a strip of so many pixels at its top that holds nothing else.
+    pub(super) fn head(&mut self, text: &str, at: (f64, f64), size: f64, strip: u32) {
+        self.title = Some((self.marks.len(), strip));
+        self.text(text, at, size, Align::Left, Ink::Text);
+    }
+
+    /// Keeps what is drawn, as comma-separated values.
+    pub(super) fn keep(&mut self, data: String) {
+        self.data = data;
+    }
+
+    /// What is drawn, as comma-separated values under names; empty for a drawing.
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// The same picture without its title, for a paper that has a caption.
+    pub fn untitled(&self) -> Self {
+        let mut all = self.clone();
+        let Some((index, strip)) = all.title.take().filter(|(_, strip)| *strip < self.height)
+        else {
+            return all;
+        };
+        all.marks.remove(index);
+        all.height -= strip;
+        let up = f64::from(strip);
+        for mark in &mut all.marks {
+            match mark {
+                Mark::Line { points, .. } => points.iter_mut().for_each(|(_, y)| *y -= up),
+                Mark::Block { corners, .. } => corners.iter_mut().for_each(|(_, y)| *y -= up),
+                Mark::Disc { centre: (_, y), .. } | Mark::Text { at: (_, y), .. } => *y -= up,
+            }
+        }
+        all
     }
 
     pub(super) fn line(&mut self, points: &[(f64, f64)], ink: Ink, width: f64) {
@@ -222,6 +264,15 @@ impl Canvas {
             align,
             ink,
         });
+    }
+
+    /// Its texts, and where they stand.
+    #[cfg(test)]
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&str, (f64, f64))> {
+        self.marks.iter().filter_map(|mark| match mark {
+            Mark::Text { text, at, .. } => Some((text.as_str(), *at)),
+            _ => None,
+        })
     }
 
     /// How wide a text is.

@@ -3,7 +3,8 @@
 use super::table::{Column, Entry, Row, Table};
 use super::text::{counted, seconds, wrap};
 use super::{JSON_SCHEMA, markdown, terminal};
-use crate::claims::{Changes, Checked, UNCHECKED, Value, Verdict};
+use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
+use crate::gap::Against;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -358,10 +359,54 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
     out
 }
 
-/// JUnit XML, one test case a claim, a problem and a baseline.
+/// Claims and what is expected of each, for people.
+pub fn list(claims: &[Claim], width: u16) -> String {
+    let columns = ["claim", "expected", "statement"].map(Column::words);
+    let rows = claims.iter().map(|claim| {
+        let expected = claim.expected.to_string();
+        Row::texts([claim.id.to_owned(), expected, claim.statement.to_owned()])
+    });
+    let table = Table::new("claims", "", columns.into()).rows(rows);
+    let mut out = String::new();
+    terminal::table(&mut out, &table, width, "");
+    let _ = writeln!(out, "{}", counted(claims.len(), "claim"));
+    out
+}
+
+/// One claim as a JSON object on a line.
+///
+/// # Errors
+/// None that a claim can cause; serialisation is fallible by type.
+pub fn listed_json(claim: &Claim) -> serde_json::Result<String> {
+    serde_json::to_string(&serde_json::json!({
+        "schema": JSON_SCHEMA,
+        "id": claim.id,
+        "statement": claim.statement,
+        "source": claim.source,
+        "expected": claim.expected,
+    }))
+}
+
+/// One test case of a JUnit file.
+struct Case<'a> {
+    /// Its class, `specgap.claims`.
+    pub class: &'a str,
+    /// Its name.
+    pub name: String,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// What is wrong; empty if nothing is.
+    pub failures: Vec<String>,
+    /// What was found, whether it is as expected or not.
+    pub found: String,
+}
+
+/// JUnit XML, one test case a claim, a problem, and a number or verdict that got worse than
+/// the baseline's. Each claim's case has its verdict, its statement and its evidence.
 pub fn junit(run: &CheckRun) -> String {
-    let mut cases: Vec<(&str, String, f64, Vec<String>)> = Vec::new();
+    let mut cases: Vec<Case<'_>> = Vec::new();
     for checked in &run.claims {
+        let claim = &checked.claim;
         let failure = (!checked.is_ok()).then(|| {
             let violation = checked
                 .finding
@@ -370,62 +415,132 @@ pub fn junit(run: &CheckRun) -> String {
                 .unwrap_or("no violation found");
             format!(
                 "expected {}, is {}: {violation}",
-                checked.claim.expected, checked.verdict
+                claim.expected, checked.verdict
             )
         });
-        let failures = failure.into_iter().collect();
-        cases.push((
-            "specgap.claims",
-            checked.claim.id.to_owned(),
-            checked.seconds,
-            failures,
-        ));
+        let mut found = format!(
+            "{}: {} ({})",
+            checked.verdict, claim.statement, claim.source
+        );
+        for (name, value) in &checked.finding.evidence {
+            let _ = write!(found, "\n{name}: {value}");
+        }
+        cases.push(Case {
+            class: "specgap.claims",
+            name: claim.id.to_owned(),
+            seconds: checked.seconds,
+            failures: failure.into_iter().collect(),
+            found,
+        });
     }
     for problem in &run.problems {
-        let failures = problem.complaints.clone();
-        cases.push((
-            "specgap.problems",
-            problem.name.clone(),
-            problem.seconds,
-            failures,
-        ));
+        let values = problem.values.iter();
+        let found: Vec<String> = values
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        cases.push(Case {
+            class: "specgap.problems",
+            name: problem.name.clone(),
+            seconds: problem.seconds,
+            failures: problem.complaints.clone(),
+            found: found.join("\n"),
+        });
     }
     if let Some(changes) = &run.changes {
-        let failures = changes.regressions.clone();
-        cases.push(("specgap.baseline", "baseline".to_owned(), 0.0, failures));
+        for regression in &changes.regressions {
+            // What changed, without what it was and is.
+            let name = regression
+                .split_once(" was ")
+                .map_or(regression.as_str(), |cut| cut.0);
+            cases.push(Case {
+                class: "specgap.baseline",
+                name: name.to_owned(),
+                seconds: 0.0,
+                failures: vec![regression.clone()],
+                found: String::new(),
+            });
+        }
+        if changes.regressions.is_empty() {
+            cases.push(Case {
+                class: "specgap.baseline",
+                name: "nothing got worse".to_owned(),
+                seconds: 0.0,
+                failures: Vec::new(),
+                found: String::new(),
+            });
+        }
     }
-    let failed = cases
-        .iter()
-        .filter(|(_, _, _, failures)| !failures.is_empty())
+    junit_of("specgap check", &cases)
+}
+
+/// A number against its baseline, in words.
+pub fn told(number: &Against) -> String {
+    let [low, high] = number.interval;
+    let now = number
+        .now
+        .map_or("is missing".to_owned(), |x| format!("is {x:.6}"));
+    format!(
+        "{} {now}; the baseline has [{low:.6}, {high:.6}]",
+        number.what
+    )
+}
+
+/// JUnit XML of a report of rows, one test case a number of its baseline.
+pub fn junit_of_numbers(numbers: &[Against]) -> String {
+    let cases: Vec<Case<'_>> = (numbers.iter())
+        .map(|number| Case {
+            class: "specgap.gap",
+            name: number.what.clone(),
+            seconds: 0.0,
+            failures: (!number.holds())
+                .then(|| told(number))
+                .into_iter()
+                .collect(),
+            found: number.now.map_or_else(String::new, |now| now.to_string()),
+        })
+        .collect();
+    junit_of("specgap gap", &cases)
+}
+
+/// JUnit XML of one suite.
+fn junit_of(suite: &str, cases: &[Case<'_>]) -> String {
+    let failed = (cases.iter())
+        .filter(|case| !case.failures.is_empty())
         .count();
-    let time: f64 = cases.iter().map(|(_, _, seconds, _)| seconds).sum();
+    let time: f64 = cases.iter().map(|case| case.seconds).sum();
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let counts = format!(
         "tests=\"{}\" failures=\"{failed}\" errors=\"0\" time=\"{time:.3}\"",
         cases.len()
     );
-    let _ = writeln!(out, "<testsuites name=\"specgap check\" {counts}>");
-    let _ = writeln!(
-        out,
-        "  <testsuite name=\"specgap check\" skipped=\"0\" {counts}>"
-    );
-    for (class, name, seconds, failures) in &cases {
+    let _ = writeln!(out, "<testsuites name=\"{suite}\" {counts}>");
+    let _ = writeln!(out, "  <testsuite name=\"{suite}\" skipped=\"0\" {counts}>");
+    for case in cases {
         let _ = write!(
             out,
-            "    <testcase classname=\"{class}\" name=\"{}\" time=\"{seconds:.3}\"",
-            escape(name)
+            "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
+            case.class,
+            escape(&case.name),
+            case.seconds
         );
-        if failures.is_empty() {
+        if case.failures.is_empty() && case.found.is_empty() {
             out.push_str("/>\n");
             continue;
         }
         out.push_str(">\n");
-        let _ = writeln!(
-            out,
-            "      <failure message=\"{}\" type=\"changed\">{}</failure>\n    </testcase>",
-            escape(&failures[0]),
-            escape(&failures.join("\n"))
-        );
+        if let Some(first) = case.failures.first() {
+            let _ = writeln!(
+                out,
+                "      <failure message=\"{}\" type=\"changed\">{}</failure>",
+                escape(first),
+                escape(&case.failures.join("\n"))
+            );
+        }
+        if !case.found.is_empty() {
+            let found = escape(&case.found);
+            let _ = writeln!(out, "      <system-out>{found}</system-out>");
+        }
+        out.push_str("    </testcase>\n");
     }
     out.push_str("  </testsuite>\n</testsuites>\n");
     out

@@ -145,7 +145,7 @@ fn facts(out: &mut String, facts: &[Fact]) {
             "<dt>{}</dt><dd{}>{}</dd>",
             escape(&fact.name),
             titled(fact.full.as_ref()),
-            escape(&fact.value)
+            prose(&fact.value)
         );
     }
     out.push_str("</dl>\n");

@@ -19,6 +19,7 @@ mod html;
 pub mod length;
 mod markdown;
 pub mod page;
+pub mod paper;
 pub mod paths;
 pub mod plot;
 mod replayed;
@@ -34,3 +35,10 @@ pub(crate) use text::{agree, counted, disagree};
 pub use text::{exact_or_decimal, seconds};
 
 pub use crate::evaluate::JSON_SCHEMA;
+
+/// A word and what it means, wrapped.
+pub(crate) fn definition(word: &str, meaning: &str, width: u16) -> String {
+    let mut out = String::new();
+    let _ = text::wrap(&mut out, &format!("{word}: {meaning}"), width);
+    out
+}

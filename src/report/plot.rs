@@ -7,6 +7,8 @@ use super::canvas::{Align, Canvas, Ink};
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
 const TITLE: f64 = 15.0;
+/// Height of the strip that the title stands in.
+const HEAD: u32 = 30;
 const LABEL: f64 = 13.0;
 const MARGIN: f64 = 10.0;
 /// Width of the piece of a line that stands before its label.
@@ -211,6 +213,7 @@ impl LinePlot {
         let under = (self.lines.len() + self.remarks.len()) as f64 * APART;
         let height = legend + under + 4.0;
         let mut canvas = Canvas::new(width.ceil() as u32, height.ceil() as u32);
+        canvas.keep(self.data());
         self.frame(&mut canvas, &field, &ticks);
         self.curves(&mut canvas, &field);
         for (index, line) in self.lines.iter().enumerate() {
@@ -226,6 +229,18 @@ impl LinePlot {
             canvas.text(remark, (MARGIN, y), LABEL, Align::Left, Ink::Quiet);
         }
         canvas
+    }
+
+    /// Every point, a row each.
+    fn data(&self) -> String {
+        let mut out = "line,x,y,low,high\n".to_owned();
+        for line in &self.lines {
+            for Point { x, y, interval } in &line.points {
+                let [low, high] = interval;
+                out.push_str(&format!("{},{x},{y},{low},{high}\n", csv(&line.label)));
+            }
+        }
+        out
     }
 
     /// The least and the largest y that is drawn, intervals included.
@@ -247,8 +262,7 @@ impl LinePlot {
         let Field {
             left, right, lower, ..
         } = *field;
-        let title_at = (MARGIN, 20.0);
-        canvas.text(&self.title, title_at, TITLE, Align::Left, Ink::Text);
+        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
         let label_at = (MARGIN, 41.0);
         canvas.text(&self.y_label, label_at, LABEL, Align::Left, Ink::Quiet);
         for &tick in &ticks.values {
@@ -344,8 +358,17 @@ impl BoxPlot {
         let base = upper + self.rows.len() as f64 * row_height;
         let width = WIDTH.max(Canvas::text_width(&self.title, TITLE) + 2.0 * MARGIN);
         let mut canvas = Canvas::new(width.ceil() as u32, (base + 56.0).ceil() as u32);
-        let title_at = (MARGIN, 20.0);
-        canvas.text(&self.title, title_at, TITLE, Align::Left, Ink::Text);
+        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
+        let mut data = "row,q05,q25,q50,q75,q95,mean\n".to_owned();
+        for BoxRow {
+            label,
+            quantiles: [a, b, c, d, e],
+            mean,
+        } in &self.rows
+        {
+            data.push_str(&format!("{},{a},{b},{c},{d},{e},{mean}\n", csv(label)));
+        }
+        canvas.keep(data);
         let x_of = |value: f64| left + value.clamp(0.0, 1.0) * (right - left);
         for step in 0..=5 {
             let value = f64::from(step) / 5.0;
@@ -369,6 +392,240 @@ impl BoxPlot {
             canvas.text(&text, place, LABEL, Align::Left, Ink::Text);
         }
         canvas
+    }
+}
+
+/// What was had and what could be, a row for each of several groups: a bar up to the best
+/// possible, a ring for each thing that was had, and a line for what the first one loses.
+///
+/// # Example
+/// ```
+/// use specgap::report::plot::{LossPlot, LossRow};
+///
+/// let row = LossRow { label: "a".into(), best: 0.6, best_label: "α* 0.6".into(), ..LossRow::default() };
+/// let plot = LossPlot { title: "t".into(), label: "accepted".into(), rows: vec![row] };
+/// assert!(plot.draw().svg("t", "a")?.contains("α*"));
+/// # Ok::<(), specgap::report::DrawError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LossPlot {
+    /// Title.
+    pub title: String,
+    /// Under the axis.
+    pub label: String,
+    /// The rows.
+    pub rows: Vec<LossRow>,
+}
+
+/// A row of a [`LossPlot`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LossRow {
+    /// Its name.
+    pub label: String,
+    /// Where the bar ends.
+    pub best: f64,
+    /// What is said of it.
+    pub best_label: String,
+    /// What was had, with names.
+    pub marks: Vec<(f64, String)>,
+    /// A loss, what it may be, and what is said of it; the line ends where the bar does.
+    pub loss: Option<(f64, [f64; 2], String)>,
+}
+
+/// Height of a bar.
+const BAR: f64 = 15.0;
+
+impl LossRow {
+    fn is_drawn(&self) -> bool {
+        let marks = self.marks.iter().map(|(at, _)| *at);
+        let loss = self
+            .loss
+            .iter()
+            .flat_map(|(loss, ends, _)| [*loss, ends[0], ends[1]]);
+        std::iter::once(self.best)
+            .chain(marks)
+            .chain(loss)
+            .all(f64::is_finite)
+    }
+
+    /// Room above the bar, for its names.
+    fn above(&self) -> f64 {
+        if self.marks.is_empty() { 21.0 } else { 41.0 }
+    }
+
+    fn height(&self) -> f64 {
+        let loss = if self.loss.is_some() { 21.0 } else { 0.0 };
+        self.above() + BAR + loss + 13.0
+    }
+}
+
+impl LossPlot {
+    /// The chart as a picture. Rows with a number that is not finite are left out.
+    pub fn draw(&self) -> Canvas {
+        let rows: Vec<&LossRow> = self.rows.iter().filter(|row| row.is_drawn()).collect();
+        let heads = rows.iter().map(|row| {
+            Canvas::text_width(&row.label, LABEL)
+                + Canvas::text_width(&row.best_label, LABEL)
+                + 16.0
+        });
+        let names = rows.iter().map(|row| {
+            let names = row
+                .marks
+                .iter()
+                .map(|(_, name)| Canvas::text_width(name, LABEL) + 10.0);
+            names.sum()
+        });
+        let title = std::iter::once(Canvas::text_width(&self.title, TITLE));
+        let width = heads
+            .chain(names)
+            .chain(title)
+            .fold(WIDTH - 2.0 * MARGIN, f64::max)
+            + 2.0 * MARGIN;
+        let upper = 40.0;
+        let base = upper + rows.iter().map(|row| row.height()).sum::<f64>();
+        let mut canvas = Canvas::new(width.ceil() as u32, (base + 46.0).ceil() as u32);
+        canvas.head(&self.title, (MARGIN, 20.0), TITLE, HEAD);
+        canvas.keep(data_of(&rows));
+        let values = || {
+            rows.iter().flat_map(|row| {
+                let marks = row.marks.iter().map(|(at, _)| *at);
+                let loss = row.loss.iter().map(|(_, ends, _)| row.best - ends[1]);
+                std::iter::once(row.best).chain(marks).chain(loss)
+            })
+        };
+        let low = values().fold(f64::INFINITY, f64::min);
+        let high = values().fold(f64::NEG_INFINITY, f64::max);
+        let ticks = ticks(low, high, 5);
+        let edge = |value: Option<&f64>, or: f64| value.copied().unwrap_or(or);
+        let ends = [
+            edge(ticks.values.first(), 0.0),
+            edge(ticks.values.last(), 1.0),
+        ];
+        let (left, right) = (MARGIN + 14.0, width - MARGIN - 14.0);
+        let x_of = |value: f64| {
+            let share = (value - ends[0]) / (ends[1] - ends[0]).max(1e-12);
+            left + share.clamp(0.0, 1.0) * (right - left)
+        };
+        for &tick in &ticks.values {
+            let x = x_of(tick);
+            canvas.line(&[(x, upper), (x, base)], Ink::Grid, 1.0);
+            let place = (x, base + 13.0);
+            canvas.text(&ticks.text(tick), place, LABEL, Align::Centre, Ink::Quiet);
+        }
+        let place = ((left + right) / 2.0, base + 33.0);
+        canvas.text(&self.label, place, LABEL, Align::Centre, Ink::Quiet);
+        let mut top = upper;
+        for row in rows {
+            draw_row(
+                &mut canvas,
+                row,
+                top,
+                [MARGIN, width - MARGIN],
+                [left, right],
+                &x_of,
+            );
+            top += row.height();
+        }
+        canvas
+    }
+}
+
+fn data_of(rows: &[&LossRow]) -> String {
+    let mut out = "row,what,value,low,high\n".to_owned();
+    for row in rows {
+        let label = csv(&row.label);
+        out.push_str(&format!(
+            "{label},{},{},,\n",
+            csv(&row.best_label),
+            row.best
+        ));
+        for (at, name) in &row.marks {
+            out.push_str(&format!("{label},{},{at},,\n", csv(name)));
+        }
+        if let Some((loss, [low, high], words)) = &row.loss {
+            out.push_str(&format!("{label},{},{loss},{low},{high}\n", csv(words)));
+        }
+    }
+    out
+}
+
+/// A name as a field of comma-separated values.
+pub(super) fn csv(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn draw_row(
+    canvas: &mut Canvas,
+    row: &LossRow,
+    top: f64,
+    edges: [f64; 2],
+    [left, right]: [f64; 2],
+    x_of: &dyn Fn(f64) -> f64,
+) {
+    let head = top + 10.0;
+    canvas.text(&row.label, (edges[0], head), LABEL, Align::Left, Ink::Text);
+    canvas.text(
+        &row.best_label,
+        (edges[1], head),
+        LABEL,
+        Align::Right,
+        Ink::Quiet,
+    );
+    let (upper, end) = (top + row.above(), x_of(row.best));
+    let middle = upper + BAR / 2.0;
+    let blue = Ink::Hue(0);
+    canvas.block([(left, upper), (end, upper + BAR)], blue, 0.3);
+    canvas.line(&[(end, upper), (end, upper + BAR)], blue, 2.5);
+    // Names stand over their rings, and beside each other where these are close.
+    let mut marks: Vec<(f64, f64, &str)> = (row.marks.iter())
+        .map(|(at, name)| (x_of(*at), Canvas::text_width(name, LABEL), name.as_str()))
+        .collect();
+    marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut places: Vec<f64> = Vec::new();
+    let mut free = edges[0];
+    for (x, width, _) in &marks {
+        let place = (x - width / 2.0).max(free);
+        places.push(place);
+        free = place + width + 10.0;
+    }
+    let mut limit = edges[1];
+    for (place, (_, width, _)) in places.iter_mut().zip(&marks).rev() {
+        *place = place.min(limit - width);
+        limit = *place - 10.0;
+    }
+    let line = top + 29.0;
+    for (&(x, width, name), &place) in marks.iter().zip(&places) {
+        canvas.text(name, (place, line), LABEL, Align::Left, Ink::Text);
+        let from = (
+            x.clamp(place + 4.0, (place + width - 4.0).max(place + 4.0)),
+            line + 7.0,
+        );
+        canvas.line(&[from, (x, middle - 4.0)], Ink::Quiet, 0.8);
+        canvas.ring((x, middle), 4.2, Ink::Text);
+    }
+    let Some((loss, interval, words)) = &row.loss else {
+        return;
+    };
+    let (orange, y) = (Ink::Hue(1), upper + BAR + 11.0);
+    let start = x_of(row.best - loss);
+    canvas.line(&[(start, y), (end, y)], orange, 3.0);
+    let [least, most] = interval.map(|loss| x_of(row.best - loss));
+    if most < least {
+        canvas.line(&[(most, y), (least, y)], orange, 1.0);
+        for x in [least, most] {
+            canvas.line(&[(x, y - 4.5), (x, y + 4.5)], orange, 1.0);
+        }
+    }
+    let width = Canvas::text_width(words, LABEL);
+    if end + 8.0 + width <= right {
+        canvas.text(words, (end + 8.0, y), LABEL, Align::Left, Ink::Text);
+    } else {
+        let at = (start.min(most) - 8.0, y);
+        canvas.text(words, at, LABEL, Align::Right, Ink::Text);
     }
 }
 
@@ -455,5 +712,72 @@ mod tests {
     fn charts_of_nothing_can_be_drawn() {
         assert!(LinePlot::default().draw().svg("t", "d").is_ok());
         assert!(BoxPlot::default().draw().svg("t", "d").is_ok());
+        assert!(LossPlot::default().draw().svg("t", "d").is_ok());
+    }
+
+    /// A paper has a caption of its own, and the numbers that are drawn.
+    #[test]
+    fn a_picture_for_a_paper_has_no_title_and_its_data_beside_it() {
+        let line = Line {
+            label: "rrs, \"top\"".to_owned(),
+            points: vec![Point::new(2.0, 0.5)],
+            ..Line::default()
+        };
+        let plot = LinePlot {
+            title: "A title".to_owned(),
+            y_label: "rate".to_owned(),
+            lines: vec![line],
+            ..LinePlot::default()
+        };
+        let canvas = plot.draw();
+        let bare = canvas.untitled();
+        let y_of = |canvas: &Canvas, wanted: &str| {
+            let found = canvas.texts().find(|(text, _)| *text == wanted);
+            found.map(|(_, (_, y))| y)
+        };
+        assert!(y_of(&canvas, "A title").is_some() && y_of(&bare, "A title").is_none());
+        assert_eq!(
+            y_of(&canvas, "rate"),
+            y_of(&bare, "rate").map(|y| y + f64::from(HEAD))
+        );
+        assert!(y_of(&bare, "rate").is_some_and(|y| y > 5.0));
+        assert_eq!(
+            bare.data(),
+            "line,x,y,low,high\n\"rrs, \"\"top\"\"\",2,0.5,0.5,0.5\n"
+        );
+    }
+
+    /// Names of rings at one place do not hide each other, nor leave the picture.
+    #[test]
+    fn names_of_close_rings_stand_beside_each_other() {
+        let marks = ["rrs 0.599", "k-seq 0.599", "naive-tree 0.600"];
+        let row = LossRow {
+            best: 0.6,
+            marks: marks.map(|name| (0.599, name.to_owned())).to_vec(),
+            loss: Some((0.001, [0.0005, 0.0015], "loses".to_owned())),
+            ..LossRow::default()
+        };
+        let odd = LossRow {
+            best: f64::NAN,
+            label: "odd".to_owned(),
+            ..LossRow::default()
+        };
+        let plot = LossPlot {
+            rows: vec![row, odd],
+            ..LossPlot::default()
+        };
+        let canvas = plot.draw();
+        let mut spans: Vec<[f64; 2]> = (canvas.texts())
+            .filter(|(text, _)| marks.contains(text))
+            .map(|(text, at)| [at.0, at.0 + Canvas::text_width(text, LABEL)])
+            .collect();
+        spans.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        assert_eq!(spans.len(), 3);
+        assert!(
+            spans.windows(2).all(|pair| pair[0][1] < pair[1][0]),
+            "{spans:?}"
+        );
+        assert!(spans[0][0] >= 0.0 && spans[2][1] <= f64::from(canvas.width()));
+        assert!(canvas.texts().all(|(text, _)| text != "odd"));
     }
 }

@@ -240,9 +240,14 @@ fn a_log_gives_the_temperatures_and_drafts_that_it_has() {
     };
     write(&folder.path().join("top"), &rows(6), kept);
     // Of the mass at another temperature there are bounds.
-    let run = gap(folder.path(), "top --temperature 0.7 --drafts 2");
+    let run = gap(folder.path(), "top --temperature 0.7 --drafts 2 -v");
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.out.contains("in ["), "{}", run.out);
+    assert!(
+        run.out.contains("Full rows move an optimum by"),
+        "{}",
+        run.out
+    );
     let kept = KeptTokens::Top {
         count: 2,
         rest_temperatures: Vec::new(),

@@ -1,11 +1,14 @@
 //! The pictures of a gap report.
 
+use super::first::{is_rule, points, usual};
 use super::select::{
     attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
 };
 use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES, VerifierRow};
 use crate::report::page::Figure;
-use crate::report::plot::{Axis, BoxPlot, BoxRow, Line, LinePlot, Point, Stroke};
+use crate::report::plot::{
+    Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke,
+};
 use crate::report::text::{counted, percent, rate, temperature};
 use crate::scheme::SchemeName;
 
@@ -25,6 +28,161 @@ pub(super) fn hue(report: &GapReport, law: &str) -> usize {
         .filter(|name| known(name).is_none())
         .position(|name| name == law);
     index.unwrap_or(0) + SchemeName::ALL.len()
+}
+
+/// The picture of the first lines: a row a draft law, the optimum as a bar, rules as rings,
+/// and the loss of the usual one with its paired interval.
+pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
+    let (mut rows, mut said) = (Vec::new(), Vec::new());
+    if let Some(one) = report.overlap.iter().find(|row| row.temperature == at) {
+        let mean = one.estimate.mean;
+        said.push(format!("one sampled draft {}", rate(mean)));
+        rows.push(LossRow {
+            label: "one sampled draft".to_owned(),
+            best: mean,
+            best_label: short(mean),
+            ..LossRow::default()
+        });
+    }
+    for cell in cells_at(report, at, n) {
+        let best = cell.optimal_acceptance_rate.estimate.mean;
+        let attaining: Vec<&str> = (cell.verifiers.iter())
+            .filter(|row| attains(row))
+            .map(|row| row.name.as_str())
+            .collect();
+        let rules = (cell.verifiers.iter()).filter(|row| is_rule(row) && !attains(row));
+        let marks = rules
+            .map(|row| {
+                let name = format!("{} {}", row.name, short(row.acceptance.mean));
+                (row.acceptance.mean, name)
+            })
+            .collect();
+        let loss = usual(cell).filter(|row| !attains(row)).map(|row| {
+            let gap = &row.gap.estimate;
+            let words = format!("{} loses {} points", row.name, points(gap));
+            said.push(format!("{}: α* {}, {words}", cell.scheme, rate(best)));
+            (gap.mean, gap.ci95.map(|end| end.max(0.0)), words)
+        });
+        let attained = if attaining.is_empty() {
+            String::new()
+        } else {
+            format!(" = {}", attaining.join(", "))
+        };
+        if loss.is_none() {
+            said.push(format!("{}: α* {}{attained}", cell.scheme, rate(best)));
+        }
+        rows.push(LossRow {
+            label: cell.scheme.clone(),
+            best,
+            best_label: format!("α* {}{attained}", short(best)),
+            marks,
+            loss,
+        });
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let title = format!("What is possible and what rules get, {}", place(at, n));
+    let paired = if report.clusters > 1 {
+        format!(
+            ", with its 95% interval over {}s, paired by position",
+            report.cluster_unit
+        )
+    } else {
+        String::new()
+    };
+    let plot = LossPlot {
+        title: title.clone(),
+        label: "acceptance rate".to_owned(),
+        rows,
+    };
+    Some(Figure {
+        name: format!("possible-t{}-n{n}", temperature(at)),
+        alt: format!("{title}. {}.", said.join("; ")),
+        caption: format!(
+            "{title}. Bar: the optimum α* of a draft law; “= name” attains it. Rings: verifiers. \
+             Orange: what the usual rule loses{paired}. The axis does not begin at 0."
+        ),
+        canvas: plot.draw(),
+        title,
+    })
+}
+
+/// A rate with three digits.
+fn short(value: f64) -> String {
+    format!("{value:.3}").replace('-', "−")
+}
+
+/// What rules lose by drafts, a picture for each temperature.
+pub(super) fn losses_by_drafts(report: &GapReport) -> Vec<Figure> {
+    let each = temperatures(report).into_iter();
+    each.filter_map(|at| loss_by_drafts(report, at)).collect()
+}
+
+fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
+    let here: Vec<usize> = (places(report).into_iter())
+        .filter(|place| place.0 == at)
+        .map(|place| place.1)
+        .collect();
+    let (mut lines, mut said) = (Vec::new(), Vec::new());
+    for law in laws(report) {
+        for (index, name) in verifiers(report, law).into_iter().enumerate() {
+            let rows: Vec<(usize, &VerifierRow)> = (here.iter())
+                .filter_map(|&n| {
+                    let row = super::select::verifier(cell(report, at, n, law)?, name)?;
+                    Some((n, row))
+                })
+                .collect();
+            let [first, .., last] = rows.as_slice() else {
+                continue;
+            };
+            if !is_rule(first.1) || rows.iter().all(|(_, row)| attains(row)) {
+                continue;
+            }
+            let ends = [first, last].map(|(_, row)| rate(row.gap.estimate.mean));
+            said.push(format!("{name}, {law}: from {} to {}", ends[0], ends[1]));
+            lines.push(Line {
+                label: format!("{name}, {law}"),
+                hue: hue(report, law),
+                stroke: Stroke::Dashed(index),
+                points: (rows.iter())
+                    .map(|(n, row)| point(*n as f64, &row.gap.estimate))
+                    .collect(),
+            });
+        }
+    }
+    if lines.is_empty() {
+        return None;
+    }
+    let t = temperature(at);
+    let title = format!("Loss against the optimum by drafts, T = {t}");
+    let plot = LinePlot {
+        title: title.clone(),
+        x: Axis {
+            label: "drafts n".to_owned(),
+            stops: here.iter().map(|&n| (n as f64, n.to_string())).collect(),
+            log: false,
+        },
+        y_label: "α* − acceptance".to_owned(),
+        y_covers: Some([0.0, 0.0]),
+        lines,
+        ..LinePlot::default()
+    };
+    let bars = if report.clusters > 1 {
+        format!(
+            " Bars: 95% intervals over {}s, paired by position.",
+            report.cluster_unit
+        )
+    } else {
+        String::new()
+    };
+    Some(Figure {
+        name: format!("loss-by-drafts-t{t}"),
+        alt: format!("{title}. {}.", said.join("; ")),
+        caption: format!("{title}: α* of the same drafts minus what the rule accepts.{bars}"),
+        canvas: plot.draw(),
+        title,
+    })
 }
 
 /// Acceptance by drafts, a picture for each temperature; then by temperature.

@@ -25,6 +25,7 @@
 
 mod certainty;
 mod figures;
+mod first;
 mod provenance;
 mod redrafted;
 mod select;
@@ -32,7 +33,7 @@ mod summary;
 mod tables;
 mod tokens;
 
-use super::page::{Block, Figure, Page, Section};
+use super::page::{Block, Page, Section};
 use super::table::Table;
 use super::text::words;
 use crate::gap::GapReport;
@@ -40,10 +41,13 @@ use crate::gap::GapReport;
 /// The report as a page.
 pub fn page(report: &GapReport) -> Page {
     let sections = [
-        acceptance(report),
-        gaps(report),
+        verifiers(report),
+        losses(report),
+        details(report),
         one_draft(report),
         redrafted::section(report),
+        acceptance(report),
+        gaps(report),
         comparisons(report),
         formula(report),
         plans(report),
@@ -67,37 +71,75 @@ pub fn page(report: &GapReport) -> Page {
     }
 }
 
+/// Every verifier where the first lines speak of, a line each.
+fn verifiers(report: &GapReport) -> Option<Section> {
+    let (at, n) = select::headline(report)?;
+    let blocks = [Block::Table(tables::in_a_line(report, at, n))];
+    Some(Section {
+        main: true,
+        ..Section::new(
+            "verifiers",
+            "Every rule in a line",
+            "What each accepts and loses, in percent of all positions.",
+            blocks,
+        )
+    })
+}
+
+/// How the loss grows, how it is spread, and how alike the models are.
+fn losses(report: &GapReport) -> Option<Section> {
+    let figures = figures::losses_by_drafts(report);
+    let figures = figures.into_iter().chain(figures::gaps(report));
+    let figures: Vec<Block> = figures
+        .chain(figures::overlap(report))
+        .map(Block::Figure)
+        .collect();
+    (!figures.is_empty()).then(|| {
+        Section::new(
+            "loss",
+            "Where the loss is",
+            "By the number of drafts, by position, and what it rests on.",
+            figures,
+        )
+    })
+}
+
+/// The line above everything that is looked up.
+fn details(report: &GapReport) -> Option<Section> {
+    let (at, _) = select::headline(report)?;
+    let blocks = summary::truncation(report, at).map(Block::Paragraph);
+    Some(Section::new(
+        "details",
+        "Details",
+        "From here on: all numbers, what every word means, and where the rows come from.",
+        blocks,
+    ))
+}
+
 fn acceptance(report: &GapReport) -> Option<Section> {
     if report.cells.is_empty() {
         return None;
     }
     let tables = tables::acceptance(report).into_iter().map(Block::Table);
     let figures = figures::acceptance(report).into_iter().map(Block::Figure);
-    Some(Section {
-        main: true,
-        ..Section::new(
-            "acceptance",
-            "Acceptance",
-            "How often the output is one of the drafts, under the most that is possible.",
-            tables.chain(figures),
-        )
-    })
+    Some(Section::new(
+        "acceptance",
+        "Acceptance",
+        "How often the output is one of the drafts, under the most that is possible.",
+        tables.chain(figures),
+    ))
 }
 
 fn gaps(report: &GapReport) -> Option<Section> {
     if report.cells.is_empty() {
         return None;
     }
-    Some(Section {
-        main: true,
-        ..of_table(
-            "gap",
-            "Gap to the optimum",
-            "What each verifier misses of its optimum, position by position.",
-            Some(tables::gaps(report)),
-            figures::gaps(report),
-        )?
-    })
+    of_table(
+        "gap",
+        "Gap to the optimum",
+        "What each verifier misses of its optimum, position by position.",
+        Some(tables::gaps(report)),
+    )
 }
 
 fn one_draft(report: &GapReport) -> Option<Section> {
@@ -106,15 +148,12 @@ fn one_draft(report: &GapReport) -> Option<Section> {
         summary: "The names and settings of engines".to_owned(),
         blocks: vec![Block::Table(tables::engines())],
     };
-    Some(Section {
-        main: true,
-        ..Section::new(
-            "one-draft",
-            "One draft: one-hot, sampled or strict",
-            "Which of the three ways of engines accepts most on this pair of models.",
-            [Block::Table(table), engines],
-        )
-    })
+    Some(Section::new(
+        "one-draft",
+        "One draft: one-hot, sampled or strict",
+        "Which of the three ways of engines accepts most on this pair of models.",
+        [Block::Table(table), engines],
+    ))
 }
 
 fn comparisons(report: &GapReport) -> Option<Section> {
@@ -123,7 +162,6 @@ fn comparisons(report: &GapReport) -> Option<Section> {
         "Comparisons",
         "Which verifiers the log tells apart.",
         tables::comparisons(report),
-        None,
     )
 }
 
@@ -133,7 +171,6 @@ fn formula(report: &GapReport) -> Option<Section> {
         "The published formula without replacement",
         "How far the published optimum is from that of the drafts that are drawn.",
         tables::formula(report),
-        None,
     )
 }
 
@@ -143,7 +180,6 @@ fn plans(report: &GapReport) -> Option<Section> {
         "Optimal plans",
         "How near the plans that were solved come to the optimum, and to p.",
         tables::plans(report),
-        None,
     )
 }
 
@@ -153,7 +189,6 @@ fn audits(report: &GapReport) -> Option<Section> {
         "Audit of estimates",
         "Whether the rates that were computed the fast way are right.",
         tables::audits(report),
-        None,
     )
 }
 
@@ -181,15 +216,12 @@ fn rounds(report: &GapReport) -> Option<Section> {
     blocks.push(Block::Command(format!(
         "specgap tree {logs} --cost-ratio 0.1"
     )));
-    Some(Section {
-        main: true,
-        ..Section::new(
-            "rounds",
-            "Rounds along the text",
-            "What a round of several drafts accepts, by three verifiers of a chain.",
-            blocks,
-        )
-    })
+    Some(Section::new(
+        "rounds",
+        "Rounds along the text",
+        "What a round of several drafts accepts, by three verifiers of a chain.",
+        blocks,
+    ))
 }
 
 /// What a log's draft paths could give.
@@ -226,7 +258,6 @@ fn overlap(report: &GapReport) -> Option<Section> {
         "Overlap",
         "How alike target and draft are: what a single draft is accepted with.",
         tables::overlap(report),
-        figures::overlap(report),
     )
 }
 
@@ -235,11 +266,8 @@ fn of_table(
     title: &'static str,
     purpose: &'static str,
     table: Option<Table>,
-    figure: Option<Figure>,
 ) -> Option<Section> {
-    let blocks = table.map(Block::Table).into_iter();
-    let blocks: Vec<Block> = blocks.chain(figure.map(Block::Figure)).collect();
-    (!blocks.is_empty()).then(|| Section::new(id, title, purpose, blocks))
+    table.map(|table| Section::new(id, title, purpose, [Block::Table(table)]))
 }
 
 fn definitions(report: &GapReport) -> Option<Section> {

@@ -1,13 +1,12 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
-use super::select::{attains, cells_at, headline, sampled_at, temperatures};
-use crate::gap::{Cell, GapReport, LogSummary, RateAudit, VerifierRow};
+use super::select::{headline, sampled_at, temperatures};
+use super::{figures, first};
+use crate::gap::{GapReport, LogSummary, RateAudit};
 use crate::known::Kind;
-use crate::report::certainty::{bounds, plus_minus};
-use crate::report::draft_paths;
 use crate::report::page::Block;
-use crate::report::text::{count, counted, listed, percent, rate, temperature, words};
+use crate::report::text::{count, counted, listed, percent, rate, temperature};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -49,7 +48,8 @@ fn extent(report: &GapReport) -> String {
     }
 }
 
-/// The main numbers, and what has to be known to read them right.
+/// The main numbers in a few lines, one picture of them, and what has to be known to read
+/// them right.
 pub(super) fn lead(report: &GapReport) -> Vec<Block> {
     let Some((at, n)) = headline(report) else {
         return vec![Block::Paragraph(format!(
@@ -57,36 +57,20 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
             extent(report)
         ))];
     };
-    let intervals = if report.clusters > 1 {
-        format!(" (±: 95%, {}s)", report.cluster_unit)
-    } else {
-        String::new()
-    };
-    let mut blocks = vec![Block::Paragraph(format!(
-        "Over {}, at temperature {} with {} a position: the most that any lossless verifier can \
-         accept, by the law of the drafts, and how far verifiers stay below it{intervals}.",
-        extent(report),
-        temperature(at),
-        counted(n, "draft"),
-    ))];
-    let mut points: Vec<String> = cells_at(report, at, n).map(law_sentence).collect();
-    if let Some(row) = report.overlap.iter().find(|row| row.temperature == at) {
-        points.push(format!(
-            "A single draft: {}.",
-            with_bounds(plus_minus(&row.estimate), bounds(&row.estimate))
-        ));
-    }
-    let paths = report.draft_paths.as_ref();
-    points.extend(paths.and_then(|paths| {
-        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
-        draft_paths::sentence(paths, &logs)
-    }));
-    blocks.push(Block::List(points));
+    let mut blocks = vec![
+        Block::Paragraph(format!(
+            "Over {}, at temperature {} with {} a position. A verifier is lossless if what it puts \
+             out follows the target's own distribution.",
+            extent(report),
+            temperature(at),
+            counted(n, "draft"),
+        )),
+        Block::Facts(first::lines(report, at, n)),
+    ];
+    blocks.extend(figures::losses(report, at, n).map(Block::Figure));
     blocks.extend(
         [
-            truncation(report, at),
             longer_lists(report, at),
-            sampling(report),
             looping(report),
             parallel(report),
             audits(report),
@@ -99,60 +83,9 @@ pub(super) fn lead(report: &GapReport) -> Vec<Block> {
     blocks
 }
 
-fn with_bounds(value: String, bounds: Option<String>) -> String {
-    bounds.map_or(value.clone(), |bounds| {
-        format!("{value} (full rows {bounds})")
-    })
-}
-
-/// What a draft law allows, and how far from it its verifiers stay.
-fn law_sentence(cell: &Cell) -> String {
-    let optimum = &cell.optimal_acceptance_rate;
-    let mut out = format!(
-        "{}: {}",
-        cell.scheme,
-        with_bounds(plus_minus(&optimum.estimate), bounds(&optimum.estimate))
-    );
-    if cell.verifiers.is_empty() {
-        out.push_str("; no verifier of them was run.");
-        return out;
-    }
-    let mut rows: Vec<&VerifierRow> = cell.verifiers.iter().collect();
-    rows.sort_by(|a, b| a.gap.estimate.mean.total_cmp(&b.gap.estimate.mean));
-    let (attaining, below): (Vec<&VerifierRow>, Vec<&VerifierRow>) =
-        rows.into_iter().partition(|verifier| attains(verifier));
-    if !attaining.is_empty() {
-        let names: Vec<&str> = attaining.iter().map(|row| row.name.as_str()).collect();
-        let ending = if names.len() == 1 { "s" } else { "" };
-        out.push_str(&format!(", which {} attain{ending}", listed(&names)));
-    }
-    for (index, verifier) in below.into_iter().enumerate() {
-        let share = verifier.acceptance.mean / optimum.estimate.mean;
-        let share = if share.is_finite() {
-            format!(" ({} of it)", percent(share))
-        } else {
-            String::new()
-        };
-        let (separator, verb) = match index {
-            0 => ("; ", " falls short of this"),
-            _ => (", ", ""),
-        };
-        out.push_str(&format!(
-            "{separator}{}{verb} by {}{share}",
-            verifier.name,
-            plus_minus(&verifier.gap.estimate)
-        ));
-    }
-    out.push('.');
-    out
-}
-
 /// What rows that list only some tokens do to every number.
-fn truncation(report: &GapReport, at: f64) -> Option<String> {
-    if !is_truncated(report) {
-        return None;
-    }
-    let most = cut_logs(report).max_by_key(|log| log.listed)?;
+pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
+    let listing = truncated(report)?;
     let masses: Vec<_> = cut_logs(report)
         .flat_map(|log| &log.rest)
         .filter(|rest| rest.temperature == at)
@@ -170,26 +103,40 @@ fn truncation(report: &GapReport, at: f64) -> Option<String> {
             rate(largest(|rest| rest.draft_mean))
         )
     };
-    let has_bounds = report.cells.iter().any(|cell| {
+    let consequence = if has_bounds(report) {
+        "“in [a, b]” bounds what the full rows would give at the same positions, whatever the \
+         others are. The number before it is the middle of these bounds, and ± has no part in them."
+    } else {
+        "The numbers are those of the truncated rows, and the full rows would give others."
+    };
+    Some(format!(
+        "{listing}. They say of all other tokens{rest} no more than how much they have together. \
+         {consequence}"
+    ))
+}
+
+/// That rows list some tokens only, and how many.
+pub(super) fn truncated(report: &GapReport) -> Option<String> {
+    if !is_truncated(report) {
+        return None;
+    }
+    let most = cut_logs(report).max_by_key(|log| log.listed)?;
+    Some(format!(
+        "Truncated rows: they list at most {} of {} tokens",
+        count(most.listed),
+        count(most.vocabulary)
+    ))
+}
+
+/// Whether numbers of truncated rows come with bounds of the full rows'.
+pub(super) fn has_bounds(report: &GapReport) -> bool {
+    report.cells.iter().any(|cell| {
         cell.optimal_acceptance_rate.estimate.truncation.is_some()
             || cell
                 .verifiers
                 .iter()
                 .any(|row| row.acceptance.truncation.is_some())
-    });
-    let consequence = if has_bounds {
-        "“in [a, b]” bounds what the full rows would give at the same positions, whatever the \
-         others are. The number before it is the middle of these bounds, and ± has no part in them."
-    } else {
-        "The numbers are those of the truncated rows, and the full rows would give others. No \
-         bounds of these are in this report."
-    };
-    Some(format!(
-        "Truncated rows: they list at most {} of {} tokens, and say of all others{rest} no more \
-         than how much they have together. {consequence}",
-        count(most.listed),
-        count(most.vocabulary)
-    ))
+    })
 }
 
 /// Logs with rows that list some tokens only.
@@ -243,7 +190,7 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
 }
 
 /// Temperatures that the text does not belong to.
-fn sampling(report: &GapReport) -> Option<String> {
+pub(super) fn sampling(report: &GapReport) -> Option<String> {
     let sampled = sampled_at(report)?;
     let others: Vec<String> = temperatures(report)
         .into_iter()

@@ -1,6 +1,7 @@
 //! The tables of a gap report.
 
 use super::certainty::{of_gap, of_rates};
+use super::first::{points, recovered};
 use super::select::{
     LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
 };
@@ -8,7 +9,7 @@ use crate::gap::{
     BlockEstimate, Cell, Comparison, GapReport, HISTOGRAM_EDGES, RateAudit, VerifierRow,
 };
 use crate::known::Kind;
-use crate::report::certainty::{Tally, entry, exactness, signed_entry};
+use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
 use crate::report::length::numbers::entry as in_text;
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{
@@ -33,6 +34,55 @@ fn maybe(value: Option<f64>) -> Entry {
 /// One table of some rows, if there are any.
 fn if_any(table: Table) -> Option<Table> {
     (!table.is_empty()).then_some(table)
+}
+
+/// Every verifier at one place, a line each, in percent.
+pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
+    let columns = vec![
+        Column::words("drafts and rule"),
+        Column::number("accepts %"),
+        Column::number("loses"),
+        Column::number("of α*"),
+    ];
+    let mut table = Table::new("verifiers", format!("At {}", place(at, n)), columns);
+    let percent_of = |estimate: &crate::gap::Estimate, how: &str| {
+        Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)))
+    };
+    for cell in cells_at(report, at, n) {
+        let optimum = &cell.optimal_acceptance_rate;
+        let how = exactness(optimum.kind, optimum.width_max);
+        let mut rows = vec![Row {
+            reference: true,
+            ..Row::new([
+                Entry::plain("α*"),
+                percent_of(&optimum.estimate, &how),
+                Entry::plain(""),
+                Entry::plain(""),
+            ])
+        }];
+        for row in &cell.verifiers {
+            let (kind, width) = of_gap(optimum, row);
+            let share = row.acceptance.mean / optimum.estimate.mean;
+            rows.push(Row::new([
+                Entry::plain(&row.name),
+                percent_of(&row.acceptance, &exactness(row.kind, row.width_max)),
+                percent_of(&row.gap.estimate, &exactness(kind, width)),
+                if share.is_finite() {
+                    Entry::titled(percent(share), share.to_string())
+                } else {
+                    Entry::none()
+                },
+            ]));
+        }
+        table.groups.push(Group {
+            title: Some(cell.scheme.clone()),
+            rows,
+            main: false,
+        });
+    }
+    let cells: Vec<&Cell> = cells_at(report, at, n).collect();
+    table.notes.extend(recovered(report, &cells));
+    table
 }
 
 /// Acceptance of every verifier beside its optimum: the field's Table 1.

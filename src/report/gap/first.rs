@@ -1,0 +1,381 @@
+//! The lines that a reader sees first: what the drafts get, what they could get, what that
+//! is worth, and how sure it is.
+
+use super::select::{LEVEL, attains, cells_at};
+use super::summary::{has_bounds, sampling, truncated};
+use crate::gap::{Cell, Comparison, Estimate, GapReport, VerifierRow};
+use crate::report::draft_paths;
+use crate::report::page::Fact;
+use crate::report::text::{listed, words};
+use crate::scheme::SchemeName;
+use crate::verifier::VerifierName;
+
+/// The lines, at one temperature and number of drafts.
+pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
+    let cells: Vec<&Cell> = cells_at(report, at, n).collect();
+    let paths = report.draft_paths.as_ref();
+    let paths = paths.and_then(|paths| {
+        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
+        draft_paths::sentence(paths, &logs)
+    });
+    [
+        ("One draft", one_draft(report, at)),
+        ("Usual rules", usual_rules(&cells)),
+        ("Possible", possible(&cells)),
+        ("Worth", worth(report, &cells)),
+        ("Draft law", draft_law(&cells)),
+        ("Several paths", paths),
+        ("How sure", Some(how_sure(report, &cells))),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some(Fact::new(name, value?)))
+    .collect()
+}
+
+/// The rule that drafts of a law are usually verified with: the first that was made for them.
+pub(super) fn usual(cell: &Cell) -> Option<&VerifierRow> {
+    cell.verifiers.iter().find(|row| is_rule(row))
+}
+
+/// Whether a verifier is a rule of engines and papers: neither a plan that is solved nor the
+/// one that does not look at the drafts.
+pub(super) fn is_rule(row: &VerifierRow) -> bool {
+    let others = [VerifierName::OPTIMAL, VerifierName::NAIVE];
+    !others.iter().any(|name| name.as_str() == row.name)
+}
+
+/// A share in percent, with half the width of its interval.
+pub(super) fn share(estimate: &Estimate) -> String {
+    format!("{}%", points(estimate))
+}
+
+/// A rate or a difference of rates in percentage points, with half the width of its interval.
+pub(super) fn points(estimate: &Estimate) -> String {
+    let [low, high] = estimate.ci95;
+    let half = (high - low) / 2.0;
+    // As many digits as tell it from 0.
+    let size = if half > 0.0 {
+        half
+    } else {
+        estimate.mean.abs()
+    };
+    let decimals = match size {
+        size if size == 0.0 || size >= 5e-4 => 1,
+        size if size >= 5e-5 => 2,
+        _ => 3,
+    };
+    let number = |value: f64| format!("{:.decimals$}", 100.0 * value).replace('-', "−");
+    if half > 0.0 {
+        format!("{} ± {}", number(estimate.mean), number(half))
+    } else {
+        number(estimate.mean)
+    }
+}
+
+fn plain(value: f64) -> String {
+    format!("{:.1}%", 100.0 * value).replace('-', "−")
+}
+
+fn one_draft(report: &GapReport, at: f64) -> Option<String> {
+    let sampled = (report.overlap.iter()).find(|row| row.temperature == at)?;
+    let mut out = format!(
+        "one sampled draft is accepted {} of the time",
+        share(&sampled.estimate)
+    );
+    if let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) {
+        out.push_str(&format!(
+            "; the draft's likeliest token instead {}",
+            share(&one.one_hot)
+        ));
+    }
+    Some(out + ".")
+}
+
+fn usual_rules(cells: &[&Cell]) -> Option<String> {
+    let parts: Vec<String> = (cells.iter())
+        .filter_map(|cell| {
+            let row = usual(cell)?;
+            let law = if row.name == cell.scheme {
+                String::new()
+            } else {
+                format!(" ({})", cell.scheme)
+            };
+            Some(format!("{} {}{law}", row.name, share(&row.acceptance)))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("accepted are {}.", listed(&parts)))
+}
+
+fn possible(cells: &[&Cell]) -> Option<String> {
+    let parts: Vec<String> = (cells.iter())
+        .map(|cell| {
+            let optimum = &cell.optimal_acceptance_rate.estimate;
+            format!("{} {}", cell.scheme, plain(optimum.mean))
+        })
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let mut out = format!("no lossless verifier accepts more than {}.", listed(&parts));
+    let losing = |cell: &&&Cell| usual(cell).is_some_and(|row| !attains(row));
+    let losses: Vec<String> = (cells.iter())
+        .filter(losing)
+        .filter_map(|cell| {
+            let row = usual(cell)?;
+            Some(format!("{} ({})", points(&row.gap.estimate), row.name))
+        })
+        .collect();
+    if !losses.is_empty() {
+        out.push_str(&format!(" Usual rules leave {} points", listed(&losses)));
+        let better: Vec<String> = (cells.iter())
+            .filter_map(|cell| {
+                let best = best_rule(cell).filter(|best| !attains(best))?;
+                let usual = usual(cell)?;
+                (best.name != usual.name)
+                    .then(|| format!("{} {}", best.name, points(&best.gap.estimate)))
+            })
+            .collect();
+        let better = match better.is_empty() {
+            true => String::new(),
+            false => format!("; {}", better.join(", ")),
+        };
+        out.push_str(&format!("{better}."));
+    }
+    let attained: Vec<String> = (cells.iter())
+        .filter_map(|cell| {
+            let row = usual(cell).filter(|row| attains(row))?;
+            Some(row.name.clone())
+        })
+        .collect();
+    if !attained.is_empty() {
+        let verb = if attained.len() == 1 {
+            "leaves"
+        } else {
+            "leave"
+        };
+        out.push_str(&format!(" {} {verb} nothing.", listed(&attained)));
+    }
+    Some(out)
+}
+
+/// The rule of a law that accepts most.
+fn best_rule(cell: &Cell) -> Option<&VerifierRow> {
+    let rules = cell.verifiers.iter().filter(|row| is_rule(row));
+    rules.reduce(|best, row| {
+        if row.acceptance.mean > best.acceptance.mean {
+            row
+        } else {
+            best
+        }
+    })
+}
+
+/// What the best rule of a law recovers of the loss of the usual one, where a paired
+/// comparison tells the two apart.
+pub(super) fn recovered(report: &GapReport, cells: &[&Cell]) -> Option<String> {
+    cells.iter().find_map(|cell| {
+        let (best, usual) = (best_rule(cell)?, usual(cell)?);
+        let name = |row: &VerifierRow| format!("{}/{}", cell.scheme, row.name);
+        let theirs = |one: &&Comparison| {
+            one.temperature == cell.temperature
+                && one.drafts == cell.drafts
+                && one.first == name(best)
+                && one.second == name(usual)
+                && one.p_holm < LEVEL
+        };
+        let found = report.comparisons.iter().find(theirs)?;
+        Some(format!(
+            "{} recovers {} of the {} points that {} leaves.",
+            best.name,
+            points(&found.difference),
+            points(&Estimate {
+                ci95: [usual.gap.estimate.mean; 2],
+                ..usual.gap.estimate
+            }),
+            usual.name
+        ))
+    })
+}
+
+fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
+    let losing: Vec<(&Cell, &VerifierRow)> = (cells.iter())
+        .filter_map(|cell| Some((*cell, usual(cell)?)))
+        .filter(|(_, row)| !attains(row))
+        .collect();
+    let parts: Vec<String> = (losing.iter())
+        .map(|(cell, row)| {
+            let [now, best] = [
+                row.acceptance.mean,
+                cell.optimal_acceptance_rate.estimate.mean,
+            ]
+            .map(|rate| 1.0 + rate);
+            format!(
+                "{} {now:.3} → {best:.3} at the optimum (+{})",
+                row.name,
+                plain(best / now - 1.0)
+            )
+        })
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let mut out = format!(
+        "tokens a call of the target, one position deep: {}, before the cost of the rule.",
+        listed(&parts)
+    );
+    match report.cost_ratio {
+        Some(cost) => {
+            let speeds: Vec<String> = (losing.iter())
+                .map(|(cell, row)| {
+                    let speed = |rate: f64| (1.0 + rate) / (1.0 + cost);
+                    format!(
+                        "{} {:.3} → {:.3}",
+                        row.name,
+                        speed(row.acceptance.mean),
+                        speed(cell.optimal_acceptance_rate.estimate.mean)
+                    )
+                })
+                .collect();
+            out.push_str(&format!(
+                " Times the target's own speed, if a draft step takes {cost} of a target step and \
+                 checking the drafts takes one target step: {}.",
+                listed(&speeds)
+            ));
+        }
+        None => out.push_str(" --cost-ratio C makes that a speed."),
+    }
+    let solves = report.plans.iter().filter(|plan| {
+        (losing.iter()).any(|(cell, _)| {
+            plan.temperature == cell.temperature
+                && plan.drafts == cell.drafts
+                && plan.scheme == cell.scheme
+        })
+    });
+    for plan in solves {
+        if let Some(seconds) = plan.seconds_mean {
+            out.push_str(&format!(
+                " A plan that attains the optimum of {} took {} a position.",
+                plan.scheme,
+                crate::report::seconds(seconds)
+            ));
+        }
+    }
+    Some(out)
+}
+
+fn draft_law(cells: &[&Cell]) -> Option<String> {
+    // What drafts of each law get: by its usual rule, or by any where all are alike.
+    let got: Vec<(&Cell, f64)> = (cells.iter())
+        .filter_map(|cell| {
+            let row = usual(cell).or_else(|| cell.verifiers.iter().find(|row| attains(row)))?;
+            row.acceptance
+                .mean
+                .is_finite()
+                .then_some((*cell, row.acceptance.mean))
+        })
+        .collect();
+    let most = *(got.iter()).max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let least = *(got.iter()).min_by(|a, b| a.1.total_cmp(&b.1))?;
+    if most.0.scheme == least.0.scheme {
+        return None;
+    }
+    let loss = (cells.iter())
+        .filter_map(|cell| usual(cell))
+        .map(|row| row.gap.estimate.mean)
+        .fold(0.0, f64::max);
+    let between = most.1 - least.1;
+    let compared = if between > loss {
+        format!(
+            "it matters more than the rule: {:.1} points lie between laws, at most {:.1} between a \
+             usual rule and its optimum",
+            100.0 * between,
+            100.0 * loss
+        )
+    } else {
+        format!(
+            "it matters less than the rule: {:.1} points lie between laws, up to {:.1} between a \
+             usual rule and its optimum",
+            100.0 * between,
+            100.0 * loss
+        )
+    };
+    let engines = |cell: &Cell| {
+        let law = cell.scheme.parse::<SchemeName>().ok()?;
+        Some(law.entry().engines).filter(|engines| !engines.is_empty())
+    };
+    let named: Vec<String> = (got.iter())
+        .filter_map(|(cell, rate)| {
+            let engines = engines(cell)?;
+            Some(format!(
+                "{} ({}) is how these draft: {engines}",
+                cell.scheme,
+                plain(*rate)
+            ))
+        })
+        .collect();
+    let named = match named.is_empty() {
+        true => String::new(),
+        false => format!(" {}.", named.join(". ")),
+    };
+    Some(format!(
+        "{compared}. Most is accepted of {} drafts, {}, and least of {}, {}.{named}",
+        most.0.scheme,
+        plain(most.1),
+        least.0.scheme,
+        plain(least.1)
+    ))
+}
+
+/// Every error that counts, in short.
+fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
+    let mut parts = Vec::new();
+    if report.clusters > 1 {
+        parts.push(format!(
+            "± is 95% over {}s; losses are paired by position.",
+            report.cluster_unit
+        ));
+    }
+    if let Some(truncated) = truncated(report) {
+        let half = |estimate: &Estimate| {
+            let [low, high] = estimate.truncation?;
+            Some((high - low) / 2.0)
+        };
+        let optima = (cells.iter())
+            .filter_map(|cell| half(&cell.optimal_acceptance_rate.estimate))
+            .fold(None, |most: Option<f64>, one| {
+                Some(most.unwrap_or(0.0).max(one))
+            });
+        let widest = (cells.iter())
+            .filter_map(|cell| usual(cell))
+            .filter_map(|row| Some((row, half(&row.acceptance)?)))
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        let bounds = match (optima, has_bounds(report)) {
+            (_, false) => ". No bounds of these are in this report.".to_owned(),
+            (None, true) => ".".to_owned(),
+            (Some(optima), true) => {
+                let rule = widest
+                    .filter(|(_, half)| *half > optima)
+                    .map_or_else(String::new, |(row, half)| {
+                        format!(", and {} by at most {:.2}", row.name, 100.0 * half)
+                    });
+                format!(
+                    ". Full rows move an optimum by at most {:.2} points{rule}.",
+                    100.0 * optima
+                )
+            }
+        };
+        parts.push(truncated + &bounds);
+    } else if cells
+        .iter()
+        .all(|cell| cell.optimal_acceptance_rate.kind == crate::known::Kind::Enclosed)
+    {
+        let width = (cells.iter())
+            .map(|cell| cell.optimal_acceptance_rate.width_max)
+            .fold(0.0, f64::max);
+        parts.push(format!(
+            "Optima of full rows are enclosed to {width:.0e} at every position."
+        ));
+    }
+    parts.extend(sampling(report));
+    parts.join(" ")
+}
