@@ -188,7 +188,6 @@ fn audits(report: &GapReport) -> Option<Section> {
         "Audit of estimates",
         "Whether the rates that were computed the fast way are right.",
         tables::audits(report),
-        None,
     )
 }
 
