@@ -176,11 +176,8 @@ impl Runtime {
             Placed::Cpu => ep::CPU::default().with_arena_allocator(true).build(),
             Placed::Cuda => ep::CUDA::default().build(),
         };
-        // What a refused CUDA provider has to say is in the error as well.
-        self.environment.set_log_level(match placed {
-            Placed::Cpu => LogLevel::Error,
-            Placed::Cuda => LogLevel::Fatal,
-        });
+        // What a refused provider or graph has to say is in the error as well.
+        self.environment.set_log_level(LogLevel::Fatal);
         let build = || -> ort::Result<Session> {
             let session = SessionBuilder::new(&self.environment)?
                 .with_execution_providers([provider.error_on_failure()])?

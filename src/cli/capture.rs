@@ -191,16 +191,13 @@ mod with_models {
             }
             outcome => outcome?,
         };
-        report(
-            args,
-            common,
-            &capture,
-            &runtime,
-            encoded.len(),
+        let written = Written {
+            prompts: encoded.len(),
             before,
-            &tally,
-            sink.folders(),
-        )?;
+            tally: &tally,
+            folders: sink.folders(),
+        };
+        report(args, common, &capture, &runtime, &written)?;
         Ok(Verdict::Agrees)
     }
 
@@ -209,16 +206,29 @@ mod with_models {
         indicatif::BinaryBytes(count).to_string()
     }
 
+    /// What is in the logs now.
+    struct Written<'a> {
+        prompts: usize,
+        /// Of these, prompts that were in the log when the command began.
+        before: usize,
+        tally: &'a Tally,
+        /// One log a draft.
+        folders: &'a [PathBuf],
+    }
+
     fn report(
         args: &CaptureArgs,
         common: &Common,
         capture: &Capture,
         runtime: &Runtime,
-        prompts: usize,
-        before: usize,
-        tally: &Tally,
-        folders: &[PathBuf],
+        written: &Written<'_>,
     ) -> io::Result<()> {
+        let Written {
+            prompts,
+            before,
+            tally,
+            folders,
+        } = *written;
         let seconds = tally.seconds.total();
         let rate = if seconds > 0.0 {
             tally.positions as f64 / seconds

@@ -79,7 +79,7 @@ enum Command {
     /// The claims ledger and every problem file of a folder, against a baseline.
     Check(check::CheckArgs),
     /// Logged rows of real models to a report: every verifier's gap to its optimum.
-    Gap(gap::GapArgs),
+    Gap(Box<gap::GapArgs>),
     /// Logged text to a report: how many tokens to draft, and what it buys.
     Length(length::LengthArgs),
     /// Logged text and draft paths to a report: what several paths could give, and who gets it.

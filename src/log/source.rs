@@ -439,10 +439,10 @@ mod tests {
         std::fs::rename(folder.path().join("new"), first.path()).unwrap();
         let replaced = first.window(0, 9).unwrap_err().to_string();
         assert!(replaced.contains("was replaced"), "{replaced}");
-        let number = match last {
-            Source::File(named) => named.number,
-            _ => unreachable!(),
+        let Source::File(named) = last else {
+            panic!("the source of a file is one");
         };
+        let number = named.number;
         drop(sources);
         assert!(!open_files().iter().any(|(open, _)| *open == number));
     }

@@ -1,6 +1,6 @@
 //! From `draft.law` of a problem file to what a law is composed of.
 
-use super::build::{distribution, in_range};
+use super::entries::{distribution, in_range};
 use super::tables::{LawTable, Number};
 use super::{FieldError, MAX_DRAFTS, MAX_VOCAB};
 use crate::distribution::{Draft, Rational};

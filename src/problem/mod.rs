@@ -7,6 +7,7 @@
 mod block;
 mod build;
 mod composed;
+mod entries;
 mod error;
 mod expected;
 mod read;

@@ -207,6 +207,22 @@ pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result
     writeln!(out, "{line}")
 }
 
+/// Names as words of a command line.
+pub(super) fn words<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<String> = names.map(word).collect();
+    words.join(" ")
+}
+
+/// A name as a word of a command line.
+fn word(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "._-+/".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

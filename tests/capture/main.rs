@@ -180,6 +180,16 @@ fn assert_close(a: &[f64], b: &[f64], tolerance: f64) {
     }
 }
 
+/// What ONNX Runtime has to say is in the message, and not in a line of its own before it.
+#[test]
+fn a_graph_that_cannot_be_read_is_refused_in_our_words_alone() {
+    let bench = Bench::new(1);
+    let broken = bench.write("broken.onnx", b"no graph");
+    let run = bench.run("log", &["--target", broken.to_str().unwrap()]);
+    run.refused(&["broken.onnx"]);
+    assert!(!run.err.contains("onnxruntime:,"), "{}", run.err);
+}
+
 /// ONNX Runtime is not left to write to the user's cache, where it keeps what it would send.
 #[test]
 fn a_capture_leaves_nothing_in_the_home_of_its_user() {

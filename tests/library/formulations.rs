@@ -102,8 +102,8 @@ fn skipped_methods_are_listed_with_a_reason() {
     let problem = Problem::new("wide", Target::new(&reversed).unwrap(), scheme).unwrap();
     let solution = solve(&problem, &Limits::default());
     assert!(solution.is_ok(), "{:?}", solution.agreement);
-    // Three programs on two solvers each, and five algorithms: none left out.
-    assert_eq!(solution.methods.len(), 11);
+    // Three programs on two solvers each, and six algorithms: none left out.
+    assert_eq!(solution.methods.len(), 12);
     for run in &solution.methods {
         if let Outcome::Skipped(reason) = &run.outcome {
             assert!(!reason.is_empty(), "{:?}", run.method);

@@ -179,6 +179,7 @@ const ALLOWED: [(&str, &[&str]); 30] = [
             "gap",
             "import",
             "log",
+            "panics",
             "problem",
             "report",
             "rounds",

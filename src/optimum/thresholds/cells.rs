@@ -9,9 +9,10 @@
 //! p_i by an infinitesimal that is infinitely smaller for each next token. For targets so
 //! close to p some cell is optimal for p as well (`docs/laws.md`, section 4).
 
-use super::{Optimum, Two};
+use super::two::Two;
 use crate::distribution::{Rational, TwoFloat};
 use crate::known::Known;
+use crate::optimum::Optimum;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
 use std::cmp::Ordering;
@@ -199,10 +200,10 @@ pub(super) fn solve(two: &Two<'_>) -> Optimum {
         },
         vec![false; vocab],
     );
-    for token in 0..vocab {
+    for (token, within) in start.iter_mut().enumerate() {
         let scored = rows.iter().any(|row| !row.weights[token].is_zero());
         if two.is_forced(token) || (scored && p.weights[token].is_zero()) {
-            start[token] = true;
+            *within = true;
         } else if scored {
             lines.tokens.push(token);
             lines.p.push(whole(&p.weights[token]));

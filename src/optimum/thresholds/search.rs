@@ -13,9 +13,10 @@
 //!
 //! `docs/laws.md`, section 5, has the proof.
 
-use super::{Optimum, Polynomial, Two};
+use super::two::{Polynomial, Two};
 use crate::distribution::{PROBABILITY_RELATIVE_ERROR, TwoFloat};
 use crate::known::Known;
+use crate::optimum::Optimum;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
 

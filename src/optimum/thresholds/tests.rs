@@ -1,7 +1,7 @@
 //! Cells and search against the maximum flow, and against each other.
 
 use super::*;
-use crate::distribution::Target;
+use crate::distribution::{Draft, Rational, Target};
 use crate::optimum::{flow, submodular};
 use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product};
 use rand::{Rng, SeedableRng};

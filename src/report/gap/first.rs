@@ -4,8 +4,9 @@
 use super::select::{LEVEL, attains, cells_at};
 use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{Cell, Comparison, Estimate, GapReport, VerifierRow};
+use crate::report::draft_paths;
 use crate::report::page::Fact;
-use crate::report::text::listed;
+use crate::report::text::{listed, words};
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 
@@ -13,8 +14,10 @@ use crate::verifier::VerifierName;
 pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let paths = report.draft_paths.as_ref();
-    let paths =
-        paths.and_then(|paths| crate::report::draft_paths::sentence(paths, &super::logs(report)));
+    let paths = paths.and_then(|paths| {
+        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
+        draft_paths::sentence(paths, &logs)
+    });
     [
         ("One draft", one_draft(report, at)),
         ("Usual rules", usual_rules(&cells)),

@@ -35,6 +35,7 @@ mod tokens;
 
 use super::page::{Block, Page, Section};
 use super::table::Table;
+use super::text::words;
 use crate::gap::GapReport;
 
 /// The report as a page.
@@ -200,7 +201,7 @@ fn rounds(report: &GapReport) -> Option<Section> {
     if blocks.is_empty() {
         return None;
     }
-    let logs = logs(report);
+    let logs = words(report.logs.iter().map(|log| log.name.as_str()));
     blocks.push(Block::Paragraph(
         "How many tokens to draft, by which rule, and how much faster that is at the cost of a draft \
          step, here 0.1 of a target step:"
@@ -226,23 +227,10 @@ fn rounds(report: &GapReport) -> Option<Section> {
 /// What a log's draft paths could give.
 fn draft_paths(report: &GapReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
-    Some(super::draft_paths::section(paths, &logs(report)))
-}
-
-/// The logs as words of a command line.
-fn logs(report: &GapReport) -> String {
-    let logs: Vec<String> = report.logs.iter().map(|log| word(&log.name)).collect();
-    logs.join(" ")
-}
-
-/// A name as a word of a command line.
-pub(super) fn word(name: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "._-+/".contains(c);
-    if name.chars().all(plain) {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\'', "'\\''"))
-    }
+    Some(super::draft_paths::section(
+        paths,
+        &words(report.logs.iter().map(|log| log.name.as_str())),
+    ))
 }
 
 fn blocks(report: &GapReport) -> Option<Section> {

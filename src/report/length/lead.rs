@@ -2,9 +2,10 @@
 
 use super::numbers::{cost, decimals, plus_minus};
 use super::tables;
+use crate::report::draft_paths;
 use crate::report::page::Block;
 use crate::report::replayed;
-use crate::report::text::{count, counted, listed, percent};
+use crate::report::text::{count, counted, listed, percent, words};
 use crate::text::{AtCost, Chosen, ChosenPolicy, DecidedOn, FAMILIES, LengthReport, Parameter};
 
 pub(super) fn title(report: &LengthReport) -> String {
@@ -245,9 +246,10 @@ fn points(report: &LengthReport) -> Vec<String> {
         ));
     }
     let paths = report.draft_paths.as_ref();
-    points.extend(
-        paths.and_then(|paths| crate::report::draft_paths::sentence(paths, &super::logs(report))),
-    );
+    points.extend(paths.and_then(|paths| {
+        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
+        draft_paths::sentence(paths, &logs)
+    }));
     points
 }
 

@@ -20,7 +20,7 @@ mod tables;
 
 use super::page::{Block, Page, Section};
 use super::replayed;
-use super::text::{count, counted};
+use super::text::{count, counted, words};
 use crate::text::LengthReport;
 
 /// The report as a page.
@@ -136,13 +136,10 @@ fn bounds(report: &LengthReport) -> Section {
 /// What the logs' draft paths could give.
 fn draft_paths(report: &LengthReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
-    Some(super::draft_paths::section(paths, &logs(report)))
-}
-
-/// The logs as words of a command line.
-fn logs(report: &LengthReport) -> String {
-    let words = report.logs.iter().map(|log| super::gap::word(&log.name));
-    words.collect::<Vec<String>>().join(" ")
+    Some(super::draft_paths::section(
+        paths,
+        &words(report.logs.iter().map(|log| log.name.as_str())),
+    ))
 }
 
 fn checks(report: &LengthReport) -> Section {

@@ -3,11 +3,12 @@
 mod algebra;
 mod node;
 mod stopped;
+mod truncated;
 
 pub use algebra::{
-    Composition, CompositionError, CompositionFault, Draws, MOST_LEVELS, MOST_PARTS, most_probable,
-    nucleus,
+    Composition, CompositionError, CompositionFault, Draws, MOST_LEVELS, MOST_PARTS,
 };
+pub use truncated::{most_probable, nucleus};
 
 use super::score::{Score, Scores, Term, mass_outside, proportional};
 use super::{

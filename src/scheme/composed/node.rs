@@ -66,7 +66,7 @@ pub(super) enum Leaf {
 #[derive(Clone, Debug)]
 pub(super) enum Base {
     Law(Arc<dyn DraftScheme>),
-    Stopped(Stopped),
+    Stopped(Box<Stopped>),
 }
 
 /// Draws, the tokens that they are conditioned to avoid, and what tokens they count as.
@@ -1009,7 +1009,7 @@ fn drawn(draft: Draft, count: usize, how: Draws) -> Leaf {
     }
     let (base, kind): (Arc<dyn DraftScheme>, Kind) = match how {
         Draws::Stopped(rate) => {
-            let base = Base::Stopped(Stopped::new(draft.clone(), count, rate));
+            let base = Base::Stopped(Box::new(Stopped::new(draft.clone(), count, rate)));
             return of_base(base, Kind::Stopped, draft, count);
         }
         Draws::Sequential if count > 1 => (

@@ -10,39 +10,12 @@ use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, 
 use super::fitted::{ByPrompt, CrossFitted, Form, Mean};
 use super::glossary::paths_definitions;
 use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of};
+use super::settings::PathSettings;
 use crate::gap::Estimate;
 use crate::log::Log;
 use crate::rounds::{ChainVerifier, Survival};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-
-/// What is asked of a log's paths.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathSettings {
-    /// Each K, in 1..=[`Self::MOST_DRAFTS`].
-    pub drafts: Vec<usize>,
-    /// L; that of the logged paths, or [`Self::LENGTH`], if not given.
-    pub length: Option<usize>,
-    /// The temperature at which the text was drawn, where the log does not say.
-    pub temperature: Option<f64>,
-}
-
-impl Default for PathSettings {
-    fn default() -> Self {
-        Self {
-            drafts: (1..=8).collect(),
-            length: None,
-            temperature: None,
-        }
-    }
-}
-
-impl PathSettings {
-    /// L where neither the log nor the settings say.
-    pub const LENGTH: usize = 5;
-    /// The largest K.
-    pub const MOST_DRAFTS: usize = 16;
-}
 
 /// Verifiers of K paths, in the order of reports.
 const NAMES: [&str; 8] = [

@@ -25,6 +25,7 @@ mod fitted;
 mod glossary;
 mod measure;
 mod possible;
+mod settings;
 
 pub use agreeing::SelectedAlong;
 pub use bounds::{
@@ -33,5 +34,6 @@ pub use bounds::{
 pub use data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
 pub use drawn::{DraftedTree, TreeBound, tree_bound};
 pub(crate) use glossary::paths_definitions;
-pub use measure::{PathSettings, measure_paths};
+pub use measure::measure_paths;
 pub use possible::{possible_with_paths, read_possible_with_paths};
+pub use settings::PathSettings;

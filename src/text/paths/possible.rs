@@ -6,7 +6,7 @@ use super::super::texts::Texts;
 use super::bounds::lower_bound_of_text;
 use super::contexts::{Contexts, LoggedPaths, ToldByPaths};
 use super::fitted::{ByPrompt, Context, CrossFitted, Form, Mean, cross_fitted};
-use super::measure::PathSettings;
+use super::settings::PathSettings;
 use crate::gap::{DraftPaths, PossibleWithPaths};
 use crate::log::Log;
 use rayon::prelude::*;
