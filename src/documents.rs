@@ -310,11 +310,20 @@ fn documents_say_what_the_crate_and_its_benches_say() {
     is_as_generated(
         "README.md",
         &[
-            ("laws", laws()),
-            ("verifiers", verifiers()),
             ("demo", demo()),
             ("claims", claims()),
             ("problems", problems().to_string()),
+        ],
+    );
+    is_as_generated(
+        "docs/laws-and-verifiers.md",
+        &[("laws", laws()), ("verifiers", verifiers())],
+    );
+    is_as_generated("docs/claims.md", &[("claims", claims())]);
+    is_as_generated("docs/exact.md", &[("problems", problems().to_string())]);
+    is_as_generated(
+        "docs/speed.md",
+        &[
             ("speed of the scan", of("scan")),
             ("speed of a report", of("gap")),
             ("speed of the flow", of("flow")),
@@ -406,6 +415,20 @@ fn documents() -> Vec<PathBuf> {
     found.extend(["models/README.md", "reports/README.md"].map(|file| root().join(file)));
     files_below(&root().join("docs"), &[".md"], &mut found);
     found
+}
+
+/// The first page is short; what is long has a document of its own.
+#[test]
+fn the_first_page_is_short_and_every_document_is_in_the_index() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(readme.lines().count() <= 120, "{}", readme.lines().count());
+    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let mut found = Vec::new();
+    files_below(&root().join("docs"), &[".md"], &mut found);
+    for document in found {
+        let name = document.file_name().unwrap().to_str().unwrap();
+        assert!(name == "README.md" || index.contains(name), "{name}");
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn entries(legend: &str) -> Vec<(String, String)> {
                 meaning.push(' ');
                 meaning.push_str(rest.trim());
             }
-        } else if head.ends_with(' ') {
+        } else if head.ends_with("  ") || head.ends_with(' ') && !head.trim().contains(' ') {
             found.push((head.trim().to_owned(), rest.trim().to_owned()));
         }
     }

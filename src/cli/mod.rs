@@ -63,6 +63,14 @@ enum Command {
     /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
     Block(block::BlockArgs),
     /// Run a target and a draft model over prompts and log their rows.
+    #[cfg_attr(
+        not(feature = "onnx"),
+        command(after_help = concat!(
+            "This build cannot run models. Build one that can: cargo install --path . --features \
+             onnx\n\nOptions there:\n",
+            include_str!("capture_options.txt")
+        ))
+    )]
     Capture(capture::CaptureArgs),
     /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
     Import(import::ImportArgs),

@@ -19,7 +19,7 @@ pub struct Common {
     /// Seed of everything that is random.
     #[arg(long, default_value_t = 0, global = true)]
     pub(super) seed: u64,
-    /// More detail of gap, check and capture; problem files that are passed over.
+    /// More detail: all tables, what words mean, problem files that are passed over.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(super) verbose: u8,
     /// Only what is wrong, and the last line where a command has one.

@@ -26,8 +26,16 @@ pub(crate) fn print_report(
             if !common.quiet {
                 write!(stdout, "{}", page.text(width(), common.verbose > 0))?;
             }
-            if let Some(folder) = out {
-                writeln!(stdout, "report: {}", folder.join("report.html").display())?;
+            match out {
+                Some(folder) => {
+                    writeln!(stdout, "report: {}", folder.join("report.html").display())?;
+                }
+                None if common.quiet => {}
+                None => writeln!(
+                    stdout,
+                    "\n--out DIR writes this as a page with pictures, -v shows all tables, and specgap \
+                     explain WORD says what a word means."
+                )?,
             }
         }
     }

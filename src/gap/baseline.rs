@@ -23,13 +23,16 @@ pub struct Against {
     pub now: Option<f64>,
     /// Where it is allowed to be.
     pub interval: [f64; 2],
+    /// How far beside that, for rounding.
+    pub slack: f64,
 }
 
 impl Against {
     /// Whether it is there, and within its interval.
     pub fn holds(&self) -> bool {
-        let [low, high] = self.interval;
-        self.now.is_some_and(|x| x >= low && x <= high)
+        let ([low, high], slack) = (self.interval, self.slack);
+        self.now
+            .is_some_and(|x| x >= low - slack && x <= high + slack)
     }
 }
 
@@ -49,12 +52,9 @@ pub fn against(now: &GapReport, baseline: &GapReport, tolerance: Option<f64>) ->
         .into_iter()
         .map(|(what, estimate)| (what, estimate.mean))
         .collect();
-    let allowed = |estimate: Estimate| match tolerance {
-        Some(tolerance) => [estimate.mean - tolerance, estimate.mean + tolerance],
-        None => {
-            let [low, high] = estimate.ci95;
-            [low - 1e-9, high + 1e-9]
-        }
+    let (slack, allowed): (f64, fn(Estimate) -> [f64; 2]) = match tolerance {
+        Some(tolerance) => (tolerance, |estimate| [estimate.mean; 2]),
+        None => (1e-9, |estimate| estimate.ci95),
     };
     numbers(baseline)
         .into_iter()
@@ -62,6 +62,7 @@ pub fn against(now: &GapReport, baseline: &GapReport, tolerance: Option<f64>) ->
             now: current.get(&what).copied(),
             what,
             interval: allowed(estimate),
+            slack,
         })
         .collect()
 }
@@ -82,12 +83,11 @@ pub fn against(now: &GapReport, baseline: &GapReport, tolerance: Option<f64>) ->
 pub fn regressions(now: &GapReport, baseline: &GapReport) -> Vec<Regression> {
     against(now, baseline, None)
         .into_iter()
-        .zip(numbers(baseline))
-        .filter(|(number, _)| !number.holds())
-        .map(|(number, (what, estimate))| Regression {
-            what,
+        .filter(|number| !number.holds())
+        .map(|number| Regression {
+            what: number.what,
             now: number.now,
-            interval: estimate.ci95,
+            interval: number.interval,
         })
         .collect()
 }

@@ -476,13 +476,18 @@ pub fn junit(run: &CheckRun) -> String {
 /// A number against its baseline, in words.
 pub fn told(number: &Against) -> String {
     let [low, high] = number.interval;
-    let now = number
-        .now
-        .map_or("is missing".to_owned(), |x| format!("is {x:.6}"));
-    format!(
-        "{} {now}; the baseline has [{low:.6}, {high:.6}]",
-        number.what
-    )
+    // A mean that may not move is told with the digits that show how it moved.
+    let digits = if low == high { 12 } else { 6 };
+    let now = (number.now).map_or("is missing".to_owned(), |x| format!("is {x:.digits$}"));
+    let what = &number.what;
+    if low == high {
+        format!(
+            "{what} {now}; the baseline has {low:.digits$}, ± {:e}",
+            number.slack
+        )
+    } else {
+        format!("{what} {now}; the baseline has [{low:.digits$}, {high:.digits$}]")
+    }
 }
 
 /// JUnit XML of a report of rows, one test case a number of its baseline.

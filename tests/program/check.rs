@@ -161,3 +161,61 @@ fn bad_arguments_are_refused_before_anything_runs() {
         check(&arguments).refused(&[arguments[1]]);
     }
 }
+
+/// Some claims, or none; a baseline is not asked for what is left out.
+#[test]
+fn claims_can_be_chosen_listed_and_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (baseline, junit) = (path("baseline.json"), path("junit.xml"));
+    std::fs::write(&baseline, baseline_of(&NAMES)).unwrap();
+    let common = [
+        "--problems",
+        REFUTED,
+        "--baseline",
+        &baseline,
+        "--junit",
+        &junit,
+    ];
+    let run = check(&[&["--claims", "wo-formula"], &common[..]].concat());
+    assert_eq!(run.code, Some(0), "{}{}", run.out, run.err);
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert_eq!(xml.matches("classname=\"specgap.claims\"").count(), 1);
+    // What was found, although it is as expected: verdict, statement, evidence.
+    for words in [
+        "<system-out>refuted: ",
+        "Q({0,1}) of sequential draws: 18/35",
+    ] {
+        assert!(xml.contains(words), "{words}: {xml}");
+    }
+    // Each regression is a case of its own.
+    let tampered = baseline_of(&NAMES).replace("0.875", "0.876");
+    std::fs::write(&baseline, tampered).unwrap();
+    let run = check(&[&["--claims", "none", "-q"], &common[..]].concat());
+    assert_eq!(run.code, Some(1), "{}{}", run.out, run.err);
+    let regressions = run.out.matches("REGRESSION").count();
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    let cases = xml.matches("classname=\"specgap.baseline\"").count();
+    assert_eq!(
+        (cases, xml.matches("<failure").count()),
+        (regressions, regressions)
+    );
+    assert!(regressions > 0 && !xml.contains("specgap.claims"));
+
+    let listed = check(&["--list", "--format", "json"]).json_lines();
+    assert!(
+        listed
+            .iter()
+            .any(|claim| claim["id"] == "wo-formula" && claim["expected"] == "refuted")
+    );
+    let some = check(&["--list", "--claims", "wo-formula"]);
+    assert!(
+        some.code == Some(0) && some.out.ends_with("1 claim\n"),
+        "{}",
+        some.out
+    );
+    check(&["--claims", "no-such-claim"]).refused(&["no-such-claim", "--list"]);
+    check(&["--claims", "none,wo-formula"]).refused(&["--claims none"]);
+    let empty = specgap(folder.path(), ["check", "--claims", "none"]);
+    empty.refused(&["nothing to check"]);
+}

@@ -404,6 +404,47 @@ fn a_report_that_cannot_be_written_to_its_end_leaves_the_one_before() {
     }
 }
 
+/// Pictures without titles with their numbers, and tables, beside the report.
+#[test]
+fn papers_get_pictures_and_tables_of_their_own() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    let line = format!(
+        "log {QUICK} -q --drafts 2-3 --cost-ratio 0.25 --out r --figures svg --table latex,csv"
+    );
+    let line = line.replace(" --drafts 2 ", " ");
+    let run = gap(path, &line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
+    let (titled, bare) = (
+        read("possible-t1.0-n3.svg"),
+        read("figure-possible-t1.0-n3.svg"),
+    );
+    // In both as words about the picture, and drawn in one.
+    let said = |svg: &str| svg.matches("What is possible and what rules get").count();
+    assert_eq!(said(&titled), said(&bare) + 1);
+    let rows = read("figure-possible-t1.0-n3.csv");
+    assert!(rows.starts_with("row,what,value,low,high\n") && rows.contains("with-replacement,"));
+    assert!(read("table-acceptance.tex").contains("\\toprule"));
+    assert!(read("table-gaps.csv").starts_with("group,verifier,drafts,"));
+    let report: GapReport = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(report.cost_ratio, Some(0.25));
+    assert!(
+        report.command.ends_with(" --cost-ratio 0.25"),
+        "{}",
+        report.command
+    );
+    let drafts: Vec<usize> = report.cells.iter().map(|cell| cell.drafts).collect();
+    assert!(drafts.contains(&2) && drafts.contains(&3));
+    refused(path, &format!("log {QUICK} --figures svg"), &["--out"]);
+    refused(path, "log --drafts 4-2", &["--drafts", "a range ascends"]);
+    refused(
+        path,
+        &format!("log {QUICK} --cost-ratio 0"),
+        &["--cost-ratio", "above 0"],
+    );
+}
+
 #[test]
 fn a_report_is_its_own_baseline_until_a_number_leaves() {
     let folder = folder_with_log();
@@ -436,6 +477,37 @@ fn a_report_is_its_own_baseline_until_a_number_leaves() {
     assert!(run.err.contains("[0.000000, 0.125000]"), "{}", run.err);
     // The report of a regression is written, or who could look at it?
     assert!(path.join("second/report.json").exists());
+    // A tolerance sees what an interval lets pass, and each number has a test case.
+    let mut moved = 0.0;
+    changed(&|report| {
+        let mean = &mut report["cells"][0]["verifiers"][0]["acceptance"]["mean"];
+        *mean = (mean.as_f64().unwrap() + 1e-6).into();
+    });
+    let against = format!("{line} --baseline changed.json");
+    assert_eq!(gap(path, &against).code, Some(0));
+    for (tolerance, code) in [("1e-9", 1), ("1e-3", 0)] {
+        let run = gap(
+            path,
+            &format!("{against} --tolerance {tolerance} --junit cases.xml"),
+        );
+        assert_eq!(run.code, Some(code), "{}", run.err);
+        let xml = std::fs::read_to_string(path.join("cases.xml")).unwrap();
+        assert_eq!(xml.matches("<failure").count(), code as usize, "{xml}");
+        assert!(xml.contains("name=\"acceptance of rrs, with-replacement at T = 1, n = 2\""));
+        assert!(xml.matches("<testcase").count() > 5);
+        moved += run.err.matches("± 1e-9").count() as f64;
+    }
+    assert_eq!(moved, 1.0);
+    refused(
+        path,
+        &format!("{line} --tolerance 1e-9 --out x"),
+        &["--baseline"],
+    );
+    refused(
+        path,
+        &format!("{against} --tolerance -1 --out x"),
+        &["--tolerance", "1e-9"],
+    );
     // A number that is asked for no more is missing.
     let other = "log --drafts 1 --temperature 1.0 -q --baseline first/report.json";
     let run = gap(path, other);

@@ -82,7 +82,11 @@ fn a_folder_is_verified_and_block_problems_are_skipped() {
 
 #[test]
 fn the_text_defines_its_numbers() {
+    // A legend is for those who ask for more.
     let Run { code, out, .. } = verify(&["problems/hand/sequential-triple.toml"]);
+    assert_eq!(code, Some(0));
+    assert!(!out.contains("algorithmic   probability"), "{out}");
+    let Run { code, out, .. } = verify(&["-v", "problems/hand/sequential-triple.toml"]);
     assert_eq!(code, Some(0));
     for part in [
         "alpha* = 17/20",
@@ -226,4 +230,20 @@ fn a_tabulated_rule_that_does_not_fit_is_refused() {
         assert_eq!(run.code, Some(2), "{outputs}");
         assert!(run.err.contains(message), "{outputs}: {}", run.err);
     }
+}
+
+/// A folder without anything for the command is no success.
+#[test]
+fn nothing_to_verify_is_refused() {
+    let run = verify(&["problems/refuted/gbv-lossless-uniform-2.toml"]);
+    assert_eq!(run.code, Some(2), "{}", run.out);
+    let folder = tempfile::tempdir().unwrap();
+    let name = "gbv-lossless-uniform-2.toml";
+    std::fs::copy(
+        Path::new("problems/refuted").join(name),
+        folder.path().join(name),
+    )
+    .unwrap();
+    let run = verify(&[folder.path().to_str().unwrap()]);
+    run.refused(&["nothing was done: 1 problem read"]);
 }
