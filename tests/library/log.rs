@@ -991,9 +991,7 @@ type Told = (
 );
 
 /// Every number of a log.
-fn entries(
-    path: &Path,
-) -> Vec<Told> {
+fn entries(path: &Path) -> Vec<Told> {
     let log = Log::open(path).unwrap();
     let mut row = Row::default();
     (0..log.positions())
