@@ -341,7 +341,10 @@ mod with_models {
                     Some(value) if option.get_action().takes_values() => format!(" <{value}>"),
                     _ => String::new(),
                 };
-                let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+                let help = option
+                    .get_help()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
                 let _ = writeln!(list, "  --{name}{value}\n          {help}");
             }
             let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
