@@ -1,11 +1,11 @@
 //! Small shards put together, so that a log of many commits is no folder of many files.
 
+use super::encoded::{Encoded, encode};
 use super::error::LogError;
 use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, read_file};
 use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::{Dtype, Tensor};
-use super::writer::{Encoded, encode};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

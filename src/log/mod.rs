@@ -51,6 +51,7 @@
 
 mod contents;
 mod draft_logs;
+mod encoded;
 mod engine;
 mod error;
 mod hash;

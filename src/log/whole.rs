@@ -1,9 +1,9 @@
 //! A log whose tensors are given as they are, written whole or not at all.
 
+use super::encoded::{Encoded, write_npz, write_safetensors};
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry};
 use super::tensor::{Dtype, Tensor};
-use super::writer::{Encoded, write_npz, write_safetensors};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;

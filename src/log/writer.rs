@@ -1,24 +1,19 @@
 //! Writing a log that survives being killed.
 
+use super::encoded::{Encoded, encode, write_npz, write_safetensors};
 use super::engine::EngineRecord;
 use super::error::LogError;
 use super::joined::join;
-use super::metadata::{INDEX_NAME, Index, METADATA_KEY, Metadata, SCHEMA, ShardEntry, SharedShard};
-use super::npy::NpyHeader;
+use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
 use crate::files::Unfinished;
-use half::{bf16, f16};
-use safetensors::tensor::{Dtype as SafeDtype, View};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
 
 /// The kind of file that shards are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -1038,15 +1033,6 @@ fn shift(row: &[f32], dtype: Dtype) -> f32 {
     }
 }
 
-pub(super) fn encode(row: impl Iterator<Item = f32>, dtype: Dtype, bytes: &mut Vec<u8>) {
-    match dtype {
-        Dtype::F16 => bytes.extend(row.flat_map(|x| f16::from_f32(x).to_le_bytes())),
-        Dtype::Bf16 => bytes.extend(row.flat_map(|x| bf16::from_f32(x).to_le_bytes())),
-        Dtype::F64 => bytes.extend(row.flat_map(|x| f64::from(x).to_le_bytes())),
-        _ => bytes.extend(row.flat_map(f32::to_le_bytes)),
-    }
-}
-
 /// What an engine did, as tensors: those of which anything was said, -1 where it was not.
 fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<usize>, Vec<i64>)> {
     let rows = records.len();
@@ -1098,79 +1084,4 @@ fn padded(bytes: &[u8], ids: &[Vec<u32>], width: usize, dtype: Dtype) -> Vec<u8>
         );
     }
     out
-}
-
-pub(super) struct Encoded<'a> {
-    pub dtype: Dtype,
-    pub shape: Vec<usize>,
-    pub data: Cow<'a, [u8]>,
-}
-
-impl View for &Encoded<'_> {
-    fn dtype(&self) -> SafeDtype {
-        match self.dtype {
-            Dtype::F16 => SafeDtype::F16,
-            Dtype::Bf16 => SafeDtype::BF16,
-            Dtype::F32 => SafeDtype::F32,
-            Dtype::F64 => SafeDtype::F64,
-            Dtype::I32 => SafeDtype::I32,
-            Dtype::I64 => SafeDtype::I64,
-        }
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
-}
-
-pub(super) fn write_safetensors(
-    file: &mut impl Write,
-    tensors: &[(impl AsRef<str>, Encoded<'_>)],
-) -> io::Result<()> {
-    let information = HashMap::from([(
-        METADATA_KEY.to_owned(),
-        format!("{{\"shard_of\": \"{INDEX_NAME}\"}}"),
-    )]);
-    let bytes = safetensors::serialize(
-        tensors.iter().map(|(name, tensor)| (name.as_ref(), tensor)),
-        Some(information),
-    )
-    .map_err(io::Error::other)?;
-    file.write_all(&bytes)
-}
-
-pub(super) fn write_npz(
-    file: &mut impl Write,
-    tensors: &[(impl AsRef<str>, Encoded<'_>)],
-) -> io::Result<()> {
-    let mut archive = ZipWriter::new(io::Cursor::new(Vec::new()));
-    for (name, tensor) in tensors {
-        let descr = match tensor.dtype {
-            Dtype::F16 => "<f2",
-            Dtype::F32 => "<f4",
-            Dtype::F64 => "<f8",
-            Dtype::I32 => "<i4",
-            Dtype::I64 => "<i8",
-            Dtype::Bf16 => {
-                return Err(io::Error::other(
-                    "NumPy has no bf16; write f16 or f32, or safetensors",
-                ));
-            }
-        };
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .large_file(tensor.data.len() > (1 << 31));
-        archive.start_file(format!("{}.npy", name.as_ref()), options)?;
-        archive.write_all(&NpyHeader::bytes(descr, &tensor.shape))?;
-        archive.write_all(&tensor.data)?;
-    }
-    file.write_all(&archive.finish()?.into_inner())
 }

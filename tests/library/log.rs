@@ -981,16 +981,17 @@ fn open_drafts(around: &Path, layout: &Layout) -> Result<DraftLogs, LogError> {
     DraftLogs::open(&folders(around), vec![Metadata::default(); 3], layout, 1)
 }
 
-/// Every number of a log.
-fn entries(
-    path: &Path,
-) -> Vec<(
+/// Target, draft, token ids, rest masses, and where the row is.
+type Told = (
     Vec<f64>,
     Vec<f64>,
     Vec<u32>,
     [Vec<f64>; 2],
     [Option<i64>; 3],
-)> {
+);
+
+/// Every number of a log.
+fn entries(path: &Path) -> Vec<Told> {
     let log = Log::open(path).unwrap();
     let mut row = Row::default();
     (0..log.positions())

@@ -908,7 +908,13 @@ fn temporary_files_of_a_killed_run_are_removed() {
 #[test]
 fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("log"), &rows(6), KeptTokens::All);
+    let layout = specgap::log::Layout {
+        dtype: specgap::log::Dtype::F32,
+        ..specgap::log::Layout::new(crate::made_log::V)
+    };
+    // Token 1 is within two tokens and never masked.
+    let place = |n: usize| (0, n as i64, 1);
+    crate::made_log::write_at(&folder.path().join("log"), &rows(6), layout, place);
     let line = "log --vocab 2 --drafts 3 --temperature 1 --out out";
     let run = gap(folder.path(), &format!("{line} --schemes with-replacement"));
     assert_eq!(run.code, Some(0), "{}", run.err);
