@@ -1,7 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::length::{Cost, cost_ratio};
-use super::options::{Common, Counts, Format, Kept, Results};
+use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
     write_whole,

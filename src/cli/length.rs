@@ -1,7 +1,7 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Counts, Folder, Kept};
+use super::options::{Common, Cost, Counts, Folder, Kept, cost_ratio};
 use super::output::{CliError, Verdict, check_folder, page_files, write_together};
 use super::printed::print_report;
 use crate::log::Log;
@@ -78,23 +78,6 @@ fn policies_help() -> String {
         help.push_str(&format!("- {}: {}\n", family.name, family.rule));
     }
     help
-}
-
-/// A cost ratio as it was given, and the times that it stands for.
-#[derive(Clone, Debug)]
-pub(super) struct Cost {
-    pub(super) text: String,
-    pub(super) timings: Timings,
-}
-
-pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
-    let ratio: f64 = text
-        .parse()
-        .map_err(|_| "is a draft step's time over a target step's, such as 0.1".to_owned())?;
-    Ok(Cost {
-        text: text.to_owned(),
-        timings: Timings::cost_ratio(ratio)?,
-    })
 }
 
 impl LengthArgs {

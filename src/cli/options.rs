@@ -3,6 +3,7 @@
 use super::host::{Bar, Host};
 use super::output::progress;
 use crate::log::{Log, LogError};
+use crate::text::Timings;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -144,6 +145,23 @@ pub(super) struct Results {
     /// Count several logs of one pair of models together, as one.
     #[arg(long)]
     pub(super) pool: bool,
+}
+
+/// A cost ratio as it was given, and the times that it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Cost {
+    pub(super) text: String,
+    pub(super) timings: Timings,
+}
+
+pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
+    let ratio: f64 = text
+        .parse()
+        .map_err(|_| "is a draft step's time over a target step's, such as 0.1".to_owned())?;
+    Ok(Cost {
+        text: text.to_owned(),
+        timings: Timings::cost_ratio(ratio)?,
+    })
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {

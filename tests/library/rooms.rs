@@ -163,6 +163,7 @@ const ALLOWED: [(&str, &[&str]); 30] = [
             "lp",
             "scheme",
             "text",
+            "verifier",
         ],
     ),
     (

@@ -35,7 +35,7 @@ mod tokens;
 
 use super::page::{Block, Page, Section};
 use super::table::Table;
-use super::text::words;
+use super::text::{counted, temperature, words};
 use crate::gap::GapReport;
 
 /// The report as a page.
@@ -66,9 +66,37 @@ pub fn page(report: &GapReport) -> Page {
     Page {
         title: summary::title(report),
         subtitle: summary::subtitle(report),
-        lead: summary::lead(report),
+        lead: lead(report),
         sections: sections.into_iter().flatten().collect(),
     }
+}
+
+/// The main numbers in a few lines, one picture of them, and what has to be known to read
+/// them right.
+fn lead(report: &GapReport) -> Vec<Block> {
+    let Some((at, n)) = select::headline(report) else {
+        return vec![Block::Paragraph(format!(
+            "Over {}, no cell of temperature, drafts and scheme was evaluated.",
+            summary::extent(report)
+        ))];
+    };
+    let mut blocks = vec![
+        Block::Paragraph(format!(
+            "Over {}, at temperature {} with {} a position. A verifier is lossless if what it puts \
+             out follows the target's own distribution.",
+            summary::extent(report),
+            temperature(at),
+            counted(n, "draft"),
+        )),
+        Block::Facts(first::lines(report, at, n)),
+    ];
+    blocks.extend(figures::losses(report, at, n).map(Block::Figure));
+    blocks.extend(
+        summary::cautions(report, at)
+            .into_iter()
+            .map(Block::Caution),
+    );
+    blocks
 }
 
 /// Every verifier where the first lines speak of, a line each.

@@ -1,11 +1,9 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
-use super::select::{headline, sampled_at, temperatures};
-use super::{figures, first};
+use super::select::{sampled_at, temperatures};
 use crate::gap::{GapReport, LogSummary, RateAudit};
 use crate::known::Kind;
-use crate::report::page::Block;
 use crate::report::text::{count, counted, listed, percent, rate, temperature};
 
 /// Clusters below which an interval is rough.
@@ -36,7 +34,7 @@ pub(super) fn subtitle(report: &GapReport) -> String {
 }
 
 /// N and its clusters.
-fn extent(report: &GapReport) -> String {
+pub(super) fn extent(report: &GapReport) -> String {
     let positions = counted(report.positions, "position");
     if report.cluster_unit == "position" {
         positions
@@ -48,39 +46,16 @@ fn extent(report: &GapReport) -> String {
     }
 }
 
-/// The main numbers in a few lines, one picture of them, and what has to be known to read
-/// them right.
-pub(super) fn lead(report: &GapReport) -> Vec<Block> {
-    let Some((at, n)) = headline(report) else {
-        return vec![Block::Paragraph(format!(
-            "Over {}, no cell of temperature, drafts and scheme was evaluated.",
-            extent(report)
-        ))];
-    };
-    let mut blocks = vec![
-        Block::Paragraph(format!(
-            "Over {}, at temperature {} with {} a position. A verifier is lossless if what it puts \
-             out follows the target's own distribution.",
-            extent(report),
-            temperature(at),
-            counted(n, "draft"),
-        )),
-        Block::Facts(first::lines(report, at, n)),
+/// What a reader has to know to read the numbers right.
+pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
+    let all = [
+        longer_lists(report, at),
+        looping(report),
+        parallel(report),
+        audits(report),
+        clusters(report),
     ];
-    blocks.extend(figures::losses(report, at, n).map(Block::Figure));
-    blocks.extend(
-        [
-            longer_lists(report, at),
-            looping(report),
-            parallel(report),
-            audits(report),
-            clusters(report),
-        ]
-        .into_iter()
-        .flatten()
-        .map(Block::Caution),
-    );
-    blocks
+    all.into_iter().flatten().collect()
 }
 
 /// What rows that list only some tokens do to every number.
