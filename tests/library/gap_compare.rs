@@ -3,7 +3,8 @@
 //! that say so.
 
 use specgap::gap::{
-    Columns, CsvTable, LogComparison, LogDifference, Part, Settings, summarise, summarise_each,
+    Columns, ComparedRate, CsvTable, LogComparison, LogDifference, Part, Settings, summarise,
+    summarise_each,
 };
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
@@ -65,9 +66,17 @@ fn rrs(log: &Log) -> Vec<f64> {
 }
 
 fn of_rrs(comparison: &LogComparison, log: usize) -> &LogDifference {
-    let is_rrs = |verifier: &Option<String>| verifier.as_deref() == Some("rrs");
-    let rate = comparison.rates.iter().find(|rate| is_rrs(&rate.verifier));
-    rate.unwrap().differences[log].as_ref().unwrap()
+    rrs_of_several(comparison).differences[log]
+        .as_ref()
+        .unwrap()
+}
+
+/// The row of rrs where there is more than one draft.
+fn rrs_of_several(comparison: &LogComparison) -> &ComparedRate {
+    let is_rrs = |rate: &&ComparedRate| {
+        rate.verifier.as_deref() == Some("rrs") && rate.drafts.is_some_and(|drafts| drafts > 1)
+    };
+    comparison.rates.iter().find(is_rrs).unwrap()
 }
 
 fn texts(comparison: &LogComparison) -> [String; 3] {
@@ -197,10 +206,7 @@ fn logs_of_the_same_text_are_compared_position_by_position() {
     // Means are over all of a log's positions, of which the last prompt is one's own.
     let all = values[1].iter().sum::<f64>() / 21.0;
     let rates = comparison.rates.iter();
-    let rate = rates
-        .clone()
-        .find(|rate| rate.verifier.as_deref() == Some("rrs"));
-    let own = rate.unwrap().estimates[1].as_ref().unwrap();
+    let own = rrs_of_several(&comparison).estimates[1].as_ref().unwrap();
     assert!((own.estimate.mean - all).abs() < 1e-12);
     assert!(rates.clone().all(|rate| rate.differences[0].is_none()));
     assert_eq!(comparison.rates[0].what, "overlap");
