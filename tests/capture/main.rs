@@ -614,7 +614,7 @@ fn a_log_is_continued_only_with_its_own_settings() {
     ] {
         bench.refuse(&more, &[setting, "same setting", "another --out"]);
     }
-    bench.refuse(&["--vocab", "298"], &["vocabulary of 299, not 298"]);
+    bench.refuse(&["--vocab", "298"], &["--vocab was 299 and is now 298"]);
     assert_eq!(index(&bench.path("refused")), before);
 }
 

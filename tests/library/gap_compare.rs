@@ -244,11 +244,8 @@ fn what_all_prompts_share_cancels_in_a_pair() {
     assert!(!unpaired.paired && !comparison.paired);
     assert_eq!(unpaired.estimate.mean, 0.0);
     // Two equal squared errors: by Welch, twice the 3 degrees of freedom.
-    let rates = comparison.rates.iter();
-    let rate = rates
-        .clone()
-        .find(|rate| rate.verifier.as_deref() == Some("rrs"));
-    let own = rate.unwrap().estimates[0].as_ref().unwrap().estimate;
+    let own = rrs_of_several(&comparison).estimates[0].as_ref().unwrap();
+    let own = own.estimate;
     let error = 0.5 * (own.ci95[1] - own.ci95[0]) / T3;
     let half = 2.446_911_851_144_969 * 2f64.sqrt() * error;
     assert!(
