@@ -5,8 +5,8 @@
 //! l_1, l_2 >= 0 (`docs/laws.md`, Theorem 4): the tokens are lines in the plane of
 //! (l_1, l_2), and only the cells between them have to be looked at.
 //!
-//! - [`cells`] visits all of them, in whole numbers: at most 2 V^2 sets for 2^V.
-//! - [`search`] divides the plane instead, where Q is a polynomial of the two masses, and
+//! - `cells` visits all of them, in whole numbers: at most 2 V^2 sets for 2^V.
+//! - `search` divides the plane instead, where Q is a polynomial of the two masses, and
 //!   bounds P - Q below in every part: any V, with an enclosure.
 
 mod cells;
