@@ -3,14 +3,18 @@
 use super::length::numbers::{entry, maybe, plus_minus};
 use super::page::{Block, Section};
 use super::table::{Column, Entry, Row, Table};
-use super::text::{count, counted, temperature};
+use super::text::{count, counted, temperature, words};
 use crate::gap::{DraftPaths, PossibleWithPaths};
 
 /// K of the first lines.
 const SHOWN: usize = 4;
 
-/// A line for the first lines of a report: what some paths could give at most.
-pub(super) fn sentence(paths: &DraftPaths, logs: &str) -> Option<String> {
+/// A line for the first lines of a report of `logs`, by name: what some paths could give at
+/// most.
+pub(super) fn sentence<'a>(
+    paths: &DraftPaths,
+    logs: impl Iterator<Item = &'a str>,
+) -> Option<String> {
     let at = |drafts: usize| paths.by_drafts.iter().find(|at| at.drafts == drafts);
     let some = at(SHOWN.min(paths.logged_paths))?;
     let bound = some.upper_bound.as_ref()?;
@@ -18,6 +22,7 @@ pub(super) fn sentence(paths: &DraftPaths, logs: &str) -> Option<String> {
     let one = one.map_or_else(String::new, |one| {
         format!(", with one more than {}", plus_minus(one, 2))
     });
+    let logs = words(logs);
     Some(format!(
         "Several draft paths: with {} of {} no verifier accepts more than {} tokens a round at \
          temperature {}{one}; specgap paths {logs} says who gets how much of it.",
@@ -28,8 +33,9 @@ pub(super) fn sentence(paths: &DraftPaths, logs: &str) -> Option<String> {
     ))
 }
 
-/// The section: bounds by K, and the command that tells the rest.
-pub(super) fn section(paths: &DraftPaths, logs: &str) -> Section {
+/// The section: bounds by K, and the command that tells the rest of `logs`, by name.
+pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str>) -> Section {
+    let logs = words(logs);
     let how = format!(
         "Accepted tokens a round, the target's own not counted, that K independent draft paths of {} \
          could give, averaged over {} of blocks at temperature {}. The upper bound is from {} with \

@@ -6,7 +6,7 @@ use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{Cell, Comparison, Estimate, GapReport, VerifierRow};
 use crate::report::draft_paths;
 use crate::report::page::Fact;
-use crate::report::text::{listed, words};
+use crate::report::text::listed;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 
@@ -14,10 +14,8 @@ use crate::verifier::VerifierName;
 pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     let paths = report.draft_paths.as_ref();
-    let paths = paths.and_then(|paths| {
-        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
-        draft_paths::sentence(paths, &logs)
-    });
+    let logs = report.logs.iter().map(|log| log.name.as_str());
+    let paths = paths.and_then(|paths| draft_paths::sentence(paths, logs));
     [
         ("One draft", one_draft(report, at)),
         ("Usual rules", usual_rules(&cells)),

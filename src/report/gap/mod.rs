@@ -255,10 +255,8 @@ fn rounds(report: &GapReport) -> Option<Section> {
 /// What a log's draft paths could give.
 fn draft_paths(report: &GapReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
-    Some(super::draft_paths::section(
-        paths,
-        &words(report.logs.iter().map(|log| log.name.as_str())),
-    ))
+    let logs = report.logs.iter().map(|log| log.name.as_str());
+    Some(super::draft_paths::section(paths, logs))
 }
 
 fn blocks(report: &GapReport) -> Option<Section> {

@@ -5,7 +5,7 @@ use super::tables;
 use crate::report::draft_paths;
 use crate::report::page::Block;
 use crate::report::replayed;
-use crate::report::text::{count, counted, listed, percent, words};
+use crate::report::text::{count, counted, listed, percent};
 use crate::text::{AtCost, Chosen, ChosenPolicy, DecidedOn, FAMILIES, LengthReport, Parameter};
 
 pub(super) fn title(report: &LengthReport) -> String {
@@ -246,10 +246,8 @@ fn points(report: &LengthReport) -> Vec<String> {
         ));
     }
     let paths = report.draft_paths.as_ref();
-    points.extend(paths.and_then(|paths| {
-        let logs = words(report.logs.iter().map(|log| log.name.as_str()));
-        draft_paths::sentence(paths, &logs)
-    }));
+    let logs = report.logs.iter().map(|log| log.name.as_str());
+    points.extend(paths.and_then(|paths| draft_paths::sentence(paths, logs)));
     points
 }
 

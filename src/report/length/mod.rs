@@ -20,7 +20,7 @@ mod tables;
 
 use super::page::{Block, Page, Section};
 use super::replayed;
-use super::text::{count, counted, words};
+use super::text::{count, counted};
 use crate::text::LengthReport;
 
 /// The report as a page.
@@ -136,10 +136,8 @@ fn bounds(report: &LengthReport) -> Section {
 /// What the logs' draft paths could give.
 fn draft_paths(report: &LengthReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
-    Some(super::draft_paths::section(
-        paths,
-        &words(report.logs.iter().map(|log| log.name.as_str())),
-    ))
+    let logs = report.logs.iter().map(|log| log.name.as_str());
+    Some(super::draft_paths::section(paths, logs))
 }
 
 fn checks(report: &LengthReport) -> Section {
