@@ -759,7 +759,8 @@ fn settle_selected<E>(
     };
     let accepted = settled.accepted;
     if rule == Rule::SelectGreedyBlock
-        && let (Some((model, along, level)), Some(here)) = (levels.get(accepted), changes.get(accepted))
+        && let (Some((model, along, level)), Some(here)) =
+            (levels.get(accepted), changes.get(accepted))
     {
         let token = settled.token as u32;
         *carried = here.behind(model, along, token);
@@ -1244,7 +1245,8 @@ mod tests {
                 for (carried, mass) in ways {
                     rounds += mass;
                     let carried = if forget { Carried::default() } else { carried };
-                    for (text, carried, share) in self.round_that_carries(&prefix, shape, &carried) {
+                    for (text, carried, share) in self.round_that_carries(&prefix, shape, &carried)
+                    {
                         let ways: &mut Vec<(Carried, f64)> = states.entry(text).or_default();
                         match ways.iter_mut().find(|(known, _)| *known == carried) {
                             Some((_, sum)) => *sum += mass * share,

@@ -391,11 +391,23 @@ fn what_cannot_be_decoded_is_refused() {
         (&["--scheme", "hub"], "leave it out"),
         (&["--length", "2", "--bound"], "--bound is about trees"),
         (
-            &["--paths", "2", "--verifier", "select-greedy-block", "--bound"],
+            &[
+                "--paths",
+                "2",
+                "--verifier",
+                "select-greedy-block",
+                "--bound",
+            ],
             "--verifier select-block",
         ),
         (
-            &["--paths", "2", "--verifier", "select-greedy-block", "--predict"],
+            &[
+                "--paths",
+                "2",
+                "--verifier",
+                "select-greedy-block",
+                "--predict",
+            ],
             "changes the target of later rounds",
         ),
         (&["--tree", "2x2", "--scheme", "rumour"], "--scheme"),
