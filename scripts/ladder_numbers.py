@@ -54,7 +54,7 @@ def softmax(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 def best_of_draws(p: np.ndarray, q: np.ndarray) -> float:
     with np.errstate(divide="ignore"):
-        order = np.argsort(-(q / p), kind="stable")
+        order = np.argsort(-(q / p))
     mass_p, mass_q = np.cumsum(p[order]), np.cumsum(q[order])
     return min(1.0, (mass_p + 1.0 - np.minimum(mass_q, 1.0) ** DRAFTS).min())
 
@@ -72,8 +72,9 @@ def rejection(p: np.ndarray, q: np.ndarray) -> float:
 
 def numbers(p: np.ndarray, q: np.ndarray) -> dict[tuple, float]:
     """By what, drafts, scheme and verifier, as report.json names them."""
-    # Of equal probabilities the lower token id is first.
-    ranked = np.argsort(-q, kind="stable")
+    # The likeliest tokens; of equal probabilities the lower token id is first.
+    likely = np.flatnonzero(q >= np.partition(q, -DRAFTS)[-DRAFTS])
+    ranked = likely[np.argsort(-q[likely], kind="stable")]
     forced = ranked[: DRAFTS - 1]
     rest_p, rest_q = p.copy(), q.copy()
     rest_p[forced], rest_q[forced] = 0.0, 0.0

@@ -1,6 +1,6 @@
 //! Several logs side by side.
 
-use super::data::{Estimate, SCHEMA};
+use super::data::{Estimate, Repetition, SCHEMA};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
@@ -67,6 +67,12 @@ pub struct ComparedLog {
     pub clusters: usize,
     /// `prompt` or `position`.
     pub cluster_unit: String,
+    /// Texts that repeat themselves, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
+    /// Whether the drafter is parallel: its rows are laws of single tokens, not joint ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
     /// What it has in common with the first log; of that itself, nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against_first: Option<AgainstFirst>,
@@ -212,6 +218,8 @@ fn compared_log(
         positions: summary.positions(),
         clusters: summary.sizes().len(),
         cluster_unit: part.unit().to_owned(),
+        repetition: log.repetition,
+        parallel: log.metadata.is_parallel(),
         against_first: pairing.map(|pairing| AgainstFirst {
             paired: pairing.unpaired().is_none(),
             positions: pairing.positions(),

@@ -18,6 +18,7 @@ mod ladder;
 mod select;
 
 use self::select::{headline_drafts, temperatures};
+use super::cautions;
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
@@ -111,6 +112,7 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
          ±: 95%."
     ))];
     blocks.extend(pairings(comparison));
+    blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
     // What a ladder of drafts shows is another thing than how far each is from the first.
     if let Some(facts) = ladder::facts(comparison) {
         blocks.push(Block::Facts(facts));
@@ -123,6 +125,36 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         blocks.push(Block::List(points));
     }
     blocks
+}
+
+/// What has to be known of the logs: once where it is the same of all, else with their names.
+fn cautions(comparison: &LogComparison) -> Vec<String> {
+    type Say<'a> = &'a dyn Fn(&ComparedLog) -> Option<String>;
+    let looping =
+        |log: &ComparedLog| cautions::looping([(log.positions, log.repetition)].into_iter());
+    let parallel = |log: &ComparedLog| cautions::parallel(log.parallel);
+    let says: [Say<'_>; 2] = [&looping, &parallel];
+    let mut all = Vec::new();
+    for say in says {
+        let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+        for log in &comparison.logs {
+            let Some(text) = say(log) else {
+                continue;
+            };
+            match groups.iter_mut().find(|group| group.0 == text) {
+                Some(group) => group.1.push(&log.folder),
+                None => groups.push((text, vec![&log.folder])),
+            }
+        }
+        all.extend(groups.into_iter().map(|(text, names)| {
+            if names.len() == comparison.logs.len() {
+                text
+            } else {
+                format!("{}: {text}", listed(&names))
+            }
+        }));
+    }
+    all
 }
 
 /// Which later logs are of the text of the first, in a sentence for all that have as much in

@@ -391,6 +391,55 @@ fn what_all_prompts_share_cancels_in_a_pair() {
 }
 
 #[test]
+fn logs_that_loop_or_are_parallel_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |token: fn(usize) -> usize| {
+        move |n: usize| ((n / 20) as i64, (n % 20) as i64, (token(n) % V) as i64)
+    };
+    // One text of twenty equal tokens and one that never repeats three times; two of the latter.
+    let looping = at(|n| if n < 20 { 2 } else { n * n / 7 });
+    let plain = at(|n| n * n / 7);
+    let logs = [
+        log(folder.path(), "first", &rows(40), looping),
+        log(folder.path(), "second", &rows(40), looping),
+    ];
+    let both = compare(&logs);
+    assert_eq!(both.logs[1].repetition.unwrap().looping_positions, 20);
+    let loops = "The text loops: 50.0% of all positions";
+    for text in texts(&both) {
+        assert_eq!(text.matches(loops).count(), 1, "{text}");
+        assert!(!text.contains("first and second: The text loops"), "{text}");
+        assert!(!text.contains("drafter is parallel"), "{text}");
+    }
+
+    let index = folder.path().join("second/log.json");
+    let json = std::fs::read_to_string(&index).unwrap();
+    let said = "\"drafter\": \"parallel\", \"temperature_applied\"";
+    std::fs::write(&index, json.replace("\"temperature_applied\"", said)).unwrap();
+    let second = Log::open(&folder.path().join("second")).unwrap();
+    let other = log(folder.path(), "other", &rows(40), plain);
+    let [first, _] = logs;
+    let comparison = compare(&[first, second, other]);
+    assert_eq!(comparison.logs[2].repetition, None);
+    for text in texts(&comparison) {
+        let words = format!("first and second: {loops}");
+        assert!(text.contains(&words), "{text}");
+        assert!(text.contains("second: The drafter is parallel"), "{text}");
+    }
+    // A comparison that was written before this was known is read as one without.
+    let mut json = serde_json::to_value(&both).unwrap();
+    json["logs"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("repetition");
+    let read: LogComparison = serde_json::from_value(json).unwrap();
+    assert_eq!(
+        (read.logs[0].repetition, read.logs[0].parallel),
+        (None, false)
+    );
+}
+
+#[test]
 fn texts_that_part_are_paired_until_they_do() {
     let folder = tempfile::tempdir().unwrap();
     let first = log(folder.path(), "first", &rows(18), place);

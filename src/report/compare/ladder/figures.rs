@@ -103,7 +103,7 @@ fn worth_lines<'a>(
         let usual = first.scheme.as_deref().unwrap_or_default();
         lines.extend(others.iter().map(|other| Line {
             label: format!(
-                "more possible: {} instead of {usual}",
+                "{} instead of {usual}",
                 other.scheme.as_deref().unwrap_or_default()
             ),
             hue: hue(other.scheme.as_deref()),
@@ -117,7 +117,7 @@ fn worth_lines<'a>(
 }
 
 const WORTH: &str = "Dashed: what a verifier leaves of its α*. Solid: how far the α* of another law of the \
-                     drafts is above that of the first. Means of the same positions, without intervals.";
+                     drafts is above that of the first one. Means of the same positions, without intervals.";
 
 fn worth_by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
     let places = places(ladder, at);

@@ -152,7 +152,7 @@ fn draft_law(ladder: &Ladder<'_>) -> Option<String> {
     let law = laws(ladder, ladder.at)?.0.scheme.as_deref()?;
     (!said.is_empty()).then(|| {
         format!(
-            "points by which more is possible than with {law} drafts, on the worst draft and the best: {}.",
+            "points by which more is possible than {law}, on the worst draft and the best: {}.",
             said.join("; ")
         )
     })
