@@ -1,6 +1,6 @@
 //! Several drafts of one target as a ladder: rates by how good the draft is.
 
-use super::select::{headline_drafts, temperatures};
+use super::select::{headline_drafts, headline_temperature, temperatures};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
 use crate::report::certainty::{Tally, entry, exactness};
 use crate::report::page::{Block, Figure, Section};
@@ -29,9 +29,7 @@ pub(super) fn section(comparison: &LogComparison) -> Option<Section> {
     if !comparison.paired || comparison.logs.len() < FEWEST {
         return None;
     }
-    let at = temperatures(comparison)
-        .into_iter()
-        .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))?;
+    let at = headline_temperature(comparison)?;
     let n = headline_drafts(comparison)?;
     let mut order: Vec<usize> = (0..comparison.logs.len()).collect();
     let overlap = |log: usize, at: f64| mean(overlap(comparison, at)?, log);
