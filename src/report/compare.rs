@@ -17,14 +17,14 @@
 mod ladder;
 mod select;
 
-use self::select::{headline_drafts, temperatures};
+use self::select::{headline_drafts, headline_temperature, temperatures};
 use super::cautions;
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
 use super::page::{Block, Link, Page, Section};
 use super::table::{Column, Entry, Group, Row, Table};
-use super::text::{count, counted, listed, temperature};
+use super::text::{count, counted, listed, served, temperature};
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
 
@@ -108,8 +108,9 @@ fn subtitle(comparison: &LogComparison) -> String {
 fn lead(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
     let mut blocks = vec![Block::Paragraph(format!(
-        "Each log is measured by itself, and every later one is compared with the first, {first}. \
-         ±: 95%."
+        "Each log is measured by itself, and every later one is compared with the first, {first}\
+         {}. ±: 95%.",
+        served(comparison.served)
     ))];
     blocks.extend(pairings(comparison));
     blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
@@ -190,12 +191,10 @@ fn pairings(comparison: &LogComparison) -> Vec<Block> {
     groups.iter().map(block).collect()
 }
 
-/// How far a log's overlap and optima are from the first one's: at the temperature nearest
-/// to 1, with the number of drafts that summaries speak of.
+/// How far a log's overlap and optima are from the first one's: at the temperature and with
+/// the number of drafts that summaries speak of.
 fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) -> Option<String> {
-    let at = temperatures(comparison)
-        .into_iter()
-        .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))?;
+    let at = headline_temperature(comparison)?;
     let drafts = headline_drafts(comparison);
     let differences = |n: Option<usize>| {
         let rates = comparison.rates.iter().filter(move |rate| {

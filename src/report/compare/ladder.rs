@@ -3,7 +3,7 @@
 mod figures;
 mod first;
 
-use super::select::{headline_drafts, temperatures};
+use super::select::{headline_drafts, headline_temperature};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
 use crate::report::certainty::{Tally, entry, exactness};
 use crate::report::page::{Block, Fact, Section};
@@ -28,7 +28,7 @@ struct Ladder<'a> {
     comparison: &'a LogComparison,
     /// The logs from the worst draft to the best, by the overlap at `at`.
     order: Vec<usize>,
-    /// The temperature of the first figures: the one nearest to 1.
+    /// The temperature of the first figures.
     at: f64,
     /// The number of drafts of the first figures.
     n: usize,
@@ -72,9 +72,7 @@ impl<'a> Ladder<'a> {
         if !comparison.paired || comparison.logs.len() < FEWEST {
             return None;
         }
-        let at = temperatures(comparison)
-            .into_iter()
-            .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))?;
+        let at = headline_temperature(comparison)?;
         let n = headline_drafts(comparison)?;
         let overlap = overlap(comparison, at)?;
         let mut order: Vec<usize> = (0..comparison.logs.len()).collect();

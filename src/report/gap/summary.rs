@@ -1,11 +1,11 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
-use super::select::{sampled_at, temperatures};
-use crate::gap::{GapReport, LogSummary, RateAudit};
+use super::select::{drafts, sampled_at, temperatures};
+use crate::gap::{Cuts, GapReport, LogSummary, RateAudit};
 use crate::known::Kind;
 use crate::report::cautions;
-use crate::report::text::{count, counted, listed, rate, temperature};
+use crate::report::text::{count, counted, cuts, listed, rate, temperature};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -47,9 +47,16 @@ pub(super) fn extent(report: &GapReport) -> String {
     }
 }
 
+/// What that means.
+pub(super) const SERVED: &str = "both models' logits are divided by the temperature; of the \
+    softmax the top-k most probable tokens are kept, of these the fewest that have top-p of \
+    their mass, of these the ones that have at least min-p times the largest; what is kept is \
+    renormalised. Of equal tokens those with lower ids come first";
+
 /// What a reader has to know to read the numbers right.
 pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let all = [
+        greedy(report, at),
         longer_lists(report, at),
         cautions::looping(
             report
@@ -62,6 +69,18 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
         clusters(report),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// That further drafts at temperature 0 are the first one again.
+fn greedy(report: &GapReport, at: f64) -> Option<String> {
+    let alone = !report.redrafted.iter().any(|row| row.temperature == at);
+    let several = drafts(report).into_iter().any(|n| n > 1);
+    (at == 0.0 && alone && several).then(|| {
+        "At temperature 0 the draft has all of its mass on one token too, so that further drafts \
+         add nothing. Engines draft the likeliest tokens of a row that is not at 0: \
+         --draft-temperature 1 says what these give."
+            .to_owned()
+    })
 }
 
 /// What rows that list only some tokens do to every number.
@@ -173,19 +192,43 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
 /// Temperatures that the text does not belong to.
 pub(super) fn sampling(report: &GapReport) -> Option<String> {
     let sampled = sampled_at(report)?;
+    let drawn = drawn_from(report)?;
+    let kept = report.served.unwrap_or_default();
+    // The most probable token is kept by any cut.
+    let is_cut_alike = drawn == kept || sampled == 0.0;
     let others: Vec<String> = temperatures(report)
         .into_iter()
-        .filter(|&at| at != sampled)
+        .filter(|&at| at != sampled || !is_cut_alike)
         .map(|at| format!("T = {}", temperature(at)))
         .collect();
+    let with = |kept: Cuts| match (is_cut_alike, kept == Cuts::default()) {
+        (true, _) => String::new(),
+        (false, true) => " from whole rows".to_owned(),
+        (false, false) => format!(" with {}", cuts(kept)),
+    };
     (!others.is_empty()).then(|| {
         format!(
-            "The text was sampled at T = {}. What is said of {} is evaluated on that text, which \
-             is not what would have been sampled there.",
+            "The text was sampled at T = {}{}. What is said of {}{} is evaluated on that text, \
+             which is not what would have been sampled there.",
             temperature(sampled),
-            listed(&others)
+            with(drawn),
+            listed(&others),
+            with(kept),
         )
     })
+}
+
+/// What the text of every log was drawn from, if it is one and known.
+fn drawn_from(report: &GapReport) -> Option<Cuts> {
+    let mut known = report.logs.iter().map(|log| {
+        log.metadata.sampling.as_ref().map(|how| Cuts {
+            top_k: how.top_k,
+            top_p: how.top_p.filter(|&p| p < 1.0),
+            min_p: None,
+        })
+    });
+    let first = known.next()??;
+    known.all(|other| other == Some(first)).then_some(first)
 }
 
 /// Estimates that the audit does not bear out.
