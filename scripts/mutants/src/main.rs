@@ -29,6 +29,7 @@ Run it from the root of the repository. It prints the score of each room and eve
     --seed N          which ones [default: 19]
     --rooms A,B       only these rooms; `named` are those of scripts/mutants/named.txt
     --jobs N          tests that run side by side [default: 1]
+    --budget SECONDS  what tests that pass may take for one mutant [default: 150]
     --work FOLDER     the copy, its build, and what was found [default: target/mutants]
     --features NAMES  features of the build [default: none]
     --again           try only what survived last time, with the tests as they are now
@@ -41,6 +42,7 @@ struct Options {
     seed: u64,
     rooms: Option<BTreeSet<String>>,
     jobs: usize,
+    budget: f64,
     work: PathBuf,
     features: Option<String>,
     again: bool,
@@ -54,6 +56,7 @@ fn options() -> Fallible<Options> {
         seed: 19,
         rooms: None,
         jobs: 1,
+        budget: 150.0,
         work: "target/mutants".into(),
         features: None,
         again: false,
@@ -68,6 +71,7 @@ fn options() -> Fallible<Options> {
             "--seed" => options.seed = value()?.parse()?,
             "--rooms" => options.rooms = Some(value()?.split(',').map(str::to_owned).collect()),
             "--jobs" => options.jobs = value()?.parse()?,
+            "--budget" => options.budget = value()?.parse()?,
             "--work" => options.work = value()?.into(),
             "--features" => options.features = Some(value()?),
             "--again" => options.again = true,
@@ -194,7 +198,17 @@ fn main() -> Fallible<()> {
         println!("{} are tried", tried.len());
         if !tried.is_empty() {
             let programs = tree.build(&sources, &tried)?;
-            tests::run(&tree, &programs, &tried, options.jobs, &found_path)?;
+            // Room after room takes its turn, so that what is done when it is stopped is a sample.
+            let mut order: Vec<usize> = (0..tried.len()).collect();
+            order.sort_by_key(|&place| hash(options.seed, &tried[place].key));
+            let mut turns = BTreeMap::new();
+            order.sort_by_cached_key(|&place| {
+                let turn = turns.entry(room_of(tried[place])).or_insert(0);
+                *turn += 1;
+                *turn
+            });
+            let (jobs, budget) = (options.jobs, options.budget);
+            tests::run(&tree, &programs, &tried, &order, jobs, budget, &found_path)?;
         }
         outcomes = read_outcomes(&found_path);
     }

@@ -12,8 +12,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Of tests that pass, a mutant may use so much in all; what is left over is not run.
-const BUDGET: f64 = 150.0;
 /// A test that takes longer than this without a mutant is not used.
 const SLOWEST: f64 = 40.0;
 
@@ -156,12 +154,33 @@ fn parallel(jobs: usize, work: impl Fn() -> Fallible<()> + Sync) -> Fallible<()>
     }
 }
 
-/// Tries every mutant, numbered from 1, and appends what came of it to `outcomes`.
+/// How many times earlier than its duration says a test is tried: those beside the source first.
+fn nearness(test: &Test, file: &str) -> f64 {
+    let module = file
+        .trim_start_matches("src/")
+        .trim_end_matches(".rs")
+        .trim_end_matches("/mod")
+        .replace('/', "::");
+    let folder = module.rsplit_once("::").map_or("", |(folder, _)| folder);
+    let name = test.label.strip_prefix("unit:").unwrap_or_default();
+    if name.starts_with(&module) {
+        10.0
+    } else if !folder.is_empty() && name.starts_with(folder) {
+        3.0
+    } else {
+        1.0
+    }
+}
+
+/// Tries the mutants, numbered from 1, in the order given, and appends what came of each to
+/// `outcomes`. Tests that pass may take `budget` seconds for one mutant; what is left is not run.
 pub fn run(
     tree: &Tree,
     programs: &[Program],
     mutants: &[&Mutant],
+    order: &[usize],
     jobs: usize,
+    budget: f64,
     outcomes: &Path,
 ) -> Fallible<()> {
     let start = Instant::now();
@@ -182,10 +201,10 @@ pub fn run(
     parallel(jobs, || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(mutant) = mutants.get(index) else {
+            let Some(&place) = order.get(index) else {
                 return Ok(());
             };
-            let number = index as u32 + 1;
+            let (mutant, number) = (mutants[place], place as u32 + 1);
             let mut reaching: Vec<(f64, &Test)> = {
                 let catches = catches.lock().map_err(|_| "a thread failed")?;
                 let reaching = tests.iter().filter(|test| test.reaches.contains(&number));
@@ -193,7 +212,8 @@ pub fn run(
                     .map(|test| {
                         let key = (mutant.file.clone(), test.label.clone());
                         let caught = catches.get(&key).copied().unwrap_or(0);
-                        ((test.seconds + 0.02) / (1 + caught) as f64, test)
+                        let sooner = (1 + caught) as f64 * nearness(test, &mutant.file);
+                        ((test.seconds + 0.02) / sooner, test)
                     })
                     .collect()
             };
@@ -204,7 +224,7 @@ pub fn run(
             };
             let mut spent = 0.0;
             for (run, (_, test)) in reaching.iter().enumerate() {
-                if spent > BUDGET {
+                if spent > budget {
                     outcome = format!("survived {run} of {} tests, its time", reaching.len());
                     break;
                 }
