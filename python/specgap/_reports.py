@@ -288,6 +288,9 @@ def _asked(
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
 ) -> dict[str, Any]:
     return {
         "drafts": _wholes(drafts, "drafts"),
@@ -298,6 +301,9 @@ def _asked(
         "rrs_wo": rrs_wo,
         "block_length": block_length,
         "seed": seed,
+        "top_k": top_k,
+        "top_p": top_p,
+        "min_p": min_p,
     }
 
 
@@ -313,6 +319,9 @@ def gap(
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
     prompt_id: ArrayLike = None,
     position: ArrayLike = None,
     token: ArrayLike = None,
@@ -333,7 +342,8 @@ def gap(
     ``drafts`` and ``temperature`` are one number or several; ``schemes`` and ``verifiers``
     names, all if not given. ``positions=True`` keeps the table of all positions.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
-    fast and audited at some.
+    fast and audited at some. ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
+    engine serves them; temperature 0 is greedy decoding.
 
     The report is the same to the bit on any number of threads, and the same as that of the
     command ``specgap gap``.
@@ -354,7 +364,17 @@ def gap(
             "prompt_id, position, token and metadata go with arrays; a log has its own"
         )
     asked = _asked(
-        drafts, temperature, schemes, verifiers, sequential_plans, block_length, seed, rrs_wo
+        drafts,
+        temperature,
+        schemes,
+        verifiers,
+        sequential_plans,
+        block_length,
+        seed,
+        rrs_wo,
+        top_k,
+        top_p,
+        min_p,
     )
     every = [log._native for log in _each(cast("Logs", logs), vocabulary)]
     if len(every) > 1 and not pool:

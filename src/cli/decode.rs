@@ -278,6 +278,7 @@ mod with_models {
             draft_step: measured(&times.draft)?,
             verify: passes.collect::<Option<_>>()?,
             overhead: measured(&times.other)?,
+            rules: Vec::new(),
         })
     }
 

@@ -1,5 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
+use super::length::read_timings;
 use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
@@ -8,8 +9,8 @@ use super::output::{
 use super::printed::print_report;
 use super::table::Table;
 use crate::gap::{
-    self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, SlowRates,
-    Summary,
+    self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
+    PositionSink, RuleCost, Settings, SlowRates, Summary,
 };
 use crate::log::Log;
 use crate::report;
@@ -47,6 +48,15 @@ pub struct GapArgs {
     /// Time of a draft step over that of a target step: what acceptance is worth in speed.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
     cost_ratio: Option<Cost>,
+    /// Measured times, as TOML or JSON (docs/formats.md): speeds at them, and how long a better
+    /// rule may take. The files of `specgap decode --timing`.
+    #[arg(
+        long,
+        visible_alias = "timings",
+        value_name = "FILE",
+        conflicts_with = "cost_ratio"
+    )]
+    costs: Option<PathBuf>,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
@@ -71,7 +81,7 @@ pub struct MeasureArgs {
         default_value = "2-4"
     )]
     drafts: Vec<Counts>,
-    /// Temperatures of target and draft.
+    /// Temperatures of target and draft; at 0 each draws its most probable token.
     #[arg(
         long,
         value_name = "T,...",
@@ -92,6 +102,18 @@ pub struct MeasureArgs {
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
+    /// Serve both models with top-k: keep the K most probable tokens of a row, behind the
+    /// temperature.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Serve both with top-p: keep the fewest most probable tokens with a mass of P, behind
+    /// top-k.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    top_p: Option<f64>,
+    /// Serve both with min-p: keep the tokens with at least P times the largest probability,
+    /// behind top-p.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    min_p: Option<f64>,
     /// Measure again with the draft's row at each of these temperatures, and the target's as
     /// it is: what another temperature of the draft would give, without a capture.
     #[arg(
@@ -101,12 +123,16 @@ pub struct MeasureArgs {
         allow_negative_numbers = true
     )]
     draft_temperature: Vec<f64>,
-    /// Cut the draft's row there to its K most probable tokens; the target's stays whole.
+    /// Cut the draft's row there to its K most probable tokens; the target's stays as it is.
+    /// Any of these three takes the place of all cuts that both rows have.
     #[arg(long, value_name = "K")]
     draft_top_k: Option<usize>,
-    /// Cut it to the fewest most probable tokens with a mass of P.
+    /// Cut it to the fewest most probable tokens with a mass of P; 1 keeps the whole row.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     draft_top_p: Option<f64>,
+    /// Cut it to the tokens with at least P times the largest probability.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    draft_min_p: Option<f64>,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
     /// than everything else together.
     #[arg(long)]
@@ -194,8 +220,20 @@ impl MeasureArgs {
         if !self.verifiers.is_empty() {
             settings.verifiers.clone_from(&self.verifiers);
         }
-        let temperatures = &self.draft_temperature;
-        Ok(settings.redrafted(temperatures, self.draft_top_k, self.draft_top_p)?)
+        let cuts = Cuts {
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+        };
+        let own = Cuts {
+            top_k: self.draft_top_k,
+            top_p: self.draft_top_p,
+            min_p: self.draft_min_p,
+        };
+        let own = (own != Cuts::default()).then_some(own);
+        Ok(settings
+            .served(cuts)?
+            .redrafted(&self.draft_temperature, own)?)
     }
 }
 
@@ -209,6 +247,9 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .transpose()?;
     refuse_repetition(&args.logs)?;
     let settings = args.measure.settings(common)?;
+    let costs = (args.costs.as_deref())
+        .map(|path| call_costs(path, &settings))
+        .transpose()?;
     let logs = args
         .logs
         .iter()
@@ -262,11 +303,16 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let [summary] = &summaries[..] else {
-        return compare_logs(&logs, &summaries, &pairings, &settings, args, common);
+        let measured = Compared {
+            logs: &logs,
+            summaries: &summaries,
+            pairings: &pairings,
+        };
+        return compare_logs(&measured, &settings, costs.as_ref(), args, common);
     };
     let mut report = summary.report(&summary.command());
     add_draft_paths(&mut report, &logs);
-    add_cost(&mut report, args.cost_ratio.as_ref());
+    add_cost(&mut report, args.cost_ratio.as_ref(), costs.as_ref());
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
         _ => Verdict::Agrees,
@@ -340,7 +386,11 @@ fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
 }
 
 /// What a draft step costs, for what is said of speed.
-fn add_cost(report: &mut GapReport, cost: Option<&Cost>) {
+fn add_cost(report: &mut GapReport, cost: Option<&Cost>, costs: Option<&CallCosts>) {
+    if let Some(costs) = costs {
+        report.command.push_str(&format!(" --costs {}", costs.file));
+        report.costs = Some(costs.clone());
+    }
     if let Some(cost) = cost {
         report.cost_ratio = cost.text.parse().ok();
         report
@@ -349,18 +399,71 @@ fn add_cost(report: &mut GapReport, cost: Option<&Cost>) {
     }
 }
 
+/// What calls take by a file, for each number of drafts.
+fn call_costs(path: &Path, settings: &Settings) -> Result<CallCosts, CliError> {
+    let timings = read_timings(path)?;
+    let refused = |message: String| CliError::Input {
+        path: path.to_owned(),
+        message,
+    };
+    for (index, rule) in timings.rules.iter().enumerate() {
+        VerifierName::from_str(&rule.name)
+            .map_err(|error| refused(format!("rules[{index}].name: {error}")))?;
+    }
+    let call = |&drafts: &usize| {
+        let verifying = timings.verifying(drafts + 1).ok_or_else(|| {
+            let most = timings.most_drafts().unwrap_or(0);
+            refused(format!(
+                "verify: has no time for a pass of {} tokens, which {drafts} drafts need; give \
+                 --drafts up to {most}, or a longer table",
+                drafts + 1
+            ))
+        })?;
+        Ok(CallCost {
+            drafts,
+            // All drafts of a position are drawn from one row.
+            seconds: timings.draft_step.seconds + verifying + timings.overhead.seconds,
+        })
+    };
+    Ok(CallCosts {
+        file: path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        ),
+        target_step: timings.target_step.seconds,
+        calls: (settings.drafts.iter().map(call)).collect::<Result<_, CliError>>()?,
+        rules: (timings.rules.iter())
+            .map(|rule| RuleCost {
+                name: rule.name.clone(),
+                seconds: rule.seconds,
+            })
+            .collect(),
+    })
+}
+
 /// What a report leaves out where it cannot tell it.
 pub(super) const DRAFT_PATHS: &str = "what several draft paths could give";
 
+/// Several logs, each measured by itself.
+struct Compared<'a> {
+    logs: &'a [Log],
+    summaries: &'a [Summary],
+    pairings: &'a [Pairing],
+}
+
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
-    logs: &[Log],
-    summaries: &[Summary],
-    pairings: &[Pairing],
+    measured: &Compared<'_>,
     settings: &Settings,
+    costs: Option<&CallCosts>,
     args: &GapArgs,
     common: &Common,
 ) -> Result<Verdict, CliError> {
+    let Compared {
+        logs,
+        summaries,
+        pairings,
+    } = *measured;
     let vocab = args
         .kept
         .vocab
@@ -376,7 +479,7 @@ fn compare_logs(
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
-            add_cost(&mut report, args.cost_ratio.as_ref());
+            add_cost(&mut report, args.cost_ratio.as_ref(), costs);
             for (name, contents) in args.files(&report)? {
                 files.push((format!("{}/{name}", log.folder), contents));
             }
@@ -515,6 +618,20 @@ pub(super) fn compare(
     baseline: &GapReport,
     results: &Results,
 ) -> Result<Verdict, CliError> {
+    if report.served != baseline.served {
+        let words = |cuts: Option<Cuts>| match cuts.map(Cuts::options) {
+            Some(options) => format!("with{options}"),
+            None => "from whole rows".to_owned(),
+        };
+        return Err(CliError::Input {
+            path: path.to_owned(),
+            message: format!(
+                "was measured {}, and this report {}; give the same options",
+                words(baseline.served),
+                words(report.served)
+            ),
+        });
+    }
     let numbers = gap::against(report, baseline, results.tolerance);
     if let Some(path) = &results.junit {
         write_whole(path, report::check::junit_of_numbers(&numbers).as_bytes())?;

@@ -1,5 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
+use super::settings::Cuts;
 use crate::known::Kind;
 use crate::log::Metadata;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,9 @@ pub struct GapReport {
     /// What engines do with one draft, a temperature each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_draft: Vec<OneDraft>,
+    /// What was cut of both models' rows at every temperature, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Cuts>,
     /// The rates with other rows of the draft, if such were asked for: one entry for each
     /// (temperature, draft's temperature).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,11 +68,49 @@ pub struct GapReport {
     /// speed is told at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_ratio: Option<f64>,
+    /// Measured times, if they were given; then speed is told at them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<CallCosts>,
     /// Where in the text the gap lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strip: Option<Strip>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
+}
+
+/// Times of a decoder's parts, in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallCosts {
+    /// The file that they are from, without the folders around it.
+    pub file: String,
+    /// A step of the target that decodes alone.
+    pub target_step: f64,
+    /// By number of drafts of one position.
+    pub calls: Vec<CallCost>,
+    /// Of verifiers, where the file has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleCost>,
+}
+
+/// What a call with n drafts of one position takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CallCost {
+    /// n.
+    pub drafts: usize,
+    /// A draft step, a pass of the target over n + 1 tokens, and the rest of a round.
+    pub seconds: f64,
+}
+
+/// What a verifier takes besides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RuleCost {
+    /// Its name.
+    pub name: String,
+    /// A call.
+    pub seconds: f64,
 }
 
 /// One log.
@@ -191,6 +233,9 @@ pub struct Redrafted {
     /// The mass of the fewest tokens that are left behind that, if it is cut so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_top_p: Option<f64>,
+    /// The share of the largest that tokens have that are left behind that, if it is cut so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draft_min_p: Option<f64>,
     /// Sum of min(p, q).
     pub overlap: KnownEstimate,
     /// One for each (drafts, scheme).

@@ -28,6 +28,20 @@ pub struct VerifyingPass {
     pub standard_error: f64,
 }
 
+/// What a verifier takes in a round, on top of the rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RuleTime {
+    /// The verifier.
+    pub name: String,
+    /// The mean.
+    pub seconds: f64,
+    /// The standard error of the mean; 0 if it is not known.
+    #[serde(default)]
+    pub standard_error: f64,
+}
+
 /// The times that a speed follows from: a timings file is this, as TOML or JSON.
 ///
 /// # Formula
@@ -64,6 +78,9 @@ pub struct Timings {
     /// t_o: the rest of a round.
     #[serde(default)]
     pub overhead: Measured,
+    /// Of verifiers, where they were measured apart from `overhead`. `specgap gap` reads them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleTime>,
 }
 
 /// The version of a timings file.
@@ -95,6 +112,7 @@ impl Timings {
                 standard_error: 0.0,
             }],
             overhead: measured(0.0),
+            rules: Vec::new(),
         })
     }
 
@@ -142,6 +160,18 @@ impl Timings {
             ("overhead", self.overhead, true),
         ] {
             time(name, measured.seconds, measured.standard_error, least)?;
+        }
+        for (index, rule) in self.rules.iter().enumerate() {
+            let name = format!("rules[{index}]");
+            time(&name, rule.seconds, rule.standard_error, true)?;
+            if self
+                .rules
+                .iter()
+                .take(index)
+                .any(|other| other.name == rule.name)
+            {
+                return Err(format!("{name}.name: {:?} is there twice", rule.name));
+            }
         }
         if self.verify.first().map(|pass| pass.tokens) != Some(1) {
             return Err(
@@ -350,6 +380,16 @@ mod tests {
             ("tokens = 1", "tokens = 2", "verify: its first entry"),
             ("tokens = 5", "tokens = 3", "verify[2].tokens: is 3"),
             ("overhead", "overheat", "overheat"),
+            (
+                "schema = 1",
+                "schema = 1\nrules = [{ name = \"rrs\", seconds = -1 }]",
+                "rules[0].seconds: is -1; times are finite and >= 0",
+            ),
+            (
+                "schema = 1",
+                "schema = 1\nrules = [{ name = \"rrs\", seconds = 0 }, { name = \"rrs\", seconds = 1 }]",
+                "rules[1].name: \"rrs\" is there twice",
+            ),
         ] {
             let error = changed(from, to).unwrap_err();
             assert!(error.contains(words), "{to}: {error}");

@@ -233,8 +233,8 @@ const SUMMED_ERROR: f64 = 1e-11;
 /// 2^-104 each: what is left is good to 1e-13 relative.
 const RELIABLE_REST: f64 = 1e-18;
 
-/// Allowance for rounding of the sum for two drafts, in either direction: M is within a
-/// few epsilon, and its slope times 1/(1-q) is at most 1.
+/// Bound on the rounding of the sum for two drafts, in either direction: counted part by part in
+/// `docs/rrs-wo.md`, where the parts add up to less than this.
 const PAIR_ROUNDING: f64 = 1e-12;
 
 /// A rate, and what a reader must know about how it was computed.
