@@ -19,7 +19,7 @@ mod with_models {
         Capture, CaptureError, Event, LogSink, Model, Provenance, RolloutPlan, Runtime, Settings,
         Tally,
     };
-    use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
+    use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
@@ -141,6 +141,7 @@ mod with_models {
         } = opened;
         let mut capture = Capture::new(target, draft, codec, settings)?.with_drafts(others)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
+        models.check_lengths(&encoded, common)?;
         let layout = layout(args, capture.vocabulary());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         let done = sink.done().clone();
@@ -164,14 +165,14 @@ mod with_models {
                 );
             }
         }
-        let interrupt = interrupt_flag();
+        let interrupt = Interrupt::watch();
         let tokens = capture.settings().most_tokens(left);
         let bar = progress("capturing", tokens, shown(common));
         let outcome = capture.run(
             &encoded,
             &|batch| batch.iter().all(|prompt| done.contains(&prompt.index)),
             &mut sink,
-            &interrupt,
+            interrupt.flag(),
             &mut |event| match event {
                 Event::Tokens(tokens) | Event::Rollout(tokens) => bar.inc(tokens as u64),
                 Event::Batch { saved, .. } => bar.dec_length(saved as u64),
@@ -180,14 +181,12 @@ mod with_models {
         bar.finish_and_clear();
         let tally = match outcome {
             Err(CaptureError::Interrupted) => {
-                return Err(CliError::Input {
-                    path: args.out.clone(),
-                    message: format!(
-                        "interrupted; {} of {} prompts are in it; the same command again continues",
-                        sink.done().len(),
-                        encoded.len(),
-                    ),
-                });
+                return Err(interrupt.error(format!(
+                    "{}: interrupted; {} of {} prompts are in it; the same command again continues",
+                    args.out.display(),
+                    sink.done().len(),
+                    encoded.len(),
+                )));
             }
             outcome => outcome?,
         };
