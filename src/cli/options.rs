@@ -1,7 +1,7 @@
 //! Options that several commands have, each stated once.
 
 use super::host::{Bar, Host};
-use super::output::progress;
+use super::output::{CliError, progress};
 use crate::log::{Log, LogError};
 use crate::text::Timings;
 use clap::{Args, ValueEnum};
@@ -161,6 +161,20 @@ pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
     Ok(Cost {
         text: text.to_owned(),
         timings: Timings::cost_ratio(ratio)?,
+    })
+}
+
+/// A file of times, as TOML or JSON.
+pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })?;
+    let json = path.extension().is_some_and(|ending| ending == "json");
+    Timings::parse(&text, json).map_err(|message| CliError::Input {
+        path: path.to_owned(),
+        message,
     })
 }
 
