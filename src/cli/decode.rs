@@ -50,8 +50,8 @@ mod with_models {
         #[arg(long, value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default) or block of a chain; rrs (the default),
-        /// rrs-wo, spechub or traversal of a tree; select-block (the default) or traversal of
-        /// paths.
+        /// rrs-wo, spechub or traversal of a tree; select-block (the default), select-greedy-block
+        /// or traversal of paths.
         #[arg(long, value_enum)]
         verifier: Option<Rule>,
         /// How a tree's children are drawn: with-replacement, without-replacement or hub; as the
@@ -155,6 +155,16 @@ mod with_models {
                 return Err(refused(
                     "--bound is about trees and several paths; what one path could give is \
                      greedy-block's number of specgap length: give --tree or --paths, or leave it out"
+                        .to_owned(),
+                )
+                .into());
+            }
+            if self.bound && rule == Rule::SelectGreedyBlock {
+                return Err(refused(
+                    "--bound is about rounds that begin with the target's own law; those of \
+                     select-greedy-block begin with what the rounds before changed it to: give \
+                     --verifier select-block, whose paths it also says select-greedy-block's number \
+                     of, or leave --bound out"
                         .to_owned(),
                 )
                 .into());

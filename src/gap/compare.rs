@@ -1,7 +1,7 @@
 //! Several logs side by side.
 
 use super::cuts::Cuts;
-use super::data::{Estimate, SCHEMA};
+use super::data::{Estimate, Repetition, SCHEMA};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
@@ -71,6 +71,12 @@ pub struct ComparedLog {
     pub clusters: usize,
     /// `prompt` or `position`.
     pub cluster_unit: String,
+    /// Texts that repeat themselves, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
+    /// Whether the drafter is parallel: its rows are laws of single tokens, not joint ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
     /// The temperature at which its text was sampled, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_at: Option<f64>,
@@ -222,6 +228,8 @@ fn compared_log(
         positions: summary.positions(),
         clusters: summary.sizes().len(),
         cluster_unit: part.unit().to_owned(),
+        repetition: log.repetition,
+        parallel: log.metadata.is_parallel(),
         sampled_at: log.metadata.sampling.as_ref().map(|how| how.temperature),
         against_first: pairing.map(|pairing| AgainstFirst {
             paired: pairing.unpaired().is_none(),

@@ -395,7 +395,7 @@ pub struct FormulaError {
     pub min: f64,
 }
 
-/// The optimal plans of a cell, solved at every position and measured by a
+/// The optimal plans of a cell, solved at every position, and at some of them measured by a
 /// second integral.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanRow {
@@ -407,8 +407,13 @@ pub struct PlanRow {
     pub scheme: String,
     /// The most that a plan's acceptance is below alpha*.
     pub shortfall_max: f64,
-    /// The largest sum over tokens of |output law - p|.
-    pub law_l1_max: f64,
+    /// The largest sum over tokens of |output law - p|, at the positions where fast rates are
+    /// audited too, and at all with `--rrs-wo enclosed`; none of a part of a log without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law_l1_max: Option<f64>,
+    /// How many positions these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laws_measured: Option<u64>,
     /// Steps of the solve, mean over positions.
     pub iterations_mean: f64,
     /// The most steps.

@@ -4,7 +4,8 @@ use super::certainty::is_truncated;
 use super::select::{drafts, sampled_at, temperatures};
 use crate::gap::{Cuts, GapReport, LogSummary, RateAudit};
 use crate::known::Kind;
-use crate::report::text::{count, counted, cuts, listed, percent, rate, temperature};
+use crate::report::cautions;
+use crate::report::text::{count, counted, cuts, listed, rate, temperature};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -57,8 +58,13 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let all = [
         greedy(report, at),
         longer_lists(report, at),
-        looping(report),
-        parallel(report),
+        cautions::looping(
+            report
+                .logs
+                .iter()
+                .map(|log| (log.positions, log.repetition)),
+        ),
+        cautions::parallel(report.logs.iter().any(|log| log.metadata.is_parallel())),
         audits(report),
         clusters(report),
     ];
@@ -223,44 +229,6 @@ fn drawn_from(report: &GapReport) -> Option<Cuts> {
     });
     let first = known.next()??;
     known.all(|other| other == Some(first)).then_some(first)
-}
-
-/// Share of the positions in loops from which on a reader is told.
-const MANY_LOOPING: f64 = 0.02;
-
-/// Texts that repeat themselves.
-fn looping(report: &GapReport) -> Option<String> {
-    let all = || report.logs.iter().filter_map(|log| log.repetition);
-    let positions: usize = all().map(|one| one.looping_positions).sum();
-    let logged: usize = report.logs.iter().map(|log| log.positions).sum();
-    let share = positions as f64 / logged.max(1) as f64;
-    let (looping, texts) = all().fold((0, 0), |(looping, texts), one| {
-        (looping + one.looping_texts, texts + one.texts)
-    });
-    (share >= MANY_LOOPING).then(|| {
-        format!(
-            "The text loops: {} of all positions lie in stretches that have the same piece three \
-             times or more, in {looping} of {}. A loop is easy to draft: rates on text that does \
-             not loop are likely lower. A higher sampling temperature, other prompts or fewer \
-             tokens a prompt avoid it.",
-            percent(share),
-            counted(texts, "text"),
-        )
-    })
-}
-
-/// A draft whose rows tell no joint law.
-fn parallel(report: &GapReport) -> Option<String> {
-    let is_parallel = |log: &&LogSummary| log.metadata.is_parallel();
-    report.logs.iter().find(is_parallel)?;
-    Some(
-        "The drafter is parallel, as the log says: it writes all tokens of a round in one pass, \
-         and each of its rows is the law of a token whatever the round's other drafts are. Rates \
-         of single positions are right. What speaks of several positions (blocks, rounds along \
-         the text) takes the rows for laws given the tokens before, which this drafter does not \
-         have: read it as of a drafter that draws from these rows one after the other."
-            .to_owned(),
-    )
 }
 
 /// Estimates that the audit does not bear out.

@@ -2,8 +2,8 @@
 
 use super::product::{MOST_DRAFTS, ProductRule, Split, estimate};
 use super::sweep::Sweep;
-use super::{RejectionBudget, summed};
-use crate::distribution::Rows;
+use super::{PAIR_ROUNDING, RejectionBudget, Rejections, summed};
+use crate::distribution::{Rational, Rows, exact_value, round_nearest};
 use crate::known::Kind;
 use crate::log::{Log, Row as LogRow};
 use crate::row::Workspace;
@@ -89,6 +89,106 @@ fn the_smallest_case_in_fractions() {
         );
         assert_eq!(summed::all_rejected(&p, &q, draws), truth);
     }
+}
+
+/// sum (q - p)+ M(1 + M(1)/(1-q))/M(1) in fractions, for rows divided by their sums.
+fn two_rejected_exactly(target: &[f64], draft: &[f64]) -> f64 {
+    let exact = |row: &[f64]| -> Vec<Rational> {
+        let row: Vec<Rational> = row.iter().map(|&x| exact_value(x).unwrap()).collect();
+        let sum: Rational = row.iter().sum();
+        row.into_iter().map(|x| x / &sum).collect()
+    };
+    let (zero, one) = (exact_value(0.0).unwrap(), exact_value(1.0).unwrap());
+    let (p, q) = (exact(target), exact(draft));
+    let mass = |factor: &Rational| -> Rational {
+        let above = p.iter().zip(&q).map(|(p, q)| p - factor * q);
+        above.filter(|x| *x > zero).sum()
+    };
+    let first = mass(&one);
+    if first == zero {
+        return 0.0;
+    }
+    let terms = p.iter().zip(&q).filter(|(p, q)| q > p).map(|(p, q)| {
+        let rest = &one - q;
+        // Nothing is left to be drafted: the second draft is not made.
+        let left = if rest == zero {
+            first.clone()
+        } else {
+            mass(&(&one + &first / rest))
+        };
+        (q - p) * left
+    });
+    round_nearest(&(terms.sum::<Rational>() / first))
+}
+
+/// `docs/rrs-wo.md` counts the roundings of two drafts: here are the rows at which each part
+/// of the count is largest, against fractions.
+#[test]
+fn two_drafts_are_within_the_roundings_that_are_counted() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let (mut swept, mut worst) = (0, 0.0f64);
+    for trial in 0..120 {
+        let vocabulary = [3, 7, 40, 90][trial % 4];
+        let mut row = |power: i32| -> Vec<f64> {
+            let entries = (0..vocabulary).map(|_| rng.random::<f64>().powi(power) + 1e-3);
+            normalised(entries.collect())
+        };
+        let (mut target, mut draft) = (row(1 + trial as i32 % 5), row(1 + trial as i32 % 3));
+        let light = 10f64.powi(-(1 + trial as i32 / 4 % 17));
+        match trial % 3 {
+            // Little is left of q after its heaviest token: 1 - q down to 1e-17.
+            0 => {
+                draft.iter_mut().for_each(|q| *q *= light);
+                draft[0] = 1.0;
+            }
+            // p is nearly q: M(1) is divided by, and is rounding itself in the end.
+            1 => {
+                for (p, q) in target.iter_mut().zip(&draft) {
+                    *p = q * (1.0 + light * (*p - 0.5));
+                }
+            }
+            // Many p/q where the second draft asks: next to 1 + M(1)/(1-q).
+            _ => {
+                draft.iter_mut().for_each(|q| *q *= 2e-3);
+                draft[0] = 1.0;
+                target[0] = 0.0;
+                for (token, p) in target.iter_mut().enumerate().skip(1) {
+                    *p = draft[token] * (1.5 + light * token as f64);
+                }
+                target[0] = (1.0 - target[1..].iter().sum::<f64>()).max(0.0);
+            }
+        }
+        let (target, draft) = (normalised(target), normalised(draft));
+        let truth = two_rejected_exactly(&target, &draft);
+        let budget = RejectionBudget::default();
+        let rejections = Rejections::new(&target, &draft);
+        let (lower, upper) = rejections.enclosure(2, &budget);
+        assert!(
+            1.0 - upper <= truth && truth <= 1.0 - lower,
+            "{trial}: {truth} is not in [{}, {}]",
+            1.0 - upper,
+            1.0 - lower
+        );
+        let sorted = rejections.curve.two_sequential_rejected(&target, &draft);
+        worst = worst.max((sorted - truth).abs());
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        for least in [0.4, 0.01, 0.0] {
+            let sweep = Sweep::new(rows, [1.0, 1.0], 2, |_, _| least);
+            if let Some(rejected) = sweep.two_rejected(rows, [1.0, 1.0]) {
+                swept += 1;
+                worst = worst.max((rejected - truth).abs());
+                assert!((rejected - truth).abs() <= PAIR_ROUNDING, "{trial}");
+            }
+        }
+    }
+    // The count has room: what is seen is a tenth of it at most.
+    assert!(
+        swept > 150 && worst < 0.1 * PAIR_ROUNDING,
+        "{swept} {worst}"
+    );
 }
 
 /// Listed tokens of the shipped log, and the rest with log-normal shares of its mass.
