@@ -2,12 +2,12 @@
 
 use super::gap::refuse_repetition;
 use super::options::{Common, Cost, Counts, Folder, Kept, cost_ratio, read_timings};
-use super::output::{CliError, Verdict, check_folder, page_files, write_together};
+use super::output::{CliError, Verdict, check_folder, write_together};
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
 use crate::text::{
-    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError, Timings,
+    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -214,7 +214,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     bar.finish_and_clear();
     let page = report::length::page(&report);
     if let Some(folder) = &args.folder.out {
-        write_together(folder, &page_files(&page, &report)?)?;
+        write_together(folder, &args.folder.files(&page, &report)?)?;
     }
     print_report(&report, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::Agrees)

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), specgap::gap::GapError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cuts {
     /// The k most probable tokens.

@@ -456,7 +456,7 @@ fn an_interrupt_writes_nothing() {
         .status();
     assert!(sent.unwrap().success());
     std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
     assert!(said.contains("interrupted; nothing was written"), "{said}");
     assert!(!bench.path("out").exists());
 }
