@@ -592,6 +592,7 @@ mod tests {
             let asked = AskedOf {
                 asked: &settings.asked(),
                 audit: false,
+                audit_plans: false,
             };
             let temperature = Temperature(temperature);
             pair.answer(asked, temperature, None, 1, &mut answers)

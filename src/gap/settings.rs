@@ -68,6 +68,7 @@ pub(super) fn is_audited(number: usize, positions: usize) -> bool {
 /// # Ok::<(), specgap::gap::GapError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cuts {
     /// The k most probable tokens.
