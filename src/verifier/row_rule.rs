@@ -104,7 +104,7 @@ impl From<PlanMeasurement> for RowAnswer {
         let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
         let rate = measured.acceptance_rate;
         Self {
-            rate: Known::enclosed(rate, rate - error, rate + error),
+            rate: Known::rate_within(rate, error),
             plan: Some(measured),
         }
     }
