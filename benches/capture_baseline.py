@@ -4,19 +4,23 @@ Baseline: Python's onnxruntime, the same two graphs, the same prompts in the sam
 batches, greedy length (no stop tokens), inputs and caches kept as OrtValues so that
 nothing is copied between steps, tokens drawn with NumPy. The baseline logs nothing,
 while specgap writes both rows of every position. Loading the models is left out on
-both sides. Runs alternate, so that a busy machine is unfair to neither.
+both sides. Runs alternate, so that a busy machine is unfair to neither. Several drafts are
+measured one after the other, each with the target: --draft A.onnx --draft B.onnx.
 
     pip install -r benches/requirements.txt
     cargo build --release --features onnx
     python benches/capture_baseline.py --target T.onnx --draft D.onnx \
         --tokenizer tokenizer.json --prompts P.jsonl
 
-Numbers are for people: no test asserts them.
+A table follows: tokens a second of both sides, the median of the ratios of neighbouring runs
+with the least and the largest, and tokens a second of the draft's graph alone, as specgap
+counts them. Numbers are for people: no test asserts them.
 """
 
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -95,8 +99,9 @@ def python_run(target, draft, prompts, batch, max_tokens):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("target", "draft", "tokenizer", "prompts"):
+    for name in ("target", "tokenizer", "prompts"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--draft", required=True, action="append", help="may be given more than once")
     parser.add_argument("--specgap", default="target/release/specgap")
     parser.add_argument("--max-tokens", type=int, default=32)
     parser.add_argument("--batch", type=int, default=8)
@@ -111,36 +116,49 @@ def main():
     prompts = [tokenizer.encode(json.loads(line)["prompt"]).ids for line in lines]
     tokens = len(prompts) * arguments.max_tokens
     target = Model(arguments.target, arguments.threads)
-    draft = Model(arguments.draft, arguments.threads)
-
-    rates = {"python": [], "specgap": []}
+    table = []
     with tempfile.TemporaryDirectory() as folder:
         few = Path(folder) / "prompts.jsonl"
         few.write_text("\n".join(lines) + "\n")
-        python_run(target, draft, prompts[:1], 1, 2)  # warm
-        for number in range(arguments.rounds):
-            seconds = python_run(target, draft, prompts, arguments.batch, arguments.max_tokens)
-            rates["python"].append(tokens / seconds)
+        for path in arguments.draft:
+            draft = Model(path, arguments.threads)
             command = [arguments.specgap, "capture", "--format", "json", "--quiet", "--no-stop"]
-            command += ["--target", arguments.target, "--draft", arguments.draft]
-            command += ["--tokenizer", arguments.tokenizer, "--prompts", str(few)]
-            command += ["--out", str(Path(folder) / f"log-{number}"), "--device", "cpu"]
+            command += ["--target", arguments.target, "--draft", path]
+            command += ["--tokenizer", arguments.tokenizer, "--prompts", str(few), "--device", "cpu"]
             command += ["--onnxruntime", str(library), "--threads", str(arguments.threads)]
             command += ["--batch", str(arguments.batch), "--max-tokens", str(arguments.max_tokens)]
-            output = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-            assert output["positions"] == tokens, output
-            rates["specgap"].append(output["tokens_per_second"])
-            print(
-                f"round {number + 1}: python {rates['python'][-1]:.2f} tokens/s, "
-                f"specgap {rates['specgap'][-1]:.2f} tokens/s {output['seconds']}",
-                flush=True,
-            )
-    python, specgap = (statistics.median(rates[name]) for name in ("python", "specgap"))
+            python_run(target, draft, prompts[:1], 1, 2)  # warm
+            rates = {"python": [], "specgap": [], "draft": []}
+            for number in range(arguments.rounds):
+                seconds = python_run(target, draft, prompts, arguments.batch, arguments.max_tokens)
+                rates["python"].append(tokens / seconds)
+                out = Path(folder) / f"log-{number}"
+                run = subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
+                shutil.rmtree(out)
+                output = json.loads(run.stdout)
+                assert output["positions"] == tokens, output
+                rates["specgap"].append(output["tokens_per_second"])
+                rates["draft"].append(tokens / output["seconds"]["draft"])
+                print(
+                    f"{Path(path).stem}, round {number + 1}: python {rates['python'][-1]:.2f} tokens/s, "
+                    f"specgap {rates['specgap'][-1]:.2f} tokens/s {output['seconds']}",
+                    flush=True,
+                )
+            table.append((Path(path), rates))
+            del draft
     print(
-        f"median of {arguments.rounds}: python {python:.2f} tokens/s, specgap {specgap:.2f} tokens/s, "
-        f"ratio {specgap / python:.3f} (onnxruntime {ort.__version__}, {arguments.threads} threads, "
-        f"batch {arguments.batch}, {tokens} tokens)"
+        f"\nmedians of {arguments.rounds} rounds, onnxruntime {ort.__version__}, {arguments.threads} threads, "
+        f"batch {arguments.batch}, {tokens} tokens\n"
     )
+    print("| draft | python, tokens/s | specgap, tokens/s | ratio (least to largest) | the draft alone, tokens/s |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for path, rates in table:
+        ratios = [own / other for own, other in zip(rates["specgap"], rates["python"])]
+        python, specgap, draft = (statistics.median(rates[name]) for name in ("python", "specgap", "draft"))
+        print(
+            f"| {path.stem} | {python:.1f} | {specgap:.1f} | {statistics.median(ratios):.3f} "
+            f"({min(ratios):.3f} to {max(ratios):.3f}) | {draft:.1f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 //!     cargo run --release --example render_gap_report -- report.json out/
 
 use specgap::gap::{GapReport, LogComparison};
+use specgap::report::page::{Block, Link};
 use specgap::report::{compare, gap};
 use std::path::PathBuf;
 
@@ -14,10 +15,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let text = std::fs::read(report)?;
     // Of several logs side by side, or of one.
-    let page = match serde_json::from_slice::<LogComparison>(&text) {
+    let mut page = match serde_json::from_slice::<LogComparison>(&text) {
         Ok(comparison) => compare::page(&comparison),
         Err(_) => gap::page(&serde_json::from_slice::<GapReport>(&text)?),
     };
+    // Each log's own report may be elsewhere.
+    for section in &mut page.sections {
+        section.blocks.retain(|block| match block {
+            Block::Links(links) => {
+                let beside = |link: &Link| folder.join(format!("{}.html", link.file)).exists();
+                links.iter().all(beside)
+            }
+            _ => true,
+        });
+    }
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("report.html"), page.html()?)?;
     std::fs::write(folder.join("report.md"), page.markdown())?;

@@ -12,7 +12,7 @@ use crate::distribution::Draft;
 use crate::evaluate::{Limits, block, solve, verify};
 use crate::gap::GapReport;
 use crate::problem::{AnyProblem, parse_toml};
-use crate::scheme::{MadeOf, SchemeName};
+use crate::scheme::{MadeOf, SchemeName, drafted_by};
 use crate::verifier::{Lossless, VerifierName};
 use results::{Row, Run, Span};
 use serde_json::Value;
@@ -90,8 +90,9 @@ fn laws() -> String {
             if let Some(only) = law.only {
                 words.push_str(&format!(" (n = {only})"));
             }
-            if !law.engines.is_empty() {
-                words.push_str(&format!("; drafted so by {}", law.engines));
+            let engines = drafted_by(scheme.as_str());
+            if !engines.is_empty() {
+                words.push_str(&format!("; drafted so by {}", engines.join(", ")));
             }
             let method = method(scheme);
             [format!("`{scheme}`"), words, law.inside.to_owned(), method]

@@ -6,6 +6,7 @@ use std::fmt;
 
 /// How well a number is known, in one word: what reports print beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A rational, computed in exact arithmetic.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use specgap::cli::{CliError, HostError, MadeReport};
 use specgap::gap::{
-    self, ColumnKind, Columns, Entry, GapError, LogComparison, Part, PositionSink, Settings,
+    self, ColumnKind, Columns, Cuts, Entry, GapError, LogComparison, Part, PositionSink, Settings,
     Summary as Sums,
 };
 use specgap::log::Log as Rows;
@@ -170,11 +170,20 @@ struct Asked {
     rrs_wo: String,
     block_length: usize,
     seed: u64,
+    top_k: Option<usize>,
+    top_p: Option<f64>,
+    min_p: Option<f64>,
 }
 
 impl Asked {
     fn settings(&self) -> PyResult<Settings> {
-        let settings = Settings::new(&self.temperature, &self.drafts, self.seed);
+        let cuts = Cuts {
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+        };
+        let settings = Settings::new(&self.temperature, &self.drafts, self.seed)
+            .and_then(|settings| settings.served(cuts));
         let mut settings = settings.map_err(|error| raised(&error))?;
         settings.sequential_plans = self.sequential_plans;
         let how = self.rrs_wo.parse();

@@ -31,6 +31,14 @@ def test_gap_is_that_of_the_command_line(log: str, command: Command) -> None:
     assert report.summary is not None and report.summary.positions == 400
 
 
+def test_served_rows_are_those_of_the_command_line(log: str, command: Command) -> None:
+    report = sg.gap(log, drafts=2, temperature=(0, 1), verifiers="rrs", top_k=20, top_p=0.9)
+    options = ["--drafts", "2", "--temperature", "0,1", "--verifiers", "rrs"]
+    served = ["--top-k", "20", "--top-p", "0.9", "--format", "json"]
+    assert report.to_dict() == command("gap", log, *options, *served).json
+    assert report.to_dict()["served"] == {"top_k": 20, "top_p": 0.9}
+
+
 @pytest.mark.parametrize(
     ("made", "args"),
     [
@@ -162,16 +170,26 @@ def test_parts_merge_to_the_whole(log: str, command: Command, tmp_path: Path) ->
 def test_errors_are_the_products_own(log: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere: cannot be opened"):
         sg.gap(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="temperature 0 is out of range"):
-        sg.gap(log, temperature=0.0)
+    with pytest.raises(ValueError, match="temperature -1 is out of range"):
+        sg.gap(log, temperature=-1.0)
+    with pytest.raises(ValueError, match="--top-p 2 is out of range"):
+        sg.gap(log, top_p=2.0)
     with pytest.raises(ValueError, match="rrrs"):
         sg.gap(log, verifiers="rrrs")
     with pytest.raises(ValueError, match="'many' for '--lengths"):
         sg.length(log, lengths="many")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="drafts, output and accepted|drafts"):
         sg.audit(log, rule="single")
-    with pytest.raises(TypeError, match="a log is a path"):
-        sg.gap([3.5])
+    for what in ([3.5], 3):
+        with pytest.raises(TypeError, match="a log is a path"):
+            sg.gap(what)
+    with pytest.raises(TypeError, match="rows of the target alone; give those of the draft too"):
+        sg.gap(np.zeros((2, 3)))
+    with pytest.raises(TypeError, match="temperature: give a number or several; this is 'x'"):
+        sg.gap(log, temperature="x")  # type: ignore[arg-type]
+    for drafts in (0, -2, 1.5, "2"):
+        with pytest.raises(ValueError, match="drafts: give whole numbers of at least 1"):
+            sg.gap(log, drafts=drafts)  # type: ignore[arg-type]
     broken = tmp_path / "broken.npz"
     broken.write_bytes(b"no archive")
     with pytest.raises(ValueError, match="is not a whole .npz archive"):

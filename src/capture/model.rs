@@ -188,26 +188,8 @@ impl Model {
         {
             model.placement.nodes = runtime::nodes_by_provider(&profile);
         }
-        model.believe_the_profile(device)?;
+        model.placement = model.placement.believed(device, path)?;
         Ok(model)
-    }
-
-    /// A provider that is registered and runs no node is not in use.
-    fn believe_the_profile(&mut self, asked: Device) -> Result<(), CaptureError> {
-        let placement = &mut self.placement;
-        let unused = placement.device == Placed::Cuda
-            && !placement.nodes.is_empty()
-            && !placement.nodes.contains_key(Placed::Cuda.provider());
-        if !unused {
-            return Ok(());
-        }
-        let message = format!("no node of {} ran on it", self.path.display());
-        if asked == Device::Cuda {
-            return Err(CaptureError::Device { message });
-        }
-        placement.device = Placed::Cpu;
-        placement.refused = Some(message);
-        Ok(())
     }
 
     /// The graph's file.

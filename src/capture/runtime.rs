@@ -37,6 +37,26 @@ pub struct Placement {
     pub nodes: BTreeMap<String, usize>,
 }
 
+impl Placement {
+    /// What the profile bears out: a provider that is registered and runs no node is not in use.
+    /// An error where it is the device that was asked for, by name.
+    pub(super) fn believed(mut self, asked: Device, graph: &Path) -> Result<Self, CaptureError> {
+        let unused = self.device == Placed::Cuda
+            && !self.nodes.is_empty()
+            && !self.nodes.contains_key(Placed::Cuda.provider());
+        if !unused {
+            return Ok(self);
+        }
+        let message = format!("no node of {} ran on it", graph.display());
+        if asked == Device::Cuda {
+            return Err(CaptureError::Device { message });
+        }
+        self.device = Placed::Cpu;
+        self.refused = Some(message);
+        Ok(self)
+    }
+}
+
 /// A device in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
@@ -341,6 +361,39 @@ mod tests {
         assert_eq!(counts["CPUExecutionProvider"], 1);
         assert_eq!(counts["CUDAExecutionProvider"], 1);
         assert!(nodes_by_provider(b"not json").is_empty());
+    }
+
+    #[test]
+    fn a_device_that_ran_nothing_is_not_in_use() {
+        let placed = |nodes: &[(&str, usize)]| Placement {
+            device: Placed::Cuda,
+            refused: None,
+            nodes: (nodes.iter())
+                .map(|&(name, count)| (name.to_owned(), count))
+                .collect(),
+        };
+        let graph = Path::new("draft.onnx");
+        let (cpu, cuda) = ("CPUExecutionProvider", "CUDAExecutionProvider");
+        // The nodes that compute shapes stay on the CPU; a profile that cannot be read says nothing.
+        for real in [placed(&[(cpu, 9), (cuda, 90)]), placed(&[])] {
+            for asked in [Device::Auto, Device::Cuda] {
+                assert_eq!(real.clone().believed(asked, graph).unwrap(), real);
+            }
+        }
+        let fallen_back = placed(&[(cpu, 99)]).believed(Device::Auto, graph).unwrap();
+        assert_eq!(fallen_back.device, Placed::Cpu);
+        let why = "no node of draft.onnx ran on it";
+        assert_eq!(fallen_back.refused.as_deref(), Some(why));
+        let error = placed(&[(cpu, 99)])
+            .believed(Device::Cuda, graph)
+            .unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains("or use --device cpu or auto"));
+        let on_cpu = Placement {
+            device: Placed::Cpu,
+            ..placed(&[(cpu, 99)])
+        };
+        assert_eq!(on_cpu.clone().believed(Device::Cpu, graph).unwrap(), on_cpu);
     }
 
     #[test]

@@ -323,36 +323,11 @@ mod with_models {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use std::fmt::Write as _;
 
-        /// A build that cannot run models lists the same options. With
-        /// `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes the list.
         #[test]
         fn options_are_listed_for_builds_without_models() {
             let command = CaptureArgs::augment_args(clap::Command::new("capture"));
-            let mut list = String::new();
-            for option in command.get_arguments() {
-                let Some(name) = option.get_long() else {
-                    continue;
-                };
-                let values = option.get_value_names().unwrap_or_default();
-                let value = match values.first() {
-                    Some(value) if option.get_action().takes_values() => format!(" <{value}>"),
-                    _ => String::new(),
-                };
-                let help = option
-                    .get_help()
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                let _ = writeln!(list, "  --{name}{value}\n          {help}");
-            }
-            let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("src/cli/capture_options.txt");
-            if std::env::var_os("SPECGAP_WRITE_DOCUMENTS").is_some() {
-                std::fs::write(file, list).unwrap();
-                return;
-            }
-            assert_eq!(std::fs::read_to_string(file).unwrap(), list);
+            crate::cli::models::is_listed(&command, "capture_options.txt");
         }
     }
 }

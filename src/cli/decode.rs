@@ -51,8 +51,8 @@ mod with_models {
         #[arg(long, value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default) or block of a chain; rrs (the default),
-        /// rrs-wo, spechub or traversal of a tree; select-block (the default) or traversal of
-        /// paths.
+        /// rrs-wo, spechub or traversal of a tree; select-block (the default), select-greedy-block
+        /// or traversal of paths.
         #[arg(long, value_enum)]
         verifier: Option<Rule>,
         /// How a tree's children are drawn: with-replacement, without-replacement or hub; as the
@@ -156,6 +156,16 @@ mod with_models {
                 return Err(refused(
                     "--bound is about trees and several paths; what one path could give is \
                      greedy-block's number of specgap length: give --tree or --paths, or leave it out"
+                        .to_owned(),
+                )
+                .into());
+            }
+            if self.bound && rule == Rule::SelectGreedyBlock {
+                return Err(refused(
+                    "--bound is about rounds that begin with the target's own law; those of \
+                     select-greedy-block begin with what the rounds before changed it to: give \
+                     --verifier select-block, whose paths it also says select-greedy-block's number \
+                     of, or leave --bound out"
                         .to_owned(),
                 )
                 .into());
@@ -282,6 +292,7 @@ mod with_models {
             draft_step: measured(&times.draft)?,
             verify: passes.collect::<Option<_>>()?,
             overhead: measured(&times.other)?,
+            rules: Vec::new(),
         })
     }
 
@@ -536,5 +547,16 @@ mod with_models {
             writeln!(out, "{}", predicted::in_words(&object["predicted"]))?;
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn options_are_listed_for_builds_without_models() {
+            let command = DecodeArgs::augment_args(clap::Command::new("decode"));
+            crate::cli::models::is_listed(&command, "decode_options.txt");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
+use super::length::read_timings;
 use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
@@ -8,16 +9,16 @@ use super::output::{
 use super::printed::print_report;
 use super::table::Table;
 use crate::gap::{
-    self, GapError, GapReport, LogComparison, Pairing, Part, PositionSink, Settings, SlowRates,
-    Summary,
+    self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
+    PositionSink, RuleCost, Settings, SlowRates, Summary,
 };
 use crate::log::Log;
 use crate::report;
 use crate::scheme::SchemeName;
 use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -47,60 +48,25 @@ pub struct GapArgs {
     /// Time of a draft step over that of a target step: what acceptance is worth in speed.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
     cost_ratio: Option<Cost>,
-    /// Also write every picture for a paper: as SVG without its title, and the numbers that it
-    /// draws as CSV beside it.
-    #[arg(long, value_name = "svg", value_enum, requires = "out")]
-    figures: Option<FigureFormat>,
-    /// Also write every table for a paper: for LaTeX with booktabs, or as CSV.
+    /// Measured times, as TOML or JSON (docs/formats.md): speeds at them, and how long a better
+    /// rule may take. The files of `specgap decode --timing`.
     #[arg(
         long,
-        value_name = "latex,csv",
-        value_enum,
-        value_delimiter = ',',
-        requires = "out"
+        visible_alias = "timings",
+        value_name = "FILE",
+        conflicts_with = "cost_ratio"
     )]
-    table: Vec<TableFormat>,
+    costs: Option<PathBuf>,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
     positions: Option<PathBuf>,
 }
 
-/// Formats of pictures for papers.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum FigureFormat {
-    /// Lines and letters, to be turned into PDF by the program that sets the paper.
-    Svg,
-}
-
-/// Formats of tables for papers.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum TableFormat {
-    /// A tabular with the rules of booktabs.
-    Latex,
-    /// Comma-separated values, with all digits where these are known.
-    Csv,
-}
-
 impl GapArgs {
     /// The files of a report, and those for papers that are asked for.
     fn files(&self, report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-        let page = report::gap::page(report);
-        let mut files = Vec::new();
-        if self.figures.is_some() {
-            let drawn = page.paper_figures();
-            files.extend(drawn.map_err(|error| CliError::Internal {
-                message: error.to_string(),
-            })?);
-        }
-        for format in &self.table {
-            files.extend(match format {
-                TableFormat::Latex => page.paper_latex(),
-                TableFormat::Csv => page.paper_csv(),
-            });
-        }
-        files.extend(page_files(&page, report)?);
-        Ok(files)
+        (self.results.folder).files(&report::gap::page(report), report)
     }
 }
 
@@ -115,7 +81,7 @@ pub struct MeasureArgs {
         default_value = "2-4"
     )]
     drafts: Vec<Counts>,
-    /// Temperatures of target and draft.
+    /// Temperatures of target and draft; at 0 each draws its most probable token.
     #[arg(
         long,
         value_name = "T,...",
@@ -136,6 +102,18 @@ pub struct MeasureArgs {
         long_help = verifiers_help()
     )]
     verifiers: Vec<VerifierName>,
+    /// Serve both models with top-k: keep the K most probable tokens of a row, behind the
+    /// temperature.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Serve both with top-p: keep the fewest most probable tokens with a mass of P, behind
+    /// top-k.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    top_p: Option<f64>,
+    /// Serve both with min-p: keep the tokens with at least P times the largest probability,
+    /// behind top-p.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    min_p: Option<f64>,
     /// Measure again with the draft's row at each of these temperatures, and the target's as
     /// it is: what another temperature of the draft would give, without a capture.
     #[arg(
@@ -145,12 +123,16 @@ pub struct MeasureArgs {
         allow_negative_numbers = true
     )]
     draft_temperature: Vec<f64>,
-    /// Cut the draft's row there to its K most probable tokens; the target's stays whole.
+    /// Cut the draft's row there to its K most probable tokens; the target's stays as it is.
+    /// Any of these three takes the place of all cuts that both rows have.
     #[arg(long, value_name = "K")]
     draft_top_k: Option<usize>,
-    /// Cut it to the fewest most probable tokens with a mass of P.
+    /// Cut it to the fewest most probable tokens with a mass of P; 1 keeps the whole row.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     draft_top_p: Option<f64>,
+    /// Cut it to the tokens with at least P times the largest probability.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    draft_min_p: Option<f64>,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
     /// than everything else together.
     #[arg(long)]
@@ -238,8 +220,20 @@ impl MeasureArgs {
         if !self.verifiers.is_empty() {
             settings.verifiers.clone_from(&self.verifiers);
         }
-        let temperatures = &self.draft_temperature;
-        Ok(settings.redrafted(temperatures, self.draft_top_k, self.draft_top_p)?)
+        let cuts = Cuts {
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+        };
+        let own = Cuts {
+            top_k: self.draft_top_k,
+            top_p: self.draft_top_p,
+            min_p: self.draft_min_p,
+        };
+        let own = (own != Cuts::default()).then_some(own);
+        Ok(settings
+            .served(cuts)?
+            .redrafted(&self.draft_temperature, own)?)
     }
 }
 
@@ -253,6 +247,9 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .transpose()?;
     refuse_repetition(&args.logs)?;
     let settings = args.measure.settings(common)?;
+    let costs = (args.costs.as_deref())
+        .map(|path| call_costs(path, &settings))
+        .transpose()?;
     let logs = args
         .logs
         .iter()
@@ -306,11 +303,16 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         }
     }
     let [summary] = &summaries[..] else {
-        return compare_logs(&logs, &summaries, &pairings, &settings, args, common);
+        let measured = Compared {
+            logs: &logs,
+            summaries: &summaries,
+            pairings: &pairings,
+        };
+        return compare_logs(&measured, &settings, costs.as_ref(), args, common);
     };
     let mut report = summary.report(&summary.command());
     add_draft_paths(&mut report, &logs);
-    add_cost(&mut report, args.cost_ratio.as_ref());
+    add_cost(&mut report, args.cost_ratio.as_ref(), costs.as_ref());
     let verdict = match (&args.results.baseline, baseline) {
         (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
         _ => Verdict::Agrees,
@@ -384,7 +386,11 @@ fn add_draft_paths(report: &mut GapReport, logs: &[Log]) {
 }
 
 /// What a draft step costs, for what is said of speed.
-fn add_cost(report: &mut GapReport, cost: Option<&Cost>) {
+fn add_cost(report: &mut GapReport, cost: Option<&Cost>, costs: Option<&CallCosts>) {
+    if let Some(costs) = costs {
+        report.command.push_str(&format!(" --costs {}", costs.file));
+        report.costs = Some(costs.clone());
+    }
     if let Some(cost) = cost {
         report.cost_ratio = cost.text.parse().ok();
         report
@@ -393,18 +399,71 @@ fn add_cost(report: &mut GapReport, cost: Option<&Cost>) {
     }
 }
 
+/// What calls take by a file, for each number of drafts.
+fn call_costs(path: &Path, settings: &Settings) -> Result<CallCosts, CliError> {
+    let timings = read_timings(path)?;
+    let refused = |message: String| CliError::Input {
+        path: path.to_owned(),
+        message,
+    };
+    for (index, rule) in timings.rules.iter().enumerate() {
+        VerifierName::from_str(&rule.name)
+            .map_err(|error| refused(format!("rules[{index}].name: {error}")))?;
+    }
+    let call = |&drafts: &usize| {
+        let verifying = timings.verifying(drafts + 1).ok_or_else(|| {
+            let most = timings.most_drafts().unwrap_or(0);
+            refused(format!(
+                "verify: has no time for a pass of {} tokens, which {drafts} drafts need; give \
+                 --drafts up to {most}, or a longer table",
+                drafts + 1
+            ))
+        })?;
+        Ok(CallCost {
+            drafts,
+            // All drafts of a position are drawn from one row.
+            seconds: timings.draft_step.seconds + verifying + timings.overhead.seconds,
+        })
+    };
+    Ok(CallCosts {
+        file: path.file_name().map_or_else(
+            || path.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        ),
+        target_step: timings.target_step.seconds,
+        calls: (settings.drafts.iter().map(call)).collect::<Result<_, CliError>>()?,
+        rules: (timings.rules.iter())
+            .map(|rule| RuleCost {
+                name: rule.name.clone(),
+                seconds: rule.seconds,
+            })
+            .collect(),
+    })
+}
+
 /// What a report leaves out where it cannot tell it.
 pub(super) const DRAFT_PATHS: &str = "what several draft paths could give";
 
+/// Several logs, each measured by itself.
+struct Compared<'a> {
+    logs: &'a [Log],
+    summaries: &'a [Summary],
+    pairings: &'a [Pairing],
+}
+
 /// Several logs side by side, each with a report of its own.
 fn compare_logs(
-    logs: &[Log],
-    summaries: &[Summary],
-    pairings: &[Pairing],
+    measured: &Compared<'_>,
     settings: &Settings,
+    costs: Option<&CallCosts>,
     args: &GapArgs,
     common: &Common,
 ) -> Result<Verdict, CliError> {
+    let Compared {
+        logs,
+        summaries,
+        pairings,
+    } = *measured;
     let vocab = args
         .kept
         .vocab
@@ -420,12 +479,12 @@ fn compare_logs(
         for (log, (summary, rows)) in comparison.logs.iter().zip(summaries) {
             let mut report = summary.report(&summary.command());
             add_draft_paths(&mut report, std::slice::from_ref(rows));
-            add_cost(&mut report, args.cost_ratio.as_ref());
+            add_cost(&mut report, args.cost_ratio.as_ref(), costs);
             for (name, contents) in args.files(&report)? {
                 files.push((format!("{}/{name}", log.folder), contents));
             }
         }
-        files.extend(page_files(&page, &comparison)?);
+        files.extend(args.results.folder.files(&page, &comparison)?);
         write_together(folder, &files)?;
     }
     print_report(
@@ -559,6 +618,20 @@ pub(super) fn compare(
     baseline: &GapReport,
     results: &Results,
 ) -> Result<Verdict, CliError> {
+    if report.served != baseline.served {
+        let words = |cuts: Option<Cuts>| match cuts.map(Cuts::options) {
+            Some(options) => format!("with{options}"),
+            None => "from whole rows".to_owned(),
+        };
+        return Err(CliError::Input {
+            path: path.to_owned(),
+            message: format!(
+                "was measured {}, and this report {}; give the same options",
+                words(baseline.served),
+                words(report.served)
+            ),
+        });
+    }
     let numbers = gap::against(report, baseline, results.tolerance);
     if let Some(path) = &results.junit {
         write_whole(path, report::check::junit_of_numbers(&numbers).as_bytes())?;
@@ -570,11 +643,12 @@ pub(super) fn compare(
         writeln!(stderr, "regression: {}", report::check::told(number))?;
     }
     if worse == 0 {
-        writeln!(
-            stderr,
-            "baseline {}: every number is in its interval",
-            path.display()
-        )?;
+        let how = match results.tolerance {
+            Some(tolerance) => format!("within {tolerance:e}"),
+            None => "in its interval".to_owned(),
+        };
+        let path = path.display();
+        writeln!(stderr, "baseline {path}: every number is {how}")?;
     }
     Ok(Verdict::of(worse == 0))
 }

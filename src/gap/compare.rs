@@ -1,9 +1,9 @@
 //! Several logs side by side.
 
-use super::data::{Estimate, SCHEMA};
+use super::data::{Estimate, Repetition, SCHEMA};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
-use super::settings::Settings;
+use super::settings::{Cuts, Settings};
 use super::summary::Summary;
 use super::tally::Tally;
 use crate::known::Kind;
@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogComparison {
     /// [`SCHEMA`], that of each log's report.
     pub schema: u32,
@@ -44,12 +45,16 @@ pub struct LogComparison {
     pub logs: Vec<ComparedLog>,
     /// Whether all differences are of the same positions.
     pub paired: bool,
+    /// What was cut of all rows at every temperature, if anything was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Cuts>,
     /// The rates.
     pub rates: Vec<ComparedRate>,
 }
 
 /// A log of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedLog {
     /// Its file or folder, without the folders around it.
     pub name: String,
@@ -67,6 +72,15 @@ pub struct ComparedLog {
     pub clusters: usize,
     /// `prompt` or `position`.
     pub cluster_unit: String,
+    /// Texts that repeat themselves, if any does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
+    /// Whether the drafter is parallel: its rows are laws of single tokens, not joint ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
+    /// The temperature at which its text was sampled, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled_at: Option<f64>,
     /// What it has in common with the first log; of that itself, nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against_first: Option<AgainstFirst>,
@@ -74,6 +88,7 @@ pub struct ComparedLog {
 
 /// What a log has in common with the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgainstFirst {
     /// Whether the two are compared position by position.
     pub paired: bool,
@@ -89,6 +104,7 @@ pub struct AgainstFirst {
 
 /// One number of every log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedRate {
     /// `overlap`, `optimum` (alpha*) or `acceptance`.
     pub what: String,
@@ -111,6 +127,7 @@ pub struct ComparedRate {
 
 /// A number of one log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedEstimate {
     /// The mean over all of the log's positions, with the log's own interval.
     #[serde(flatten)]
@@ -123,6 +140,7 @@ pub struct ComparedEstimate {
 
 /// A log's number minus that of the first log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogDifference {
     /// The mean and its interval: of the positions that both have if it is paired, else of
     /// each log's own.
@@ -178,6 +196,9 @@ impl LogComparison {
             tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
             command: format!("specgap gap {}{options}", names.join(" ")),
             paired: against().count() > 0 && against().all(|one| one.paired),
+            served: (summaries.first())
+                .map(|summary| summary.settings().cuts)
+                .filter(|cuts| !cuts.keep_all()),
             rates: metrics.into_iter().filter_map(rate).collect(),
             logs,
         }
@@ -212,6 +233,9 @@ fn compared_log(
         positions: summary.positions(),
         clusters: summary.sizes().len(),
         cluster_unit: part.unit().to_owned(),
+        repetition: log.repetition,
+        parallel: log.metadata.is_parallel(),
+        sampled_at: log.metadata.sampling.as_ref().map(|how| how.temperature),
         against_first: pairing.map(|pairing| AgainstFirst {
             paired: pairing.unpaired().is_none(),
             positions: pairing.positions(),

@@ -2,6 +2,7 @@
 
 use super::metric::{rules, schemes};
 use crate::rounds::ChainVerifier;
+use crate::scheme::drafted_by;
 use std::collections::BTreeMap;
 
 /// What the words of a report mean, for blocks of some length.
@@ -98,9 +99,10 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
     .map(|(name, text)| (name.to_owned(), text.to_owned()))
     .collect();
     for scheme in schemes() {
-        let engines = match scheme.entry().engines {
-            "" => String::new(),
-            engines => format!("; drafted so by {engines}"),
+        let engines = drafted_by(scheme.as_str());
+        let engines = match engines.is_empty() {
+            true => String::new(),
+            false => format!("; drafted so by {}", engines.join(", ")),
         };
         all.insert(
             format!("scheme {scheme}"),

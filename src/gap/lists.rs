@@ -6,6 +6,7 @@
 //! logged, or is what listed probabilities lack to 1. That is a number at one temperature;
 //! at others it is between bounds (`docs/truncated-rows.md`).
 
+use super::served::Model;
 use crate::distribution::{DistributionError, Softmax, compensated_sum};
 use crate::log::{Log, Row, RowKind, UnlistedTokens};
 use crate::row::Unlisted;
@@ -95,11 +96,11 @@ impl Lists {
         self.vocabulary
     }
 
-    /// How many of a draft's listed tokens are the most probable of all, where it lists so
+    /// How many of a row's listed tokens are the most probable of all, where it lists so
     /// many, `both` of them being listed for either row.
-    pub(crate) fn draft_top(&self, own: usize, both: bool) -> usize {
+    pub(super) fn top(&self, model: Model, own: usize, both: bool) -> usize {
         let sorted = if both { own.div_ceil(2) } else { own };
-        let most = self.tops.map_or(sorted, |tops| tops[1]);
+        let most = self.tops.map_or(sorted, |tops| tops[model as usize]);
         if own >= self.vocabulary {
             own
         } else {
@@ -109,36 +110,39 @@ impl Lists {
 
     /// What is known of the tokens that a position's rows do not list, at a temperature.
     pub(crate) fn unlisted(&self, row: &Row, temperature: f64) -> [Unlisted; 2] {
-        let one = |model: usize, entries: &[f64], kind: RowKind, rests: &[f64]| {
-            let logarithm = |&x: &f64| match kind {
-                RowKind::Probabilities => x.ln(),
-                _ => x,
-            };
-            let own: Vec<f64> = (entries.iter().filter(|x| !x.is_nan()))
-                .map(logarithm)
-                .collect();
-            let known = match self.told[model] {
-                Told::AtTemperatures => (self.temperatures.iter().zip(rests))
-                    .map(|(&temperature, &rest)| Known { temperature, rest })
-                    .collect(),
-                Told::BySum => vec![Known {
-                    temperature: self.applied,
-                    rest: (1.0 - compensated_sum(own.iter().map(|x| x.exp()))).max(0.0),
-                }],
-            };
-            // A list of its own ends with the least of the most probable; of tokens of two
-            // lists, at least half are of either.
-            let sorted = match entries.len() == own.len() {
-                true => own.len().div_ceil(2),
-                false => own.len(),
-            };
-            let top = self.tops.map_or(sorted, |tops| tops[model]);
-            self.at(&own, &known, top, temperature)
+        [Model::Target, Model::Draft].map(|model| self.unlisted_of(row, model, temperature))
+    }
+
+    /// The same of one row.
+    pub(super) fn unlisted_of(&self, row: &Row, model: Model, temperature: f64) -> Unlisted {
+        let (entries, kind, rests) = match model {
+            Model::Target => (&row.target, row.target_kind, &row.target_rest),
+            Model::Draft => (&row.draft, row.draft_kind, &row.draft_rest),
         };
-        [
-            one(0, &row.target, row.target_kind, &row.target_rest),
-            one(1, &row.draft, row.draft_kind, &row.draft_rest),
-        ]
+        let logarithm = |&x: &f64| match kind {
+            RowKind::Probabilities => x.ln(),
+            _ => x,
+        };
+        let own: Vec<f64> = (entries.iter().filter(|x| !x.is_nan()))
+            .map(logarithm)
+            .collect();
+        let known: Vec<Known> = match self.told[model as usize] {
+            Told::AtTemperatures => (self.temperatures.iter().zip(rests))
+                .map(|(&temperature, &rest)| Known { temperature, rest })
+                .collect(),
+            Told::BySum => vec![Known {
+                temperature: self.applied,
+                rest: (1.0 - compensated_sum(own.iter().map(|x| x.exp()))).max(0.0),
+            }],
+        };
+        // A list of its own ends with the least of the most probable; of tokens of two
+        // lists, at least half are of either.
+        let sorted = match entries.len() == own.len() {
+            true => own.len().div_ceil(2),
+            false => own.len(),
+        };
+        let top = self.tops.map_or(sorted, |tops| tops[model as usize]);
+        self.at(&own, &known, top, temperature)
     }
 
     /// What is known at a temperature of the tokens that a list leaves out, `top` of which

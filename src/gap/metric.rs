@@ -1,5 +1,6 @@
 //! What a number of a position is about: its key from the position to the report.
 
+use super::settings::Cuts;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
 use std::cmp::Ordering;
@@ -62,7 +63,7 @@ pub(super) const ONE_DRAFT_PAIRS: [(Rule, Rule); 3] = [
     (ONE_DRAFT[1], ONE_DRAFT[2]),
 ];
 
-/// A temperature as a part of keys: finite and above 0.
+/// A temperature as a part of keys, finite and not below 0; or a share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Temperature(pub f64);
 
@@ -99,6 +100,26 @@ pub(super) struct DraftRule {
     pub temperature: Temperature,
     pub top_k: Option<usize>,
     pub top_p: Option<Temperature>,
+    pub min_p: Option<Temperature>,
+}
+
+impl DraftRule {
+    pub(super) fn new(temperature: f64, cuts: Cuts) -> Self {
+        Self {
+            temperature: Temperature(temperature),
+            top_k: cuts.top_k,
+            top_p: cuts.top_p.map(Temperature),
+            min_p: cuts.min_p.map(Temperature),
+        }
+    }
+
+    pub(super) fn cuts(self) -> Cuts {
+        Cuts {
+            top_k: self.top_k,
+            top_p: self.top_p.map(|p| p.0),
+            min_p: self.min_p.map(|p| p.0),
+        }
+    }
 }
 
 /// A rate with such a row of the draft.

@@ -38,9 +38,9 @@ mod metric;
 mod pairing;
 mod position;
 mod positions;
-mod redraft;
 mod report;
 mod sequence;
+mod served;
 mod settings;
 mod statistics;
 mod strip;
@@ -55,10 +55,11 @@ pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
 };
 pub use data::{
-    BlockEstimate, Cell, ChainRounds, Comparison, DraftPaths, Estimate, FormulaError, Gap,
-    GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow, PlanRow,
-    PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition,
-    RestMass, RoundsOfLength, SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, Estimate,
+    FormulaError, Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum,
+    OverlapRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier,
+    Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText, StripToken,
+    VerifierRow,
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};
@@ -68,7 +69,7 @@ pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
-pub use settings::{Part, Settings, SlowRates};
+pub use settings::{Cuts, Part, Settings, SlowRates};
 pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 

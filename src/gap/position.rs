@@ -1,13 +1,12 @@
 //! All numbers of one position.
 
 use super::answers::Answers;
-use super::lists::{Lists, probabilities};
+use super::lists::Lists;
 use super::metric::{Metric, Place, Temperature};
-use super::redraft;
-use super::settings::{Asked, is_audited};
+use super::served::{Logged, Model, Room, Serving};
+use super::settings::{Asked, SlowRates, is_audited};
 use super::truncation;
 use super::{GapError, Settings};
-use crate::distribution::Softmax;
 use crate::known::{Kind, Known};
 use crate::log::{Log, Row};
 use crate::row::{CutWorkspace, Listed, Rows, Unlisted, Workspace as RowWorkspace};
@@ -17,7 +16,7 @@ use crate::scheme::SchemeName;
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     pub row: Row,
-    logits: Vec<f64>,
+    room: Room,
     pair: Pair,
     pub answers: Answers,
     /// ln of q/p at the sampled token, if asked for.
@@ -114,46 +113,53 @@ fn at_temperature(
     };
     let Workspace {
         row,
-        logits,
+        room,
         pair,
         answers,
         log_ratio,
         unlisted_ratio,
     } = workspace;
-    let rule = Softmax {
-        temperature: degrees / task.log.metadata().temperature_applied,
-        ..Softmax::default()
+    let logged = Logged {
+        lists: task.lists.as_ref(),
+        applied: task.log.metadata().temperature_applied,
+        row,
     };
-    probabilities(
-        &row.target,
-        row.target_kind,
-        &rule,
-        logits,
-        &mut pair.target,
-    )
-    .map_err(|error| format!("target: {error}"))?;
-    probabilities(&row.draft, row.draft_kind, &rule, logits, &mut pair.draft)
-        .map_err(|error| format!("draft: {error}"))?;
+    let serving = |model: Model| Serving {
+        model,
+        temperature: degrees,
+        cuts: task.settings.cuts,
+        own: false,
+    };
+    let target = logged.fill(serving(Model::Target), room, &mut pair.target)?;
+    let draft = logged.fill(serving(Model::Draft), room, &mut pair.draft)?;
     let cut = task.lists.as_ref().map(|lists| Cut {
-        unlisted: lists.unlisted(row, degrees),
+        unlisted: [target, draft],
         vocabulary: lists.vocabulary(),
     });
-    if task.sampled_at == Some(degrees) {
+    // What a cut leaves of a list is not known well enough to speak of its unlisted tokens.
+    let is_told = task.settings.cuts.keep_all() || [target, draft] == [Unlisted::NONE; 2];
+    if task.sampled_at == Some(degrees) && is_told {
         let rests = cut.map_or([0.0, 0.0], |cut| cut.unlisted.map(|one| one.middle()));
         *log_ratio = sampled_ratio(row, &pair.target, &pair.draft, rests);
         *unlisted_ratio = rest_ratio(row, rests);
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
     let temperature = Temperature(degrees);
+    let audit = is_audited(number, task.log.positions());
     let asked = AskedOf {
         asked: &task.asked,
-        audit: is_audited(number, task.log.positions()),
+        audit,
+        audit_plans: audit || task.settings.rrs_wo == SlowRates::Enclosed,
     };
     pair.answer(asked, temperature, cut, seed, answers)?;
-    let lists = task.lists.as_ref();
-    let applied = task.log.metadata().temperature_applied;
     for rule in task.settings.draft_rules(degrees) {
-        let own = redraft::draft_row(lists, applied, row, rule, logits, &mut pair.draft)?;
+        let serving = Serving {
+            model: Model::Draft,
+            temperature: rule.temperature.0,
+            cuts: rule.cuts(),
+            own: task.settings.draft_cuts.is_some(),
+        };
+        let own = logged.fill(serving, room, &mut pair.draft)?;
         // The target's row is what it was.
         let cut = cut.map(|cut| Cut {
             unlisted: [cut.unlisted[0], own],
@@ -163,6 +169,7 @@ fn at_temperature(
         let asked = AskedOf {
             asked: &task.asked_again,
             audit: false,
+            audit_plans: false,
         };
         pair.answer(asked, temperature, cut, seed, &mut again)?;
         let renamed = again
@@ -180,6 +187,8 @@ pub(super) struct AskedOf<'a> {
     pub asked: &'a [Asked],
     /// Whether fast rates are checked against slow ones.
     pub audit: bool,
+    /// Whether output laws of plans are measured by a second integral.
+    pub audit_plans: bool,
 }
 
 /// What is known of the tokens that a position's rows do not list.
@@ -204,7 +213,11 @@ impl Pair {
     /// those that `cut` is about.
     pub(super) fn answer(
         &mut self,
-        AskedOf { asked, audit }: AskedOf<'_>,
+        AskedOf {
+            asked,
+            audit,
+            audit_plans,
+        }: AskedOf<'_>,
         temperature: Temperature,
         cut: Option<Cut>,
         seed: u64,
@@ -252,9 +265,12 @@ impl Pair {
                 answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
-                let answer = computed
-                    .answer(&mut row, drafts, seed)
-                    .map_err(|error| error.to_string())?;
+                let answer = if audit_plans {
+                    computed.answer(&mut row, drafts, seed)
+                } else {
+                    computed.answer_by_the_solve(&mut row, drafts, seed)
+                };
+                let answer = answer.map_err(|error| error.to_string())?;
                 let slow = one
                     .audited
                     .iter()
@@ -272,10 +288,12 @@ impl Pair {
                     let steps = plan.iterations as f64;
                     for (metric, value) in [
                         (Metric::PlanError { place, rule }, plan.law_l1_error),
-                        (Metric::PlanSteps { place, rule }, steps),
-                        (Metric::PlanSeconds { place, rule }, plan.seconds),
+                        (Metric::PlanSteps { place, rule }, Some(steps)),
+                        (Metric::PlanSeconds { place, rule }, Some(plan.seconds)),
                     ] {
-                        answers.insert(metric, Known::float(value));
+                        if let Some(value) = value {
+                            answers.insert(metric, Known::float(value));
+                        }
                     }
                 }
             }

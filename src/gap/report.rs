@@ -75,6 +75,7 @@ impl Summary {
             comparisons: pages.comparisons(),
             one_draft: pages.one_draft(),
             redrafted: pages.redrafted(),
+            served: (!settings.cuts.keep_all()).then_some(settings.cuts),
             published_formula: pages.published_formula(),
             plans: pages.plans(),
             audits: pages.audits(),
@@ -82,6 +83,7 @@ impl Summary {
             rounds: along,
             draft_paths: None,
             cost_ratio: None,
+            costs: None,
             strip: self.strip.strip(settings),
             left_out: missing,
         }
@@ -209,6 +211,7 @@ impl Pages<'_> {
                 draft_temperature: draft.temperature.0,
                 draft_top_k: draft.top_k,
                 draft_top_p: draft.top_p.map(|p| p.0),
+                draft_min_p: draft.min_p.map(|p| p.0),
                 overlap: known(Metric::Overlap { temperature })?,
                 cells: cells.collect(),
             })
@@ -245,22 +248,7 @@ impl Pages<'_> {
             .places()
             .flat_map(|place| pairs().map(move |pair| (place, pair)))
             .filter_map(|(place, (first, second))| {
-                let tally = self.find(Metric::Difference {
-                    place,
-                    first,
-                    second,
-                })?;
-                Some(Comparison {
-                    temperature: place.temperature.0,
-                    drafts: place.drafts,
-                    first: name(first),
-                    second: name(second),
-                    difference: tally.estimate(&self.sizes),
-                    kind: tally.kind(),
-                    width_max: tally.widest,
-                    p_value: tally.p_value(&self.sizes),
-                    p_holm: 1.0,
-                })
+                self.comparison(place, [first, second], [first, second].map(name))
             })
             .collect();
         let p_values: Vec<f64> = rows.iter().map(|row| row.p_value).collect();
@@ -268,6 +256,28 @@ impl Pages<'_> {
             row.p_holm = corrected;
         }
         rows
+    }
+
+    /// A paired difference, its p-value not yet corrected for how many there are.
+    fn comparison(&self, place: Place, rules: [Rule; 2], names: [String; 2]) -> Option<Comparison> {
+        let [first, second] = rules;
+        let tally = self.find(Metric::Difference {
+            place,
+            first,
+            second,
+        })?;
+        let [first, second] = names;
+        Some(Comparison {
+            temperature: place.temperature.0,
+            drafts: place.drafts,
+            first,
+            second,
+            difference: tally.estimate(&self.sizes),
+            kind: tally.kind(),
+            width_max: tally.widest,
+            p_value: tally.p_value(&self.sizes),
+            p_holm: 1.0,
+        })
     }
 
     fn one_draft(&self) -> Vec<OneDraft> {
@@ -287,22 +297,11 @@ impl Pages<'_> {
             ];
             let pairs = ONE_DRAFT_PAIRS.into_iter().zip(names);
             let differences = pairs.filter_map(|((first, second), names)| {
-                let tally = self.find(Metric::Difference {
+                self.comparison(
                     place,
-                    first,
-                    second,
-                })?;
-                Some(Comparison {
-                    temperature: temperature.0,
-                    drafts: 1,
-                    first: names.0.to_owned(),
-                    second: names.1.to_owned(),
-                    difference: tally.estimate(&self.sizes),
-                    kind: tally.kind(),
-                    width_max: tally.widest,
-                    p_value: tally.clustered(&self.sizes).p_value(),
-                    p_holm: 1.0,
-                })
+                    [first, second],
+                    [names.0, names.1].map(str::to_owned),
+                )
             });
             Some(OneDraft {
                 temperature: temperature.0,
@@ -329,7 +328,7 @@ impl Pages<'_> {
             .flat_map(|rule| self.places().map(move |place| (place, rule)))
             .filter_map(|(place, rule)| {
                 let gap = self.find(Metric::Gap { place, rule })?;
-                let error = self.find(Metric::PlanError { place, rule })?;
+                let error = self.find(Metric::PlanError { place, rule });
                 let steps = self.find(Metric::PlanSteps { place, rule })?;
                 let seconds = self.find(Metric::PlanSeconds { place, rule });
                 let mean = |tally: &Tally| tally.clustered(&self.sizes).mean;
@@ -338,7 +337,8 @@ impl Pages<'_> {
                     drafts: place.drafts,
                     scheme: rule.0.as_str().to_owned(),
                     shortfall_max: gap.highest.max(0.0),
-                    law_l1_max: error.highest,
+                    law_l1_max: error.map(|error| error.highest),
+                    laws_measured: error.map(Tally::count),
                     iterations_mean: mean(steps),
                     iterations_max: steps.highest,
                     seconds_mean: seconds.map(mean),

@@ -1,14 +1,13 @@
 //! What to measure.
 
 use super::GapError;
-use super::metric::{
-    DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, Temperature, pairs, rules, schemes,
-};
+use super::metric::{DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
+use serde::{Deserialize, Serialize};
 
 /// How rates are computed that have a fast way, with an error that is estimated, and a slow
 /// one with a proven error: `rrs-wo` from three drafts on.
@@ -54,10 +53,96 @@ pub(super) fn is_audited(number: usize, positions: usize) -> bool {
     number.is_multiple_of((positions / AUDITED).clamp(1, AUDIT_STRIDE))
 }
 
+/// What an engine keeps of a row behind the temperature, before it draws: all of these, one
+/// after the other, and what is left is renormalised.
+///
+/// Of equal tokens, those with lower ids come first. A share of 1 for `top_p`, and one of 0
+/// for `min_p`, keep everything.
+///
+/// # Example
+/// ```
+/// use specgap::gap::{Cuts, Settings};
+/// let cuts = Cuts { top_p: Some(0.95), ..Cuts::default() };
+/// let settings = Settings::new(&[0.0, 0.7], &[2], 0)?.served(cuts)?;
+/// assert_eq!(settings.options(), " --drafts 2 --temperature 0.0,0.7 --top-p 0.95");
+/// # Ok::<(), specgap::gap::GapError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Cuts {
+    /// The k most probable tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<usize>,
+    /// The fewest most probable tokens that have this share of what is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The tokens that have at least this share of the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_p: Option<f64>,
+}
+
+impl Cuts {
+    /// Without those that keep everything.
+    pub(super) fn effective(self) -> Self {
+        Self {
+            top_k: self.top_k,
+            top_p: self.top_p.filter(|&p| p < 1.0),
+            min_p: self.min_p.filter(|&p| p > 0.0),
+        }
+    }
+
+    /// Whether nothing is cut.
+    pub fn keep_all(self) -> bool {
+        self.effective() == Self::default()
+    }
+
+    /// Each that is given: its name and its number.
+    pub(crate) fn words(self) -> impl Iterator<Item = (&'static str, String)> {
+        let share = |x: f64| format!("{x:?}");
+        let all = [
+            ("top-k", self.top_k.map(|k| k.to_string())),
+            ("top-p", self.top_p.map(share)),
+            ("min-p", self.min_p.map(share)),
+        ];
+        let given = all.into_iter();
+        given.filter_map(|(name, number)| Some((name, number?)))
+    }
+
+    /// The options that ask for it, each after a space.
+    pub(crate) fn options(self) -> String {
+        let words = self.words();
+        words
+            .map(|(name, number)| format!(" --{name} {number}"))
+            .collect()
+    }
+
+    /// Refuses what is out of range; `of` comes before an option's name.
+    fn check(self, of: &str) -> Result<(), GapError> {
+        let refused = |message: String| Err(GapError::Settings(message));
+        if self.top_k == Some(0) {
+            return refused(format!(
+                "--{of}top-k 0 leaves nothing to draw; give at least 1"
+            ));
+        }
+        if let Some(p) = self.top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
+            return refused(format!(
+                "--{of}top-p {p} is out of range; it is above 0 and at most 1"
+            ));
+        }
+        if let Some(p) = self.min_p.filter(|p| !(0.0..=1.0).contains(p)) {
+            return refused(format!(
+                "--{of}min-p {p} is out of range; it is from 0 to 1"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// What to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Applied to target and draft alike.
+    /// Applied to target and draft alike; at 0 the most probable token has all of the mass.
     pub temperatures: Vec<f64>,
     /// Numbers of drafts n, 1..=64.
     pub drafts: Vec<usize>,
@@ -70,10 +155,10 @@ pub struct Settings {
     /// Temperatures of the draft alone: optima and acceptance are measured again with the
     /// draft's row at each of them, and the target's as it is.
     pub draft_temperatures: Vec<f64>,
-    /// Whether the draft's row is cut to its k most probable tokens there.
-    pub draft_top_k: Option<usize>,
-    /// Whether it is cut to the fewest tokens that have this mass, there, behind the top-k.
-    pub draft_top_p: Option<f64>,
+    /// What is kept there of the draft's row, if it is not what is kept of the target's.
+    pub draft_cuts: Option<Cuts>,
+    /// What is kept of both rows at every temperature.
+    pub cuts: Cuts,
     /// Whether the optimal plans of sequential draws are solved too, for up to
     /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
     /// together.
@@ -86,6 +171,18 @@ pub struct Settings {
     pub seed: u64,
     /// Whether times go into the report, which then differs from run to run.
     pub timing: bool,
+}
+
+fn is_temperature(t: f64) -> bool {
+    t.is_finite() && t >= 0.0
+}
+
+/// Each once, and 0 without a sign.
+fn ascending(temperatures: &[f64]) -> Vec<f64> {
+    let mut all: Vec<f64> = temperatures.iter().map(|t| t + 0.0).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
 }
 
 /// What is asked of n drafts at every position, looked up in the tables of laws and
@@ -171,7 +268,7 @@ impl Settings {
     /// let settings = Settings::new(&[1.0, 0.7, 1.0], &[3, 2], 0)?;
     /// assert_eq!(settings.temperatures, [0.7, 1.0]);
     /// assert_eq!(settings.drafts, [2, 3]);
-    /// assert!(Settings::new(&[0.0], &[2], 0).is_err());
+    /// assert!(Settings::new(&[-0.5], &[2], 0).is_err());
     /// # Ok::<(), specgap::gap::GapError>(())
     /// ```
     pub fn new(temperatures: &[f64], drafts: &[usize], seed: u64) -> Result<Self, GapError> {
@@ -179,9 +276,9 @@ impl Settings {
         if temperatures.is_empty() || drafts.is_empty() {
             return refused("at least one temperature and one number of drafts are needed".into());
         }
-        if let Some(t) = temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
+        if let Some(t) = temperatures.iter().find(|t| !is_temperature(**t)) {
             return refused(format!(
-                "temperature {t} is out of range; temperatures are finite and above 0"
+                "temperature {t} is out of range; temperatures are finite and not below 0"
             ));
         }
         if let Some(n) = drafts.iter().find(|&&n| n == 0 || n > MAX_DRAFTS) {
@@ -189,9 +286,7 @@ impl Settings {
                 "{n} drafts are out of range; there are 1 to {MAX_DRAFTS}"
             ));
         }
-        let mut temperatures = temperatures.to_vec();
-        temperatures.sort_by(f64::total_cmp);
-        temperatures.dedup();
+        let temperatures = ascending(temperatures);
         let mut drafts = drafts.to_vec();
         drafts.sort_unstable();
         drafts.dedup();
@@ -201,8 +296,8 @@ impl Settings {
             schemes: Self::schemes(),
             verifiers: Self::verifiers(),
             draft_temperatures: Vec::new(),
-            draft_top_k: None,
-            draft_top_p: None,
+            draft_cuts: None,
+            cuts: Cuts::default(),
             sequential_plans: false,
             rrs_wo: SlowRates::default(),
             block_length: Self::BLOCK_LENGTH,
@@ -211,62 +306,52 @@ impl Settings {
         })
     }
 
+    /// Keeps of both rows what an engine keeps that serves with these settings.
+    ///
+    /// # Errors
+    /// Any out of range.
+    pub fn served(mut self, cuts: Cuts) -> Result<Self, GapError> {
+        cuts.check("")?;
+        self.cuts = cuts.effective();
+        Ok(self)
+    }
+
     /// Measures again with other rows of the draft: at these temperatures, or at the target's
-    /// if there are none, and cut to the `top_k` most probable tokens, then to the fewest that
-    /// have `top_p` of what is left.
+    /// if there are none, and cut by `cuts`, or as the target's row if there are none.
     ///
     /// # Errors
     /// Any out of range.
     ///
     /// # Example
     /// ```
-    /// use specgap::gap::Settings;
-    /// let settings = Settings::new(&[1.0], &[2], 0)?.redrafted(&[0.7, 0.5], Some(40), None)?;
+    /// use specgap::gap::{Cuts, Settings};
+    /// let cuts = Cuts { top_k: Some(40), ..Cuts::default() };
+    /// let settings = Settings::new(&[1.0], &[2], 0)?.redrafted(&[0.7, 0.5], Some(cuts))?;
     /// let own = " --draft-temperature 0.5,0.7 --draft-top-k 40";
     /// assert!(settings.options().ends_with(own));
     /// # Ok::<(), specgap::gap::GapError>(())
     /// ```
-    pub fn redrafted(
-        mut self,
-        temperatures: &[f64],
-        top_k: Option<usize>,
-        top_p: Option<f64>,
-    ) -> Result<Self, GapError> {
-        let refused = |message: String| Err(GapError::Settings(message));
-        if let Some(t) = temperatures.iter().find(|t| !(t.is_finite() && **t > 0.0)) {
-            return refused(format!(
-                "--draft-temperature {t} is out of range; temperatures are finite and above 0"
-            ));
+    pub fn redrafted(mut self, temperatures: &[f64], cuts: Option<Cuts>) -> Result<Self, GapError> {
+        if let Some(t) = temperatures.iter().find(|t| !is_temperature(**t)) {
+            return Err(GapError::Settings(format!(
+                "--draft-temperature {t} is out of range; temperatures are finite and not below 0"
+            )));
         }
-        if top_k == Some(0) {
-            return refused("--draft-top-k 0 leaves nothing to draw; give at least 1".to_owned());
-        }
-        if let Some(p) = top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
-            return refused(format!(
-                "--draft-top-p {p} is out of range; it is above 0 and at most 1"
-            ));
-        }
-        self.draft_temperatures = temperatures.to_vec();
-        self.draft_temperatures.sort_by(f64::total_cmp);
-        self.draft_temperatures.dedup();
-        self.draft_top_k = top_k;
-        self.draft_top_p = top_p;
+        cuts.unwrap_or_default().check("draft-")?;
+        self.draft_temperatures = ascending(temperatures);
+        self.draft_cuts = cuts;
         Ok(self)
     }
 
     /// The other rows of the draft that are measured beside the target's row at a temperature.
     pub(super) fn draft_rules(&self, temperature: f64) -> Vec<DraftRule> {
-        let cut = self.draft_top_k.is_some() || self.draft_top_p.is_some();
         let own = [temperature];
         let all = match self.draft_temperatures.as_slice() {
-            [] if cut => &own,
+            [] if self.draft_cuts.is_some() => &own,
             all => all,
         };
-        let rule = |&temperature: &f64| DraftRule {
-            temperature: Temperature(temperature),
-            top_k: self.draft_top_k,
-            top_p: self.draft_top_p.map(Temperature),
-        };
+        let cuts = self.draft_cuts.unwrap_or(self.cuts);
+        let rule = |&temperature: &f64| DraftRule::new(temperature, cuts);
         all.iter().map(rule).collect()
     }
 
@@ -382,14 +467,14 @@ impl Settings {
                 list(&other.draft_temperatures),
             ),
             (
-                "--draft-top-k",
-                format!("{:?}", self.draft_top_k),
-                format!("{:?}", other.draft_top_k),
+                "--top-k, --top-p, --min-p",
+                list(&self.cuts.words().collect::<Vec<_>>()),
+                list(&other.cuts.words().collect::<Vec<_>>()),
             ),
             (
-                "--draft-top-p",
-                format!("{:?}", self.draft_top_p),
-                format!("{:?}", other.draft_top_p),
+                "--draft-top-k, --draft-top-p, --draft-min-p",
+                format!("{:?}", self.draft_cuts),
+                format!("{:?}", other.draft_cuts),
             ),
             ("--seed", self.seed.to_string(), other.seed.to_string()),
             (
@@ -434,6 +519,7 @@ impl Settings {
             list(self.drafts.iter().map(ToString::to_string).collect()),
             list(self.temperatures.iter().map(|t| format!("{t:?}")).collect())
         );
+        options += &self.cuts.options();
         if self.schemes != Self::schemes() {
             options += &format!(" --schemes {}", schemes.join(","));
         }
@@ -456,11 +542,8 @@ impl Settings {
             let words = self.draft_temperatures.iter().map(|t| format!("{t:?}"));
             options += &format!(" --draft-temperature {}", list(words.collect()));
         }
-        if let Some(k) = self.draft_top_k {
-            options += &format!(" --draft-top-k {k}");
-        }
-        if let Some(p) = self.draft_top_p {
-            options += &format!(" --draft-top-p {p:?}");
+        for (name, number) in self.draft_cuts.unwrap_or_default().words() {
+            options += &format!(" --draft-{name} {number}");
         }
         if self.seed != 0 {
             options += &format!(" --seed {}", self.seed);

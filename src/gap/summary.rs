@@ -5,11 +5,11 @@ use super::answers::Answers;
 use super::data::LogSummary;
 use super::looping;
 use super::metric::{Metric, Temperature};
-use super::settings::Settings;
+use super::settings::{Cuts, Settings};
 use super::strip::StripBuilder;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
-use crate::log::{Log, LogIdentity, Metadata};
+use crate::log::{Log, LogIdentity, Metadata, Sampling};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -431,7 +431,7 @@ impl LogPart {
     }
 
     /// The temperature at which its tokens were drawn, if it is measured and they were
-    /// drawn from the whole target: the one at which bounds on blocks can be estimated.
+    /// drawn from what is kept of the target: the one at which bounds on blocks can be estimated.
     pub(super) fn sampled_at(&self, settings: &Settings) -> Result<f64, String> {
         let Some(sampling) = &self.summary.metadata.sampling else {
             return Err(if self.has_tokens && self.by_prompt {
@@ -442,8 +442,8 @@ impl LogPart {
         };
         if !self.has_tokens || !self.by_prompt {
             Err(NO_TOKENS.to_owned())
-        } else if sampling.top_k.is_some() || sampling.top_p.is_some() {
-            Err("the tokens were not drawn from the whole target".to_owned())
+        } else if let Some(why) = drawn_otherwise(sampling, settings.cuts) {
+            Err(why)
         } else if settings.temperatures.contains(&sampling.temperature) {
             Ok(sampling.temperature)
         } else {
@@ -529,6 +529,42 @@ impl LogPart {
         }
         Ok(())
     }
+}
+
+/// Why the tokens of a text are none of the rows that are measured, if they are not: the
+/// tokens that its sampler drew from are others than those that are kept.
+fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
+    let drawn = Cuts {
+        top_k: sampling.top_k,
+        top_p: sampling.top_p,
+        min_p: None,
+    };
+    // The most probable token is kept by any.
+    if drawn.effective() == kept.effective() || sampling.temperature == 0.0 {
+        return None;
+    }
+    let words = |cuts: Cuts| {
+        let words: Vec<String> = (cuts.effective().words())
+            .map(|(name, number)| format!("--{name} {number}"))
+            .collect();
+        words.join(" ")
+    };
+    Some(match (drawn.keep_all(), kept.keep_all()) {
+        (false, true) => format!(
+            "the tokens were not drawn from the whole target; {} measures the rows that they \
+             were drawn from",
+            words(drawn)
+        ),
+        (true, _) => format!(
+            "the tokens were drawn from the whole target, and the rows are measured with {}",
+            words(kept)
+        ),
+        (false, false) => format!(
+            "the tokens were drawn with {}, and the rows are measured with {}",
+            words(drawn),
+            words(kept)
+        ),
+    })
 }
 
 const NO_TOKENS: &str = "the log has no sampled tokens by prompt";

@@ -4,7 +4,7 @@ use super::GapError;
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
 use super::sequence;
-use super::settings::{Settings, SlowRates};
+use super::settings::{Cuts, Settings, SlowRates};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
 use super::tally::{ExactSum, Tally};
@@ -62,9 +62,9 @@ struct SettingsRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     draft_temperatures: Vec<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    draft_top_k: Option<usize>,
+    draft_cuts: Option<Cuts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    draft_top_p: Option<f64>,
+    cuts: Option<Cuts>,
 }
 
 fn enclosed() -> String {
@@ -142,6 +142,8 @@ struct DraftRecord {
     top_k: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     top_p: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    min_p: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -317,6 +319,7 @@ impl Summary {
                 temperature: draft.temperature.0,
                 top_k: draft.top_k,
                 top_p: draft.top_p.map(|p| p.0),
+                min_p: draft.min_p.map(|p| p.0),
             }),
             drafts: place.map(|place| place.drafts),
             scheme,
@@ -356,17 +359,15 @@ impl SettingsRecord {
             seed: settings.seed,
             timing: settings.timing,
             draft_temperatures: settings.draft_temperatures.clone(),
-            draft_top_k: settings.draft_top_k,
-            draft_top_p: settings.draft_top_p,
+            draft_cuts: settings.draft_cuts,
+            cuts: (!settings.cuts.keep_all()).then_some(settings.cuts),
         }
     }
 
     fn settings(&self) -> Result<Settings, String> {
         let settings = Settings::new(&self.temperatures, &self.drafts, self.seed)
-            .and_then(|settings| {
-                let temperatures = &self.draft_temperatures;
-                settings.redrafted(temperatures, self.draft_top_k, self.draft_top_p)
-            })
+            .and_then(|settings| settings.served(self.cuts.unwrap_or_default()))
+            .and_then(|settings| settings.redrafted(&self.draft_temperatures, self.draft_cuts))
             .map_err(|error| format!("settings: {error}"))?;
         Ok(Settings {
             schemes: names(&self.schemes)?,
@@ -509,11 +510,12 @@ impl TallyRecord {
     fn open(self, clusters: usize, positions: u64) -> Result<(Metric, Tally), String> {
         let mut metric = self.metric()?;
         if let Some(draft) = self.draft {
-            let rule = DraftRule {
-                temperature: Temperature(draft.temperature),
+            let cuts = Cuts {
                 top_k: draft.top_k,
-                top_p: draft.top_p.map(Temperature),
+                top_p: draft.top_p,
+                min_p: draft.min_p,
             };
+            let rule = DraftRule::new(draft.temperature, cuts);
             metric =
                 (metric.redrafted(rule)).ok_or("draft: is there of a number that is no rate")?;
         }

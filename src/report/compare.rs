@@ -17,21 +17,21 @@
 mod ladder;
 mod select;
 
-use self::select::{headline_drafts, temperatures};
+use self::select::{headline_drafts, headline_temperature, temperatures};
+use super::cautions;
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
 use super::page::{Block, Link, Page, Section};
 use super::table::{Column, Entry, Group, Row, Table};
-use super::text::{count, counted, listed, temperature};
+use super::text::{count, counted, listed, served, temperature};
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
 
 /// The comparison as a page.
 pub fn page(comparison: &LogComparison) -> Page {
-    let names: Vec<&str> = folders(comparison).collect();
     Page {
-        title: format!("Acceptance compared: {}", listed(&names)),
+        title: title(comparison),
         subtitle: subtitle(comparison),
         lead: lead(comparison),
         sections: [
@@ -62,35 +62,63 @@ fn first(comparison: &LogComparison) -> &str {
     folders(comparison).next().unwrap_or_default()
 }
 
-/// The models of each log, where it names them.
+/// Names of logs up to which a title lists them.
+const MOST_NAMES: usize = 3;
+
+fn title(comparison: &LogComparison) -> String {
+    let names: Vec<&str> = folders(comparison).collect();
+    if names.len() <= MOST_NAMES {
+        format!("Acceptance compared: {}", listed(&names))
+    } else if ladder::is_one(comparison) {
+        format!("Acceptance of {} compared", counted(names.len(), "draft"))
+    } else {
+        format!("Acceptance compared: {}", counted(names.len(), "log"))
+    }
+}
+
+/// The models of each log, where it names them; the target once, if it is one.
 fn subtitle(comparison: &LogComparison) -> String {
-    let models = comparison.logs.iter().filter_map(|log| {
-        let (target, draft) = (log.target.as_ref()?, log.draft.as_ref()?);
-        Some(format!("{}: target {target}, draft {draft}", log.folder))
-    });
-    models.collect::<Vec<_>>().join(" · ")
+    let models: Vec<[&str; 3]> = (comparison.logs.iter())
+        .filter_map(|log| Some([&log.folder, log.target.as_deref()?, log.draft.as_deref()?]))
+        .collect();
+    let own = |[folder, _, draft]: &[&str; 3]| {
+        // A log is named as its draft is, if that is all that tells it from others.
+        let stem = draft.rsplit_once('.').map_or(*draft, |(stem, _)| stem);
+        if stem == *folder {
+            (*draft).to_owned()
+        } else {
+            format!("{draft} ({folder})")
+        }
+    };
+    match models.as_slice() {
+        [] => String::new(),
+        [[_, target, _], rest @ ..] if rest.iter().all(|one| one[1] == *target) => {
+            let drafts: Vec<String> = models.iter().map(own).collect();
+            format!("target {target} · drafts {}", drafts.join(", "))
+        }
+        _ => {
+            let all = models.iter();
+            let said = all
+                .map(|[folder, target, draft]| format!("{folder}: target {target}, draft {draft}"));
+            said.collect::<Vec<_>>().join(" · ")
+        }
+    }
 }
 
 fn lead(comparison: &LogComparison) -> Vec<Block> {
     let first = first(comparison);
     let mut blocks = vec![Block::Paragraph(format!(
-        "Each log is measured by itself, and every later one is compared with the first, {first}. \
-         ±: 95%."
+        "Each log is measured by itself, and every later one is compared with the first, {first}\
+         {}. ±: 95%.",
+        served(comparison.served)
     ))];
-    for (_, log, against) in later(comparison) {
-        let folder = &log.folder;
-        blocks.push(match &against.why {
-            None => Block::Paragraph(format!(
-                "{folder} and {first} are paired: differences are over {} of {} that are of the \
-                 same text in both.",
-                counted(against.positions, "position"),
-                counted(against.prompts, "prompt"),
-            )),
-            Some(why) => Block::Caution(format!(
-                "{folder} and {first} are not paired: {why}. Their differences are of the two \
-                 means, with intervals that take the logs for independent samples."
-            )),
-        });
+    blocks.extend(pairings(comparison));
+    blocks.extend(other_targets(comparison).map(Block::Caution));
+    blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
+    // What a ladder of drafts shows is another thing than how far each is from the first.
+    if let Some(facts) = ladder::facts(comparison) {
+        blocks.push(Block::Facts(facts));
+        return blocks;
     }
     let points: Vec<String> = later(comparison)
         .filter_map(|(number, log, _)| headline_sentence(comparison, number, &log.folder))
@@ -101,12 +129,73 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     blocks
 }
 
-/// How far a log's overlap and optima are from the first one's: at the temperature nearest
-/// to 1, with the number of drafts that summaries speak of.
+/// What has to be known of the logs: once where it is the same of all, else with their names.
+fn cautions(comparison: &LogComparison) -> Vec<String> {
+    type Say<'a> = &'a dyn Fn(&ComparedLog) -> Option<String>;
+    let looping =
+        |log: &ComparedLog| cautions::looping([(log.positions, log.repetition)].into_iter());
+    let parallel = |log: &ComparedLog| cautions::parallel(log.parallel);
+    let says: [Say<'_>; 2] = [&looping, &parallel];
+    let mut all = Vec::new();
+    for say in says {
+        let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+        for log in &comparison.logs {
+            let Some(text) = say(log) else {
+                continue;
+            };
+            match groups.iter_mut().find(|group| group.0 == text) {
+                Some(group) => group.1.push(&log.folder),
+                None => groups.push((text, vec![&log.folder])),
+            }
+        }
+        all.extend(groups.into_iter().map(|(text, names)| {
+            if names.len() == comparison.logs.len() {
+                text
+            } else {
+                format!("{}: {text}", listed(&names))
+            }
+        }));
+    }
+    all
+}
+
+/// Which later logs are of the text of the first, in a sentence for all that have as much in
+/// common with it, and which are not.
+fn pairings(comparison: &LogComparison) -> Vec<Block> {
+    let first = first(comparison);
+    let mut groups: Vec<(&AgainstFirst, Vec<&str>)> = Vec::new();
+    for (_, log, against) in later(comparison) {
+        match groups.iter_mut().find(|group| group.0 == against) {
+            Some(group) => group.1.push(&log.folder),
+            None => groups.push((against, vec![&log.folder])),
+        }
+    }
+    let all = later(comparison).count();
+    let block = |(against, names): &(&AgainstFirst, Vec<&str>)| {
+        let who = match names.len() {
+            1 => format!("{} and {first} are", names.concat()),
+            many if many == all => format!("All later logs and {first} are"),
+            _ => format!("{} and, each by itself, {first} are", names.join(", ")),
+        };
+        match &against.why {
+            None => Block::Paragraph(format!(
+                "{who} paired: differences are over {} of {} that are of the same text in both.",
+                counted(against.positions, "position"),
+                counted(against.prompts, "prompt"),
+            )),
+            Some(why) => Block::Caution(format!(
+                "{who} not paired: {why}. Their differences are of the two means, with intervals \
+                 that take the logs for independent samples."
+            )),
+        }
+    };
+    groups.iter().map(block).collect()
+}
+
+/// How far a log's overlap and optima are from the first one's: at the temperature and with
+/// the number of drafts that summaries speak of.
 fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) -> Option<String> {
-    let at = temperatures(comparison)
-        .into_iter()
-        .min_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs()))?;
+    let at = headline_temperature(comparison)?;
     let drafts = headline_drafts(comparison);
     let differences = |n: Option<usize>| {
         let rates = comparison.rates.iter().filter(move |rate| {
@@ -384,4 +473,74 @@ fn made_by(comparison: &LogComparison) -> Section {
             Block::Paragraph(tool),
         ],
     )
+}
+
+/// Says that logs are not of one target, where both name theirs.
+fn other_targets(comparison: &LogComparison) -> Option<String> {
+    let target = comparison.logs.first()?.target.as_ref()?;
+    let others = comparison.logs.iter().filter_map(|log| {
+        let other = log.target.as_ref().filter(|other| *other != target)?;
+        Some(format!("{} {other}", log.folder))
+    });
+    let others: Vec<String> = others.collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "The logs are not of one target: {} has {target}, {}. A difference then says nothing \
+             of the drafts alone.",
+            first(comparison),
+            listed(&others)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_of_other_targets_are_named() {
+        let log = |name: &str, target: Option<&str>| ComparedLog {
+            name: name.to_owned(),
+            folder: name.to_owned(),
+            target: target.map(str::to_owned),
+            draft: None,
+            vocabulary: 5,
+            positions: 7,
+            clusters: 2,
+            cluster_unit: "prompt".to_owned(),
+            repetition: None,
+            parallel: false,
+            sampled_at: None,
+            against_first: None,
+        };
+        let compared = |targets: &[Option<&str>]| LogComparison {
+            schema: 1,
+            kind: "comparison".to_owned(),
+            tool: String::new(),
+            command: String::new(),
+            logs: (targets.iter().zip(["a", "b", "c"]))
+                .map(|(target, name)| log(name, *target))
+                .collect(),
+            paired: false,
+            served: None,
+            rates: Vec::new(),
+        };
+        let cautions = |targets: &[Option<&str>]| {
+            let blocks = lead(&compared(targets)).into_iter();
+            let words = blocks.filter_map(|block| match block {
+                Block::Caution(words) => Some(words),
+                _ => None,
+            });
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            cautions(&[Some("big"), Some("big"), Some("huge")]),
+            [
+                "The logs are not of one target: a has big, c huge. A difference then says nothing \
+                 of the drafts alone."
+            ]
+        );
+        assert!(cautions(&[Some("big"), None, Some("big")]).is_empty());
+        assert!(cautions(&[None, Some("big")]).is_empty());
+    }
 }

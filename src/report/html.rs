@@ -277,6 +277,10 @@ fn head(out: &mut String, table: &Table) {
     out.push_str("</tr>\n");
 }
 
+/// Words of a cell from which on they may take several lines, so that columns behind it are
+/// not cut off.
+const LONG: usize = 30;
+
 fn row(out: &mut String, table: &Table, row: &Row) {
     out.push_str(if row.reference {
         "<tr class=\"reference\">"
@@ -298,6 +302,7 @@ fn row(out: &mut String, table: &Table, row: &Row) {
             (true, true) => " class=\"n best\"",
             (true, false) => " class=\"n\"",
             (false, true) => " class=\"best\"",
+            (false, false) if entry.text.chars().count() > LONG => " class=\"long\"",
             (false, false) => "",
         };
         let _ = write!(out, "<td{class}{title}>{text}</td>");

@@ -10,6 +10,7 @@
 pub mod audit;
 pub mod block;
 mod canvas;
+mod cautions;
 mod certainty;
 pub mod check;
 pub mod compare;

@@ -294,7 +294,6 @@ pub const LAW: Law = Law {
     words: "n independent draws from q, conditioned on all being different \
         (not the same law as without-replacement)",
     inside: "e_n(q on H)/e_n(q), e_n the elementary symmetric polynomial",
-    engines: "",
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),

@@ -247,7 +247,6 @@ pub const LAW: Law = Law {
     name: "explicit",
     words: "a list of tuples with probabilities",
     inside: "by summation",
-    engines: "",
     distinct: false,
     only: None,
     made_of: MadeOf::Tuples(|vocab, drafts, tuples, law| {

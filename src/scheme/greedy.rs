@@ -289,7 +289,6 @@ pub const LAW: Law = Law {
     name: "greedy",
     words: "the n-1 most probable tokens of q, then one draw from the rest",
     inside: "q(H - top)/(1 - q(top)) if H contains the top tokens, else 0",
-    engines: "",
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),

@@ -187,7 +187,6 @@ pub const LAW: Law = Law {
     name: "hub",
     words: "SpecHub's pairs around the most probable token of q",
     inside: "q(H - a)/(1 - q(a)) if H contains the hub a, else 0",
-    engines: "",
     distinct: true,
     only: Some(2),
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),

@@ -26,8 +26,6 @@ pub struct Law {
     pub words: &'static str,
     /// Q(H) = P(all drafts in H), as a formula in words.
     pub inside: &'static str,
-    /// Engines and methods that draft so; empty if none is known.
-    pub engines: &'static str,
     /// Whether all drafts of a tuple are different by construction, so that n may not
     /// exceed V.
     pub distinct: bool,

@@ -21,6 +21,7 @@
 mod combinations;
 mod composed;
 mod distinct_conditioned;
+mod engines;
 mod explicit;
 mod explicit_error;
 mod greedy;
@@ -41,6 +42,7 @@ pub use composed::{
     most_probable, nucleus,
 };
 pub use distinct_conditioned::DistinctConditioned;
+pub use engines::{ENGINES, Engine, Here};
 pub use explicit::Explicit;
 pub use explicit_error::ExplicitError;
 pub use greedy::Greedy;
@@ -58,6 +60,7 @@ pub use with_replacement::WithReplacement;
 pub use without_replacement::WithoutReplacement;
 
 pub(crate) use combinations::choose;
+pub(crate) use engines::{drafted_by, engines_with};
 pub(crate) use law::token_id;
 
 #[cfg(test)]

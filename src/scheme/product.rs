@@ -292,7 +292,6 @@ pub const LAW: Law = Law {
     name: "product",
     words: "independent draws from n draft distributions",
     inside: "product of q_j(H)",
-    engines: "",
     distinct: false,
     only: None,
     made_of: MadeOf::EachDraft(|rows| Some(Arc::new(Product::new(rows)?))),

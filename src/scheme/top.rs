@@ -178,8 +178,6 @@ pub const LAW: Law = Law {
     name: "top",
     words: "the n most probable tokens of q",
     inside: "1 if H contains the top tokens, else 0",
-    engines: "vLLM's EAGLE and MTP heads at their defaults (n = 1), SGLang's and EAGLE's trees, \
-        llama.cpp at its defaults (n = 1)",
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Top::new(draft, drafts))),

@@ -321,7 +321,6 @@ pub const LAW: Law = Law {
     name: "with-replacement",
     words: "n independent draws from q",
     inside: "q(H)^n",
-    engines: "",
     distinct: false,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithReplacement::new(draft, drafts))),

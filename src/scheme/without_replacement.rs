@@ -546,7 +546,6 @@ pub const LAW: Law = Law {
     words: "n sequential draws from q, each renormalised over the tokens not drawn yet \
         (not the same law as distinct-conditioned)",
     inside: "a recursion, or a race integral",
-    engines: "",
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),

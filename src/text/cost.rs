@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A time with its standard error, in one unit for all times of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     /// The mean.
@@ -15,10 +16,25 @@ pub struct Measured {
 
 /// A verifying pass of a number of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VerifyingPass {
     /// Tokens in the pass: the last token of the text, and all drafts.
     pub tokens: usize,
+    /// The mean.
+    pub seconds: f64,
+    /// The standard error of the mean; 0 if it is not known.
+    #[serde(default)]
+    pub standard_error: f64,
+}
+
+/// What a verifier takes in a round, on top of the rest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RuleTime {
+    /// The verifier.
+    pub name: String,
     /// The mean.
     pub seconds: f64,
     /// The standard error of the mean; 0 if it is not known.
@@ -47,6 +63,7 @@ pub struct VerifyingPass {
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Timings {
     /// 1.
@@ -61,6 +78,9 @@ pub struct Timings {
     /// t_o: the rest of a round.
     #[serde(default)]
     pub overhead: Measured,
+    /// Of verifiers, where they were measured apart from `overhead`. `specgap gap` reads them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleTime>,
 }
 
 /// The version of a timings file.
@@ -92,6 +112,7 @@ impl Timings {
                 standard_error: 0.0,
             }],
             overhead: measured(0.0),
+            rules: Vec::new(),
         })
     }
 
@@ -139,6 +160,18 @@ impl Timings {
             ("overhead", self.overhead, true),
         ] {
             time(name, measured.seconds, measured.standard_error, least)?;
+        }
+        for (index, rule) in self.rules.iter().enumerate() {
+            let name = format!("rules[{index}]");
+            time(&name, rule.seconds, rule.standard_error, true)?;
+            if self
+                .rules
+                .iter()
+                .take(index)
+                .any(|other| other.name == rule.name)
+            {
+                return Err(format!("{name}.name: {:?} is there twice", rule.name));
+            }
         }
         if self.verify.first().map(|pass| pass.tokens) != Some(1) {
             return Err(
@@ -347,6 +380,16 @@ mod tests {
             ("tokens = 1", "tokens = 2", "verify: its first entry"),
             ("tokens = 5", "tokens = 3", "verify[2].tokens: is 3"),
             ("overhead", "overheat", "overheat"),
+            (
+                "schema = 1",
+                "schema = 1\nrules = [{ name = \"rrs\", seconds = -1 }]",
+                "rules[0].seconds: is -1; times are finite and >= 0",
+            ),
+            (
+                "schema = 1",
+                "schema = 1\nrules = [{ name = \"rrs\", seconds = 0 }, { name = \"rrs\", seconds = 1 }]",
+                "rules[1].name: \"rrs\" is there twice",
+            ),
         ] {
             let error = changed(from, to).unwrap_err();
             assert!(error.contains(words), "{to}: {error}");

@@ -651,6 +651,22 @@ fn a_log_is_continued_only_with_its_own_settings() {
     }
     bench.refuse(&["--vocab", "298"], &["--vocab was 299 and is now 298"]);
     assert_eq!(index(&bench.path("refused")), before);
+
+    // As a capture on a GPU would have left it: rows of two devices are not one log's.
+    let file = bench.path("refused").join("log.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let text = text.replace("), CPUExecutionProvider", "), CUDAExecutionProvider");
+    std::fs::write(&file, &text).unwrap();
+    bench.refuse(
+        &[],
+        &[
+            "the runtime or --device was",
+            "CUDAExecutionProvider",
+            "and is now",
+            "another --out",
+        ],
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use specgap::certify::{self, Certificate, CertificateError};
 use specgap::distribution::{
     Draft, Rational, Target, exact_value, format_rational, parse_rational,
 };
+use specgap::lp::{Direction, LinearProgram, Masses, Relation, Row};
 use specgap::optimum::flow;
 use specgap::plan::{Coupling, PlanMasses, Rounding, TransportPlan};
 use specgap::problem::{AnyProblem, Problem, parse_toml, read};
@@ -511,6 +512,95 @@ fn a_rounded_plan_is_scaled_by_a_hair_and_not_by_more() {
         ..plan
     };
     assert!(certify::optimum(&problem, &corrupted, &subset).is_err());
+}
+
+#[test]
+fn residuals_of_programs_by_hand() {
+    use Direction::{Maximise, Minimise};
+    use Relation::{AtLeast, AtMost, Equal};
+    // c x under 2 x <= 1, = 1 or >= 1, answered by x and by m for the row: the worst of the
+    // row's and of x's violation, that of the signs of m and of c - 2 m, and |c x - m|.
+    for (direction, relation, c, x, m, expected) in [
+        (Maximise, AtMost, 3.0, 0.5, 1.5, [0.0, 0.0, 0.0]),
+        (Maximise, AtMost, 3.0, 0.75, 1.5, [0.5, 0.0, 0.75]),
+        (Maximise, AtMost, 3.0, 0.25, 1.5, [0.0, 0.0, 0.75]),
+        (Maximise, AtMost, 3.0, -0.25, 1.5, [0.25, 0.0, 2.25]),
+        (Maximise, AtMost, 3.0, 0.5, 1.0, [0.0, 1.0, 0.5]),
+        (Maximise, AtMost, 3.0, 0.5, 2.0, [0.0, 0.0, 0.5]),
+        (Maximise, AtMost, -3.0, 0.5, -1.0, [0.0, 1.0, 0.5]),
+        (Maximise, AtLeast, -3.0, 0.5, -1.5, [0.0, 0.0, 0.0]),
+        (Maximise, AtLeast, -3.0, 0.25, -1.5, [0.5, 0.0, 0.75]),
+        (Maximise, AtLeast, -3.0, 0.5, 1.0, [0.0, 1.0, 2.5]),
+        (Maximise, Equal, 3.0, 0.25, 1.5, [0.5, 0.0, 0.75]),
+        (Maximise, Equal, 3.0, 0.75, 1.5, [0.5, 0.0, 0.75]),
+        (Maximise, Equal, -3.0, 0.5, -1.5, [0.0, 0.0, 0.0]),
+        (Minimise, AtLeast, 3.0, 0.5, 1.5, [0.0, 0.0, 0.0]),
+        (Minimise, AtLeast, 3.0, 0.5, 2.0, [0.0, 1.0, 0.5]),
+        (Minimise, AtLeast, 3.0, 0.5, 1.0, [0.0, 0.0, 0.5]),
+        (Minimise, AtLeast, 3.0, 0.5, -1.0, [0.0, 1.0, 2.5]),
+        (Minimise, AtMost, 3.0, 0.5, 1.0, [0.0, 1.0, 0.5]),
+        (Minimise, AtMost, -3.0, 0.5, -1.5, [0.0, 0.0, 0.0]),
+        (Minimise, Equal, 3.0, 0.5, -1.0, [0.0, 0.0, 2.5]),
+        (
+            Maximise,
+            AtMost,
+            3.0,
+            f64::NAN,
+            1.5,
+            [f64::INFINITY, 0.0, f64::INFINITY],
+        ),
+        (
+            Maximise,
+            AtMost,
+            3.0,
+            0.5,
+            f64::NAN,
+            [0.0, f64::INFINITY, f64::INFINITY],
+        ),
+    ] {
+        let terms = vec![(0, 2.0)];
+        let program = program(direction, vec![c], vec![(terms, relation, 1.0)]);
+        let found = certify::residuals(&program, &[x], &[m]).unwrap();
+        let found = [
+            found.primal_infeasibility,
+            found.dual_infeasibility,
+            found.duality_gap,
+        ];
+        assert_eq!(found, expected, "{direction:?} {relation:?} {c} {x} {m}");
+        for (x, m) in [(&[][..], &[m][..]), (&[x], &[]), (&[], &[])] {
+            assert!(certify::residuals(&program, x, m).is_none());
+        }
+    }
+    // 2 x + 3 y, x + y <= 4, x >= 1, x - y = 1: x = 5/2, y = 3/2, worth 5/2, 0 and -1/2.
+    let rows = vec![
+        (vec![(0, 1.0), (1, 1.0)], AtMost, 4.0),
+        (vec![(0, 1.0)], AtLeast, 1.0),
+        (vec![(0, 1.0), (1, -1.0)], Equal, 1.0),
+    ];
+    let program = program(Maximise, vec![2.0, 3.0], rows);
+    let found = certify::residuals(&program, &[2.5, 1.5], &[2.5, 0.0, -0.5]).unwrap();
+    assert_eq!(found.primal_infeasibility, 0.0);
+    assert_eq!((found.dual_infeasibility, found.duality_gap), (0.0, 0.0));
+    let off = certify::residuals(&program, &[2.5, 1.5], &[2.5, 0.0, -0.25]).unwrap();
+    assert_eq!((off.dual_infeasibility, off.duality_gap), (0.25, 0.25));
+}
+
+fn program(
+    direction: Direction,
+    objective: Vec<f64>,
+    rows: Vec<(Vec<(usize, f64)>, Relation, f64)>,
+) -> LinearProgram {
+    let rows = rows.into_iter().map(|(terms, relation, bound)| Row {
+        terms,
+        relation,
+        bound,
+    });
+    LinearProgram {
+        direction,
+        masses: Masses::Bounds,
+        objective,
+        rows: rows.collect(),
+    }
 }
 
 proptest! {

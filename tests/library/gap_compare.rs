@@ -91,9 +91,8 @@ fn texts(comparison: &LogComparison) -> [String; 3] {
     .map(words)
 }
 
-#[test]
-fn drafts_of_one_text_make_a_ladder() {
-    let folder = tempfile::tempdir().unwrap();
+/// Three drafts of one text, the second the worst.
+fn ladder_in(folder: &Path) -> [Log; 3] {
     let of = |name: &str, keep: f32| {
         // Between the draft's logits and the target's.
         let mix = |(target, draft): (Vec<f32>, Vec<f32>)| {
@@ -109,9 +108,15 @@ fn drafts_of_one_text_make_a_ladder() {
             (target, mixed)
         };
         let rows: Vec<Pair> = rows(18).into_iter().map(mix).collect();
-        log(folder.path(), name, &rows, place)
+        log(folder, name, &rows, place)
     };
-    let logs = [of("good", 0.9), of("bad", 0.0), of("fair", 0.5)];
+    [of("good", 0.9), of("bad", 0.0), of("fair", 0.5)]
+}
+
+#[test]
+fn drafts_of_one_text_make_a_ladder() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = ladder_in(folder.path());
     let comparison = compare(&logs);
     let all = page(&comparison);
     let table = all.sections[0].blocks.iter().find_map(|block| match block {
@@ -134,7 +139,11 @@ fn drafts_of_one_text_make_a_ladder() {
         .collect();
     assert_eq!(
         figures,
-        ["acceptance-by-overlap-t1.0-n2", "one-draft-by-overlap-t1.0"]
+        [
+            "acceptance-by-overlap-t1.0-n2",
+            "worth-by-overlap-t1.0-n2",
+            "one-draft-by-overlap-t1.0"
+        ]
     );
     // One draft is there though two were asked for.
     let one = |verifier: &str, scheme: &str| {
@@ -165,6 +174,118 @@ fn drafts_of_one_text_make_a_ladder() {
     let apart = |n: usize| (place(n).0 + 50, place(n).1, place(n).2);
     let other = log(folder.path(), "other", &rows(18), apart);
     assert!(!ladder(&[good, bad, other]));
+}
+
+#[test]
+fn a_ladder_says_what_to_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = ladder_in(folder.path());
+    let settings = Settings::new(&[0.5, 1.0], &[2, 3], 0).unwrap();
+    let (each, pairings) = summarise_each(&logs, &settings, Part::WHOLE, None, &|_| ()).unwrap();
+    let comparison = LogComparison::new(&each, &pairings, &settings.options());
+    let all = page(&comparison);
+
+    // What is asked of the numbers here is asked again, of the rates themselves.
+    let mean = |at: f64, scheme: &str, verifier: Option<&str>, log: usize| {
+        let rate = comparison.rates.iter().find(|rate| {
+            rate.temperature == at
+                && rate.drafts == Some(3)
+                && rate.scheme.as_deref() == Some(scheme)
+                && rate.verifier.as_deref() == verifier
+        });
+        rate.unwrap().estimates[log].as_ref().unwrap().estimate.mean
+    };
+    let usual = "with-replacement";
+    let left = |at: f64, rule: &str, log: usize| {
+        mean(at, usual, None, log) - mean(at, usual, Some(rule), log)
+    };
+    let gain =
+        |at: f64, law: &str, log: usize| mean(at, law, None, log) - mean(at, usual, None, log);
+    let points = |value: f64| format!("{:.1}", 100.0 * value).replace('-', "−");
+    let (good, bad) = (0, 1);
+    let mut expected = vec![
+        "Acceptance compared: good, bad and fair".to_owned(),
+        "All later logs and good are paired: differences are over 18 positions of 4 prompts"
+            .to_owned(),
+    ];
+    let [cold, hot] = [0.5, 1.0].map(|at| {
+        let rule = |rule: &str| {
+            format!(
+                "{rule} {} and {}",
+                points(left(at, rule, bad)),
+                points(left(at, rule, good))
+            )
+        };
+        expected.push(rule("rrs"));
+        expected.push(rule("k-seq"));
+        expected.push(format!(
+            "without-replacement {} and {}",
+            points(gain(at, "without-replacement", bad)),
+            points(gain(at, "without-replacement", good))
+        ));
+        let laws = [
+            "without-replacement",
+            "distinct-conditioned",
+            "greedy",
+            "top",
+        ];
+        let wins = |&log: &usize| {
+            laws.iter()
+                .any(|law| gain(at, law, log) > left(at, "rrs", log))
+        };
+        (0..3).filter(wins).count()
+    });
+    expected.push(format!(
+        "of 3 drafts, another draft law makes more possible than rrs leaves on {cold} at T = 0.5 and {hot} at T = 1.0"
+    ));
+    for text in texts(&comparison) {
+        for words in &expected {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        // Once for all of them.
+        assert_eq!(text.matches("differences are over").count(), 1, "{text}");
+    }
+
+    // Everything by overlap and by temperature; pairs where three drafts have no such law.
+    let names: Vec<String> = (all.figures().into_iter())
+        .map(|figure| figure.name.clone())
+        .collect();
+    let of = |which: &str| {
+        [
+            format!("acceptance-by-temperature-{which}-n3"),
+            format!("worth-by-temperature-{which}-n3"),
+        ]
+    };
+    let by_overlap = |at: &str| {
+        [
+            format!("acceptance-by-overlap-t{at}-n3"),
+            format!("worth-by-overlap-t{at}-n3"),
+        ]
+    };
+    let mut figures = by_overlap("1.0").to_vec();
+    figures.push("acceptance-by-overlap-t1.0-n2".to_owned());
+    figures.push("one-draft-by-overlap-t1.0".to_owned());
+    figures.extend(of("middle"));
+    figures.extend(by_overlap("0.5"));
+    figures.push("one-draft-by-overlap-t0.5".to_owned());
+    figures.extend(of("worst"));
+    figures.extend(of("best"));
+    assert_eq!(names, figures);
+    let spechub = (all.figures().into_iter())
+        .find(|figure| figure.name == "acceptance-by-overlap-t1.0-n2")
+        .unwrap();
+    assert!(spechub.alt.contains("spechub"), "{}", spechub.alt);
+    // Losses, drawn as the difference that they are.
+    let worth = (all.figures().into_iter())
+        .find(|figure| figure.name == "worth-by-overlap-t1.0-n3")
+        .unwrap();
+    let number = |value: f64| format!("{value:.4}");
+    let said = format!(
+        "left by rrs, with-replacement goes from {} to {}",
+        number(left(1.0, "rrs", bad)),
+        number(left(1.0, "rrs", good))
+    );
+    assert!(worth.alt.contains(&said), "{said}: {}", worth.alt);
 }
 
 #[test]
@@ -266,6 +387,55 @@ fn what_all_prompts_share_cancels_in_a_pair() {
             .why
             .as_deref(),
         Some(why)
+    );
+}
+
+#[test]
+fn logs_that_loop_or_are_parallel_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |token: fn(usize) -> usize| {
+        move |n: usize| ((n / 20) as i64, (n % 20) as i64, (token(n) % V) as i64)
+    };
+    // One text of twenty equal tokens and one that never repeats three times; two of the latter.
+    let looping = at(|n| if n < 20 { 2 } else { n * n / 7 });
+    let plain = at(|n| n * n / 7);
+    let logs = [
+        log(folder.path(), "first", &rows(40), looping),
+        log(folder.path(), "second", &rows(40), looping),
+    ];
+    let both = compare(&logs);
+    assert_eq!(both.logs[1].repetition.unwrap().looping_positions, 20);
+    let loops = "The text loops: 50.0% of all positions";
+    for text in texts(&both) {
+        assert_eq!(text.matches(loops).count(), 1, "{text}");
+        assert!(!text.contains("first and second: The text loops"), "{text}");
+        assert!(!text.contains("drafter is parallel"), "{text}");
+    }
+
+    let index = folder.path().join("second/log.json");
+    let json = std::fs::read_to_string(&index).unwrap();
+    let said = "\"drafter\": \"parallel\", \"temperature_applied\"";
+    std::fs::write(&index, json.replace("\"temperature_applied\"", said)).unwrap();
+    let second = Log::open(&folder.path().join("second")).unwrap();
+    let other = log(folder.path(), "other", &rows(40), plain);
+    let [first, _] = logs;
+    let comparison = compare(&[first, second, other]);
+    assert_eq!(comparison.logs[2].repetition, None);
+    for text in texts(&comparison) {
+        let words = format!("first and second: {loops}");
+        assert!(text.contains(&words), "{text}");
+        assert!(text.contains("second: The drafter is parallel"), "{text}");
+    }
+    // A comparison that was written before this was known is read as one without.
+    let mut json = serde_json::to_value(&both).unwrap();
+    json["logs"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("repetition");
+    let read: LogComparison = serde_json::from_value(json).unwrap();
+    assert_eq!(
+        (read.logs[0].repetition, read.logs[0].parallel),
+        (None, false)
     );
 }
 

@@ -166,6 +166,7 @@ fn report() -> GapReport {
         }],
         plans: vec![],
         redrafted: Vec::new(),
+        served: None,
         audits: vec![],
         one_draft: Vec::new(),
         published_formula: vec![FormulaError {

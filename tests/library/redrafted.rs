@@ -3,7 +3,7 @@
 
 use specgap::distribution::Softmax;
 use specgap::gap::{
-    GapReport, KnownEstimate, Part, Redrafted, Settings, Summary, measure, summarise,
+    Cuts, GapReport, KnownEstimate, Part, Redrafted, Settings, Summary, measure, summarise,
 };
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log};
@@ -15,7 +15,18 @@ const DRAFTS: [usize; 2] = [2, 3];
 
 fn settings(temperatures: &[f64], top_k: Option<usize>, top_p: Option<f64>) -> Settings {
     let settings = Settings::new(&[1.0], &DRAFTS, 3).unwrap();
-    settings.redrafted(temperatures, top_k, top_p).unwrap()
+    settings
+        .redrafted(temperatures, cuts(top_k, top_p))
+        .unwrap()
+}
+
+fn cuts(top_k: Option<usize>, top_p: Option<f64>) -> Option<Cuts> {
+    let cuts = Cuts {
+        top_k,
+        top_p,
+        min_p: None,
+    };
+    (cuts != Cuts::default()).then_some(cuts)
 }
 
 fn report_of(path: &Path, settings: &Settings) -> Result<GapReport, String> {
@@ -241,10 +252,10 @@ fn settings_of_the_draft_that_mean_nothing_are_refused() {
     let settings = || Settings::new(&[1.0], &[2], 0).unwrap();
     for (temperatures, top_k, top_p, says) in [
         (
-            &[0.0][..],
+            &[-0.5][..],
             None,
             None,
-            "--draft-temperature 0 is out of range",
+            "--draft-temperature -0.5 is out of range",
         ),
         (&[f64::NAN], None, None, "--draft-temperature NaN"),
         (&[], Some(0), None, "--draft-top-k 0"),
@@ -252,7 +263,7 @@ fn settings_of_the_draft_that_mean_nothing_are_refused() {
         (&[], None, Some(1.5), "--draft-top-p 1.5"),
     ] {
         let error = settings()
-            .redrafted(temperatures, top_k, top_p)
+            .redrafted(temperatures, cuts(top_k, top_p))
             .unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }

@@ -2,7 +2,7 @@
 //! refused.
 
 use specgap::distribution::Softmax;
-use specgap::gap::{Estimate, GapReport, Settings, measure};
+use specgap::gap::{Cuts, Estimate, GapReport, Settings, measure};
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log, Row};
 use specgap::scheme::SchemeName;
@@ -146,6 +146,27 @@ fn lists_of_log_probabilities_hold_the_full_rows() {
     write(&full, &rows, KeptTokens::All);
     let settings = Settings::new(&[0.7, 1.0, 1.5], &[1, 2, 3], 3).unwrap();
     let expected = rates(&report_at(&full, &settings));
+    // The same as served: what a cut leaves, and greedy decoding.
+    let served = |top_k: Option<usize>, top_p: Option<f64>, min_p: Option<f64>| {
+        let settings = Settings::new(&[0.0, 0.7, 1.0, 1.5], &[1, 2, 3], 3).unwrap();
+        let cuts = Cuts {
+            top_k,
+            top_p,
+            min_p,
+        };
+        let settings = settings.served(cuts).unwrap();
+        let expected = rates(&report_at(&full, &settings));
+        (settings, expected)
+    };
+    let served = [
+        served(Some(2), None, None),
+        served(Some(3), Some(0.8), None),
+        served(None, Some(0.5), None),
+        served(None, Some(0.9), None),
+        served(None, Some(0.99), Some(0.05)),
+        served(None, None, Some(0.2)),
+    ];
+    let (mut told, mut open) = (0, 0);
     let ids: Vec<i64> = (0..rows[0].0.len() as i64).collect();
     let law = |row: &[f32]| {
         let mut out = Vec::new();
@@ -179,6 +200,33 @@ fn lists_of_log_probabilities_hold_the_full_rows() {
             assert!(lower <= part.mean && part.mean <= upper);
             *widths.entry((k, union)).or_insert(0.0) += upper - lower;
         }
+        for (settings, expected) in &served {
+            let found = rates(&report_at(&path, settings));
+            assert_eq!(
+                expected.keys().collect::<Vec<_>>(),
+                found.keys().collect::<Vec<_>>()
+            );
+            for (name, (full, kind)) in expected {
+                let (part, _) = &found[name];
+                let [lower, upper] = part.truncation.unwrap_or([part.mean; 2]);
+                let room = 1e-6 + 5e-2 * f64::from(*kind == Kind::MonteCarlo);
+                assert!(
+                    lower - room <= full.mean && full.mean <= upper + room,
+                    "{k} {union} {name} {:?}: {} is outside [{lower}, {upper}]",
+                    settings.cuts,
+                    full.mean
+                );
+                let is_told = upper - lower < 1e-9;
+                // Every row is whole where the last token that is kept is listed.
+                assert!(
+                    is_told || !name.starts_with("0 ") && settings.cuts.top_k.is_none(),
+                    "{k} {union} {name} {:?}: [{lower}, {upper}]",
+                    settings.cuts
+                );
+                told += usize::from(is_told);
+                open += usize::from(!is_told);
+            }
+        }
         // What the two most probable tokens accept is known where both rows list them.
         if union {
             let (best, _) = found["1 2 top"];
@@ -186,6 +234,7 @@ fn lists_of_log_probabilities_hold_the_full_rows() {
             assert!(upper - lower < 1e-9, "{best:?}");
         }
     }
+    assert!(told > 1_000 && open > 200, "{told} {open}");
     assert!(widths[&(3, true)] < widths[&(3, false)]);
     assert!(widths[&(4, true)] < widths[&(3, true)]);
 }
@@ -575,4 +624,31 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             .any(|line| line.starts_with("bounds"))
     };
     assert!(!missing(&whole));
+}
+
+/// A difference of which the lists do not tell the sign is no finding, whichever table it
+/// stands in.
+#[test]
+fn differences_that_lists_leave_open_have_no_p_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("lists");
+    let top = KeptTokens::Top {
+        count: 3,
+        rest_temperatures: vec![1.0],
+    };
+    write(&path, &rows(40), top);
+    let settings = Settings::new(&[1.0], &[2, 3], 3).unwrap();
+    let report = report_at(&path, &settings);
+    let one_draft = report.one_draft.iter().flat_map(|one| &one.differences);
+    let mut open = [0, 0];
+    for (table, one) in
+        (one_draft.map(|one| (0, one))).chain(report.comparisons.iter().map(|one| (1, one)))
+    {
+        let [lower, upper] = one.difference.truncation.unwrap();
+        if lower < 0.0 && upper > 0.0 {
+            open[table] += 1;
+            assert_eq!((one.p_value, one.p_holm), (1.0, 1.0), "{one:?}");
+        }
+    }
+    assert!(open.into_iter().all(|open| open > 0), "{open:?}");
 }

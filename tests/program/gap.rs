@@ -153,10 +153,14 @@ fn options_out_of_range_name_themselves() {
         ("log --drafts two", &["'two'", "--drafts"]),
         ("log --drafts 2,,3", &["''", "--drafts"]),
         ("log --drafts", &["--drafts"]),
-        ("log --temperature 0", &["temperature 0", "above 0"]),
         ("log --temperature nan", &["temperature NaN", "finite"]),
         ("log --temperature 1,inf", &["temperature inf", "finite"]),
-        ("log --temperature -1", &["temperature -1", "above 0"]),
+        ("log --temperature -1", &["temperature -1", "not below 0"]),
+        ("log --top-k 0", &["--top-k 0", "at least 1"]),
+        ("log --top-p 0", &["--top-p 0", "above 0"]),
+        ("log --top-p -1", &["--top-p -1", "at most 1"]),
+        ("log --min-p 1.5", &["--min-p 1.5", "from 0 to 1"]),
+        ("log --draft-min-p -0.1", &["--draft-min-p -0.1"]),
         ("log --temperature warm", &["'warm'", "--temperature"]),
         ("log --block-length 0", &["'0'", "--block-length", "1..=64"]),
         ("log --vocab 0", &["--vocab 0", "at least 1"]),
@@ -442,6 +446,129 @@ fn papers_get_pictures_and_tables_of_their_own() {
         path,
         &format!("log {QUICK} --cost-ratio 0"),
         &["--cost-ratio", "above 0"],
+    );
+}
+
+/// Rows as an engine serves them: in every file of the report, and a baseline of other rows is
+/// none.
+#[test]
+fn served_rows_say_so_wherever_they_are_told() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    let line = "log --drafts 2 --temperature 0,0.7,1 --top-p 0.9 --min-p 0.05 -q --out r";
+    let run = gap(path, line);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
+    let report: GapReport = serde_json::from_str(&read("report.json")).unwrap();
+    let served = report.served.unwrap();
+    assert_eq!(
+        (served.top_p, served.min_p, served.top_k),
+        (Some(0.9), Some(0.05), None)
+    );
+    assert!(
+        report
+            .command
+            .contains("--temperature 0.0,0.7,1.0 --top-p 0.9 --min-p 0.05"),
+        "{}",
+        report.command
+    );
+    for name in ["report.md", "report.html"] {
+        let page = read(name);
+        assert!(page.contains("as served: top-p 0.9, min-p 0.05"), "{name}");
+        assert!(
+            page.contains("sampled at T = 1.0 from whole rows"),
+            "{name}"
+        );
+    }
+    let again = gap(path, &format!("{line} --baseline r/report.json"));
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    gap(
+        path,
+        "log --drafts 2 --temperature 1 --baseline r/report.json",
+    )
+    .refused(&["r/report.json", "--top-p 0.9 --min-p 0.05"]);
+    // A greedy decode: nothing is between 0 and 1 at any position, and all rules are alike.
+    let greedy = report.cells.iter().filter(|cell| cell.temperature == 0.0);
+    let mut seen = 0;
+    for cell in greedy {
+        for row in &cell.verifiers {
+            assert!(row.gap.max.abs() < 1e-9, "{} {}", cell.scheme, row.name);
+            seen += 1;
+        }
+    }
+    assert!(seen > 4, "{seen}");
+    let plain = gap(path, "log --drafts 2 --temperature 0");
+    assert_eq!(plain.code, Some(0), "{}", plain.err);
+    assert!(
+        plain.out.contains("--draft-temperature 1") && !plain.out.contains("as served"),
+        "{}",
+        plain.out
+    );
+}
+
+/// Measured times: speeds at them by hand, and what is missing in a file.
+#[test]
+fn costs_make_speeds_and_say_what_a_better_rule_may_take() {
+    let folder = folder_with_log();
+    let path = folder.path();
+    let table = "schema = 1\ntarget_step = { seconds = 0.02 }\ndraft_step = { seconds = 0.004 }\n\
+        overhead = { seconds = 0.001 }\n\
+        verify = [{ tokens = 1, seconds = 0.02 }, { tokens = 3, seconds = 0.025 }]\n\
+        rules = [{ name = \"optimal\", seconds = 0.01 }, { name = \"rrs\", seconds = 0.002 }]\n";
+    std::fs::write(path.join("times.toml"), table).unwrap();
+    let run = gap(path, &format!("log {QUICK} --costs times.toml -q --out r"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let read = |name: &str| std::fs::read_to_string(path.join("r").join(name)).unwrap();
+    let report: GapReport = serde_json::from_str(&read("report.json")).unwrap();
+    assert!(
+        report.command.ends_with(" --costs times.toml"),
+        "{}",
+        report.command
+    );
+    let costs = report.costs.as_ref().unwrap();
+    assert!((costs.calls[0].seconds - 0.030).abs() < 1e-12, "{costs:?}");
+    let cell = (report.cells.iter())
+        .find(|cell| cell.scheme == "with-replacement")
+        .unwrap();
+    let rrs = (cell.verifiers.iter())
+        .find(|row| row.name == "rrs")
+        .unwrap();
+    let (now, best) = (
+        rrs.acceptance.mean,
+        cell.optimal_acceptance_rate.estimate.mean,
+    );
+    let [speed, optimal] = [0.02 * (1.0 + now) / 0.032, 0.02 * (1.0 + best) / 0.040];
+    let longer = 1e3 * 0.032 * (best - now) / (1.0 + now);
+    let line = format!(
+        "rrs (with-replacement) {speed:.3}; optimal, which takes 10.0 ms, {optimal:.3}; a rule that \
+         attains the optimum pays if it takes at most "
+    );
+    let page = read("report.md");
+    assert!(page.contains(&line), "{line}\n{page}");
+    let (_, rest) = page.split_once(&line).unwrap();
+    let (number, unit) = rest.split_once(' ').unwrap();
+    let number: f64 = number.parse().unwrap();
+    let scale = if unit.starts_with("ms") { 1.0 } else { 1e-3 };
+    assert!(
+        (number * scale - longer).abs() < 6e-3 * longer,
+        "{number} {longer}"
+    );
+    let few = format!("log {QUICK} --drafts 3 --costs times.toml").replace("--drafts 2 ", "");
+    refused(
+        path,
+        &few,
+        &["times.toml", "verify", "4 tokens", "--drafts up to 2"],
+    );
+    std::fs::write(path.join("times.toml"), table.replace("\"rrs\"", "\"rss\"")).unwrap();
+    refused(
+        path,
+        &format!("log {QUICK} --costs times.toml"),
+        &["times.toml", "rules[1].name", "rss"],
+    );
+    refused(
+        path,
+        &format!("log {QUICK} --costs times.toml --cost-ratio 0.1"),
+        &["--cost-ratio"],
     );
 }
 

@@ -19,7 +19,9 @@
 use super::emission::Field;
 use super::newton::LONGEST_STEP;
 use super::tier::{MARGIN, Tier};
-use crate::distribution::{LN_2_HIGH, LN_2_LOW, exp_bounded, ln_normal};
+use crate::distribution::{
+    LANES as LANES_OF_SUM, LN_2_HIGH, LN_2_LOW, SplitSum, exp_bounded, for_lanes, ln_normal,
+};
 use crate::quadrature::{LaplaceGrid, PER_OCTAVE};
 use multiversion::multiversion;
 use std::ops::Range;
@@ -407,9 +409,10 @@ fn step(
         } else {
             ends.margin
         };
-        let offset = wanted - ln_normal(below / above);
-        let rate = slope * (1.0 / below + 1.0 / above);
-        let step = offset / rate;
+        let odds = below / above;
+        let offset = wanted - ln_normal(odds);
+        // The rate of the log odds is slope (1/below + 1/above).
+        let step = (offset * below) / (slope * (1.0 + odds));
         let step = if step < LONGEST_STEP {
             step
         } else {
@@ -470,6 +473,20 @@ pub(super) fn emitted(mass: &[f64], ratio: &[f64], values: &mut [f64]) -> f64 {
         }
     }
     sums.iter().sum()
+}
+
+/// Adds what is accepted: of each token what it emits, at most p.
+#[multiversion(targets = "simd")]
+pub(super) fn add_accepted(target: &[f64], emitted: &[f64], accepted: &mut SplitSum) {
+    for_lanes(target, emitted, |target, emitted| {
+        let mut kept = [0.0; LANES_OF_SUM];
+        for lane in 0..LANES_OF_SUM {
+            let (p, a) = (target[lane], emitted[lane]);
+            let positive = if a > 0.0 { a } else { 0.0 };
+            kept[lane] = if a > p { p } else { positive };
+        }
+        accepted.add(&kept);
+    });
 }
 
 #[cfg(test)]

@@ -26,8 +26,8 @@ mod tier;
 pub(super) use audit::emission as audit;
 pub(crate) use rising::Rising;
 
-use super::token_plan::{Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
-use crate::distribution::Target;
+use super::token_plan::{Attained, Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
+use crate::distribution::{SplitSum, Target};
 use crate::quadrature::QUADRATURE_ERROR;
 use groups::{Curve, Groups};
 use kernels::Bins;
@@ -70,12 +70,28 @@ pub(super) fn solve(
     )
 }
 
+/// What that plan accepts, without the plan: its weights are solved and then dropped.
+pub(super) fn attained(rising: &Rising, drafts: usize, settings: &PlanSettings) -> Attained {
+    let tiers = Tiers::new(rising, drafts, settings.tie);
+    let mut accepted = SplitSum::default();
+    let mut iterations = 0;
+    for span in &tiers.spans {
+        let solved = solve_span(span, rising, drafts, settings);
+        let target = &rising.target[span.positions.clone()];
+        kernels::add_accepted(target, &solved.emitted, &mut accepted);
+        iterations += solved.iterations;
+    }
+    let value = accepted.value();
+    let error = acceptance_error(value, drafts);
+    let bound = Bound::Optimum(tiers.optimum);
+    Attained::new((value, error), bound, iterations, settings.tolerance)
+}
+
 fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettings) -> SolvedTier {
     let mass = &rising.mass[span.positions.clone()];
-    let wanted: Vec<f64> = rising.ratio[span.positions.clone()]
-        .iter()
-        .map(|ratio| ratio.min(span.cut))
-        .collect();
+    let cut = |&ratio: &f64| if ratio < span.cut { ratio } else { span.cut };
+    let ratios = rising.ratio[span.positions.clone()].iter();
+    let wanted: Vec<f64> = ratios.map(cut).collect();
     let nothing = SolvedTier {
         weights: vec![0.0; mass.len()],
         emitted: vec![0.0; mass.len()],
@@ -110,9 +126,11 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
     let mut weights = vec![0.0; mass.len()];
     for _ in 0..3 {
         let groups = Groups::new(&tier, mass, &wanted, &coordinates, grouping);
+        let (start, before) = first_logs(&tier, &groups, grouping, settings);
+        solved.iterations += before;
         tier.mass = groups.mass.clone();
         tier.ratio = groups.ratio.clone();
-        let (state, iterations) = tier.solve(settings.residual, settings.iterations);
+        let (state, iterations) = tier.solve(start, settings.residual, settings.iterations);
         solved.iterations += iterations;
         solved.groups = groups.mass.len();
         // Weights of all tokens: along the curve of the groups, then one Newton
@@ -147,6 +165,46 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
         grouping *= 1e-3;
     }
     solved
+}
+
+/// Groups from so many on are solved in fewer groups first.
+const MANY: usize = 192;
+
+/// How much coarser these are, in mass times width^4.
+const COARSER: f64 = 1e5;
+
+/// Sum of |wanted - emitted|, of all that the tier emits, at which these are solved: they
+/// are off by more than that from what they stand for.
+const COARSE_RESIDUAL: f64 = 1e-8;
+
+/// First log w of the groups of a tier, where they are many: those of groups of groups; and
+/// the steps that these took.
+fn first_logs(
+    tier: &Tier,
+    groups: &Groups,
+    grouping: f64,
+    settings: &PlanSettings,
+) -> (Option<Vec<f64>>, usize) {
+    if groups.mass.len() < MANY {
+        return (None, 0);
+    }
+    let Groups {
+        mass,
+        ratio,
+        coordinate,
+    } = groups;
+    let coarse = Groups::new(tier, mass, ratio, coordinate, COARSER * grouping);
+    let tier = Tier {
+        mass: coarse.mass.clone(),
+        ratio: coarse.ratio.clone(),
+        ..tier.clone()
+    };
+    let tolerance = settings.residual.max(COARSE_RESIDUAL);
+    let (state, iterations) = tier.solve(None, tolerance, settings.iterations);
+    let (_, slope) = tier.emission(&state.field, &state.weights);
+    let mut logs = vec![0.0; coordinate.len()];
+    Curve::new(&tier, &coarse, &state, &slope).fill(coordinate, &mut logs);
+    (Some(logs), iterations)
 }
 
 #[cfg(test)]

@@ -13,6 +13,16 @@ pub(super) fn temperatures(comparison: &LogComparison) -> Vec<f64> {
     all
 }
 
+/// The temperature that summaries speak of: the nearest to that at which the text of all logs
+/// was sampled, or to 1 where that is not known.
+pub(super) fn headline_temperature(comparison: &LogComparison) -> Option<f64> {
+    let first = comparison.logs.first()?.sampled_at;
+    let wanted = first.filter(|_| comparison.logs.iter().all(|log| log.sampled_at == first));
+    let wanted = wanted.unwrap_or(1.0);
+    let all = temperatures(comparison).into_iter();
+    all.min_by(|a, b| (a - wanted).abs().total_cmp(&(b - wanted).abs()))
+}
+
 /// The most drafts up to 3, or else the fewest.
 pub(super) fn headline_drafts(comparison: &LogComparison) -> Option<usize> {
     // What engines do with one draft is there whatever was asked for, without an optimum.

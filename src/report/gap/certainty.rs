@@ -13,7 +13,11 @@ pub(super) fn is_truncated(report: &GapReport) -> bool {
     let overlaps = report.overlap.iter().map(|row| row.kind);
     let optima = (report.cells.iter()).map(|cell| cell.optimal_acceptance_rate.kind);
     let mut kinds = overlaps.chain(optima);
-    kinds.any(|kind| kind == Kind::Truncated) || report.logs.iter().any(|log| !log.rest.is_empty())
+    // What is cut of a row may be all that it does not list.
+    let is_whole =
+        report.served.is_some() || report.cells.iter().all(|cell| cell.temperature == 0.0);
+    kinds.any(|kind| kind == Kind::Truncated)
+        || !is_whole && report.logs.iter().any(|log| !log.rest.is_empty())
 }
 
 /// How a gap came about, with the widest enclosure: that of its two terms.

@@ -395,7 +395,8 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
             });
         }
     }
-    if lines.is_empty() && remarks.is_empty() {
+    // Where nothing is lost at any position there is nothing to draw.
+    if lines.is_empty() {
         return None;
     }
     said.extend(remarks.iter().cloned());

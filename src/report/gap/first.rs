@@ -3,11 +3,12 @@
 
 use super::select::{LEVEL, attains, cells_at};
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{Cell, Comparison, Estimate, GapReport, VerifierRow};
+use crate::gap::{CallCosts, Cell, Comparison, Estimate, GapReport, VerifierRow};
+use crate::known::Kind;
 use crate::report::draft_paths;
 use crate::report::page::Fact;
 use crate::report::text::listed;
-use crate::scheme::SchemeName;
+use crate::scheme::{Here, SchemeName, engines_with};
 use crate::verifier::VerifierName;
 
 /// The lines, at one temperature and number of drafts.
@@ -21,7 +22,7 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
         ("Usual rules", usual_rules(&cells)),
         ("Possible", possible(&cells)),
         ("Worth", worth(report, &cells)),
-        ("Draft law", draft_law(&cells)),
+        ("Draft law", draft_law(report, at, &cells)),
         ("Several paths", paths),
         ("How sure", Some(how_sure(report, &cells))),
     ]
@@ -196,10 +197,12 @@ pub(super) fn recovered(report: &GapReport, cells: &[&Cell]) -> Option<String> {
 }
 
 fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
-    let losing: Vec<(&Cell, &VerifierRow)> = (cells.iter())
-        .filter_map(|cell| Some((*cell, usual(cell)?)))
-        .filter(|(_, row)| !attains(row))
-        .collect();
+    let rules = || (cells.iter()).filter_map(|cell| Some((*cell, usual(cell)?)));
+    let mut losing: Vec<(&Cell, &VerifierRow)> = rules().filter(|(_, row)| !attains(row)).collect();
+    if losing.is_empty() {
+        // All of them are alike where nothing is lost.
+        losing.extend(rules().next());
+    }
     let parts: Vec<String> = (losing.iter())
         .map(|(cell, row)| {
             let [now, best] = [
@@ -207,11 +210,14 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
                 cell.optimal_acceptance_rate.estimate.mean,
             ]
             .map(|rate| 1.0 + rate);
-            format!(
-                "{} {now:.3} → {best:.3} at the optimum (+{})",
-                row.name,
-                plain(best / now - 1.0)
-            )
+            match attains(row) {
+                true => format!("{} {now:.3}, which is the optimum", row.name),
+                false => format!(
+                    "{} {now:.3} → {best:.3} at the optimum (+{})",
+                    row.name,
+                    plain(best / now - 1.0)
+                ),
+            }
         })
         .collect();
     if parts.is_empty() {
@@ -221,8 +227,9 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
         "tokens a call of the target, one position deep: {}, before the cost of the rule.",
         listed(&parts)
     );
-    match report.cost_ratio {
-        Some(cost) => {
+    out.push_str(&match (&report.costs, report.cost_ratio) {
+        (Some(costs), _) => speeds_at(costs, &losing),
+        (None, Some(cost)) => {
             let speeds: Vec<String> = (losing.iter())
                 .map(|(cell, row)| {
                     let speed = |rate: f64| (1.0 + rate) / (1.0 + cost);
@@ -234,14 +241,17 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
                     )
                 })
                 .collect();
-            out.push_str(&format!(
+            format!(
                 " Times the target's own speed, if a draft step takes {cost} of a target step and \
                  checking the drafts takes one target step: {}.",
                 listed(&speeds)
-            ));
+            )
         }
-        None => out.push_str(" --cost-ratio C makes that a speed."),
-    }
+        (None, None) => {
+            " --cost-ratio C or --costs FILE makes that a speed, and says what a better rule may cost."
+                .to_owned()
+        }
+    });
     let solves = report.plans.iter().filter(|plan| {
         (losing.iter()).any(|(cell, _)| {
             plan.temperature == cell.temperature
@@ -261,7 +271,56 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     Some(out)
 }
 
-fn draft_law(cells: &[&Cell]) -> Option<String> {
+/// Speeds at measured times, and how long a rule may take that attains the optimum.
+///
+/// A call takes C = t_d + t_v(n + 1) + t_o and the rule's own time, and gives 1 + a tokens; the
+/// target alone takes t_0 a token. A rule that accepts b pays as long as it takes no more than
+/// C (b - a)/(1 + a) longer than the one that accepts a.
+fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
+    let parts: Vec<String> = (losing.iter())
+        .filter_map(|(cell, row)| {
+            let call = (costs.calls.iter()).find(|call| call.drafts == cell.drafts)?;
+            let rule = |name: &str| {
+                let rule = costs.rules.iter().find(|rule| rule.name == name);
+                rule.map(|rule| rule.seconds)
+            };
+            let taken = call.seconds + rule(&row.name).unwrap_or(0.0);
+            let speed = |rate: f64, time: f64| costs.target_step * (1.0 + rate) / time;
+            let [now, best] = [
+                row.acceptance.mean,
+                cell.optimal_acceptance_rate.estimate.mean,
+            ];
+            let even = taken * (best - now) / (1.0 + now);
+            let plan = VerifierName::OPTIMAL.as_str();
+            let of_plan = rule(plan).map_or_else(String::new, |seconds| {
+                format!(
+                    "; {plan}, which takes {}, {:.3}",
+                    crate::report::seconds(seconds),
+                    speed(best, call.seconds + seconds)
+                )
+            });
+            let own = format!("{} ({}) {:.3}", row.name, cell.scheme, speed(now, taken));
+            Some(match attains(row) {
+                true => own,
+                false => format!(
+                    "{own}{of_plan}; a rule that attains the optimum pays if it takes at most {} \
+                     longer a call",
+                    crate::report::seconds(even)
+                ),
+            })
+        })
+        .collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(
+        " Times the target's own speed, at the times of {} and one draft step a call: {}.",
+        costs.file,
+        parts.join(". ")
+    )
+}
+
+fn draft_law(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
     // What drafts of each law get: by its usual rule, or by any where all are alike.
     let got: Vec<(&Cell, f64)> = (cells.iter())
         .filter_map(|cell| {
@@ -297,31 +356,51 @@ fn draft_law(cells: &[&Cell]) -> Option<String> {
             100.0 * loss
         )
     };
-    let engines = |cell: &Cell| {
-        let law = cell.scheme.parse::<SchemeName>().ok()?;
-        Some(law.entry().engines).filter(|engines| !engines.is_empty())
-    };
-    let named: Vec<String> = (got.iter())
-        .filter_map(|(cell, rate)| {
-            let engines = engines(cell)?;
-            Some(format!(
-                "{} ({}) is how these draft: {engines}",
-                cell.scheme,
-                plain(*rate)
-            ))
-        })
-        .collect();
-    let named = match named.is_empty() {
-        true => String::new(),
-        false => format!(" {}.", named.join(". ")),
-    };
     Some(format!(
-        "{compared}. Most is accepted of {} drafts, {}, and least of {}, {}.{named}",
+        "{compared}. Most is accepted of {} drafts, {}, and least of {}, {}.{}",
         most.0.scheme,
         plain(most.1),
         least.0.scheme,
-        plain(least.1)
+        plain(least.1),
+        engines(report, at, &got)
     ))
+}
+
+/// What engines run of this, with the settings that choose it.
+fn engines(report: &GapReport, at: f64, got: &[(&Cell, f64)]) -> String {
+    let mut said = String::new();
+    for (cell, rate) in got {
+        let named = engines_with(|here| here.law == cell.scheme && !here.one);
+        if !named.is_empty() {
+            said.push_str(&format!(
+                " So many {} drafts ({}): {}.",
+                cell.scheme,
+                plain(*rate),
+                listed(&named)
+            ));
+        }
+    }
+    let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) else {
+        return said;
+    };
+    let ways: [(&str, &Estimate, fn(Here) -> bool); 2] = [
+        ("One draft, the likeliest token", &one.one_hot, |here| {
+            here.law == SchemeName::TOP.as_str() && here.one
+        }),
+        ("One sampled draft", &one.sampled, |here| {
+            here.verifier == "overlap"
+        }),
+    ];
+    // At temperature 0 nothing is sampled.
+    let ways = ways.into_iter().take(if at > 0.0 { 2 } else { 1 });
+    for (name, rate, is_so) in ways {
+        said.push_str(&format!(
+            " {name} ({}): {}.",
+            plain(rate.mean),
+            listed(&engines_with(is_so))
+        ));
+    }
+    said
 }
 
 /// Every error that counts, in short.
@@ -333,7 +412,11 @@ fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
             report.cluster_unit
         ));
     }
-    if let Some(truncated) = truncated(report) {
+    let is_open = |cell: &&Cell| cell.optimal_acceptance_rate.kind == Kind::Truncated;
+    let is_whole = report.logs.iter().any(|log| !log.rest.is_empty()) && !cells.iter().any(is_open);
+    if is_whole && (report.served.is_some() || cells.iter().all(|cell| cell.temperature == 0.0)) {
+        parts.push("Rows list some tokens only, and all that is kept is among them.".to_owned());
+    } else if let Some(truncated) = truncated(report) {
         let half = |estimate: &Estimate| {
             let [low, high] = estimate.truncation?;
             Some((high - low) / 2.0)
@@ -365,14 +448,15 @@ fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
         parts.push(truncated + &bounds);
     } else if cells
         .iter()
-        .all(|cell| cell.optimal_acceptance_rate.kind == crate::known::Kind::Enclosed)
+        .all(|cell| cell.optimal_acceptance_rate.kind == Kind::Enclosed)
     {
         let width = (cells.iter())
             .map(|cell| cell.optimal_acceptance_rate.width_max)
             .fold(0.0, f64::max);
-        parts.push(format!(
-            "Optima of full rows are enclosed to {width:.0e} at every position."
-        ));
+        parts.push(match width > 0.0 {
+            true => format!("Optima of full rows are enclosed to {width:.0e} at every position."),
+            false => "Optima of full rows are exact at every position.".to_owned(),
+        });
     }
     parts.extend(sampling(report));
     parts.join(" ")

@@ -35,7 +35,7 @@ mod tokens;
 
 use super::page::{Block, Page, Section};
 use super::table::Table;
-use super::text::{counted, temperature, words};
+use super::text::{counted, served, temperature, words};
 use crate::gap::GapReport;
 
 /// The report as a page.
@@ -82,11 +82,12 @@ fn lead(report: &GapReport) -> Vec<Block> {
     };
     let mut blocks = vec![
         Block::Paragraph(format!(
-            "Over {}, at temperature {} with {} a position. A verifier is lossless if what it puts \
-             out follows the target's own distribution.",
+            "Over {}, at temperature {} with {} a position{}. A verifier is lossless if what it \
+             puts out follows the target's own distribution.",
             summary::extent(report),
             temperature(at),
             counted(n, "draft"),
+            served(report.served),
         )),
         Block::Facts(first::lines(report, at, n)),
     ];
@@ -305,6 +306,9 @@ fn definitions(report: &GapReport) -> Option<Section> {
         .map(|(word, meaning)| (word.clone(), meaning.clone()))
         .collect();
     words.extend(certainty::definitions(report));
+    if report.served.is_some() {
+        words.push(("as served".to_owned(), summary::SERVED.to_owned()));
+    }
     (!words.is_empty()).then(|| {
         Section::new(
             "definitions",

@@ -46,6 +46,9 @@ fn how(row: &Redrafted) -> String {
     if let Some(p) = row.draft_top_p {
         cuts.push(format!("the fewest tokens with a mass of {p}"));
     }
+    if let Some(p) = row.draft_min_p {
+        cuts.push(format!("the tokens with at least {p} times the largest"));
+    }
     if cuts.is_empty() {
         "the draft's is at the temperature over each column".to_owned()
     } else {

@@ -1,10 +1,11 @@
 //! The first lines of a gap report.
 
 use super::certainty::is_truncated;
-use super::select::{sampled_at, temperatures};
-use crate::gap::{GapReport, LogSummary, RateAudit};
+use super::select::{drafts, sampled_at, temperatures};
+use crate::gap::{Cuts, GapReport, LogSummary, RateAudit};
 use crate::known::Kind;
-use crate::report::text::{count, counted, listed, percent, rate, temperature};
+use crate::report::cautions;
+use crate::report::text::{count, counted, cuts, listed, rate, temperature};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -46,16 +47,40 @@ pub(super) fn extent(report: &GapReport) -> String {
     }
 }
 
+/// What that means.
+pub(super) const SERVED: &str = "both models' logits are divided by the temperature; of the \
+    softmax the top-k most probable tokens are kept, of these the fewest that have top-p of \
+    their mass, of these the ones that have at least min-p times the largest; what is kept is \
+    renormalised. Of equal tokens those with lower ids come first";
+
 /// What a reader has to know to read the numbers right.
 pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let all = [
+        greedy(report, at),
         longer_lists(report, at),
-        looping(report),
-        parallel(report),
+        cautions::looping(
+            report
+                .logs
+                .iter()
+                .map(|log| (log.positions, log.repetition)),
+        ),
+        cautions::parallel(report.logs.iter().any(|log| log.metadata.is_parallel())),
         audits(report),
         clusters(report),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// That further drafts at temperature 0 are the first one again.
+fn greedy(report: &GapReport, at: f64) -> Option<String> {
+    let alone = !report.redrafted.iter().any(|row| row.temperature == at);
+    let several = drafts(report).into_iter().any(|n| n > 1);
+    (at == 0.0 && alone && several).then(|| {
+        "At temperature 0 the draft has all of its mass on one token too, so that further drafts \
+         add nothing. Engines draft the likeliest tokens of a row that is not at 0: \
+         --draft-temperature 1 says what these give."
+            .to_owned()
+    })
 }
 
 /// What rows that list only some tokens do to every number.
@@ -167,57 +192,43 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
 /// Temperatures that the text does not belong to.
 pub(super) fn sampling(report: &GapReport) -> Option<String> {
     let sampled = sampled_at(report)?;
+    let drawn = drawn_from(report)?;
+    let kept = report.served.unwrap_or_default();
+    // The most probable token is kept by any cut.
+    let is_cut_alike = drawn == kept || sampled == 0.0;
     let others: Vec<String> = temperatures(report)
         .into_iter()
-        .filter(|&at| at != sampled)
+        .filter(|&at| at != sampled || !is_cut_alike)
         .map(|at| format!("T = {}", temperature(at)))
         .collect();
+    let with = |kept: Cuts| match (is_cut_alike, kept == Cuts::default()) {
+        (true, _) => String::new(),
+        (false, true) => " from whole rows".to_owned(),
+        (false, false) => format!(" with {}", cuts(kept)),
+    };
     (!others.is_empty()).then(|| {
         format!(
-            "The text was sampled at T = {}. What is said of {} is evaluated on that text, which \
-             is not what would have been sampled there.",
+            "The text was sampled at T = {}{}. What is said of {}{} is evaluated on that text, \
+             which is not what would have been sampled there.",
             temperature(sampled),
-            listed(&others)
+            with(drawn),
+            listed(&others),
+            with(kept),
         )
     })
 }
 
-/// Share of the positions in loops from which on a reader is told.
-const MANY_LOOPING: f64 = 0.02;
-
-/// Texts that repeat themselves.
-fn looping(report: &GapReport) -> Option<String> {
-    let all = || report.logs.iter().filter_map(|log| log.repetition);
-    let positions: usize = all().map(|one| one.looping_positions).sum();
-    let logged: usize = report.logs.iter().map(|log| log.positions).sum();
-    let share = positions as f64 / logged.max(1) as f64;
-    let (looping, texts) = all().fold((0, 0), |(looping, texts), one| {
-        (looping + one.looping_texts, texts + one.texts)
+/// What the text of every log was drawn from, if it is one and known.
+fn drawn_from(report: &GapReport) -> Option<Cuts> {
+    let mut known = report.logs.iter().map(|log| {
+        log.metadata.sampling.as_ref().map(|how| Cuts {
+            top_k: how.top_k,
+            top_p: how.top_p.filter(|&p| p < 1.0),
+            min_p: None,
+        })
     });
-    (share >= MANY_LOOPING).then(|| {
-        format!(
-            "The text loops: {} of all positions lie in stretches that have the same piece three \
-             times or more, in {looping} of {}. A loop is easy to draft: rates on text that does \
-             not loop are likely lower. A higher sampling temperature, other prompts or fewer \
-             tokens a prompt avoid it.",
-            percent(share),
-            counted(texts, "text"),
-        )
-    })
-}
-
-/// A draft whose rows tell no joint law.
-fn parallel(report: &GapReport) -> Option<String> {
-    let is_parallel = |log: &&LogSummary| log.metadata.is_parallel();
-    report.logs.iter().find(is_parallel)?;
-    Some(
-        "The drafter is parallel, as the log says: it writes all tokens of a round in one pass, \
-         and each of its rows is the law of a token whatever the round's other drafts are. Rates \
-         of single positions are right. What speaks of several positions (blocks, rounds along \
-         the text) takes the rows for laws given the tokens before, which this drafter does not \
-         have: read it as of a drafter that draws from these rows one after the other."
-            .to_owned(),
-    )
+    let first = known.next()??;
+    known.all(|other| other == Some(first)).then_some(first)
 }
 
 /// Estimates that the audit does not bear out.

@@ -15,6 +15,7 @@ use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
+use crate::scheme::{ENGINES, Engine};
 use std::collections::BTreeMap;
 
 /// Most pairs of a temperature and a number of drafts side by side.
@@ -429,124 +430,26 @@ pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
     (!report.one_draft.is_empty()).then_some(table)
 }
 
-/// What engines call what this page calls otherwise: engine, setting, drafts where tokens
-/// are sampled, verification, and the name here. Read in the versions that are named, and not
-/// run: vLLM, SGLang and transformers in their packages, the others in their repositories and
-/// documentation (EAGLE's of February 2026).
-const ENGINES: [[&str; 5]; 16] = [
-    [
-        "vLLM 0.33.0",
-        "draft_sample_method \"greedy\", the default",
-        "the likeliest token, as one-hot",
-        "kept with p",
-        "top, n = 1; naive",
-    ],
-    [
-        "vLLM 0.33.0",
-        "draft_sample_method \"probabilistic\"",
-        "sampled",
-        "kept with min(1, p/q)",
-        "with-replacement, n = 1; overlap",
-    ],
-    [
-        "vLLM 0.33.0",
-        "rejection_sample_method \"block\"",
-        "as above",
-        "the block at once",
-        "block, in specgap length",
-    ],
-    [
-        "vLLM 0.33.0",
-        "rejection_sample_method \"fly\", \"synthetic\"",
-        "as above",
-        "lossy by design",
-        "none",
-    ],
-    [
-        "SGLang 0.5.23",
-        "the default",
-        "the likeliest tokens, a tree",
-        "the target's draw is looked up among them",
-        "top; naive",
-    ],
-    [
-        "SGLang 0.5.23",
-        "--speculative-use-rejection-sampling, with --speculative-eagle-topk 1",
-        "sampled",
-        "kept with min(1, p/q)",
-        "with-replacement, n = 1; overlap",
-    ],
-    [
-        "SGLang 0.5.23",
-        "--speculative-accept-threshold-single, -acc below 1",
-        "the likeliest tokens, a tree",
-        "lossy by design",
-        "none",
-    ],
-    [
-        "transformers 5.23.0",
-        "do_sample=True",
-        "sampled",
-        "kept with min(1, p/q)",
-        "with-replacement, n = 1; overlap",
-    ],
-    [
-        "transformers 5.23.0",
-        "assistant_ensemble_weight",
-        "sampled",
-        "lossy by design",
-        "none",
-    ],
-    [
-        "EAGLE, its repository",
-        "no setting",
-        "the likeliest tokens, a tree",
-        "kept with p, one after another",
-        "top; naive",
-    ],
-    [
-        "llama.cpp b11413",
-        "--spec-draft-sampling greedy, the default",
-        "the likeliest token",
-        "kept if the target's draw is the same",
-        "top, n = 1; naive",
-    ],
-    [
-        "llama.cpp b11413",
-        "--spec-draft-sampling probabilistic, of draft models and MTP heads",
-        "sampled",
-        "kept with min(1, p/q)",
-        "with-replacement, n = 1; overlap",
-    ],
-    [
-        "mlx-lm 0.32.0",
-        "no setting",
-        "sampled, by the target's own sampler",
-        "kept if the target's draw is the same",
-        "with-replacement, n = 1; strict",
-    ],
-    [
-        "TensorRT-LLM 1.3.0rc29",
-        "use_rejection_sampling=False, the default; argmax drafters",
-        "the likeliest token",
-        "kept if the target's draw is the same",
-        "top, n = 1; naive",
-    ],
-    [
-        "TensorRT-LLM 1.3.0rc29",
-        "use_rejection_sampling=False, the default; drafters that sample",
-        "sampled",
-        "kept if the target's draw is the same",
-        "with-replacement, n = 1; strict",
-    ],
-    [
-        "TensorRT-LLM 1.3.0rc29",
-        "use_rejection_sampling=True",
-        "sampled",
-        "kept with min(1, p/q)",
-        "with-replacement, n = 1; overlap",
-    ],
-];
+fn engine(engine: &Engine) -> Row {
+    let name = match engine
+        .version
+        .starts_with(|c: char| c.is_ascii_digit() || c == 'b')
+    {
+        true => format!("{} {}", engine.name, engine.version),
+        false => format!("{}, {}", engine.name, engine.version),
+    };
+    let here = match engine.here {
+        Some(here) => {
+            let one = if here.one { ", n = 1" } else { "" };
+            format!("{}{one}; {}", here.law, here.verifier)
+        }
+        None if engine.verified == "the block at once" => "block, in specgap length".to_owned(),
+        None => "none".to_owned(),
+    };
+    let words = [engine.setting, engine.drafts, engine.verified];
+    let cells = std::iter::once(Entry::plain(name)).chain(words.map(Entry::plain));
+    Row::new(cells.chain([Entry::plain(here)]))
+}
 
 /// The names of engines.
 pub(super) fn engines() -> Table {
@@ -564,9 +467,7 @@ pub(super) fn engines() -> Table {
     );
     table.groups.push(Group {
         title: None,
-        rows: (ENGINES.iter())
-            .map(|row| Row::new(row.iter().map(|&words| Entry::plain(words))))
-            .collect(),
+        rows: ENGINES.iter().map(engine).collect(),
         main: false,
     });
     table
@@ -688,7 +589,8 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
                 place(one.temperature, one.drafts)
             )),
             Entry::plain(small(one.shortfall_max, 1)),
-            Entry::plain(small(one.law_l1_max, 1)),
+            one.law_l1_max
+                .map_or_else(Entry::none, |error| Entry::plain(small(error, 1))),
             Entry::plain(format!("{:.1}", one.iterations_mean)),
             Entry::plain(format!("{:.0}", one.iterations_max)),
         ];
@@ -701,9 +603,11 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
     });
     let table = Table::new("plans", "Optimal plans, solved at every position", columns).rows(rows);
     if_any(table.note(
-        "Acceptance and output law are measured by a second integral that shares only the plan's \
-         weights with the solve. What is below α* is known as well as the gap of “optimal”; what \
-         the law is off by is summed in double precision, without bounds on rounding.",
+        "At the positions where fast rates are audited, acceptance and output law are measured by a \
+         second integral that shares only the plan's weights with the solve (with --rrs-wo enclosed, \
+         at all). Elsewhere acceptance is the solve's own, between bounds. What is below α* is known \
+         as well as the gap of “optimal”; what the law is off by is summed in double precision, \
+         without bounds on rounding.",
     ))
 }
 
@@ -909,7 +813,7 @@ pub(super) fn histograms(report: &GapReport) -> Table {
     columns.extend(
         bin_names()
             .iter()
-            .map(|name| Column::number(name).over("positions with a gap of")),
+            .map(|name| Column::number(name).over("positions with a gap from")),
     );
     let table = Table::new("histograms", "Positions by their gap", columns);
     each_cell(report, table, |cell| {
@@ -924,7 +828,7 @@ pub(super) fn histograms(report: &GapReport) -> Table {
         cell.verifiers.iter().map(row).collect()
     })
     .note(format!(
-        "Counts of {}; the gaps are computed as their table says, and one within its enclosure of \
+        "Counts of {}, each up to where the next column begins; the gaps are computed as their table says, and one within its enclosure of \
          an edge may belong on its other side.",
         counted(report.positions, "position")
     ))
@@ -944,7 +848,7 @@ fn each_cell(report: &GapReport, mut table: Table, rows: impl Fn(&Cell) -> Vec<R
     table
 }
 
-/// Names of the bins of a gap's histogram.
+/// Names of the bins of a gap's histogram: where each begins.
 fn bin_names() -> Vec<String> {
     let edge = |value: f64| {
         if value < 1e-3 {
@@ -959,7 +863,7 @@ fn bin_names() -> Vec<String> {
             if pair[0] < 0.0 {
                 format!("< {}", edge(pair[1]))
             } else {
-                format!("{}–{}", edge(pair[0]), edge(pair[1]))
+                edge(pair[0])
             }
         })
         .collect()
@@ -974,21 +878,14 @@ mod tests {
     /// The last column names draft laws and verifiers that this program has.
     #[test]
     fn engines_are_named_in_words_of_this_program() {
-        for [engine, setting, _, _, here] in ENGINES {
-            let (drafts, verifier) = here.split_once("; ").unwrap_or((here, ""));
-            if here == "none" || here == "block, in specgap length" {
-                continue;
-            }
-            let law = drafts.split(',').next().unwrap_or_default();
-            assert!(
-                law.parse::<SchemeName>().is_ok(),
-                "{engine}, {setting}: {law}"
-            );
-            let row = ["overlap", "strict"].contains(&verifier);
-            let known = verifier.parse::<VerifierName>().is_ok();
-            assert!(row || known, "{engine}, {setting}: {verifier}");
+        for engine in &ENGINES {
+            let Some(here) = engine.here else { continue };
+            assert!(here.law.parse::<SchemeName>().is_ok(), "{engine:?}");
+            let row = ["overlap", "strict"].contains(&here.verifier);
+            let known = here.verifier.parse::<VerifierName>().is_ok();
+            assert!(row || known, "{engine:?}");
         }
-        let named = |name: &str| ENGINES.iter().any(|row| row[0].starts_with(name));
+        let named = |name: &str| ENGINES.iter().any(|engine| engine.name == name);
         for name in [
             "vLLM",
             "SGLang",

@@ -399,7 +399,6 @@ pub const LAW: Law = Law {
     words: "forced tokens, unions, mixtures, stopped races, conditioned and merged draws, \
         composed of one another; a draw may have fewer than n drafts",
     inside: "products and sums of the parts' Q",
-    engines: "",
     distinct: false,
     only: None,
     made_of: MadeOf::Parts(|vocab, law| Ok(Arc::new(Composed::new(vocab, law)?))),

@@ -1,0 +1,448 @@
+//! The pictures of a ladder.
+
+use super::super::select::temperatures;
+use super::{Ladder, NO_GAP, ONE_DRAFT, attains, estimate, mean, overlap, way};
+use crate::gap::{ComparedEstimate, ComparedRate};
+use crate::report::page::Figure;
+use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::report::text::{rate, temperature};
+use crate::scheme::SchemeName;
+
+/// Width of the bounds of truncated rows from which on a rate is not drawn.
+const TOO_WIDE: f64 = 0.05;
+
+/// The figures that are seen at once, and those that are folded away.
+pub(super) fn all(ladder: &Ladder<'_>) -> (Vec<Figure>, Vec<Figure>) {
+    let &Ladder { at, n, .. } = ladder;
+    let places_of = [
+        ("worst", ladder.order.first()),
+        ("middle", ladder.order.get(ladder.order.len() / 2)),
+        ("best", ladder.order.last()),
+    ];
+    let by_temperature = |which: &str| {
+        let found = places_of.iter().find(|place| place.0 == which);
+        let log = found.and_then(|place| place.1.copied());
+        let one = log.into_iter();
+        one.flat_map(|log| {
+            [
+                by_temperature(ladder, log, n, which),
+                worth_by_temperature(ladder, log, n, which),
+            ]
+        })
+        .flatten()
+        .collect::<Vec<_>>()
+    };
+    let mut first: Vec<Figure> = [by_overlap(ladder, at, n), worth_by_overlap(ladder, at, n)]
+        .into_iter()
+        .flatten()
+        .collect();
+    first.extend(laws_of_fewer(ladder).and_then(|fewer| by_overlap(ladder, at, fewer)));
+    first.extend(one_draft(ladder, at));
+    first.extend(by_temperature("middle"));
+    let mut others = Vec::new();
+    for other in temperatures(ladder.comparison) {
+        if other != at {
+            others.extend(by_overlap(ladder, other, n));
+            others.extend(worth_by_overlap(ladder, other, n));
+            others.extend(one_draft(ladder, other));
+        }
+    }
+    for which in ["worst", "best"] {
+        others.extend(by_temperature(which));
+    }
+    (first, others)
+}
+
+/// The largest number of drafts, below that of the figures, of a law that has no such drafts:
+/// SpecHub's pairs, where the figures are of three.
+fn laws_of_fewer(ladder: &Ladder<'_>) -> Option<usize> {
+    let laws = |n: usize| {
+        let rates = ladder.rates(ladder.at, n).into_iter();
+        rates.filter_map(|rate| rate.scheme.as_deref())
+    };
+    let here: Vec<&str> = laws(ladder.n).collect();
+    (2..ladder.n)
+        .rev()
+        .find(|&fewer| laws(fewer).any(|law| !here.contains(&law)))
+}
+
+/// How far what is possible is above what is had, or one law's optimum above another's: a
+/// difference of two means of the same positions, without an interval.
+fn between(x: f64, above: &ComparedRate, below: &ComparedRate, log: usize) -> Option<Point> {
+    let (above, below) = (
+        point(x, estimate(above, log)?)?,
+        point(x, estimate(below, log)?)?,
+    );
+    Some(Point::new(x, above.y - below.y))
+}
+
+/// A line for what each verifier leaves of its optimum, and one for what each other law of the
+/// drafts makes possible beyond the first law; none where that is nothing everywhere.
+fn worth_lines<'a>(
+    rates: &[&'a ComparedRate],
+    points: impl Fn(&'a ComparedRate, &'a ComparedRate) -> Vec<Point>,
+) -> Vec<Line> {
+    let optima: Vec<&ComparedRate> = (rates.iter().copied())
+        .filter(|rate| rate.verifier.is_none())
+        .collect();
+    let mut lines = Vec::new();
+    for &rate in rates {
+        let Some(verifier) = rate.verifier.as_deref() else {
+            continue;
+        };
+        let best = optima.iter().find(|best| best.scheme == rate.scheme);
+        let law = rate.scheme.as_deref().unwrap_or_default();
+        lines.extend(best.map(|best| Line {
+            label: format!("left by {verifier}, {law}"),
+            hue: hue(rate.scheme.as_deref()),
+            stroke: Stroke::Dashed(lines.len()),
+            points: points(best, rate),
+        }));
+    }
+    if let Some((first, others)) = optima.split_first() {
+        let usual = first.scheme.as_deref().unwrap_or_default();
+        lines.extend(others.iter().map(|other| Line {
+            label: format!(
+                "{} instead of {usual}",
+                other.scheme.as_deref().unwrap_or_default()
+            ),
+            hue: hue(other.scheme.as_deref()),
+            stroke: Stroke::Solid,
+            points: points(other, first),
+        }));
+    }
+    let is_something = |line: &Line| line.points.iter().any(|point| point.y.abs() > NO_GAP);
+    lines.retain(is_something);
+    lines
+}
+
+const WORTH: &str = "Dashed: what a verifier leaves of its α*. Solid: how far the α* of another law of the \
+                     drafts is above that of the first one. Means of the same positions, without intervals.";
+
+fn worth_by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
+    let places = places(ladder, at);
+    let rates = ladder.rates(at, n);
+    let lines = worth_lines(&rates, |above, below| {
+        (places.iter())
+            .filter_map(|&(x, log)| between(x, above, below, log))
+            .collect()
+    });
+    let t = temperature(at);
+    over_overlap(
+        ladder,
+        Drawing {
+            title: format!("Verifier or draft law, T = {t}, n = {n}"),
+            name: format!("worth-by-overlap-t{t}-n{n}"),
+            y_label: "difference of acceptance rates",
+            says: WORTH.to_owned(),
+            remarks: too_open(rates.into_iter()),
+            lines,
+        },
+        &places,
+        at,
+    )
+}
+
+/// The colour of a law, that of its entry in the table of laws.
+fn hue(scheme: Option<&str>) -> usize {
+    let known = scheme.and_then(|name| name.parse::<SchemeName>().ok());
+    known.map_or(SchemeName::ALL.len(), |name| name.entry().hue)
+}
+
+/// A rate with its interval; nothing where truncated rows leave it open by more than
+/// [`TOO_WIDE`], so that a middle of bounds would look like a number.
+fn point(x: f64, one: &ComparedEstimate) -> Option<Point> {
+    let open = one
+        .estimate
+        .truncation
+        .map_or(0.0, |[low, high]| high - low);
+    (open <= TOO_WIDE).then(|| Point {
+        interval: one.estimate.ci95.map(|end| end.clamp(0.0, 1.0)),
+        ..Point::new(x, one.estimate.mean.clamp(0.0, 1.0))
+    })
+}
+
+/// The rates that [`point`] leaves out, in words.
+fn too_open<'a>(rates: impl Iterator<Item = &'a ComparedRate>) -> Vec<String> {
+    let mut all = Vec::new();
+    for one in rates {
+        let bounds = one.estimates.iter().flatten();
+        let widest = bounds
+            .filter_map(|one| one.estimate.truncation)
+            .fold(0.0, |widest: f64, [low, high]| widest.max(high - low));
+        if widest > TOO_WIDE {
+            let name = one.verifier.as_deref().unwrap_or("α*");
+            let law = one.scheme.as_deref().unwrap_or_default();
+            all.push(format!("{name}, {law}: left open by {}", rate(widest)));
+        }
+    }
+    all
+}
+
+/// A line for each optimum and verifier over some places: (x, the estimate there).
+fn lines<'a>(
+    rates: &[&'a ComparedRate],
+    order: &[usize],
+    points: impl Fn(&'a ComparedRate) -> Vec<Point>,
+) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut of_law = 0;
+    for rate in rates {
+        let scheme = rate.scheme.as_deref();
+        let law = scheme.unwrap_or_default();
+        let Some(verifier) = &rate.verifier else {
+            of_law = lines.len();
+            lines.push(Line {
+                label: format!("α* {law}"),
+                hue: hue(scheme),
+                stroke: Stroke::Solid,
+                points: points(rate),
+            });
+            continue;
+        };
+        if attains(rates, rate, order) {
+            if let Some(line) = lines.get_mut(of_law) {
+                line.label.push_str(&format!(" = {verifier}"));
+            }
+            continue;
+        }
+        lines.push(Line {
+            label: format!("{verifier}, {law}"),
+            hue: hue(scheme),
+            stroke: Stroke::Dashed(lines.len() - of_law - 1),
+            points: points(rate),
+        });
+    }
+    lines.retain(|line| !line.points.is_empty());
+    lines
+}
+
+/// The overlaps of logs at a temperature, in their order there.
+fn places(ladder: &Ladder<'_>, at: f64) -> Vec<(f64, usize)> {
+    let Some(rate) = overlap(ladder.comparison, at) else {
+        return Vec::new();
+    };
+    let mut places: Vec<(f64, usize)> = (ladder.order.iter())
+        .filter_map(|&log| Some((mean(rate, log)?, log)))
+        .collect();
+    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    places
+}
+
+/// Tenths around the overlaps.
+fn axis(places: &[(f64, usize)], at: f64) -> Axis {
+    let low = places.first().map_or(0.0, |place| (place.0 * 10.0).floor());
+    let high = places.last().map_or(10.0, |place| (place.0 * 10.0).ceil());
+    let tenths = (low as usize)..=(high as usize).max(low as usize + 1);
+    Axis {
+        label: format!("overlap of draft and target at T = {}", temperature(at)),
+        stops: tenths
+            .map(|tenth| (tenth as f64 / 10.0, format!("{:.1}", tenth as f64 / 10.0)))
+            .collect(),
+        log: false,
+    }
+}
+
+fn names(ladder: &Ladder<'_>, places: &[(f64, usize)]) -> String {
+    let words: Vec<String> = places
+        .iter()
+        .map(|&(x, log)| format!("{} {}", ladder.name(log), rate(x)))
+        .collect();
+    words.join(", ")
+}
+
+fn by_overlap(ladder: &Ladder<'_>, at: f64, n: usize) -> Option<Figure> {
+    let places = places(ladder, at);
+    let rates = ladder.rates(at, n);
+    let points = |rate: &ComparedRate| -> Vec<Point> {
+        (places.iter())
+            .filter_map(|&(x, log)| point(x, estimate(rate, log)?))
+            .collect()
+    };
+    let t = temperature(at);
+    let drawing = Drawing {
+        title: format!("Acceptance by overlap, T = {t}, n = {n}"),
+        name: format!("acceptance-by-overlap-t{t}-n{n}"),
+        y_label: "acceptance rate",
+        says: "Solid: optima α*. Dashed: verifiers, in the hue of their drafts; “= name” marks a \
+               verifier that attains the optimum. Bars: 95% intervals."
+            .to_owned(),
+        lines: lines(&rates, &ladder.order, points),
+        remarks: too_open(rates.iter().copied()),
+    };
+    over_overlap(ladder, drawing, &places, at)
+}
+
+fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
+    let places = places(ladder, at);
+    let lines: Vec<Line> = (ONE_DRAFT.into_iter().enumerate())
+        .filter_map(|(number, one)| {
+            let rate = way(ladder.comparison, at, one)?;
+            Some(Line {
+                label: match one[2] {
+                    "one-hot" => "one-hot: p(argmax q)".to_owned(),
+                    "sampled" => "sampled: sum of min(p, q), the overlap".to_owned(),
+                    _ => "strict: sum of p q".to_owned(),
+                },
+                hue: hue(Some(one[0])),
+                stroke: match one[2] {
+                    "strict" => Stroke::Dashed(number),
+                    _ => Stroke::Solid,
+                },
+                points: (places.iter())
+                    .filter_map(|&(x, log)| point(x, estimate(rate, log)?))
+                    .collect(),
+            })
+        })
+        .collect();
+    if lines.len() < 2 {
+        return None;
+    }
+    let t = temperature(at);
+    let drawing = Drawing {
+        title: format!("One draft: one-hot, sampled or strict, T = {t}"),
+        name: format!("one-draft-by-overlap-t{t}"),
+        y_label: "acceptance rate",
+        says: "One-hot drafts the draft's likeliest token, the others sample. Bars: 95% intervals."
+            .to_owned(),
+        lines,
+        remarks: Vec::new(),
+    };
+    over_overlap(ladder, drawing, &places, at)
+}
+
+/// A figure but for its axis.
+struct Drawing {
+    title: String,
+    name: String,
+    y_label: &'static str,
+    /// How it is read.
+    says: String,
+    lines: Vec<Line>,
+    remarks: Vec<String>,
+}
+
+fn over_overlap(
+    ladder: &Ladder<'_>,
+    drawing: Drawing,
+    places: &[(f64, usize)],
+    at: f64,
+) -> Option<Figure> {
+    if drawing.lines.is_empty() || places.is_empty() {
+        return None;
+    }
+    let said: Vec<String> = (drawing.lines.iter())
+        .filter_map(|line| {
+            let (first, last) = (line.points.first()?, line.points.last()?);
+            let (from, to) = (rate(first.y), rate(last.y));
+            Some(format!("{} goes from {from} to {to}", line.label))
+        })
+        .collect();
+    let caption = format!(
+        "{}. {} One place a draft: {}.",
+        drawing.title,
+        drawing.says,
+        names(ladder, places)
+    );
+    Some(drawing.figure(axis(places, at), caption, &said))
+}
+
+impl Drawing {
+    fn figure(self, x: Axis, caption: String, said: &[String]) -> Figure {
+        let plot = LinePlot {
+            title: self.title.clone(),
+            x,
+            y_label: self.y_label.to_owned(),
+            lines: self.lines,
+            remarks: self.remarks,
+            ..LinePlot::default()
+        };
+        Figure {
+            alt: format!("{}. {}.", self.title, said.join("; ")),
+            caption,
+            canvas: plot.draw(),
+            name: self.name,
+            title: self.title,
+        }
+    }
+}
+
+/// Rates of one log by temperature. `which` of the ladder it is: worst, middle or best.
+fn by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) -> Option<Figure> {
+    let all = temperatures(ladder.comparison);
+    let first = ladder.rates(*all.first()?, n);
+    let points = |rate: &ComparedRate| -> Vec<Point> {
+        let at = |&t: &f64| point(t, estimate(like(ladder, t, n, rate)?, log)?);
+        all.iter().filter_map(at).collect()
+    };
+    let drawing = Drawing {
+        title: format!("Acceptance by temperature, {}, n = {n}", ladder.name(log)),
+        name: format!("acceptance-by-temperature-{which}-n{n}"),
+        y_label: "acceptance rate",
+        says:
+            "Solid: optima α*. Dashed: verifiers, in the hue of their drafts. Bars: 95% intervals."
+                .to_owned(),
+        lines: lines(&first, &[log], points),
+        remarks: Vec::new(),
+    };
+    over_temperature(drawing, &all, which)
+}
+
+fn worth_by_temperature(ladder: &Ladder<'_>, log: usize, n: usize, which: &str) -> Option<Figure> {
+    let all = temperatures(ladder.comparison);
+    let first = ladder.rates(*all.first()?, n);
+    let lines = worth_lines(&first, |above, below| {
+        let at = |&t: &f64| {
+            let (above, below) = (like(ladder, t, n, above)?, like(ladder, t, n, below)?);
+            between(t, above, below, log)
+        };
+        all.iter().filter_map(at).collect()
+    });
+    let drawing = Drawing {
+        title: format!("Verifier or draft law, {}, n = {n}", ladder.name(log)),
+        name: format!("worth-by-temperature-{which}-n{n}"),
+        y_label: "difference of acceptance rates",
+        says: WORTH.to_owned(),
+        lines,
+        remarks: Vec::new(),
+    };
+    over_temperature(drawing, &all, which)
+}
+
+/// The rate of the same drafts and verifier at a temperature.
+fn like<'a>(
+    ladder: &Ladder<'a>,
+    at: f64,
+    n: usize,
+    like: &ComparedRate,
+) -> Option<&'a ComparedRate> {
+    let same =
+        |rate: &&ComparedRate| (&rate.scheme, &rate.verifier) == (&like.scheme, &like.verifier);
+    ladder.rates(at, n).into_iter().find(same)
+}
+
+fn over_temperature(drawing: Drawing, all: &[f64], which: &str) -> Option<Figure> {
+    if all.len() < 2 || drawing.lines.is_empty() {
+        return None;
+    }
+    let said: Vec<String> = (drawing.lines.iter())
+        .filter_map(|line| Some(format!("{} {}", line.label, rate(line.points.last()?.y))))
+        .collect();
+    let hottest = all.last().copied().unwrap_or(1.0);
+    let said = [format!(
+        "At T = {}: {}",
+        temperature(hottest),
+        said.join("; ")
+    )];
+    let place = match which {
+        "middle" => "the draft in the middle of the ladder".to_owned(),
+        which => format!("the {which} draft"),
+    };
+    let caption = format!("{}: {place}. {}", drawing.title, drawing.says);
+    let x = Axis {
+        label: "temperature T of target and draft".to_owned(),
+        stops: all.iter().map(|&t| (t, temperature(t))).collect(),
+        log: false,
+    };
+    Some(drawing.figure(x, caption, &said))
+}
