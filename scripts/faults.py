@@ -252,9 +252,12 @@ class Bench:
         subprocess.run(["mount", "-o", f"remount,size={kib}k{more}", str(self.here / "out")], check=True)
 
     def strays(self):
-        found = [file for file in (self.here / "out").rglob(".*") if file.name != ".lock"]
-        found += list((self.here / "temporary").iterdir())
-        return [str(file.relative_to(self.here)) for file in found]
+        # Folders may go while they are walked.
+        found = []
+        for folder, inside, files in os.walk(self.here / "out"):
+            hidden = [name for name in inside + files if name.startswith(".") and name != ".lock"]
+            found += [os.path.relpath(os.path.join(folder, name), self.here) for name in hidden]
+        return found + [f"temporary/{name}" for name in os.listdir(self.here / "temporary")]
 
     def end(self, failed):
         if self.mounted:
