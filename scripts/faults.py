@@ -553,10 +553,10 @@ def quiet(bench, job, rng):
     calls = bench.here / "calls"
     traced = shutil.which("strace")
     prefix = ["strace", "-f", "-qq", "-o", str(calls), "--trace=network"] if traced else []
-    prefix = ["env", f"HOME={home}", "-u", "XDG_CACHE_HOME", "-u", "ORT_DISABLE_TELEMETRY", *prefix]
+    prefix = ["env", "-u", "XDG_CACHE_HOME", "-u", "ORT_DISABLE_TELEMETRY", f"HOME={home}", *prefix]
     code, said = bench.run(job, prefix)
     faults = [] if code == 0 else [f"exit code {code}: {said.strip()[-200:]}"]
-    if traced:
+    if traced and calls.exists():
         ends = ("+++", "---")
         seen = [line for line in calls.read_text().splitlines() if not any(end in line for end in ends)]
         faults += [f"calls to the network: {seen[:3]}"] if seen else []
