@@ -1038,7 +1038,10 @@ fn a_report_waits_for_another_that_is_being_written() {
     let folder = folder_with_log();
     let start = std::time::Instant::now();
     let line = format!("log {QUICK}");
-    assert_eq!(gap(folder.path(), &format!("{line} --out alone")).code, Some(0));
+    assert_eq!(
+        gap(folder.path(), &format!("{line} --out alone")).code,
+        Some(0)
+    );
     let alone = start.elapsed();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
@@ -1054,8 +1057,14 @@ fn a_report_waits_for_another_that_is_being_written() {
     drop(lock);
     assert!(child.wait().unwrap().success());
     assert_eq!(
-        contents(&out).keys().map(|path| path.file_name()).collect::<Vec<_>>(),
-        contents(&folder.path().join("alone")).keys().map(|path| path.file_name()).collect::<Vec<_>>()
+        contents(&out)
+            .keys()
+            .map(|path| path.file_name())
+            .collect::<Vec<_>>(),
+        contents(&folder.path().join("alone"))
+            .keys()
+            .map(|path| path.file_name())
+            .collect::<Vec<_>>()
     );
 }
 

@@ -177,7 +177,12 @@ fn few_tokens_and_many_drafts_end_soon() {
     for (name, target, drafts, q) in [
         ("many", tenths, 64, turned),
         ("uniform", tenths, 32, uniform.as_str()),
-        ("one", "1.0, 1e-310, 0.0, 0.0, 0.0", 64, r#""1", "0", "0", "0", "0""#),
+        (
+            "one",
+            "1.0, 1e-310, 0.0, 0.0, 0.0",
+            64,
+            r#""1", "0", "0", "0", "0""#,
+        ),
     ] {
         let problem = format!(
             "schema = 1\nname = \"{name}\"\ntarget = [{target}]\ndrafts = {drafts}\n[draft]\n\
