@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::{NamedTempFile, TempPath};
+use tempfile::{NamedTempFile, TempDir, TempPath};
 
 /// A file that is being written under a temporary name, which goes with it if it is
 /// dropped.
@@ -88,8 +88,8 @@ impl Staged {
         &self.path
     }
 
-    /// Closes the file, where there are too many to keep them open. Another run into the same
-    /// folder at the same time then takes it for one that was left behind.
+    /// Closes the file, where there are too many to keep them open. Then only the folder's lock
+    /// keeps another run from taking it for one that was left behind.
     pub(crate) fn close(mut self) -> Self {
         self.lock = None;
         self
@@ -184,8 +184,18 @@ fn set_aside(
 }
 
 /// Removes files whose names begin with `prefix` and that no process holds: what a run that was
-/// killed left. What cannot be looked at stays.
+/// killed left. What cannot be looked at stays. So does everything while another process writes
+/// several files at once here, as it may not hold all of them.
 pub(crate) fn remove_strays(folder: &Path, prefix: &str) {
+    match File::open(folder).map(|file| file.try_lock().map(|()| file)) {
+        Ok(Err(std::fs::TryLockError::WouldBlock)) => {}
+        // Held until the strays are gone. Folders that cannot be locked are nobody's.
+        _lock => remove_unheld(folder, prefix),
+    }
+}
+
+/// The same for who holds the folder's lock.
+pub(crate) fn remove_unheld(folder: &Path, prefix: &str) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -198,6 +208,88 @@ pub(crate) fn remove_strays(folder: &Path, prefix: &str) {
             && file.try_lock().is_ok()
         {
             let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// A folder that is being filled under a temporary name, which goes with it if it is dropped.
+#[derive(Debug)]
+pub(crate) struct UnfinishedFolder {
+    folder: TempDir,
+    /// Held until the folder has its name, so that nobody takes it for one that was left behind.
+    _lock: Option<File>,
+}
+
+impl UnfinishedFolder {
+    /// Begins a folder in another one, under a name that begins with `prefix`. Such folders that
+    /// a run left there when it was killed are removed.
+    pub(crate) fn create(around: &Path, prefix: &str) -> io::Result<Self> {
+        remove_stray_folders(around, prefix);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(prefix);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // Like any folder that a program makes; the umask still applies.
+            builder.permissions(std::fs::Permissions::from_mode(0o777));
+        }
+        loop {
+            let folder = builder.tempdir_in(around)?;
+            let lock = lock_folder(folder.path());
+            // Unless somebody took it for a stray between the two.
+            if folder.path().exists() {
+                let _lock = lock;
+                return Ok(Self { folder, _lock });
+            }
+        }
+    }
+
+    /// Where it is meanwhile.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives the folder its name, which nothing but an empty folder may have.
+    pub(crate) fn rename(self, path: &Path) -> io::Result<()> {
+        std::fs::rename(self.folder.path(), path)?;
+        // It has another name now, under which nothing is to be removed.
+        let _ = self.folder.keep();
+        Ok(())
+    }
+}
+
+/// Waits until no other process holds the lock of a folder, and takes it. Nothing where folders
+/// cannot be locked.
+pub(crate) fn lock_folder(folder: &Path) -> Option<File> {
+    let file = File::open(folder).ok()?;
+    file.lock().ok()?;
+    Some(file)
+}
+
+/// Removes folders whose names begin with `prefix` and that no process holds, with the files in
+/// them. One that has folders in it is not ours, and stays.
+fn remove_stray_folders(around: &Path, prefix: &str) {
+    let Ok(entries) = std::fs::read_dir(around) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let ours = (entry.file_name().to_str()).is_some_and(|name| name.starts_with(prefix));
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if let Ok(lock) = File::open(entry.path())
+            && lock.try_lock().is_ok()
+            && let Ok(inside) = std::fs::read_dir(entry.path())
+        {
+            let inside: Vec<_> = inside.flatten().collect();
+            let is_file =
+                |one: &std::fs::DirEntry| one.file_type().is_ok_and(|kind| kind.is_file());
+            if inside.iter().all(is_file) {
+                for one in inside {
+                    let _ = std::fs::remove_file(one.path());
+                }
+                let _ = std::fs::remove_dir(entry.path());
+            }
         }
     }
 }
@@ -308,5 +400,48 @@ mod tests {
         assert!(!seen.contains_key(".ours-a1B2c3"));
         running.finish().unwrap().rename().unwrap();
         assert!(folder.path().join("later").exists());
+    }
+
+    #[test]
+    fn a_folder_that_a_killed_run_left_is_removed_and_one_that_is_filled_is_not() {
+        let around = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let path = around.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join("log.json"), "{").unwrap();
+            path
+        };
+        let left = folder(".ours-a1B2c3");
+        let others = folder("ours-");
+        let deep = folder(".ours-deep");
+        std::fs::create_dir(deep.join("inside")).unwrap();
+        let first = UnfinishedFolder::create(around.path(), PREFIX).unwrap();
+        std::fs::write(first.path().join("log.json"), "{}").unwrap();
+        assert!(!left.exists());
+        assert!(deep.join("log.json").exists() && others.exists());
+        let second = UnfinishedFolder::create(around.path(), PREFIX).unwrap();
+        assert!(cfg!(not(unix)) || first.path().join("log.json").exists());
+        let place = second.path().to_owned();
+        drop(second);
+        assert!(!place.exists());
+        first.rename(&around.path().join("log")).unwrap();
+        assert!(around.path().join("log/log.json").exists());
+        // Its lock went with the name.
+        drop(UnfinishedFolder::create(around.path(), PREFIX).unwrap());
+        assert!(around.path().join("log/log.json").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn while_a_folder_is_locked_its_strays_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let stray = folder.path().join(".ours-a1B2c3");
+        std::fs::write(&stray, "left").unwrap();
+        let lock = lock_folder(folder.path()).unwrap();
+        remove_strays(folder.path(), PREFIX);
+        assert!(stray.exists());
+        drop(lock);
+        remove_strays(folder.path(), PREFIX);
+        assert!(!stray.exists());
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 
 /// How well a number is known, in one word: what reports print beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// A rational, computed in exact arithmetic.
@@ -212,6 +213,14 @@ impl Known {
         Self {
             basis: Basis::Estimate,
             ..Self::rate_within(value, error)
+        }
+    }
+
+    /// The same value and bounds, as an estimate: they are where it is thought to be.
+    pub(crate) fn estimated(self) -> Self {
+        Self {
+            basis: Basis::Estimate,
+            ..self
         }
     }
 

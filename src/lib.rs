@@ -120,6 +120,8 @@ mod quadrature;
 pub mod report;
 mod rounds;
 pub mod row;
+#[cfg(test)]
+mod schemas;
 pub mod scheme;
 pub mod text;
 pub mod tree;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -109,3 +110,16 @@ def integers(array: ArrayLike, name: str) -> NDArray[Any]:
     if own.dtype.kind not in "iu":
         raise TypeError(f"{name}: has entries of type {dtype}; give whole numbers")
     return own if dtype in ("int32", "int64") else own.astype(np.int64)
+
+
+def count(value: object, name: str, what: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"{name}: give {what} as a whole number, such as 2; this is {type(value).__name__}"
+        ) from None
+    if number < 1:
+        raise ValueError(f"{name} is {number}; {what} are at least 1")
+    return number

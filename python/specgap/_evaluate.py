@@ -239,8 +239,8 @@ def _outcome(result: Any, vocabulary: int, drafts: int) -> _Outcome:
         accepted = slot is not None
     value, dtype = typed(result, "the verifier's result")
     if value.ndim == 0:
-        token = int(value)
-        if value.dtype.kind not in "iu" or not 0 <= token < vocabulary:
+        token = int(value) if value.dtype.kind in "iu" else -1
+        if not 0 <= token < vocabulary:
             raise ValueError(f"the verifier returned {result!r}; tokens are 0 to {vocabulary - 1}")
         return _Outcome(None, token, accepted)
     if value.size == 1 and value.dtype.kind in "iu":
@@ -865,6 +865,11 @@ def evaluate(
     >>> found.lossless, found.total_variation
     ('refuted', 0.25)
     """
+    if not callable(verifier):
+        raise TypeError(
+            "verifier: give a function of (p, q, drafts, rng); "
+            f"this is {type(verifier).__name__}. Verifiers of the literature go by name to acceptance()"
+        )
     called = str(name or getattr(verifier, "__name__", type(verifier).__name__))
     if n < 1 or samples < 1:
         raise ValueError("n and samples are at least 1")

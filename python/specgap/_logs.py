@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from . import _native
 from ._arrays import ArrayLike, as_single, integers, rows, typed
+from ._parquet import is_parquet, open_parquet, write_parquet
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -38,6 +39,14 @@ class Row:
     position: int | None
     #: The token that was drawn from the target.
     token: int | None
+    #: The target's mass on tokens that the row does not list, at each of the metadata's
+    #: ``rest_temperatures``; empty for a full row.
+    target_rest: NDArray[np.float64]
+    #: The same of the draft.
+    draft_rest: NDArray[np.float64]
+    #: What heads on the draft predict: that ``token`` is accepted, and the overlap of the rows.
+    head_acceptance: float | None
+    head_overlap: float | None
 
 
 @dataclass(frozen=True)
@@ -58,12 +67,27 @@ class Log:
         self._native = native
 
     @classmethod
-    def open(cls, path: PathLike, *, vocabulary: int | None = None) -> Log:
-        """Opens a .safetensors or .npz file, or a folder with a log.json.
+    def open(
+        cls,
+        path: PathLike,
+        *,
+        vocabulary: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Log:
+        """Opens a .safetensors or .npz file, or a folder with a log.json; with pyarrow also a
+        .parquet file, a folder of such, or a URI of either that Arrow knows (``s3://..``).
 
         ``vocabulary`` keeps the first tokens of every row, where models differ by padding.
+        ``metadata`` says of Parquet files what they do not say of themselves, such as
+        ``{"vocabulary": 50257, "sampling": {"temperature": 1.0}}``. Their rows are decoded a
+        row group at a time, when they are asked for.
         """
-        return cls(_native.Log.open(os.fspath(path), vocabulary))
+        name = os.fspath(path)
+        if is_parquet(name):
+            return cls(open_parquet(name, vocabulary=vocabulary, metadata=metadata))
+        if metadata is not None:
+            raise ValueError(f"metadata: {name} has its own; this is for Parquet files and arrays")
+        return cls(_native.Log.open(name, vocabulary))
 
     @classmethod
     def of_arrays(
@@ -128,13 +152,39 @@ class Log:
         return said
 
     def row(self, index: int) -> Row:
-        """One position."""
-        ids, target, draft, (prompt, position, token) = self._native.row(index)
-        return Row(target, draft, ids if len(ids) else None, prompt, position, token)
+        """One position, by its number from 0; negative numbers count from the end."""
+        if not -self.positions <= index < self.positions:
+            raise IndexError(f"position {index} of a log of {self.positions}")
+        index %= self.positions
+        ids, target, draft, numbers, rests, heads = self._native.row(index)
+        prompt, position, token = numbers
+        return Row(
+            target=target,
+            draft=draft,
+            token_ids=ids if len(ids) else None,
+            prompt_id=prompt,
+            position=position,
+            token=token,
+            target_rest=rests[0],
+            draft_rest=rests[1],
+            head_acceptance=heads[0],
+            head_overlap=heads[1],
+        )
 
     def engine_records(self) -> list[EngineRecord]:
         """What an engine did, position by position."""
         return [EngineRecord(drafts, *numbers) for drafts, numbers in self._native.engine()]
+
+    def write_parquet(
+        self, path: PathLike, *, row_group: int = 1024, compression: str = "snappy"
+    ) -> None:
+        """Writes the log as one Parquet file, whole or not at all, with what the log says of
+        itself in the file's metadata. :meth:`open` reads it again; needs pyarrow.
+
+        Rows are lists, in row groups of ``row_group`` positions, of which a reader holds a few
+        at a time. Rows of bfloat16 become float32, exactly. Rollouts are not written.
+        """
+        write_parquet(self, os.fspath(path), row_group=row_group, compression=compression)
 
     def __len__(self) -> int:
         return self.positions
@@ -150,19 +200,23 @@ class Log:
 LogLike: TypeAlias = "str | os.PathLike[str] | Log | Mapping[str, Any]"
 
 
-def opened(log: LogLike, vocabulary: int | None = None) -> Log:
+def opened(
+    log: LogLike, vocabulary: int | None = None, metadata: Mapping[str, Any] | None = None
+) -> Log:
     """The log that is meant."""
     if isinstance(log, Log):
         if vocabulary is not None and vocabulary != log._native.kept:
             raise ValueError("vocabulary: say it where the log is opened")
+        if metadata is not None:
+            raise ValueError("metadata: say it where the log is opened")
         return log
     if isinstance(log, Mapping):
-        return Log.of_arrays(vocabulary=vocabulary, **log)
+        return Log.of_arrays(vocabulary=vocabulary, metadata=metadata, **log)
     if isinstance(log, (str, os.PathLike)):
-        return Log.open(log, vocabulary=vocabulary)
+        return Log.open(log, vocabulary=vocabulary, metadata=metadata)
     raise TypeError(
-        f"a log is a path, a specgap.Log, or a dict of arrays such as "
-        f"{{'target_logits': .., 'draft_logits': ..}}; this is {type(log).__name__}"
+        "a log is a path, a specgap.Log, or a dict of arrays such as {'target_logits': .., "
+        f"'draft_logits': ..}}; this is {type(log).__name__}"
     )
 
 

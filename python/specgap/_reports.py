@@ -6,7 +6,7 @@ import html
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from . import _native
 from ._arrays import ArrayLike
 from ._logs import Log, LogLike, PathLike, opened
+from ._parquet import is_parquet
 from ._progress import Progress, shown
 
 #: One log, or several.
@@ -109,12 +110,13 @@ class Summary:
         threads: int = 0,
         progress: Progress = None,
         vocabulary: int | None = None,
+        metadata: Mapping[str, Any] | None = None,
         **asked: Any,
     ) -> Summary:
         """Measures the I-th of K stretches of every log's positions, counted from 1. What is
         asked is said as :func:`gap` takes it."""
         native, _ = _native.Summary.measure(
-            [log._native for log in _each(logs, vocabulary)],
+            [log._native for log in _each(logs, vocabulary, metadata)],
             _asked(**asked),
             *part,
             False,
@@ -256,19 +258,30 @@ class Report:
         return f"Report({self.command!r}, ok={self.ok})"
 
 
-def _each(logs: Logs, vocabulary: int | None) -> list[Log]:
+def _each(
+    logs: Logs, vocabulary: int | None, metadata: Mapping[str, Any] | None = None
+) -> list[Log]:
     if isinstance(logs, (str, os.PathLike, Log, Mapping)):
-        return [opened(logs, vocabulary)]
-    return [opened(log, vocabulary) for log in logs]
+        return [opened(logs, vocabulary, metadata)]
+    if hasattr(logs, "dtype"):
+        raise TypeError("rows of the target alone; give those of the draft too: gap(target, draft)")
+    if not isinstance(logs, Iterable):
+        # Says what a log is.
+        return [opened(logs, vocabulary, metadata)]
+    return [opened(log, vocabulary, metadata) for log in logs]
 
 
-def _numbers(value: float | Sequence[float]) -> list[float]:
-    return [float(x) for x in np.atleast_1d(np.asarray(value, dtype=np.float64))]
+def _numbers(value: float | Sequence[float], name: str) -> list[float]:
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: give a number or several; this is {value!r}") from None
+    return [float(x) for x in array]
 
 
 def _wholes(value: int | Sequence[int], name: str) -> list[int]:
     array = np.atleast_1d(np.asarray(value))
-    if array.dtype.kind not in "iu" or (array < 0).any():
+    if array.dtype.kind not in "iu" or (array < 1).any():
         raise ValueError(f"{name}: give whole numbers of at least 1")
     return [int(x) for x in array]
 
@@ -294,7 +307,7 @@ def _asked(
 ) -> dict[str, Any]:
     return {
         "drafts": _wholes(drafts, "drafts"),
-        "temperature": _numbers(temperature),
+        "temperature": _numbers(temperature, "temperature"),
         "schemes": _names(schemes),
         "verifiers": _names(verifiers),
         "sequential_plans": sequential_plans,
@@ -336,7 +349,7 @@ def gap(
 
     ``logs`` is a log (a path, a :class:`Log`, a dict of arrays) or several, or the target's
     logits [N, V] with ``draft_logits`` beside them; then ``prompt_id``, ``position``, ``token``
-    and ``metadata`` may say more. Several logs are measured each by itself and compared, or
+    and ``metadata`` may say more (``metadata`` of Parquet files too). Several logs are measured each by itself and compared, or
     counted together with ``pool=True``, as logs of one pair of models.
 
     ``drafts`` and ``temperature`` are one number or several; ``schemes`` and ``verifiers``
@@ -358,11 +371,9 @@ def gap(
             position=position,
             token=token,
         )
-        vocabulary = None
-    elif any(one is not None for one in (prompt_id, position, token, metadata)):
-        raise ValueError(
-            "prompt_id, position, token and metadata go with arrays; a log has its own"
-        )
+        vocabulary = metadata = None
+    elif any(one is not None for one in (prompt_id, position, token)):
+        raise ValueError("prompt_id, position and token go with arrays; a log has its own")
     asked = _asked(
         drafts,
         temperature,
@@ -376,7 +387,7 @@ def gap(
         top_p,
         min_p,
     )
-    every = [log._native for log in _each(cast("Logs", logs), vocabulary)]
+    every = [log._native for log in _each(cast("Logs", logs), vocabulary, metadata)]
     if len(every) > 1 and not pool:
         if positions:
             raise ValueError("positions: measure one log, or several together with pool=True")
@@ -430,7 +441,9 @@ def _command(
     several = [logs] if isinstance(logs, (str, os.PathLike, Log, Mapping)) else list(logs)
     kept = vocabulary
     for log in several:
-        if isinstance(log, Mapping):
+        if isinstance(log, Mapping) or (
+            isinstance(log, (str, os.PathLike)) and is_parquet(os.fspath(log))
+        ):
             log = opened(log, vocabulary)
         if isinstance(log, Log):
             paths.append(log.path)

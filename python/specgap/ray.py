@@ -67,12 +67,18 @@ def shards(
     if vocabulary is not None:
         asked["vocabulary"] = vocabulary
     rows = [
-        {"path": os.path.abspath(path), "index": index + 1, "count": count, "asked": asked}
+        {"path": _everywhere(path), "index": index + 1, "count": count, "asked": asked}
         for path in several
         for index in range(count)
     ]
     # Each a block of its own, so that tasks are as many as stretches.
     return from_items(rows, override_num_blocks=len(rows))
+
+
+def _everywhere(path: PathLike) -> str:
+    """A path that means the same in every process; a URI does."""
+    name = os.fspath(path)
+    return name if "://" in name else os.path.abspath(name)
 
 
 def summary(

@@ -2,16 +2,17 @@
 
 #![allow(unsafe_code)]
 
+use crate::errors::as_io;
 use half::{bf16, f16};
 use numpy::ndarray::ArrayView2;
 use numpy::{
-    PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
+    PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use specgap::log::{Dtype, HeldBytes};
-use std::fmt;
+use std::{fmt, io};
 
 /// A matrix of floating point, borrowed for reading while it lives.
 pub(crate) enum Matrix<'py> {
@@ -218,12 +219,12 @@ impl HeldBytes for HeldArray {
         Some(unsafe { std::slice::from_raw_parts(self.first, length) })
     }
 
-    fn gather(&self, start: u64, into: &mut [u8]) {
-        let mut entry = start as usize / self.size;
-        for bytes in into.chunks_exact_mut(self.size) {
+    fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()> {
+        let first = start as usize / self.size;
+        for (entry, bytes) in (first..).zip(into.chunks_exact_mut(self.size)) {
             let (row, column) = (entry / self.columns, entry % self.columns);
             if row >= self.rows {
-                return;
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let offset =
                 self.strides[0] * row.cast_signed() + self.strides[1] * column.cast_signed();
@@ -236,7 +237,76 @@ impl HeldBytes for HeldArray {
                     self.size,
                 );
             }
-            entry += 1;
         }
+        Ok(())
+    }
+}
+
+/// A tensor whose rows a Python function hands over when they are needed: of files that are
+/// read by a library of Python.
+pub(crate) struct FetchedRows {
+    /// `fetch(name, first, count)` gives the bytes of these rows, as an array of `uint8`.
+    fetch: Py<PyAny>,
+    name: String,
+    rows: usize,
+    row_bytes: usize,
+}
+
+impl FetchedRows {
+    /// A tensor of this shape, rows first.
+    pub(crate) fn new(fetch: Py<PyAny>, name: &str, dtype: Dtype, shape: &[usize]) -> Self {
+        let columns: usize = shape.iter().skip(1).product();
+        Self {
+            fetch,
+            name: name.to_owned(),
+            rows: shape.first().copied().unwrap_or(0),
+            row_bytes: columns * dtype.size(),
+        }
+    }
+
+    fn fetched(&self, py: Python<'_>, start: usize, into: &mut [u8]) -> PyResult<()> {
+        let (first, skipped) = (start / self.row_bytes, start % self.row_bytes);
+        let count = (skipped + into.len()).div_ceil(self.row_bytes);
+        let got = self.fetch.call1(py, (&self.name, first, count))?;
+        let got = got.bind(py).cast::<PyArray1<u8>>()?.try_readonly();
+        let got = got.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let bytes = (got.as_slice().ok()).and_then(|all| all.get(skipped..skipped + into.len()));
+        let bytes = bytes.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "{}: its rows are not {count} whole ones",
+                self.name
+            ))
+        })?;
+        into.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for FetchedRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchedRows")
+            .field("name", &self.name)
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HeldBytes for FetchedRows {
+    fn length(&self) -> u64 {
+        (self.rows * self.row_bytes) as u64
+    }
+
+    fn contiguous(&self) -> Option<&[u8]> {
+        (self.rows * self.row_bytes == 0).then_some(&[])
+    }
+
+    fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        Python::attach(|py| {
+            self.fetched(py, start as usize, into)
+                .map_err(|error| as_io(py, &error))
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! Errors of the library as exceptions, with the library's own message.
 
-use pyo3::PyErr;
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyOSError, PyPermissionError, PyRuntimeError,
     PyValueError,
 };
+use pyo3::{PyErr, Python};
 use specgap::cli::HostError;
 use std::error::Error;
 use std::io;
@@ -27,8 +27,24 @@ fn of_system(kind: io::ErrorKind, message: String) -> PyErr {
         io::ErrorKind::NotFound => PyFileNotFoundError::new_err(message),
         io::ErrorKind::PermissionDenied => PyPermissionError::new_err(message),
         io::ErrorKind::AlreadyExists => PyFileExistsError::new_err(message),
+        // What was read, and not how.
+        io::ErrorKind::InvalidData => PyValueError::new_err(message),
         _ => PyOSError::new_err(message),
     }
+}
+
+/// What a Python function raised, for the library that called it.
+pub(crate) fn as_io(py: Python<'_>, error: &PyErr) -> io::Error {
+    let kind = if error.is_instance_of::<PyFileNotFoundError>(py) {
+        io::ErrorKind::NotFound
+    } else if error.is_instance_of::<PyPermissionError>(py) {
+        io::ErrorKind::PermissionDenied
+    } else if error.is_instance_of::<PyOSError>(py) {
+        io::ErrorKind::Other
+    } else {
+        io::ErrorKind::InvalidData
+    };
+    io::Error::new(kind, error.value(py).to_string())
 }
 
 /// What a command's host reports.

@@ -1,6 +1,6 @@
 //! Logs: files, and arrays in memory; and writing them.
 
-use crate::arrays::{HeldArray, dtype_named};
+use crate::arrays::{FetchedRows, HeldArray, dtype_named};
 use crate::errors::raised;
 use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 enum Place {
     Files,
     Arrays {
-        metadata: Metadata,
+        metadata: Box<Metadata>,
         tensors: Vec<HeldTensor>,
     },
 }
@@ -57,7 +57,7 @@ fn open(path: &std::path::Path, vocabulary: Option<usize>, place: &Place) -> PyR
     match place {
         Place::Files => Rows::open_with(path, vocabulary),
         Place::Arrays { metadata, tensors } => {
-            Rows::held(path, metadata.clone(), tensors.clone(), vocabulary)
+            Rows::held(path, (**metadata).clone(), tensors.clone(), vocabulary)
         }
     }
     .map_err(|error| raised(&error))
@@ -67,12 +67,15 @@ fn metadata_of(json: &str) -> PyResult<Metadata> {
     serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("metadata: {error}")))
 }
 
-/// A row of a log: numbers of its tokens, and their probabilities or logits under p and q.
+/// A row of a log: numbers of its tokens, and their probabilities or logits under p and q;
+/// prompt, position and token; masses that it does not list; what heads predict.
 type ReadRow<'py> = (
     Bound<'py, PyArray1<i64>>,
     Bound<'py, PyArray1<f64>>,
     Bound<'py, PyArray1<f64>>,
     [Option<i64>; 3],
+    [Bound<'py, PyArray1<f64>>; 2],
+    [Option<f64>; 2],
 );
 
 #[pymethods]
@@ -104,8 +107,36 @@ impl Log {
             .into_iter()
             .map(held)
             .collect::<PyResult<Vec<_>>>()?;
-        let metadata = metadata_of(metadata)?;
+        let metadata = Box::new(metadata_of(metadata)?);
         Self::made(name, vocabulary, Place::Arrays { metadata, tensors })
+    }
+
+    /// A log whose rows `fetch(name, first, count)` hands over when they are needed, as the
+    /// bytes of these rows of a tensor. Of each tensor: its name, shape and type.
+    #[staticmethod]
+    fn fetched(
+        path: PathBuf,
+        tensors: Vec<(String, Vec<usize>, String)>,
+        fetch: &Bound<'_, PyAny>,
+        metadata: &str,
+        vocabulary: Option<usize>,
+    ) -> PyResult<Self> {
+        let held = |(name, shape, dtype): (String, Vec<usize>, String)| {
+            let dtype = dtype_named(&dtype, &name)?;
+            let rows = FetchedRows::new(fetch.clone().unbind(), &name, dtype, &shape);
+            PyResult::Ok(HeldTensor {
+                name,
+                dtype,
+                shape,
+                entries: Arc::new(rows),
+            })
+        };
+        let tensors = tensors
+            .into_iter()
+            .map(held)
+            .collect::<PyResult<Vec<_>>>()?;
+        let metadata = Box::new(metadata_of(metadata)?);
+        Self::made(path, vocabulary, Place::Arrays { metadata, tensors })
     }
 
     #[getter]
@@ -155,6 +186,18 @@ impl Log {
         (target.to_string(), draft.to_string())
     }
 
+    /// Whether it says which tokens were drawn.
+    #[getter]
+    fn has_tokens(&self) -> bool {
+        self.rows.has_tokens()
+    }
+
+    /// Whether target and draft list tokens of their own.
+    #[getter]
+    fn own_lists(&self) -> bool {
+        self.rows.has_own_lists()
+    }
+
     #[getter]
     fn engine_tensors(&self) -> Vec<String> {
         self.rows
@@ -175,8 +218,8 @@ impl Log {
         json.map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// One position: token ids (none where the row has all), the rows, and prompt, position
-    /// and token.
+    /// One position: token ids (none where the row has all), the rows, prompt, position and
+    /// token, masses that are not listed, and what heads predict.
     fn row<'py>(&self, py: Python<'py>, index: usize) -> PyResult<ReadRow<'py>> {
         if index >= self.rows.positions() {
             return Err(PyIndexError::new_err(format!(
@@ -193,6 +236,11 @@ impl Log {
             row.target.to_pyarray(py),
             row.draft.to_pyarray(py),
             [row.prompt_id, row.position, row.token],
+            [
+                row.target_rest.to_pyarray(py),
+                row.draft_rest.to_pyarray(py),
+            ],
+            [row.head_acceptance, row.head_overlap],
         ))
     }
 

@@ -21,6 +21,9 @@ struct Plan {
 
 type Bounds = (f64, f64, f64);
 
+/// Tokens, and which draft each was.
+type Emitted<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
 fn bounds(known: &Known) -> Bounds {
     (known.value(), known.lower(), known.upper())
 }
@@ -99,7 +102,7 @@ impl Plan {
         py: Python<'py>,
         drafts: PyReadonlyArray2<'py, i64>,
         seed: u64,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>)> {
+    ) -> PyResult<Emitted<'py>> {
         let drafts = drafts.as_array();
         let tuples = self.tuples(drafts)?;
         let plan = &self.plan;

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// One problem's result: JSON, text for people, and whether all is well.
 type Result1 = (String, String, bool);
 
+/// Tuples of drafts, one a row, and their probabilities.
+type Tuples<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray1<f64>>);
+
 fn refused(message: String) -> HostError {
     HostError::Command(CliError::Missing { message })
 }
@@ -169,10 +172,7 @@ impl DraftLaw {
     }
 
     /// All tuples of positive probability, in order, and their probabilities.
-    fn tuples<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray1<f64>>)> {
+    fn tuples<'py>(&self, py: Python<'py>) -> PyResult<Tuples<'py>> {
         let n = self.law.drafts();
         let (mut tuples, mut probabilities) = (Vec::new(), Vec::new());
         self.law.for_each_tuple(&mut |tuple, probability| {

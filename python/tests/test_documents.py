@@ -52,7 +52,21 @@ def test_blocks_of_the_page_run(
 ) -> None:
     folder, names = place
     monkeypatch.chdir(folder)
+    if heading == "From a torch pair to a report":
+        pytest.importorskip("torch", reason="torch is not installed")
+    if "parquet" in code:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     exec(compile(code, heading, "exec"), names)
+
+
+def test_the_torch_pair_of_the_page_made_a_report(place: tuple[Path, dict[str, Any]]) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    folder, names = place
+    assert (folder / "out" / "pair" / "report.html").exists()
+    data = names["pair"].to_dict()
+    assert data["positions"] == 320 and data["clusters"] == 8
+    assert data["logs"][0]["dtypes"] == ["bf16", "bf16"]
+    assert data["blocks"], "tokens were drawn at the temperature that is measured"
 
 
 def test_the_counterexample_of_the_page_is_refuted(place: tuple[Path, dict[str, Any]]) -> None:

@@ -222,6 +222,8 @@ def test_what_a_verifier_may_not_return() -> None:
     for value, message in [
         (7, "tokens are 0 to 2"),
         (0.5, "tokens are 0 to 2"),
+        ("x", "the verifier returned 'x'; tokens are 0 to 2"),
+        (None, "the verifier returned None; tokens are 0 to 2"),
         ((0, 3), "drafts are 0 to 0"),
         ((0, 1, 2), "a tuple of 3"),
         (np.array([0.5, 0.2, 0.1]), "sums to 0.8"),
@@ -229,6 +231,8 @@ def test_what_a_verifier_may_not_return() -> None:
     ]:
         with pytest.raises(ValueError, match=message):
             sg.evaluate(lambda *_, value=value: value, P, Q)
+    with pytest.raises(TypeError, match="give a function of .p, q, drafts, rng.; this is str"):
+        sg.evaluate("rrs", P, Q)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="probability is nan"):
         sg.evaluate(lambda p, q, drafts, rng: int(rng.branch(np.nan)), P, Q)
     with pytest.raises(ValueError, match="no counterexample"):

@@ -76,6 +76,16 @@ def test_top_heavy_logs_are_written(tmp_path: Path) -> None:
     assert low < high
 
 
+def test_positions_are_counted_from_either_end() -> None:
+    log = sg.Log.of_arrays(
+        target_logits=np.zeros((3, 2)), draft_logits=np.zeros((3, 2)), prompt_id=np.arange(3)
+    )
+    assert log.row(-1).prompt_id == 2 == log.row(2).prompt_id
+    for index in (3, -4):
+        with pytest.raises(IndexError, match=f"position {index} of a log of 3"):
+            log.row(index)
+
+
 def test_what_a_log_refuses(tmp_path: Path) -> None:
     log = sg.LogWriter(tmp_path / "log")
     log.append(target_logits=[0.0, 1.0], draft_logits=[1.0, 0.0])

@@ -135,6 +135,25 @@ def test_what_is_refused_says_what_it_takes(rows: Rows) -> None:
         sg.alpha(p, q, 65)
 
 
+def test_numbers_that_cannot_be_meant(rows: Rows) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    for n, error, message in [
+        (-1, ValueError, "n is -1; drafts are at least 1"),
+        (0, ValueError, "n is 0; drafts are at least 1"),
+        (2.5, TypeError, "n: give drafts as a whole number, such as 2; this is float"),
+        (None, TypeError, "this is NoneType"),
+    ]:
+        for ask in (sg.alpha, sg.plan):
+            with pytest.raises(error, match=message):
+                ask(p[0], q[0], n)  # type: ignore[arg-type]
+    assert sg.alpha(p[0], q[0], np.int64(2)).n == 2  # type: ignore[arg-type]
+    # Probabilities would be left as they are, and the answer be of another temperature.
+    with pytest.raises(ValueError, match="temperature is 0.7, which is for logits: say logits=True"):
+        sg.alpha(p, q, 2, temperature=0.7)
+    with pytest.raises(TypeError, match="the verifier's name comes first"):
+        sg.acceptance(p, q, 2, "rrs")  # type: ignore[arg-type]
+
+
 def test_every_scheme_and_verifier_has_words() -> None:
     assert "with-replacement" in sg.schemes() and "rrs" in sg.verifiers()
     assert all(sg.schemes().values()) and all(sg.verifiers().values())

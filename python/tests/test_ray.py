@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,10 @@ ASKED: dict[str, Any] = {"drafts": (2, 3), "temperature": 1.0, "verifiers": ("rr
 def cluster() -> Iterator[None]:
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
+    # Workers do not find this module by its name.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield
+    ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     ray.shutdown()
 
 
@@ -32,6 +36,19 @@ def test_two_workers_make_the_report_of_one_process(log: str, cluster: None) -> 
     report = gap(log, shards=5, **ASKED)
     assert report.json == sg.gap(log, **ASKED).json
     assert report.summary is not None and report.summary.positions == 400
+
+
+def test_rows_in_parquet_files_by_reference(log: str, cluster: None, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    from specgap.ray import gap
+
+    folder = tmp_path / Path(log).name
+    folder.mkdir()
+    sg.Log.open(log).write_parquet(folder / "rows.parquet", row_group=64)
+    alone = sg.gap(log, **ASKED).json
+    assert sg.gap(folder, **ASKED).json == alone
+    assert gap(folder, shards=5, **ASKED).json == alone
+    assert gap(folder.as_uri(), shards=2, **ASKED).json == alone
 
 
 def _kills_itself_once(row: dict[str, Any]) -> dict[str, Any]:

@@ -163,6 +163,12 @@ def _vllm(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
         target_logits: Any,
         bonus_token_ids: Any,
         sampling_metadata: Any,
+        synthetic_mode: bool = False,
+        synthetic_conditional_rates: Any = None,
+        use_fp64_gumbel: bool = False,
+        fly_window_size: int | None = None,
+        fly_entropy_threshold: float | None = None,
+        fly_entropy_top_k: int = 3,
     ) -> Any:
         out = np.full((len(num_draft_tokens), max_spec_len + 1), -1)
         start = 0
@@ -246,7 +252,151 @@ def test_greedy_requests_of_vllm_are_left_out(
     assert "decoded greedily are left out" in capsys.readouterr().err
 
 
-def _sglang(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[..., Any]]:
+def test_rounds_by_which_vllm_warms_up_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    fresh("vllm").plugin()
+    target, draft, drafts = Models(4).round(2)
+    metadata = types.SimpleNamespace(all_greedy=False, all_random=True, temperature=None)
+
+    def verify() -> None:
+        module.rejection_sample(
+            drafts, [2], 2, np.array([2]), softmax(draft), target[:2].copy(),
+            np.zeros((1, 1), dtype=int), metadata, synthetic_mode=False,
+        )  # fmt: skip
+
+    def _dummy_sampler_run() -> None:
+        verify()
+
+    _dummy_sampler_run()
+    assert not (tmp_path / "logs").exists()
+    verify()
+    sys.modules["specgap.record.vllm"]._plugin.close()
+    assert sum(one.round == 0 for one in only_log(tmp_path).engine_records()) == 1
+
+
+def test_methods_of_vllm_that_are_lossy_are_named(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    fresh("vllm").plugin()
+    target, draft, drafts = Models(4).round(2)
+    metadata = types.SimpleNamespace(all_greedy=False, all_random=True, temperature=None)
+    module.rejection_sample(
+        drafts, [2], 2, np.array([2]), softmax(draft), target[:2].copy(), np.zeros((1, 1), dtype=int),
+        metadata, fly_window_size=3,
+    )  # fmt: skip
+    assert "the method fly does not keep the target's law" in capsys.readouterr().err
+
+
+def _second_runner(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What vLLM's second model runner calls, with the arguments that it has in 0.33."""
+    rng = np.random.default_rng(11)
+
+    def rejection_sample(
+        target_logits: Any,
+        draft_logits: Any,
+        draft_sampled: Any,
+        cu_num_logits: Any,
+        pos: Any,
+        idx_mapping: Any,
+        expanded_idx_mapping: Any,
+        expanded_local_pos: Any,
+        temperature: Any,
+        seed: Any,
+        num_speculative_steps: int,
+        synthetic_conditional_rates: Any = None,
+        use_fp64: bool = False,
+        use_block_verification: bool = False,
+        contexts: Any = None,
+        watermarking: Any = None,
+        watermarking_skip_mask: Any = None,
+        watermark_key: int | None = None,
+        fly_window_size: int = 0,
+        fly_entropy_threshold: float = 0.3,
+        fly_entropy_top_k: int = 3,
+    ) -> Any:
+        # Where nothing was put out is whatever was in memory.
+        sampled = np.full((len(idx_mapping), num_speculative_steps + 1), 7)
+        count = np.zeros(len(idx_mapping), dtype=np.int32)
+        for request, slot in enumerate(idx_mapping):
+            start, end = cu_num_logits[request], cu_num_logits[request + 1]
+            drafts = [int(x) for x in draft_sampled[start + 1 : end]]
+            valid = drafts.index(-1) if -1 in drafts else len(drafts)
+            drafts, heat = drafts[:valid], temperature[slot]
+            p = softmax(target_logits[start:end])[:, :VOCABULARY]
+            if heat == 0:
+                sampled[request, 0], count[request] = int(p[0].argmax()), 1
+                continue
+            q = np.eye(VOCABULARY)[drafts]
+            if draft_logits is not None:
+                q = softmax(draft_logits[slot, :valid] / heat)
+            kept, tokens = verified(p, q, drafts, rng)
+            sampled[request, : kept + 1], count[request] = tokens, kept + 1
+        target_logits[:] = np.nan
+        return sampled, count
+
+    return faked(
+        monkeypatch,
+        "vllm.v1.worker.gpu.spec_decode.rejection_sampler",
+        rejection_sample=rejection_sample,
+    )
+
+
+@pytest.mark.parametrize("one_hot", [False, True])
+def test_the_second_runner_of_vllm_is_recorded(
+    one_hot: bool, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module = _second_runner(monkeypatch)
+    fresh("vllm").plugin()
+    models, steps, heats = Models(12), 3, np.array([0.5, 1.0, 2.0, 0.0, 1.0], dtype=np.float32)
+    # Slots of the requests; the fourth is decoded greedily, the last drafts two, then nothing.
+    slots, counts = np.array([2, 0, 1, 3, 4]), [3, 0, 2, 1, 3]
+    expected = 0
+    for _ in range(150):
+        draft_logits = np.full((5, steps, VOCABULARY), np.nan, dtype=np.float32)
+        target, sampled = [], []
+        for slot, count in zip(slots, counts, strict=True):
+            p, q, _ = models.round(count)
+            # Wider than the draft's, as a padded vocabulary is.
+            target.append(np.pad(p, ((0, 0), (0, 2)), constant_values=-np.inf))
+            draft_logits[slot, :count] = q
+            heat = heats[slot] or 1.0
+            drafts = [models.rng.choice(VOCABULARY, p=row / row.sum()) for row in softmax(q / heat)]
+            if one_hot:
+                drafts = list(q.argmax(axis=-1))
+            sampled += [0, *drafts]
+            expected += count > 0 and heats[slot] > 0
+        sampled[-1] = -1
+        starts = np.cumsum([0, *(count + 1 for count in counts)])
+        module.rejection_sample(
+            np.concatenate(target), None if one_hot else draft_logits, np.array(sampled), starts,
+            np.arange(starts[-1]), slots, np.repeat(slots, np.diff(starts)), None, heats,
+            np.arange(5), steps, None, use_fp64=False, fly_window_size=0,
+        )  # fmt: skip
+    sys.modules["specgap.record.vllm"]._plugin.close()
+    log = only_log(tmp_path)
+    assert log.vocabulary == (VOCABULARY + 2 if one_hot else VOCABULARY)
+    rounds = [one for one in log.engine_records() if one.round == 0]
+    assert len(rounds) == expected == 450
+    assert {sum(token >= 0 for token in one.drafts) for one in rounds} == {2, 3}
+    audited = sg.audit(log, rule="one-hot" if one_hot else "single")
+    assert audited.ok, str(audited)
+
+
+def test_a_vllm_without_what_is_hooked_is_named(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    faked(monkeypatch, "vllm.v1.sample.rejection_sampler")
+    faked(monkeypatch, "vllm.v1.worker.gpu.spec_decode.rejection_sampler")
+    fresh("vllm").plugin()
+    assert "nothing is recorded: this version of vLLM" in capsys.readouterr().err
+
+
+def _sglang(
+    monkeypatch: pytest.MonkeyPatch, *, without: str | None = None
+) -> dict[str, Callable[..., Any]]:
     hooks: dict[str, Callable[..., Any]] = {}
 
     class HookType(enum.Enum):
@@ -264,26 +414,54 @@ def _sglang(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[..., Any]]:
         HookRegistry=HookRegistry,
         HookType=HookType,
     )
+    samplers = ("chain_speculative_sampling_triton", "tree_speculative_sampling_target_only")
+    # None where a platform has no kernel.
+    members = {name: None if name == without else print for name in samplers}
+    faked(monkeypatch, "sglang.srt.speculative.eagle_utils", **members)
     return hooks
 
 
-def _chain_kernel(rng: np.random.Generator, one_hot: bool) -> Callable[..., None]:
+def _chain_kernel(rng: np.random.Generator) -> Callable[..., None]:
     def chain_speculative_sampling_triton(
         predicts: Any, accept_index: Any, accept_token_num: Any, candidates: Any,
         retrive_index: Any, retrive_next_token: Any, retrive_next_sibling: Any,
         uniform_samples: Any, uniform_samples_for_final_sampling: Any, target_probs: Any,
         draft_probs: Any, threshold_single: float, threshold_acc: float, deterministic: bool,
+        *, block_verification: bool = False,
     ) -> None:  # fmt: skip
         for request, chain in enumerate(candidates):
             drafts = chain[1:]
-            q = np.eye(VOCABULARY)[drafts] if one_hot else draft_probs[request]
-            kept, out = verified(target_probs[request], q, drafts, rng)
+            kept, out = verified(target_probs[request], draft_probs[request], drafts, rng)
             places = retrive_index[request][: kept + 1]
             accept_index[request, : kept + 1] = places
             predicts[places] = out
             accept_token_num[request] = kept
 
     return chain_speculative_sampling_triton
+
+
+def _tree_kernel(rng: np.random.Generator) -> Callable[..., None]:
+    def tree_speculative_sampling_target_only(
+        predicts: Any, accept_index: Any, accept_token_num: Any, candidates: Any,
+        retrive_index: Any, retrive_next_token: Any, retrive_next_sibling: Any,
+        uniform_samples: Any, uniform_samples_for_final_sampling: Any, target_probs: Any,
+        draft_probs: Any, threshold_single: float = 1.0, threshold_acc: float = 1.0,
+        deterministic: bool = True,
+    ) -> None:  # fmt: skip
+        for request, chain in enumerate(candidates):
+            drafts = chain[1:]
+            q = np.eye(VOCABULARY)[drafts]
+            kept, out = verified(target_probs[request], q, drafts, rng)
+            if kept < len(drafts):
+                # What the kernel draws from is the target less what it marks so.
+                rejected = drafts[kept]
+                draft_probs[request, kept, rejected] = target_probs[request, kept, rejected]
+            places = retrive_index[request][: kept + 1]
+            accept_index[request, : kept + 1] = places
+            predicts[places] = out
+            accept_token_num[request] = kept
+
+    return tree_speculative_sampling_target_only
 
 
 @pytest.mark.parametrize("one_hot", [False, True])
@@ -293,9 +471,10 @@ def test_sglang_is_recorded(
     hooks = _sglang(monkeypatch)
     plugin = fresh("sglang")
     plugin.plugin()
-    assert set(hooks) == set(plugin._SAMPLERS)
-    hook = hooks["chain_speculative_sampling_triton"]
-    kernel, models = _chain_kernel(np.random.default_rng(5), one_hot), Models(6)
+    assert set(hooks) == set(plugin.SAMPLERS)
+    rng, models = np.random.default_rng(5), Models(6)
+    kernel = _tree_kernel(rng) if one_hot else _chain_kernel(rng)
+    hook = hooks[kernel.__name__]
     for _ in range(150):
         hook(kernel, **_call(models, one_hot))
     plugin._plugin.close()
@@ -322,7 +501,7 @@ def _call(models: Models, one_hot: bool) -> dict[str, Any]:
         "uniform_samples": None,
         "uniform_samples_for_final_sampling": None,
         "target_probs": np.stack([softmax(one[0]) for one in rounds]),
-        "draft_probs": np.zeros_like(q) if one_hot else q,
+        "draft_probs": np.zeros((2, 4, VOCABULARY)) if one_hot else q,
         "threshold_single": 1.0,
         "threshold_acc": 1.0,
         "deterministic": True,
@@ -338,12 +517,31 @@ def test_trees_of_sglang_are_not_recorded(
     hooks = _sglang(monkeypatch)
     plugin = fresh("sglang")
     plugin.plugin()
-    call = _call(Models(7), False)
+    call = _call(Models(7), True)
     call["retrive_next_sibling"][0, 1] = 2
     hook = hooks["tree_speculative_sampling_target_only"]
-    hook(_chain_kernel(np.random.default_rng(8), True), **call)
+    hook(_tree_kernel(np.random.default_rng(8)), **call)
     assert not (tmp_path / "logs").exists()
     assert "trees with branches are not recorded" in capsys.readouterr().err
+
+
+def test_a_kernel_that_a_platform_of_sglang_lacks_is_not_hooked(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any]
+) -> None:
+    """It is None there, and SGLang would put the hook in the place of every None."""
+    hooks = _sglang(monkeypatch, without="tree_speculative_sampling_target_only")
+    fresh("sglang").plugin()
+    assert set(hooks) == {"chain_speculative_sampling_triton"}
+
+
+def test_thresholds_of_sglang_are_named(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = _sglang(monkeypatch)
+    fresh("sglang").plugin()
+    call = {**_call(Models(7), True), "threshold_acc": 0.9}
+    hooks["tree_speculative_sampling_target_only"](_tree_kernel(np.random.default_rng(8)), **call)
+    assert "thresholds below 1 do not keep the target's law" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang"])

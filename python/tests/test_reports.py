@@ -180,8 +180,16 @@ def test_errors_are_the_products_own(log: str, tmp_path: Path) -> None:
         sg.length(log, lengths="many")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="drafts, output and accepted|drafts"):
         sg.audit(log, rule="single")
-    with pytest.raises(TypeError, match="a log is a path"):
-        sg.gap([3.5])
+    for what in ([3.5], 3):
+        with pytest.raises(TypeError, match="a log is a path"):
+            sg.gap(what)
+    with pytest.raises(TypeError, match="rows of the target alone; give those of the draft too"):
+        sg.gap(np.zeros((2, 3)))
+    with pytest.raises(TypeError, match="temperature: give a number or several; this is 'x'"):
+        sg.gap(log, temperature="x")  # type: ignore[arg-type]
+    for drafts in (0, -2, 1.5, "2"):
+        with pytest.raises(ValueError, match="drafts: give whole numbers of at least 1"):
+            sg.gap(log, drafts=drafts)  # type: ignore[arg-type]
     broken = tmp_path / "broken.npz"
     broken.write_bytes(b"no archive")
     with pytest.raises(ValueError, match="is not a whole .npz archive"):

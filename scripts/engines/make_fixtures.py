@@ -5,7 +5,7 @@
 DIR is the unpacked wheel (`pip download --no-deps vllm==0.33.0 sglang==0.5.23`, `unzip`): both
 are read as sources, because their wheels do not import without a GPU's libraries. The classes
 and functions named below run as they stand there; only the model is made up. transformers,
-torch and pydantic have to be installed.
+torch, pydantic and the wheel of specgap have to be installed.
 
 Every fixture is of the same two models: `truth.npz` has their rows.
 """
@@ -321,11 +321,39 @@ def llama_cpp(model, ids, after=False):
     }
 
 
+class Calls:
+    """Calls of transformers' `_speculative_sampling`, under the names of its arguments and
+    results: what `specgap import --from hf` reads."""
+
+    def __init__(self):
+        self.text = -1
+        self.parts = {}
+
+    def add(self, ids, candidate_logits, length, new_logits, result):
+        """One call."""
+        valid_tokens, n_matches = result
+        one = {
+            "candidate_logits": candidate_logits[0, :length].detach().float().numpy(),
+            "new_logits": new_logits[0, : length + 1].detach().float().numpy(),
+            "candidate_input_ids": ids[0, -length:].numpy().astype(numpy.int64),
+            "valid_tokens": valid_tokens[0].numpy().astype(numpy.int64),
+            "candidate_length": numpy.array([length]),
+            "n_matches": numpy.array([int(n_matches)]),
+            "prompt_id": numpy.array([self.text]),
+        }
+        for name, rows in one.items():
+            self.parts.setdefault(name, []).append(rows)
+
+    def arrays(self):
+        """All of them, one behind the other."""
+        return {name: numpy.concatenate(rows) for name, rows in self.parts.items()}
+
+
 def transformers_rounds(path):
     """Assisted generation of two random models of 64 tokens."""
     import torch
     import transformers
-    from record_transformers import record
+    from specgap.record.hf import verified
 
     torch.manual_seed(5)
     torch.set_num_threads(1)
@@ -349,9 +377,10 @@ def transformers_rounds(path):
     draft.generation_config.num_assistant_tokens_schedule = "constant"
     draft.generation_config.assistant_confidence_threshold = 0.0
     written = []
-    with record(path) as calls:
+    calls = Calls()
+    with verified(calls.add):
         for prompt in ([1, 5, 9], [1, 7]):
-            calls.next_text()
+            calls.text += 1
             ids = target.generate(
                 torch.tensor([prompt]),
                 attention_mask=torch.ones((1, len(prompt)), dtype=torch.long),
@@ -362,6 +391,7 @@ def transformers_rounds(path):
                 max_new_tokens=24,
             )
             written.append(ids[0].tolist())
+    numpy.savez(path, **calls.arrays())
     with torch.no_grad():
         rows = [[model(torch.tensor([ids])).logits[0].numpy() for ids in written] for model in models]
     for name, of_model in zip(("target", "draft"), rows):

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How an engine claims to sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claimed {
     /// The temperature of the target.
     pub temperature: f64,
@@ -76,6 +77,7 @@ impl Settings {
 
 /// Something that may never happen, and how often it did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HardCheck {
     /// Its name.
     pub name: String,
@@ -89,6 +91,7 @@ pub struct HardCheck {
 
 /// How a part came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Nothing was found against it.
@@ -101,6 +104,7 @@ pub enum Outcome {
 
 /// A bug or a score with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Suspect {
     /// The name of a bug, or of a score.
     pub name: String,
@@ -116,6 +120,7 @@ pub struct Suspect {
 
 /// Some steps that e-BH singles out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlaggedGroup {
     /// `depth` (position in the draft), `prompt` or `batch-size`.
     pub family: String,
@@ -129,6 +134,7 @@ pub struct FlaggedGroup {
 
 /// The verdict on a part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PartReport {
     /// `draft-law`, `acceptance`, `correction` or `target-law`.
     pub part: String,
@@ -155,6 +161,7 @@ pub struct PartReport {
 
 /// What all parts say together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Conclusion {
     /// Nothing was found.
@@ -173,6 +180,7 @@ pub enum Conclusion {
 
 /// How many positions it takes to find a bug.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MinimumN {
     /// The bug.
     pub bug: String,
@@ -191,6 +199,7 @@ pub struct MinimumN {
 
 /// What is known before anything that the engine did is looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Positions of the log that have rows and belong to rounds.
     pub positions: usize,
@@ -202,6 +211,7 @@ pub struct Plan {
 
 /// One tampered log of the negative control.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tampering {
     /// The bug or hard check.
     pub name: String,
@@ -221,6 +231,7 @@ pub struct Tampering {
 
 /// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AuditReport {
     /// 1.
     pub schema: u32,

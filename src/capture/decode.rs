@@ -9,7 +9,9 @@ use super::rollouts::cut;
 use super::rounds::{Rule, settle};
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::tree::{ChildLaw, Node, Topology, ancestry, children, ends, settle_tree, weights};
+use super::tree::{
+    Carried, ChildLaw, Node, Topology, ancestry, children, ends, settle_tree, weights,
+};
 use super::{BROKEN, CaptureError};
 use rand::Rng;
 use std::collections::BTreeMap;
@@ -154,6 +156,8 @@ pub struct Decoder {
     settings: DecodeSettings,
     vocabulary: usize,
     times: StepTimes,
+    /// What rounds so far change of the target.
+    carried: Carried,
     p: Vec<Law>,
     q: Vec<Law>,
     scratch: Vec<f64>,
@@ -199,6 +203,7 @@ impl Decoder {
             settings,
             vocabulary,
             times: StepTimes::default(),
+            carried: Carried::default(),
             p: Vec::new(),
             q: Vec::new(),
             scratch: Vec::new(),
@@ -258,6 +263,7 @@ impl Decoder {
         prefill(&mut self.target, &all).map_err(|say| failed(&self.target, prompt, 0, say))?;
         prefill(&mut self.draft, &all).map_err(|say| failed(&self.draft, prompt, 0, say))?;
         decoded.prompt_seconds = begun.elapsed().as_secs_f64();
+        self.carried = Carried::default();
         while !decoded.stopped && decoded.tokens.len() < self.settings.max_tokens {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(CaptureError::Interrupted);
@@ -445,6 +451,7 @@ impl Decoder {
             row,
             settings,
             vocabulary,
+            carried,
             ..
         } = &mut *self;
         let mut known: Vec<Option<Law>> = vec![None; nodes.len()];
@@ -462,7 +469,7 @@ impl Decoder {
             known[node] = Some(law.clone());
             Ok(law)
         };
-        let (here, token) = settle_tree(rule, &nodes, &mut p, &mut uniform)?;
+        let (here, token) = settle_tree(rule, &nodes, &mut p, carried, &mut uniform)?;
         if settings.note_trees {
             let of_rules = topology.rules(law).into_iter().map(|rule| {
                 let ends = ends((rule, law), &nodes, &mut p)?;

@@ -17,6 +17,7 @@
 //! numbers by seed and prompt, so that an interrupted capture continues with the
 //! rows that it would have had.
 
+mod context;
 mod decode;
 mod generate;
 mod graph_file;
@@ -31,6 +32,7 @@ mod timing;
 mod tokens;
 mod tree;
 
+pub use context::check_lengths;
 pub use decode::{DecodeSettings, Decoded, Decoder, DrawnTree, Round, Shape, StepTimes};
 pub use generate::{
     Capture, Event, Generation, OtherDraft, Row, RowSink, Seconds, Settings, SinkError, Tally,

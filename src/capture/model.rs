@@ -2,6 +2,7 @@
 
 use super::CaptureError;
 use super::runtime::{self, Device, Placed, Placement, Runtime};
+use crate::files::UnfinishedFolder;
 use half::f16;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{IoBinding, Session};
@@ -20,6 +21,9 @@ const ACCEPTANCE: &str = "acceptance";
 const OVERLAP: &str = "overlap";
 const PAST: &str = "past_key_values.";
 const PRESENT: &str = "present.";
+
+/// Of folders that profiles are written to, where the system keeps temporary files.
+const PROFILE_PREFIX: &str = ".specgap-profile-";
 
 /// One tensor of the cache: an input and the output that becomes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,8 +141,10 @@ impl Model {
             action: "cannot be read",
             source,
         })?;
-        let scratch = tempfile::tempdir().map_err(|source| CaptureError::File {
-            path: std::env::temp_dir(),
+        let temporary = std::env::temp_dir();
+        let scratch = UnfinishedFolder::create(&temporary, PROFILE_PREFIX);
+        let scratch = scratch.map_err(|source| CaptureError::File {
+            path: temporary,
             action: "cannot be written",
             source,
         })?;

@@ -31,6 +31,10 @@ pub enum Rule {
     /// Of several paths: one of them is selected level by level, as evenly against p as
     /// possible, and verified as `block` verifies a chain.
     SelectBlock,
+    /// Of several paths: one of them is selected as by `select-block`, and verified by greedy
+    /// blocks, which keep as much as one round can. The target of the rest of the round's span
+    /// is changed for it, and later rounds carry that change.
+    SelectGreedyBlock,
 }
 
 impl Rule {
@@ -49,6 +53,7 @@ impl Rule {
             Self::SpecHub => "spechub",
             Self::Traversal => "traversal",
             Self::SelectBlock => "select-block",
+            Self::SelectGreedyBlock => "select-greedy-block",
         }
     }
 }
@@ -104,6 +109,14 @@ pub(super) struct Settled {
 /// draft to the first. Behind tau < K drafts comes a token from max(w p - q, 0), normalised,
 /// with w = 1 for `token` and w = w_tau for `block`; behind all of them one from p.
 ///
+/// A selected path is settled as a chain of its own: by `select-block` as by block, by
+/// `select-greedy-block` with w_j = w_{j-1} p_j(x_j)/q_j(x_j), not cut at 1, and
+///
+/// ```text
+/// h_j = min(1, S_j / sum over x of max(q_{j+1}(x) - w_j p_{j+1}(x), 0))  for j < K,
+/// h_K = min(1, w_K)
+/// ```
+///
 /// Nothing where the lists do not fit, or the rule is one of trees.
 ///
 /// Time O(K V); memory O(V) in `scratch`.
@@ -119,19 +132,19 @@ pub(super) fn settle(
         // Drawn from q, so that q of it is above 0.
         Some(target.get(place)?.probability(token) / draft.get(place)?.probability(token))
     };
-    let (accepted, scale) = match rule {
+    let (accepted, scales) = match rule {
         Rule::Token => {
             let mut accepted = 0;
             while accepted < drafts.len() && chance.below(ratio(accepted)?) {
                 accepted += 1;
             }
-            (accepted, 1.0)
+            (accepted, [1.0, 1.0])
         }
-        Rule::Block => {
-            let (scales, kept) = by_block([target, draft], drafts)?;
+        Rule::Block | Rule::SelectBlock | Rule::SelectGreedyBlock => {
+            let (scales, kept) = by_block(rule, [target, draft], drafts)?;
             let last = kept.iter().rposition(|&kept| chance.below(kept));
             let accepted = last.map_or(0, |last| last + 1);
-            (accepted, *scales.get(accepted)?)
+            (accepted, within(*scales.get(accepted)?))
         }
         _ => return None,
     };
@@ -140,7 +153,7 @@ pub(super) fn settle(
         None => chance.token(p),
         Some(q) => {
             scratch.clear();
-            scratch.extend(residual(p, q, scale));
+            scratch.extend(residual(p, q, scales));
             // Nothing is left only where p = q up to rounding, and p is then as good.
             match chance.of(scratch) {
                 Some(token) => token,
@@ -151,36 +164,52 @@ pub(super) fn settle(
     Some(Settled { accepted, token })
 }
 
-/// w_0, .., w_K of block verification, and h_1, .., h_K.
+/// w_0, .., w_K of block verification or of greedy block verification, and h_1, .., h_K.
 pub(super) fn by_block(
+    rule: Rule,
     [target, draft]: [&[Law]; 2],
     drafts: &[u32],
 ) -> Option<(Vec<f64>, Vec<f64>)> {
+    let greedy = rule == Rule::SelectGreedyBlock;
+    let most = if greedy { f64::MAX } else { 1.0 };
     let (mut scales, mut kept) = (vec![1.0f64], Vec::with_capacity(drafts.len()));
     let mut scale = 1.0f64;
     for (place, &token) in drafts.iter().enumerate() {
         let p = target.get(place)?.probability(token as usize);
-        scale = (scale * (p / draft.get(place)?.probability(token as usize))).min(1.0);
+        scale = (scale * (p / draft.get(place)?.probability(token as usize))).min(most);
         scales.push(scale);
         kept.push(if place + 1 == drafts.len() {
-            scale
+            scale.min(1.0)
         } else {
-            let left: f64 = residual(target.get(place + 1)?, draft.get(place + 1)?, scale).sum();
+            let (p, q) = (target.get(place + 1)?, draft.get(place + 1)?);
+            let [p_scale, q_scale] = within(scale);
+            let left: f64 = residual(p, q, [p_scale, q_scale]).sum();
+            let spent = if greedy {
+                residual(q, p, [q_scale, p_scale]).sum::<f64>()
+            } else {
+                left + 1.0 - scale
+            };
             // Equal laws leave nothing: what follows is accepted then.
-            if left == 0.0 && scale == 1.0 {
+            if left == 0.0 && spent == 0.0 {
                 1.0
             } else {
-                left / (left + 1.0 - scale)
+                (left / spent).min(1.0)
             }
         });
     }
     Some((scales, kept))
 }
 
-fn residual(p: &Law, q: &Law, scale: f64) -> impl Iterator<Item = f64> {
+/// Scales of p and q in the ratio w : 1, of which the larger is 1.
+pub(super) fn within(ratio: f64) -> [f64; 2] {
+    [ratio.min(1.0), (1.0 / ratio).min(1.0)]
+}
+
+/// max(a p - b q, 0) of every token.
+pub(super) fn residual(p: &Law, q: &Law, [a, b]: [f64; 2]) -> impl Iterator<Item = f64> {
     p.probabilities()
         .zip(q.probabilities())
-        .map(move |(p, q)| (scale * p - q).max(0.0))
+        .map(move |(p, q)| (a * p - b * q).max(0.0))
 }
 
 #[cfg(test)]

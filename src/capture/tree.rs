@@ -4,7 +4,7 @@
 //! said of a rule's chances ([`ends`]) is what its sampler ([`settle_tree`]) does; tests go
 //! through every way that draws and coins may fall.
 
-use super::rounds::{Chance, Rule, by_block, settle};
+use super::rounds::{Chance, Rule, by_block, residual, settle, within};
 use super::sampling::Law;
 use crate::plan::{RatioBins, Selection};
 use clap::ValueEnum;
@@ -212,7 +212,9 @@ impl Topology {
                      rrs-wo, spechub or traversal"
                 ));
             }
-            Rule::Rrs | Rule::SelectBlock => law == ChildLaw::WithReplacement,
+            Rule::Rrs | Rule::SelectBlock | Rule::SelectGreedyBlock => {
+                law == ChildLaw::WithReplacement
+            }
             Rule::RrsWo => law == ChildLaw::WithoutReplacement,
             Rule::SpecHub => law == ChildLaw::Hub,
             Rule::Traversal => true,
@@ -229,10 +231,12 @@ impl Topology {
                     .to_owned(),
             );
         }
-        (rule == Rule::SelectBlock && !self.is_paths()).then(|| {
-            "verifier select-block selects one of several paths; give --paths K and --length L \
-             instead of --tree"
-                .to_owned()
+        let selects = matches!(rule, Rule::SelectBlock | Rule::SelectGreedyBlock);
+        (selects && !self.is_paths()).then(|| {
+            format!(
+                "verifier {name} selects one of several paths; give --paths K and --length L instead \
+                 of --tree"
+            )
         })
     }
 }
@@ -405,7 +409,9 @@ fn tokens(nodes: &[Node], of: &[usize]) -> Vec<u32> {
 }
 
 /// Settles a tree: the node that is kept, with all before it, and the token behind it. `p` is
-/// asked for the laws of some nodes.
+/// asked for the model's laws of some nodes. `carried` is what rounds before changed of them,
+/// and then what this one and those change of what comes next; only select-greedy-block
+/// changes anything.
 ///
 /// # Errors
 /// As `p`.
@@ -413,6 +419,7 @@ pub(super) fn settle_tree<E>(
     (rule, law): (Rule, ChildLaw),
     nodes: &[Node],
     p: &mut Laws<'_, E>,
+    carried: &mut Carried,
     chance: &mut dyn Chance,
 ) -> Result<(usize, usize), E> {
     match rule {
@@ -425,7 +432,9 @@ pub(super) fn settle_tree<E>(
                 None => Ok((0, chance.token(&(visits.p)(0)?))),
             }
         }
-        Rule::SelectBlock => settle_selected(nodes, p, chance),
+        Rule::SelectBlock | Rule::SelectGreedyBlock => {
+            settle_selected(rule, nodes, p, carried, chance)
+        }
         _ => settle_top_down((rule, law), nodes, p, chance),
     }
 }
@@ -459,9 +468,10 @@ fn settle_top_down<E>(
     }
 }
 
-/// Given a tree that was drawn, the probability that each node is the last that is kept.
+/// Given a tree that was drawn, the probability that each node is the last that is kept, in a
+/// round of which no other changed the target.
 ///
-/// Time O(V) a draft; of select-block, a selection for each m at each node.
+/// Time O(V) a draft; of a selected path, a selection for each m at each node.
 ///
 /// # Errors
 /// As `p`.
@@ -472,9 +482,10 @@ pub(super) fn ends<E>(
 ) -> Result<Vec<f64>, E> {
     let mut ends = vec![0.0; nodes.len()];
     match rule {
-        Rule::SelectBlock => {
+        Rule::SelectBlock | Rule::SelectGreedyBlock => {
             let mut walk = Walk::default();
-            walk.ends(nodes, &Agreeing::all(nodes), 1.0, p, &mut ends)?;
+            let from = (&Agreeing::all(nodes), 1.0);
+            walk.ends(rule, nodes, from, p, &mut ends)?;
         }
         Rule::Traversal => {
             let mut visits = Visits { law, nodes, p };
@@ -703,41 +714,136 @@ impl Agreeing {
 /// ```
 ///
 /// whatever the paths are that were not selected. So it is a draft of the law s, and `block`
-/// verifies it as such: nothing changes later.
+/// verifies it as such: nothing changes later. Greedy blocks keep more of it in one round, and
+/// leave a [`Change`] of the rest of the span.
 ///
-/// Time O(K V) a level, and a selection for each m.
+/// Time O(K V) a level, and a selection for each m; as much again for each change that is
+/// carried.
 fn settle_selected<E>(
+    rule: Rule,
     nodes: &[Node],
     p: &mut Laws<'_, E>,
+    carried: &mut Carried,
     chance: &mut dyn Chance,
 ) -> Result<(usize, usize), E> {
     let mut walk = Walk::default();
     let mut agreeing = Agreeing::all(nodes);
+    let mut levels = Vec::new();
+    // What is carried to each level, where it is not behind all drafts.
+    let mut changes = vec![std::mem::take(carried)];
     loop {
-        let law = p(agreeing.here())?;
+        let model = p(agreeing.here())?;
         let next = agreeing.next(nodes);
         let drawn = tokens(nodes, &next);
         let q = nodes[agreeing.here()].law.as_ref();
         let Some(q) = q.filter(|_| !next.is_empty()) else {
-            walk.target.push(law);
+            walk.target.push(model);
             break;
         };
+        let here = changes.last().cloned().unwrap_or_default();
+        let along = here.along(&model, q);
+        let law = along.last().map_or(&model, |(law, _)| law).clone();
         let level = Level::new([&law, q], &agreeing.shares);
         let slot = chance.of(&level.slots(&drawn)).unwrap_or(0);
-        agreeing = level.taken(nodes, &next, drawn.get(slot).copied().unwrap_or(0));
-        walk.push(nodes, agreeing.here(), law, level.selected);
+        let token = drawn.get(slot).copied().unwrap_or(0);
+        agreeing = level.taken(nodes, &next, token);
+        changes.push(here.behind(&model, &along, token));
+        walk.push(nodes, agreeing.here(), law, level.selected.clone());
+        levels.push((model, along, level));
     }
     let laws = [&walk.target[..], &walk.selected];
-    let settled = settle(Rule::Block, laws, &walk.drafts, chance, &mut Vec::new());
-    Ok(match settled {
-        Some(settled) => {
-            let last = settled.accepted.checked_sub(1);
-            let node = last.and_then(|last| walk.path.get(last)).copied();
-            (node.unwrap_or(0), settled.token)
-        }
+    let settled = settle(rule, laws, &walk.drafts, chance, &mut Vec::new());
+    let Some(settled) = settled else {
         // Lists of one walk fit each other.
-        None => (0, walk.target.first().map_or(0, |law| chance.token(law))),
-    })
+        return Ok((0, walk.target.first().map_or(0, |law| chance.token(law))));
+    };
+    let accepted = settled.accepted;
+    if rule == Rule::SelectGreedyBlock
+        && let (Some((model, along, level)), Some(here)) =
+            (levels.get(accepted), changes.get(accepted))
+    {
+        let token = settled.token as u32;
+        *carried = here.behind(model, along, token);
+        let own = Change {
+            left: levels.len() - accepted,
+            ratio: by_block(rule, laws, &walk.drafts)
+                .and_then(|(scales, _)| scales.get(accepted).copied())
+                .unwrap_or(1.0),
+            shares: level.shares.clone(),
+        };
+        let law = along.last().map_or(model, |(law, _)| law);
+        carried.0.extend(own.behind(law, level, token));
+    }
+    let last = accepted.checked_sub(1);
+    let node = last.and_then(|last| walk.path.get(last)).copied();
+    Ok((node.unwrap_or(0), settled.token))
+}
+
+/// What a round of select-greedy-block owes to the rest of its span.
+///
+/// The round had a target of law p and selected a path of law s. If it ended behind fewer tokens
+/// than its span has, the rest of them are drawn as if the target's next token behind a text z
+/// of it had the law that is proportional to
+///
+/// ```text
+/// max(p(z) p(x|z) - s(z) s(x|z), 0),   p(z) and s(z) from the round's start on
+/// ```
+///
+/// (`GreedyBlock` in `src/block/single_draft.rs`). So p(z)/s(z) and what s goes on with are all
+/// that has to be carried.
+#[derive(Clone, Debug, PartialEq)]
+struct Change {
+    /// Tokens of the span that are still to come.
+    left: usize,
+    /// p(z)/s(z).
+    ratio: f64,
+    /// a_m behind z.
+    shares: Vec<f64>,
+}
+
+impl Change {
+    /// The target's next token, where p is its law without the change.
+    fn of(&self, p: &Law, level: &Level) -> Law {
+        let left = residual(p, &level.selected, within(self.ratio)).collect();
+        // Nothing is left only where no text gets to but by rounding.
+        Law::of_weights(left).unwrap_or_else(|| p.clone())
+    }
+
+    /// The change behind one more token, if the span goes on and s goes there.
+    fn behind(&self, p: &Law, level: &Level, token: u32) -> Option<Self> {
+        let selected = level.selected.probability(token as usize);
+        (self.left > 1 && selected > 0.0).then(|| Self {
+            left: self.left - 1,
+            ratio: (self.ratio * (p.probability(token as usize) / selected)).min(f64::MAX),
+            shares: level.shares_behind(token),
+        })
+    }
+}
+
+/// What earlier rounds still change of the target, the first of them first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Carried(Vec<Change>);
+
+impl Carried {
+    /// The target's law behind each change, and what the change was made with.
+    fn along(&self, model: &Law, q: &Law) -> Vec<(Law, Level)> {
+        let mut along: Vec<(Law, Level)> = Vec::with_capacity(self.0.len());
+        for change in &self.0 {
+            let p = along.last().map_or(model, |(law, _)| law);
+            let level = Level::new([p, q], &change.shares);
+            let law = change.of(p, &level);
+            along.push((law, level));
+        }
+        along
+    }
+
+    /// What is carried behind one more token.
+    fn behind(&self, model: &Law, along: &[(Law, Level)], token: u32) -> Self {
+        let before = std::iter::once(model).chain(along.iter().map(|(law, _)| law));
+        let each = self.0.iter().zip(before).zip(along);
+        let each = each.filter_map(|((change, p), (_, level))| change.behind(p, level, token));
+        Self(each.collect())
+    }
 }
 
 /// A selected path so far.
@@ -761,9 +867,9 @@ impl Walk {
     /// probability.
     fn ends<E>(
         &mut self,
+        rule: Rule,
         nodes: &[Node],
-        agreeing: &Agreeing,
-        reached: f64,
+        (agreeing, reached): (&Agreeing, f64),
         p: &mut Laws<'_, E>,
         ends: &mut [f64],
     ) -> Result<(), E> {
@@ -773,7 +879,7 @@ impl Walk {
         let Some(q) = q.filter(|_| !next.is_empty()) else {
             let laws = [&[&self.target[..], &[law]].concat()[..], &self.selected];
             let mut left = reached;
-            if let Some((_, kept)) = by_block(laws, &self.drafts) {
+            if let Some((_, kept)) = by_block(rule, laws, &self.drafts) {
                 for (&node, kept) in self.path.iter().zip(kept).rev() {
                     ends[node] += left * kept;
                     left *= 1.0 - kept;
@@ -795,7 +901,8 @@ impl Walk {
             let agreeing = level.taken(nodes, &next, token);
             let mut longer = self.clone();
             longer.push(nodes, agreeing.here(), law.clone(), level.selected.clone());
-            longer.ends(nodes, &agreeing, reached * share, p, ends)?;
+            let from = (&agreeing, reached * share);
+            longer.ends(rule, nodes, from, p, ends)?;
         }
         Ok(())
     }
@@ -804,10 +911,10 @@ impl Walk {
 /// A prefix at which one of the next tokens of paths that agree is selected.
 struct Level {
     bins: RatioBins,
+    /// a_m, by m - 1 of all paths.
+    shares: Vec<f64>,
     /// a_m and the selection of one of m, where a_m > 0.
     rules: Vec<(f64, Selection)>,
-    /// How many paths there are in all.
-    paths: usize,
     q: Vec<f64>,
     /// s.
     selected: Law,
@@ -831,7 +938,7 @@ impl Level {
         Self {
             bins,
             rules,
-            paths: shares.len(),
+            shares: shares.to_vec(),
             q: q_row,
             // Some draft is selected always, so that s has mass wherever q has.
             selected: Law::of_weights(s).unwrap_or_else(|| q.clone()),
@@ -845,9 +952,9 @@ impl Level {
         rule.map_or_else(Vec::new, |(_, rule)| rule.shares(&self.bins, drafts))
     }
 
-    /// What agrees once a token was selected.
-    fn taken(&self, nodes: &[Node], next: &[usize], token: u32) -> Agreeing {
-        let mut shares = vec![0.0; self.paths];
+    /// a_m behind a token that is selected.
+    fn shares_behind(&self, token: u32) -> Vec<f64> {
+        let mut shares = vec![0.0; self.shares.len()];
         let own = self.q.get(token as usize).copied().unwrap_or(0.0);
         for (share, rule) in &self.rules {
             let parts = rule.by_copies(&self.bins, token as usize, own);
@@ -859,10 +966,15 @@ impl Level {
         if all > 0.0 {
             shares.iter_mut().for_each(|share| *share /= all);
         }
+        shares
+    }
+
+    /// What agrees once a token was selected.
+    fn taken(&self, nodes: &[Node], next: &[usize], token: u32) -> Agreeing {
         let same = |&&node: &&usize| nodes[node].token == i64::from(token);
         Agreeing {
             nodes: next.iter().filter(same).copied().collect(),
-            shares,
+            shares: self.shares_behind(token),
         }
     }
 }
@@ -1052,7 +1164,10 @@ mod tests {
                     Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
                 };
                 let Ok(known) = ends((rule, shape.1), &nodes, &mut p);
-                let Ok((node, token)) = settle_tree((rule, shape.1), &nodes, &mut p, &mut chance);
+                let mut carried = Carried::default();
+                let rule_and_law = (rule, shape.1);
+                let Ok((node, token)) =
+                    settle_tree(rule_and_law, &nodes, &mut p, &mut carried, &mut chance);
                 let weight = chance.weight();
                 let mut text = self.prefix(prefix, &nodes, node);
                 text.push(token);
@@ -1078,6 +1193,69 @@ mod tests {
                     return (written, [kept, said]);
                 }
             }
+        }
+
+        /// What a round may write behind a prefix, given what is carried, with what is carried
+        /// on.
+        fn round_that_carries(
+            &self,
+            prefix: &[usize],
+            shape: (&Topology, ChildLaw, usize),
+            carried: &Carried,
+        ) -> Vec<(Vec<usize>, Carried, f64)> {
+            let (mut written, mut chance) = (Vec::new(), Every::default());
+            loop {
+                let nodes = self.draw(prefix, shape, &mut chance);
+                let mut p = |node: usize| -> Result<Law, Infallible> {
+                    Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
+                };
+                let mut carried = carried.clone();
+                let rule = (Rule::SelectGreedyBlock, shape.1);
+                let Ok((node, token)) =
+                    settle_tree(rule, &nodes, &mut p, &mut carried, &mut chance);
+                let mut text = self.prefix(prefix, &nodes, node);
+                text.push(token);
+                written.push((text, carried, chance.weight()));
+                if !chance.next() {
+                    return written;
+                }
+            }
+        }
+
+        /// Whole texts of so many tokens in rounds of select-greedy-block: the law of the texts,
+        /// and how many rounds they take.
+        fn greedy_texts(
+            &self,
+            total: usize,
+            [paths, length]: [usize; 2],
+            forget: bool,
+        ) -> (BTreeMap<Vec<usize>, f64>, f64) {
+            let topology = Topology::paths(paths, length).unwrap();
+            let start = vec![(Carried::default(), 1.0)];
+            let mut states = BTreeMap::from([(Vec::new(), start)]);
+            let (mut texts, mut rounds) = (BTreeMap::new(), 0.0);
+            // A text comes behind what it begins with.
+            while let Some((prefix, ways)) = states.pop_first() {
+                if prefix.len() == total {
+                    texts.insert(prefix, ways.iter().map(|(_, mass)| mass).sum());
+                    continue;
+                }
+                let levels = length.min(total - prefix.len() - 1);
+                let shape = (&topology, ChildLaw::WithReplacement, levels);
+                for (carried, mass) in ways {
+                    rounds += mass;
+                    let carried = if forget { Carried::default() } else { carried };
+                    for (text, carried, share) in self.round_that_carries(&prefix, shape, &carried)
+                    {
+                        let ways: &mut Vec<(Carried, f64)> = states.entry(text).or_default();
+                        match ways.iter_mut().find(|(known, _)| *known == carried) {
+                            Some((_, sum)) => *sum += mass * share,
+                            None => ways.push((carried, mass * share)),
+                        }
+                    }
+                }
+            }
+            (texts, rounds)
         }
 
         /// E[tau] of a rule, given each tree, over all trees that may be drawn.
@@ -1293,6 +1471,56 @@ mod tests {
         }
     }
 
+    /// Whole texts in rounds of select-greedy-block, with every draw and coin, against the
+    /// target's law and the enumeration in fractions. Of one path there is nothing to select,
+    /// and it is greedy block verification.
+    #[test]
+    fn rounds_of_greedy_blocks_carry_their_change() {
+        let mut rng = ChaCha8Rng::seed_from_u64(24);
+        let mut forgotten = 0.0f64;
+        let mut deepest = 0;
+        for (vocab, total, length, paths) in [
+            (2, 4, 2, 2),
+            (3, 3, 2, 1),
+            (2, 5, 3, 1),
+            (2, 4, 3, 2),
+            (2, 3, 2, 3),
+        ] {
+            let pair = Pair::random(&mut rng, vocab, total);
+            let (texts, rounds) = pair.greedy_texts(total, [paths, length], false);
+            for (text, mass) in pair.texts(&[], total, 1.0) {
+                assert!((texts[&text] - mass).abs() < 1e-9, "{text:?}");
+            }
+            let (name, near) = if paths == 1 {
+                (BlockVerifierName::GreedyBlock, 1e-9)
+            } else {
+                // The sampler's selection has bins.
+                (BlockVerifierName::SelectGreedyBlock, 0.02)
+            };
+            let known = several_rounds(&pair.problem(total), length, paths, name, Change::Carried);
+            let known = known.unwrap().rounds.to_f64();
+            assert!((rounds - known).abs() < near, "{rounds} {known}");
+            // A round that forgets what those before owe writes another law.
+            let (texts, _) = pair.greedy_texts(total, [paths, length], true);
+            for (text, mass) in pair.texts(&[], total, 1.0) {
+                forgotten = forgotten.max((texts[&text] - mass).abs());
+            }
+            let topology = Topology::paths(paths, length).unwrap();
+            let shape = (&topology, ChildLaw::WithReplacement, length.min(total - 1));
+            for (text, carried, _) in pair.round_that_carries(&[], shape, &Carried::default()) {
+                if text.len() < total - 1 && !carried.0.is_empty() {
+                    let levels = length.min(total - text.len() - 1);
+                    let shape = (&topology, ChildLaw::WithReplacement, levels);
+                    let next = pair.round_that_carries(&text, shape, &carried);
+                    deepest = deepest.max(next.iter().map(|(_, c, _)| c.0.len()).max().unwrap());
+                }
+            }
+        }
+        assert!(forgotten > 1e-3, "{forgotten}");
+        // What two rounds changed was carried at once.
+        assert!(deepest > 1, "{deepest}");
+    }
+
     #[test]
     fn equal_and_disjoint_laws_keep_all_and_none() {
         let one = |token: usize| {
@@ -1320,6 +1548,7 @@ mod tests {
                 (Rule::Traversal, with),
                 (Rule::Traversal, ChildLaw::Hub),
                 (Rule::SelectBlock, with),
+                (Rule::SelectGreedyBlock, with),
             ] {
                 let topology = Topology::paths(2, 1).unwrap();
                 let (_, [found, said]) = pair.round(&[], rule, (&topology, law, 1));
@@ -1369,6 +1598,7 @@ mod tests {
         assert!(says(with, Rule::Token).contains("chains"));
         assert!(says(with, Rule::RrsWo).contains("--scheme"));
         assert!(says(with, Rule::SelectBlock).contains("--paths"));
+        assert!(says(with, Rule::SelectGreedyBlock).contains("--paths"));
         let three = Topology::full(3, 1).unwrap();
         assert!(
             three

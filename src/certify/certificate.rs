@@ -170,6 +170,7 @@ pub enum CertificateError {
 
 /// Mass accepted as one token out of one set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlanEntry {
     /// The set of distinct draft tokens, strictly ascending.
@@ -204,6 +205,7 @@ pub struct PlanEntry {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
     /// Format version, 1.

@@ -10,6 +10,7 @@ pub const VALUE_TOLERANCE: f64 = 1e-9;
 /// What a run leaves for the next one to be compared with: verdicts and evidence
 /// by claim, values by problem.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// Format version, 1.
     pub schema: u32,
@@ -21,6 +22,7 @@ pub struct Baseline {
 
 /// A claim in a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BaselineClaim {
     /// Its verdict.
     pub verdict: Verdict,

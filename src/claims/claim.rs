@@ -6,6 +6,7 @@ use std::fmt;
 
 /// What is known about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Proved, and checked without exception on a stated family.
@@ -35,6 +36,7 @@ impl fmt::Display for Verdict {
 
 /// One number or text that a check brings up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Value {
     /// How many of something.

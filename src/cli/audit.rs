@@ -1,9 +1,7 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{
-    CliError, Verdict, check_folder, page_files, width, write_together, write_whole,
-};
+use super::output::{CliError, Verdict, check_folder, width, write_together, write_whole};
 use super::printed::print_report;
 use crate::audit::{
     Claimed, Records, Rule, Settings, audit, audit_records, claimed_of, negative_control, plan,
@@ -219,7 +217,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     };
     let page = report::page(&made);
     if let Some(folder) = &args.folder.out {
-        write_together(folder, &page_files(&page, &made)?)?;
+        write_together(folder, &args.folder.files(&page, &made)?)?;
     }
     if let Some(path) = &args.junit {
         write_whole(path, report::junit(&made).as_bytes())?;

@@ -19,7 +19,7 @@ mod with_models {
         Capture, CaptureError, Event, LogSink, Model, Provenance, RolloutPlan, Runtime, Settings,
         Tally,
     };
-    use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
+    use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict};
     use crate::log::{Dtype, KeptTokens, Layout};
@@ -141,6 +141,7 @@ mod with_models {
         } = opened;
         let mut capture = Capture::new(target, draft, codec, settings)?.with_drafts(others)?;
         let encoded = capture.codec().encode(&prompts, capture.vocabulary())?;
+        models.check_lengths(&encoded, common)?;
         let layout = layout(args, capture.vocabulary());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
         let done = sink.done().clone();
@@ -164,14 +165,14 @@ mod with_models {
                 );
             }
         }
-        let interrupt = interrupt_flag();
+        let interrupt = Interrupt::watch();
         let tokens = capture.settings().most_tokens(left);
         let bar = progress("capturing", tokens, shown(common));
         let outcome = capture.run(
             &encoded,
             &|batch| batch.iter().all(|prompt| done.contains(&prompt.index)),
             &mut sink,
-            &interrupt,
+            interrupt.flag(),
             &mut |event| match event {
                 Event::Tokens(tokens) | Event::Rollout(tokens) => bar.inc(tokens as u64),
                 Event::Batch { saved, .. } => bar.dec_length(saved as u64),
@@ -180,14 +181,12 @@ mod with_models {
         bar.finish_and_clear();
         let tally = match outcome {
             Err(CaptureError::Interrupted) => {
-                return Err(CliError::Input {
-                    path: args.out.clone(),
-                    message: format!(
-                        "interrupted; {} of {} prompts are in it; the same command again continues",
-                        sink.done().len(),
-                        encoded.len(),
-                    ),
-                });
+                return Err(interrupt.error(format!(
+                    "{}: interrupted; {} of {} prompts are in it; the same command again continues",
+                    args.out.display(),
+                    sink.done().len(),
+                    encoded.len(),
+                )));
             }
             outcome => outcome?,
         };
@@ -324,36 +323,11 @@ mod with_models {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use std::fmt::Write as _;
 
-        /// A build that cannot run models lists the same options. With
-        /// `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes the list.
         #[test]
         fn options_are_listed_for_builds_without_models() {
             let command = CaptureArgs::augment_args(clap::Command::new("capture"));
-            let mut list = String::new();
-            for option in command.get_arguments() {
-                let Some(name) = option.get_long() else {
-                    continue;
-                };
-                let values = option.get_value_names().unwrap_or_default();
-                let value = match values.first() {
-                    Some(value) if option.get_action().takes_values() => format!(" <{value}>"),
-                    _ => String::new(),
-                };
-                let help = option
-                    .get_help()
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                let _ = writeln!(list, "  --{name}{value}\n          {help}");
-            }
-            let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("src/cli/capture_options.txt");
-            if std::env::var_os("SPECGAP_WRITE_DOCUMENTS").is_some() {
-                std::fs::write(file, list).unwrap();
-                return;
-            }
-            assert_eq!(std::fs::read_to_string(file).unwrap(), list);
+            crate::cli::models::is_listed(&command, "capture_options.txt");
         }
     }
 }

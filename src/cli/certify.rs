@@ -6,6 +6,7 @@ use crate::certify::Certificate;
 use crate::distribution::format_rational;
 use crate::problem::AnyProblem;
 use clap::Args;
+use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -14,8 +15,24 @@ use std::path::PathBuf;
 pub(super) struct CertifyArgs {
     /// The problem file.
     problem: PathBuf,
-    /// The certificate, as `specgap solve --certificates` writes it.
+    /// The certificate, as `specgap solve --out` writes it.
     certificate: PathBuf,
+}
+
+/// What became of a certificate.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Certified {
+    /// 1.
+    schema: u32,
+    /// The problem's name.
+    problem: String,
+    /// The fraction that is proved, or null.
+    optimal_acceptance_rate: Option<String>,
+    /// Whether the certificate proves it.
+    valid: bool,
+    /// Why it does not.
+    reason: Option<String>,
 }
 
 pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliError> {
@@ -52,14 +69,14 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
     let reason = checked.as_ref().err().map(ToString::to_string);
     match common.format {
         Format::Json => {
-            let object = serde_json::json!({
-                "schema": crate::report::JSON_SCHEMA,
-                "problem": problem.name(),
-                "optimal_acceptance_rate": proved,
-                "valid": checked.is_ok(),
-                "reason": reason,
-            });
-            writeln!(out, "{object}")?;
+            let object = Certified {
+                schema: crate::report::JSON_SCHEMA,
+                problem: problem.name().to_owned(),
+                optimal_acceptance_rate: proved,
+                valid: checked.is_ok(),
+                reason,
+            };
+            writeln!(out, "{}", serde_json::to_string(&object)?)?;
         }
         Format::Text => match (&proved, &reason) {
             (Some(value), _) => writeln!(

@@ -1,7 +1,9 @@
 //! `specgap check`.
 
 use super::options::{Common, Format};
-use super::output::{CliError, Verdict, progress, read_problems, width, write_whole};
+use super::output::{
+    CliError, Verdict, check_folder, progress, read_problems, width, write_together, write_whole,
+};
 use crate::claims::{Baseline, Claim, check_some, compare, ledger};
 use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
@@ -30,14 +32,17 @@ pub(super) struct CheckArgs {
     /// Write the results as JUnit XML.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Write the ledger as a Markdown page.
-    #[arg(long, value_name = "FILE")]
+    /// Write report.md (results and ledger as a page), report.json and junit.xml here.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the ledger as a Markdown page, alone.
+    #[arg(long, hide = true, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Check these claims of the ledger only, or none of them.
     #[arg(long, value_name = "ID,...|none", value_delimiter = ',')]
     claims: Vec<String>,
     /// List the claims that would be checked, and check nothing.
-    #[arg(long, conflicts_with_all = ["baseline", "write_baseline", "junit", "report", "problems"])]
+    #[arg(long, conflicts_with_all = ["baseline", "write_baseline", "junit", "out", "report", "problems"])]
     list: bool,
     /// Problem files or folders to check beside the ledger [default: problems, if
     /// there is such a folder].
@@ -91,6 +96,9 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     let asked = asked(&args.claims)?;
     if args.list {
         return list(asked, common);
+    }
+    if let Some(folder) = &args.out {
+        check_folder(folder)?;
     }
     // All input is read before anything is run or written.
     let mut before = args.baseline.as_deref().map(read_baseline).transpose()?;
@@ -160,12 +168,25 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         let command = format!("specgap check --report {}", path.display());
         write_whole(path, report::markdown(&run, &command).as_bytes())?;
     }
+    if let Some(folder) = &args.out {
+        let page = report::summary(&run, "specgap check --out DIR");
+        let files = [
+            ("junit.xml", report::junit(&run)),
+            ("report.json", report::json(&run)? + "\n"),
+            ("report.md", page),
+        ];
+        let files = files.map(|(name, text)| (name.to_owned(), text.into_bytes()));
+        write_together(folder, &files)?;
+    }
     let mut out = std::io::stdout().lock();
     match common.format {
         Format::Json => writeln!(out, "{}", report::json(&run)?)?,
         Format::Text => {
             let text = report::text(&run, width(), common.quiet, common.verbose > 0);
             write!(out, "{text}")?;
+            if let Some(folder) = &args.out {
+                writeln!(out, "report: {}", folder.join("report.md").display())?;
+            }
         }
     }
     out.flush()?;

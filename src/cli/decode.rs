@@ -20,7 +20,7 @@ mod with_models {
         Runtime, Shape, StepTimes, Timing, Topology,
     };
     use crate::cli::bound;
-    use crate::cli::models::{ModelArgs, Opened, command_line, interrupt_flag, progress, shown};
+    use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format};
     use crate::cli::output::{CliError, Verdict, check_folder, write_together};
     use crate::cli::predicted::{self, Drafted};
@@ -31,6 +31,7 @@ mod with_models {
     use serde_json::{Value, json};
     use std::io::{self, Write};
     use std::path::PathBuf;
+    use std::sync::atomic::AtomicBool;
 
     /// Arguments of `specgap decode`.
     #[derive(Args, Debug)]
@@ -50,8 +51,8 @@ mod with_models {
         #[arg(long, value_name = "TREE", conflicts_with_all = ["length", "paths"], help = tree_help())]
         tree: Option<String>,
         /// Which drafts are kept: token (the default) or block of a chain; rrs (the default),
-        /// rrs-wo, spechub or traversal of a tree; select-block (the default) or traversal of
-        /// paths.
+        /// rrs-wo, spechub or traversal of a tree; select-block (the default), select-greedy-block
+        /// or traversal of paths.
         #[arg(long, value_enum)]
         verifier: Option<Rule>,
         /// How a tree's children are drawn: with-replacement, without-replacement or hub; as the
@@ -159,6 +160,16 @@ mod with_models {
                 )
                 .into());
             }
+            if self.bound && rule == Rule::SelectGreedyBlock {
+                return Err(refused(
+                    "--bound is about rounds that begin with the target's own law; those of \
+                     select-greedy-block begin with what the rounds before changed it to: give \
+                     --verifier select-block, whose paths it also says select-greedy-block's number \
+                     of, or leave --bound out"
+                        .to_owned(),
+                )
+                .into());
+            }
             if let Some(message) = predicted::refused(rule).filter(|_| self.predict) {
                 return Err(refused(message).into());
             }
@@ -208,22 +219,25 @@ mod with_models {
         } = opened;
         let mut decoder = Decoder::new(target, draft, codec, settings)?;
         let encoded = decoder.codec().encode(&prompts, decoder.vocabulary())?;
+        models.check_lengths(&encoded, common)?;
         let ways = if args.timing { 2 } else { 1 };
         let tokens = encoded.len().saturating_mul(models.max_tokens as usize);
         let bar = progress("decoding", tokens.saturating_mul(ways), shown(common));
-        let texts = decode_all(args, &plan, &mut decoder, &encoded, &mut |tokens, saved| {
+        let interrupt = Interrupt::watch();
+        let mut watch = |tokens, saved| {
             bar.inc(tokens as u64);
             bar.dec_length(saved as u64);
-        });
+        };
+        let flag = interrupt.flag();
+        let texts = decode_all(args, &plan, &mut decoder, &encoded, flag, &mut watch);
         bar.finish_and_clear();
         let texts = match texts {
             Err(CaptureError::Interrupted) => {
-                return Err(CaptureError::Setting {
-                    message: "interrupted; nothing was written, as times of a part are not those \
-                              of the whole; the same command again begins anew"
+                return Err(interrupt.error(
+                    "interrupted; nothing was written, as times of a part are not those of the \
+                     whole; the same command again begins anew"
                         .to_owned(),
-                }
-                .into());
+                ));
             }
             texts => texts?,
         };
@@ -296,30 +310,30 @@ mod with_models {
         plan: &Plan,
         decoder: &mut Decoder,
         prompts: &[EncodedPrompt],
+        interrupt: &AtomicBool,
         watch: &mut dyn FnMut(usize, usize),
     ) -> Result<Vec<Texts>, CaptureError> {
-        let interrupt = interrupt_flag();
         let most = args.models.max_tokens as usize;
         let mut texts = Vec::with_capacity(prompts.len());
         for prompt in prompts {
             // One after the other, so that what slows the machine slows both.
-            let rounds = decoder.decode(prompt, &interrupt, &mut |tokens| watch(tokens, 0))?;
+            let rounds = decoder.decode(prompt, interrupt, &mut |tokens| watch(tokens, 0))?;
             watch(0, most - rounds.tokens.len());
             let expected = if args.predict {
-                predicted::of_text(decoder, prompt, &rounds, &plan.drafted, &interrupt)?
+                predicted::of_text(decoder, prompt, &rounds, &plan.drafted, interrupt)?
             } else {
                 None
             };
             let alone = if args.timing {
                 let alone =
-                    decoder.alone(prompt, PASSES, &interrupt, &mut |tokens| watch(tokens, 0))?;
+                    decoder.alone(prompt, PASSES, interrupt, &mut |tokens| watch(tokens, 0))?;
                 watch(0, most - alone.tokens.len());
                 Some(alone)
             } else {
                 None
             };
             let trees = if args.bound {
-                bound::of_text(decoder, prompt, &rounds, &interrupt)?
+                bound::of_text(decoder, prompt, &rounds, interrupt)?
             } else {
                 Vec::new()
             };
@@ -533,5 +547,16 @@ mod with_models {
             writeln!(out, "{}", predicted::in_words(&object["predicted"]))?;
         }
         Ok(())
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn options_are_listed_for_builds_without_models() {
+            let command = DecodeArgs::augment_args(clap::Command::new("decode"));
+            crate::cli::models::is_listed(&command, "decode_options.txt");
+        }
     }
 }

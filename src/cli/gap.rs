@@ -1,7 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::length::read_timings;
-use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio};
+use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio, read_timings};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
     write_whole,
@@ -17,8 +16,8 @@ use crate::report;
 use crate::scheme::SchemeName;
 use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -57,60 +56,16 @@ pub struct GapArgs {
         conflicts_with = "cost_ratio"
     )]
     costs: Option<PathBuf>,
-    /// Also write every picture for a paper: as SVG without its title, and the numbers that it
-    /// draws as CSV beside it.
-    #[arg(long, value_name = "svg", value_enum, requires = "out")]
-    figures: Option<FigureFormat>,
-    /// Also write every table for a paper: for LaTeX with booktabs, or as CSV.
-    #[arg(
-        long,
-        value_name = "latex,csv",
-        value_enum,
-        value_delimiter = ',',
-        requires = "out"
-    )]
-    table: Vec<TableFormat>,
     /// Write a row for each position, temperature and number of drafts: comma-separated, or
     /// Parquet if the name ends in .parquet.
     #[arg(long, value_name = "FILE")]
     positions: Option<PathBuf>,
 }
 
-/// Formats of pictures for papers.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum FigureFormat {
-    /// Lines and letters, to be turned into PDF by the program that sets the paper.
-    Svg,
-}
-
-/// Formats of tables for papers.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum TableFormat {
-    /// A tabular with the rules of booktabs.
-    Latex,
-    /// Comma-separated values, with all digits where these are known.
-    Csv,
-}
-
 impl GapArgs {
     /// The files of a report, and those for papers that are asked for.
     fn files(&self, report: &GapReport) -> Result<Vec<(String, Vec<u8>)>, CliError> {
-        let page = report::gap::page(report);
-        let mut files = Vec::new();
-        if self.figures.is_some() {
-            let drawn = page.paper_figures();
-            files.extend(drawn.map_err(|error| CliError::Internal {
-                message: error.to_string(),
-            })?);
-        }
-        for format in &self.table {
-            files.extend(match format {
-                TableFormat::Latex => page.paper_latex(),
-                TableFormat::Csv => page.paper_csv(),
-            });
-        }
-        files.extend(page_files(&page, report)?);
-        Ok(files)
+        (self.results.folder).files(&report::gap::page(report), report)
     }
 }
 
@@ -528,7 +483,7 @@ fn compare_logs(
                 files.push((format!("{}/{name}", log.folder), contents));
             }
         }
-        files.extend(page_files(&page, &comparison)?);
+        files.extend(args.results.folder.files(&page, &comparison)?);
         write_together(folder, &files)?;
     }
     print_report(
@@ -687,11 +642,12 @@ pub(super) fn compare(
         writeln!(stderr, "regression: {}", report::check::told(number))?;
     }
     if worse == 0 {
-        writeln!(
-            stderr,
-            "baseline {}: every number is in its interval",
-            path.display()
-        )?;
+        let how = match results.tolerance {
+            Some(tolerance) => format!("within {tolerance:e}"),
+            None => "in its interval".to_owned(),
+        };
+        let path = path.display();
+        writeln!(stderr, "baseline {path}: every number is {how}")?;
     }
     Ok(Verdict::of(worse == 0))
 }

@@ -1,13 +1,13 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Cost, Counts, Folder, Kept, cost_ratio};
-use super::output::{CliError, Verdict, check_folder, page_files, write_together};
+use super::options::{Common, Cost, Counts, Folder, Kept, cost_ratio, read_timings};
+use super::output::{CliError, Verdict, check_folder, write_together};
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
 use crate::text::{
-    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError, Timings,
+    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -183,19 +183,6 @@ impl LengthArgs {
     }
 }
 
-pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
-    let json = path.extension().is_some_and(|ending| ending == "json");
-    Timings::parse(&text, json).map_err(|message| CliError::Input {
-        path: path.to_owned(),
-        message,
-    })
-}
-
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
     refuse_repetition(&args.logs)?;
@@ -227,7 +214,7 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     bar.finish_and_clear();
     let page = report::length::page(&report);
     if let Some(folder) = &args.folder.out {
-        write_together(folder, &page_files(&page, &report)?)?;
+        write_together(folder, &args.folder.files(&page, &report)?)?;
     }
     print_report(&report, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::Agrees)

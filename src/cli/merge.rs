@@ -1,9 +1,11 @@
 //! `specgap merge`: summaries of parts to one report.
 
-use super::gap::{DRAFT_PATHS, compare, finish, read_baseline};
+use super::gap::{DRAFT_PATHS, compare, read_baseline};
 use super::options::{Common, Format, Results};
-use super::output::{CliError, Verdict, check_folder, write_whole};
+use super::output::{CliError, Verdict, check_folder, write_together, write_whole};
+use super::printed::print_report;
 use crate::gap::Summary;
+use crate::report;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -74,7 +76,11 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         (Some(path), Some(baseline)) => compare(&report, path, &baseline, &args.results)?,
         _ => Verdict::Agrees,
     };
-    finish(&report, args.results.folder.out.as_deref(), common)?;
+    let (page, folder) = (report::gap::page(&report), &args.results.folder);
+    if let Some(out) = &folder.out {
+        write_together(out, &folder.files(&page, &report)?)?;
+    }
+    print_report(&report, &page, folder.out.as_deref(), common)?;
     Ok(verdict)
 }
 

@@ -8,6 +8,7 @@ mod bound;
 mod capture;
 mod certify;
 mod check;
+mod completions;
 mod conformance;
 mod decode;
 mod demo;
@@ -25,6 +26,7 @@ mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
 mod printed;
+pub(crate) mod schema;
 mod solve;
 mod table;
 mod tree;
@@ -45,7 +47,8 @@ pub use output::{CliError, Verdict};
 #[command(name = "specgap", version, about, long_about = None)]
 #[command(
     after_help = "Exit codes: 0 everything is as expected; 1 something disagrees, got worse than a \
-    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug)."
+    baseline, or is not as expected; 2 bad usage or bad input; 3 internal error (a bug); 130 and 143 stopped by \
+    Ctrl-C and by SIGTERM."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -56,48 +59,66 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// The report of the log that specgap ships: a real model pair, nothing to install.
+    Demo(demo::DemoArgs),
+    /// Logged rows of real models to a report: every verifier's gap to its optimum.
+    Gap(Box<gap::GapArgs>),
+    /// Logged text to a report: how many tokens to draft, and what it buys.
+    Length(length::LengthArgs),
+    /// Logged text to a report: which tree of drafts to verify, and what it buys.
+    Tree(tree::TreeArgs),
+    /// Logged text and draft paths to a report: what several paths could give, and who gets it.
+    Paths(paths::PathsArgs),
+    /// Run a target and a draft model over prompts and log their rows.
+    #[cfg_attr(
+        not(feature = "onnx"),
+        command(
+            about = "Run a target and a draft model over prompts and log their rows (not in this build)",
+            after_help = concat!(
+                "This build cannot run models. In a copy of the repository, install one that can:\n\n    \
+                 cargo install --path . --features onnx\n\nOptions there:\n",
+                include_str!("capture_options.txt")
+            )
+        )
+    )]
+    Capture(capture::CaptureArgs),
+    /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
+    Import(import::ImportArgs),
+    /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
+    #[cfg_attr(
+        not(feature = "onnx"),
+        command(
+            about = "Decode prompts speculatively, counting and timing rounds (not in this build)",
+            after_help = concat!(
+                "This build cannot run models. In a copy of the repository, install one that can:\n\n    \
+                 cargo install --path . --features onnx\n\nOptions there:\n",
+                include_str!("decode_options.txt")
+            )
+        )
+    )]
+    Decode(decode::DecodeArgs),
+    /// Summaries of parts of logged rows, made anywhere, to one report.
+    Merge(merge::MergeArgs),
+    /// A log of an engine's rounds: does it sample what it claims?
+    Audit(audit::AuditArgs),
+    /// Test vectors for the verification kernels of inference engines.
+    Conformance(conformance::ConformanceArgs),
     /// Optimal acceptance rate by every method, its agreement and its certificate.
     Solve(solve::SolveArgs),
     /// Every verifier: exact acceptance, gap to the optimum, losslessness.
     Verify(verify::VerifyArgs),
     /// Blocks of draft tokens: optimum, bounds, and every block verifier's exact law.
     Block(block::BlockArgs),
-    /// Run a target and a draft model over prompts and log their rows.
-    #[cfg_attr(
-        not(feature = "onnx"),
-        command(after_help = concat!(
-            "This build cannot run models. Build one that can: cargo install --path . --features \
-             onnx\n\nOptions there:\n",
-            include_str!("capture_options.txt")
-        ))
-    )]
-    Capture(capture::CaptureArgs),
-    /// Exports of inference engines (vLLM, SGLang, llama.cpp, transformers) to a log.
-    Import(import::ImportArgs),
-    /// Decode prompts speculatively with a target and a draft model, counting and timing rounds.
-    Decode(decode::DecodeArgs),
-    /// The claims ledger and every problem file of a folder, against a baseline.
-    Check(check::CheckArgs),
-    /// Logged rows of real models to a report: every verifier's gap to its optimum.
-    Gap(Box<gap::GapArgs>),
-    /// Logged text to a report: how many tokens to draft, and what it buys.
-    Length(length::LengthArgs),
-    /// Logged text and draft paths to a report: what several paths could give, and who gets it.
-    Paths(paths::PathsArgs),
-    /// Logged text to a report: which tree of drafts to verify, and what it buys.
-    Tree(tree::TreeArgs),
-    /// A log of an engine's rounds: does it sample what it claims?
-    Audit(audit::AuditArgs),
-    /// Summaries of parts of logged rows, made anywhere, to one report.
-    Merge(merge::MergeArgs),
-    /// Test vectors for the verification kernels of inference engines.
-    Conformance(conformance::ConformanceArgs),
-    /// The report of the log that specgap ships: a real model pair, nothing to install.
-    Demo(demo::DemoArgs),
-    /// What a word of a report or a table means.
-    Explain(explain::ExplainArgs),
     /// Check a certificate of an optimal acceptance rate, without any solver.
     Certify(certify::CertifyArgs),
+    /// The claims ledger and every problem file of a folder, against a baseline.
+    Check(check::CheckArgs),
+    /// What a word of a report or a table means.
+    Explain(explain::ExplainArgs),
+    /// JSON Schemas of what commands print and of the files that they read.
+    Schema(schema::SchemaArgs),
+    /// A script by which your shell completes commands and options.
+    Completions(completions::CompletionsArgs),
 }
 
 /// Exit code of a bug.
@@ -154,6 +175,8 @@ pub fn run(cli: Cli) -> u8 {
         Command::Audit(args) => audit::run(args, &cli.common),
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
+        Command::Schema(args) => schema::run(args, &cli.common),
+        Command::Completions(args) => completions::run(args, &cli.common),
     };
     match outcome {
         Ok(Verdict::Agrees) => 0,

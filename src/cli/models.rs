@@ -1,16 +1,17 @@
 //! What `capture` and `decode` share: the models, the prompts, and the law of the text.
 
 use crate::capture::{
-    CaptureError, ChatTemplate, Device, Model, Placed, Placement, Prompt, Runtime, Sampling, Stop,
-    TextCodec, read_prompts,
+    CaptureError, ChatTemplate, Device, EncodedPrompt, Model, Placed, Placement, Prompt, Runtime,
+    Sampling, Stop, TextCodec, check_lengths, read_prompts,
 };
 use crate::cli::options::{Common, Format, Kept};
+use crate::cli::output::CliError;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Two models, a tokenizer, prompts, and how text is drawn.
 #[derive(Args, Debug)]
@@ -119,6 +120,20 @@ impl ModelArgs {
         Ok((prompts, codec))
     }
 
+    /// Refuses prompts that a model has no room for, and says what may take long or go beyond it.
+    pub fn check_lengths(
+        &self,
+        prompts: &[EncodedPrompt],
+        common: &Common,
+    ) -> Result<(), CaptureError> {
+        let graphs = std::iter::once(&self.target).chain(&self.draft);
+        let notes = check_lengths(prompts, graphs, self.max_tokens as usize)?;
+        if !common.quiet {
+            notes.iter().for_each(|note| eprintln!("{note}"));
+        }
+        Ok(())
+    }
+
     /// Loads the runtime and both models, and runs `more` while that is shown.
     pub fn open<T>(
         &self,
@@ -161,15 +176,41 @@ pub(super) fn shown(common: &Common) -> bool {
     common.format == Format::Text && !common.quiet
 }
 
-/// A flag that Ctrl-C and SIGTERM set; a second one ends the program at once.
-pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // Without handlers, the first signal does; what is on the disk is whole either way.
-        let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, interrupt.clone());
-        let _ = signal_hook::flag::register(signal, interrupt.clone());
+/// Whether Ctrl-C or SIGTERM came; a second one ends the program at once.
+pub(super) struct Interrupt {
+    flag: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// Looks out for both from now on.
+    pub fn watch() -> Self {
+        use signal_hook::flag;
+        let interrupt = Self {
+            flag: Arc::default(),
+            signal: Arc::default(),
+        };
+        for number in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            // Without handlers, the first signal does; what is on the disk is whole either way.
+            let set = interrupt.flag.clone();
+            let _ = flag::register_conditional_shutdown(number, 128 + number, set.clone());
+            let which = usize::try_from(number).unwrap_or_default();
+            let _ = flag::register_usize(number, interrupt.signal.clone(), which);
+            let _ = flag::register(number, set);
+        }
+        interrupt
     }
-    interrupt
+
+    /// Set once it came.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
+    /// That it came, with the exit code that a shell expects then.
+    pub fn error(&self, message: String) -> CliError {
+        let signal = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or_default();
+        CliError::Interrupted { message, signal }
+    }
 }
 
 /// The command that is running, as a shell would take it.
@@ -252,4 +293,33 @@ pub(super) fn progress(verb: &str, tokens: usize, shown: bool) -> ProgressBar {
         ));
     }
     bar
+}
+
+/// A build that cannot run models lists the same options, from a file. With
+/// `SPECGAP_WRITE_DOCUMENTS=1` in the environment the file is written.
+#[cfg(test)]
+pub(super) fn is_listed(command: &clap::Command, file: &str) {
+    use std::fmt::Write as _;
+    let mut list = String::new();
+    for option in command.get_arguments() {
+        let Some(name) = option.get_long() else {
+            continue;
+        };
+        let values = option.get_value_names().unwrap_or_default();
+        let value = match values.first() {
+            Some(value) if option.get_action().takes_values() => format!(" <{value}>"),
+            _ => String::new(),
+        };
+        let help = option
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let _ = writeln!(list, "  --{name}{value}\n          {help}");
+    }
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
+    if std::env::var_os("SPECGAP_WRITE_DOCUMENTS").is_some() {
+        std::fs::write(folder.join(file), list).unwrap();
+        return;
+    }
+    assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), list);
 }

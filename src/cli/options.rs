@@ -1,30 +1,36 @@
 //! Options that several commands have, each stated once.
 
 use super::host::{Bar, Host};
-use super::output::progress;
+use super::output::{CliError, page_files, progress};
 use crate::log::{Log, LogError};
+use crate::report::page::Page;
+use crate::report::paper::{FigureFormat, Files};
 use crate::text::Timings;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// What these options stand under in the help of a command.
+const OF_ALL: &str = "Options of every command";
 
 /// Options of every command.
 #[derive(Args, Debug, Clone)]
 pub struct Common {
     /// Text for people, or JSON, one object a line.
-    #[arg(long, value_enum, default_value_t = Format::Text, global = true)]
+    #[arg(long, value_enum, default_value_t = Format::Text, global = true, help_heading = OF_ALL)]
     pub(super) format: Format,
     /// Worker threads; 0 takes one a core.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024), global = true)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024), global = true, help_heading = OF_ALL)]
     pub(super) threads: u16,
     /// Seed of everything that is random.
-    #[arg(long, default_value_t = 0, global = true)]
+    #[arg(long, default_value_t = 0, global = true, help_heading = OF_ALL)]
     pub(super) seed: u64,
     /// More detail: all tables, what words mean, problem files that are passed over.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = OF_ALL)]
     pub(super) verbose: u8,
     /// Only what is wrong, and the last line where a command has one.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, help_heading = OF_ALL, conflicts_with = "verbose")]
     pub(super) quiet: bool,
     /// The program that runs the command inside itself; none on a command line.
     #[arg(skip)]
@@ -121,6 +127,69 @@ pub(super) struct Folder {
     /// Write report.html, report.md, report.json and the plots here.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+    /// Also write every picture for a paper: without its title, as SVG or as PDF with its font
+    /// inside, and the numbers that it draws as CSV beside it.
+    #[arg(
+        long,
+        value_name = "svg,pdf",
+        value_enum,
+        value_delimiter = ',',
+        requires = "out"
+    )]
+    figures: Vec<FigureKind>,
+    /// Also write every table for a paper: for LaTeX with booktabs, or as CSV.
+    #[arg(
+        long,
+        value_name = "latex,csv",
+        value_enum,
+        value_delimiter = ',',
+        requires = "out"
+    )]
+    table: Vec<TableKind>,
+}
+
+/// Formats of pictures for papers.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum FigureKind {
+    /// Lines and letters.
+    Svg,
+    /// A page with its font inside, as LaTeX takes it.
+    Pdf,
+}
+
+/// Formats of tables for papers.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum TableKind {
+    /// A tabular with the rules of booktabs.
+    Latex,
+    /// Comma-separated values, with all digits where these are known.
+    Csv,
+}
+
+impl Folder {
+    /// The files of a report, and those for papers that are asked for.
+    pub(super) fn files(&self, page: &Page, data: &impl Serialize) -> Result<Files, CliError> {
+        let mut files = Vec::new();
+        if !self.figures.is_empty() {
+            let format = |kind: &FigureKind| match kind {
+                FigureKind::Svg => FigureFormat::Svg,
+                FigureKind::Pdf => FigureFormat::Pdf,
+            };
+            let formats: Vec<FigureFormat> = self.figures.iter().map(format).collect();
+            let drawn = page.paper_figures(&formats);
+            files.extend(drawn.map_err(|error| CliError::Internal {
+                message: error.to_string(),
+            })?);
+        }
+        if self.table.contains(&TableKind::Latex) {
+            files.extend(page.paper_latex());
+        }
+        if self.table.contains(&TableKind::Csv) {
+            files.extend(page.paper_csv());
+        }
+        files.extend(page_files(page, data)?);
+        Ok(files)
+    }
 }
 
 /// What `gap` and `merge` make of a summary.
@@ -161,6 +230,20 @@ pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
     Ok(Cost {
         text: text.to_owned(),
         timings: Timings::cost_ratio(ratio)?,
+    })
+}
+
+/// A file of times, as TOML or JSON.
+pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })?;
+    let json = path.extension().is_some_and(|ending| ending == "json");
+    Timings::parse(&text, json).map_err(|message| CliError::Input {
+        path: path.to_owned(),
+        message,
     })
 }
 

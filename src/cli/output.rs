@@ -2,7 +2,8 @@
 
 use crate::evaluate::{UnknownName, check_names};
 use crate::files::{
-    Staged, Unfinished, check_writable, exchange, folder as folder_of, remove_strays, replace,
+    Staged, Unfinished, check_writable, exchange, folder as folder_of, lock_folder, remove_strays,
+    remove_unheld, replace,
 };
 use crate::problem::{AnyProblem, ProblemFileError};
 use crate::report::DrawError;
@@ -92,6 +93,14 @@ pub enum CliError {
     #[cfg(feature = "onnx")]
     #[error(transparent)]
     Capture(#[from] crate::capture::CaptureError),
+    /// The user or the system asked it to stop.
+    #[error("{message}")]
+    Interrupted {
+        /// What was done, and how to go on.
+        message: String,
+        /// The signal's number.
+        signal: u8,
+    },
     /// The output cannot be written.
     #[error("output: {0}")]
     Output(#[from] io::Error),
@@ -112,11 +121,13 @@ impl From<serde_json::Error> for CliError {
 }
 
 impl CliError {
-    /// 2 for bad input, 3 for a bug.
+    /// 2 for bad input, 3 for a bug, and what a shell says of a program that a signal ended: 128
+    /// and the signal's number.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Json(_) | Self::Internal { .. } => 3,
             Self::Conformance(crate::conformance::ConformanceError::Internal(_)) => 3,
+            Self::Interrupted { signal, .. } => signal.saturating_add(128),
             _ => 2,
         }
     }
@@ -160,8 +171,9 @@ pub(super) fn stage(path: &Path) -> Result<Unfinished, CliError> {
 }
 
 /// Writes several files into a folder that is made for them: all of them, or if one cannot be
-/// written, none, and what was there stays. After a kill, no old file is beside a new one. A
-/// name may begin with a folder's.
+/// written, none, and what was there stays. After a kill, no old file is beside a new one. Two
+/// runs that write here at once do so one after the other, so that the files are of one of them.
+/// A name may begin with a folder's.
 pub(super) fn write_together(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), CliError> {
     let folders: BTreeSet<PathBuf> = (files.iter())
         .map(|(name, _)| folder_of(&folder.join(name)).to_owned())
@@ -182,13 +194,18 @@ fn write_into(
     folders: &BTreeSet<PathBuf>,
     files: &[(String, Vec<u8>)],
 ) -> Result<(), CliError> {
-    for folder in folders {
+    let make = |folder: &Path| {
         std::fs::create_dir_all(folder).map_err(|source| CliError::File {
-            path: folder.clone(),
+            path: folder.to_owned(),
             action: "cannot be made",
             source,
-        })?;
-        remove_strays(folder, TEMPORARY_PREFIX);
+        })
+    };
+    make(folder)?;
+    let _lock = lock_folder(folder);
+    for inside in folders {
+        make(inside)?;
+        remove_unheld(inside, TEMPORARY_PREFIX);
     }
     let mut staged = Vec::with_capacity(files.len());
     for (name, contents) in files {

@@ -2,7 +2,7 @@
 
 use super::gap::refuse_repetition;
 use super::options::{Common, Counts, Folder, Kept};
-use super::output::{CliError, Verdict, check_folder, page_files, write_together};
+use super::output::{CliError, Verdict, check_folder, write_together};
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
@@ -96,7 +96,7 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
     bar.finish_and_clear();
     let page = report::paths::page(&report);
     if let Some(folder) = &args.folder.out {
-        write_together(folder, &page_files(&page, &report)?)?;
+        write_together(folder, &args.folder.files(&page, &report)?)?;
     }
     print_report(&report, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::Agrees)

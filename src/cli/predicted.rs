@@ -15,12 +15,20 @@ use std::sync::atomic::AtomicBool;
 
 /// Why nothing is expected of a rule's rounds given a text, where that is so.
 pub(super) fn refused(rule: Rule) -> Option<String> {
-    (rule == Rule::Traversal).then(|| {
-        "--predict: what traversal keeps of a tree does not follow from the text alone, as it looks at \
-         all that was drafted beside it; leave --predict out, or predict rrs, rrs-wo, spechub or \
-         select-block"
-            .to_owned()
-    })
+    let why = match rule {
+        Rule::Traversal => {
+            "what traversal keeps of a tree does not follow from the text alone, as it looks at all \
+             that was drafted beside it"
+        }
+        Rule::SelectGreedyBlock => {
+            "select-greedy-block changes the target of later rounds, and by how much does not follow \
+             from the text alone"
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "--predict: {why}; leave --predict out, or predict rrs, rrs-wo, spechub or select-block"
+    ))
 }
 
 /// What is drafted, as the replay names it: the tree, or K and L of paths.

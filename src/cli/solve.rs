@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub(super) struct SolveArgs {
     #[command(flatten)]
     problems: Problems,
-    /// Write the exact certificate of each problem to FOLDER/NAME.json.
-    #[arg(long, value_name = "FOLDER")]
-    certificates: Option<PathBuf>,
+    /// Write the exact certificate of each problem here, as NAME.json; specgap certify checks it.
+    #[arg(long, alias = "certificates", value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 struct Solve<'a> {
@@ -72,7 +72,7 @@ impl ProblemCommand for Solve<'_> {
 }
 
 pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError> {
-    let certificates = args.certificates.as_deref();
+    let certificates = args.out.as_deref();
     batch::run(
         Solve {
             limits: Limits::default(),

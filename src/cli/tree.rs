@@ -1,9 +1,8 @@
 //! `specgap tree`: which tree of drafts to verify, from logged text.
 
 use super::gap::{refuse_repetition, schemes, verifiers};
-use super::length::read_timings;
-use super::options::{Cost, cost_ratio};
-use super::output::{CliError, check_folder, page_files, write_together};
+use super::options::{Cost, Folder, cost_ratio, read_timings};
+use super::output::{CliError, check_folder, write_together};
 use super::printed::print_report;
 use super::{Common, Verdict};
 use crate::log::Log;
@@ -62,10 +61,9 @@ pub struct TreeArgs {
     /// Keep the first N tokens of every row, where models differ by padding.
     #[arg(long, value_name = "N")]
     vocab: Option<usize>,
-    /// Write report.html, report.md, report.json, the pictures, and the best tree in EAGLE's
-    /// and in Sequoia's form here.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    /// Where the best tree goes too, in EAGLE's and in Sequoia's form.
+    #[command(flatten)]
+    folder: Folder,
 }
 
 fn trees_help() -> String {
@@ -262,7 +260,7 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
     // Everything that can be refused is, before the long part.
     refuse_repetition(&args.logs)?;
     let settings = args.settings(common.seed)?;
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.folder.out {
         check_folder(folder)?;
     }
     let logs = args
@@ -279,17 +277,17 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
     })?;
     bar.finish_and_clear();
     let page = report::tree::page(&report);
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.folder.out {
         // The page comes last, so that it has everything beside it.
         let mut files = exports(&report)?;
-        files.extend(page_files(&page, &report)?);
+        files.extend(args.folder.files(&page, &report)?);
         write_together(folder, &files)?;
     }
     if let Some(host) = &common.host {
         host.take(&report, &page, exports(&report)?)?;
         return Ok(Verdict::Agrees);
     }
-    print_report(&report, &page, args.out.as_deref(), common)?;
+    print_report(&report, &page, args.folder.out.as_deref(), common)?;
     Ok(Verdict::Agrees)
 }
 

@@ -20,8 +20,8 @@ pub(super) struct Arguments {
 pub(super) fn refuse(command: &str) -> Result<Verdict, CliError> {
     Err(CliError::Missing {
         message: format!(
-            "{command} runs ONNX models, which this build cannot; build it with: cargo build \
-             --release --features onnx"
+            "{command} runs ONNX models, which this build cannot; in a copy of the repository, \
+             install one that can: cargo install --path . --features onnx"
         ),
     })
 }

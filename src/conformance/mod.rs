@@ -77,7 +77,8 @@ const LARGE: usize = 20_000;
 
 /// What `manifest.json` says.
 #[derive(Serialize)]
-struct Manifest {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Manifest {
     schema: u32,
     tool: &'static str,
     seed: u64,
@@ -88,12 +89,14 @@ struct Manifest {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Named {
     name: &'static str,
     words: &'static str,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct File {
     file: String,
     rule: &'static str,

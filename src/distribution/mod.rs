@@ -14,7 +14,7 @@ mod lowest_terms;
 mod rational;
 mod sum;
 
-pub(crate) use by_ratio::settle;
+pub(crate) use by_ratio::by_rising_ratio;
 pub use by_ratio::{RatioCut, Rows};
 pub(crate) use exponential::{
     LN_2_HIGH, LN_2_LOW, exp_bounded, exp_nonpositive, ln_normal, wait_and_ring,

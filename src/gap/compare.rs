@@ -1,9 +1,10 @@
 //! Several logs side by side.
 
+use super::cuts::Cuts;
 use super::data::{Estimate, Repetition, SCHEMA};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
-use super::settings::{Cuts, Settings};
+use super::settings::Settings;
 use super::summary::Summary;
 use super::tally::Tally;
 use crate::known::Kind;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogComparison {
     /// [`SCHEMA`], that of each log's report.
     pub schema: u32,
@@ -53,6 +55,7 @@ pub struct LogComparison {
 
 /// A log of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedLog {
     /// Its file or folder, without the folders around it.
     pub name: String,
@@ -86,6 +89,7 @@ pub struct ComparedLog {
 
 /// What a log has in common with the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgainstFirst {
     /// Whether the two are compared position by position.
     pub paired: bool,
@@ -101,6 +105,7 @@ pub struct AgainstFirst {
 
 /// One number of every log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedRate {
     /// `overlap`, `optimum` (alpha*) or `acceptance`.
     pub what: String,
@@ -123,6 +128,7 @@ pub struct ComparedRate {
 
 /// A number of one log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedEstimate {
     /// The mean over all of the log's positions, with the log's own interval.
     #[serde(flatten)]
@@ -135,6 +141,7 @@ pub struct ComparedEstimate {
 
 /// A log's number minus that of the first log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogDifference {
     /// The mean and its interval: of the positions that both have if it is paired, else of
     /// each log's own.

@@ -1,6 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
-use super::settings::Cuts;
+use super::cuts::Cuts;
 use crate::known::Kind;
 use crate::log::Metadata;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ pub const SCHEMA: u32 = 1;
 
 /// The acceptance and gap report of one or more logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GapReport {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -79,6 +80,7 @@ pub struct GapReport {
 
 /// Times of a decoder's parts, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallCosts {
     /// The file that they are from, without the folders around it.
     pub file: String,
@@ -93,6 +95,7 @@ pub struct CallCosts {
 
 /// What a call with n drafts of one position takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CallCost {
     /// n.
     pub drafts: usize,
@@ -102,6 +105,7 @@ pub struct CallCost {
 
 /// What a verifier takes besides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RuleCost {
     /// Its name.
     pub name: String,
@@ -111,6 +115,7 @@ pub struct RuleCost {
 
 /// One log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LogSummary {
     /// Its file or folder, without the folders around it.
     pub name: String,
@@ -147,6 +152,7 @@ pub struct LogSummary {
 /// How much of a log's text repeats itself: positions in stretches of at least 16 tokens that
 /// have a piece of at most 32 at least three times over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Repetition {
     /// Texts of the log.
     pub texts: usize,
@@ -158,6 +164,7 @@ pub struct Repetition {
 
 /// Mass outside the listed tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RestMass {
     /// At this temperature.
     pub temperature: f64,
@@ -176,6 +183,7 @@ pub struct RestMass {
 /// Rows that list only the most probable tokens add a second uncertainty, which has
 /// nothing to do with the first: what the mean would be from the full rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Mean over positions.
     pub mean: f64,
@@ -191,6 +199,7 @@ pub struct Estimate {
 
 /// Three ways of engines with one draft, on the same positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OneDraft {
     /// At this temperature.
     pub temperature: f64,
@@ -212,6 +221,7 @@ pub struct OneDraft {
 
 /// Rates of the target's row as it is, and of the draft's at another temperature or cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Redrafted {
     /// Of the target.
     pub temperature: f64,
@@ -234,6 +244,7 @@ pub struct Redrafted {
 
 /// One (drafts, scheme) of a [`Redrafted`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RedraftedCell {
     /// n.
     pub drafts: usize,
@@ -247,6 +258,7 @@ pub struct RedraftedCell {
 
 /// One verifier of a [`RedraftedCell`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RedraftedVerifier {
     /// Its name.
     pub name: String,
@@ -256,6 +268,7 @@ pub struct RedraftedVerifier {
 
 /// A mean, and how well it is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct KnownEstimate {
     /// The mean.
     #[serde(flatten)]
@@ -268,6 +281,7 @@ pub struct KnownEstimate {
 
 /// Sum of min(p, q).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OverlapRow {
     /// At this temperature.
     pub temperature: f64,
@@ -284,6 +298,7 @@ pub struct OverlapRow {
 
 /// One (temperature, drafts, scheme).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Applied to target and draft alike.
     pub temperature: f64,
@@ -299,6 +314,7 @@ pub struct Cell {
 
 /// alpha* over the positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Optimum {
     /// The mean.
     #[serde(flatten)]
@@ -316,6 +332,7 @@ pub struct Optimum {
 
 /// One verifier in a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerifierRow {
     /// Its name.
     pub name: String,
@@ -335,6 +352,7 @@ pub struct VerifierRow {
 
 /// alpha* minus acceptance over the positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gap {
     /// The mean.
     #[serde(flatten)]
@@ -355,6 +373,7 @@ pub const HISTOGRAM_EDGES: [f64; 15] = [
 
 /// A paired difference of two verifiers' acceptance on the same positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Applied to target and draft alike.
     pub temperature: f64,
@@ -378,6 +397,7 @@ pub struct Comparison {
 
 /// The published optimum without replacement against the sequential law's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FormulaError {
     /// Applied to target and draft alike.
     pub temperature: f64,
@@ -395,9 +415,10 @@ pub struct FormulaError {
     pub min: f64,
 }
 
-/// The optimal plans of a cell, solved at every position and measured by a
+/// The optimal plans of a cell, solved at every position, and at some of them measured by a
 /// second integral.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanRow {
     /// Applied to target and draft alike.
     pub temperature: f64,
@@ -407,8 +428,13 @@ pub struct PlanRow {
     pub scheme: String,
     /// The most that a plan's acceptance is below alpha*.
     pub shortfall_max: f64,
-    /// The largest sum over tokens of |output law - p|.
-    pub law_l1_max: f64,
+    /// The largest sum over tokens of |output law - p|, at the positions where fast rates are
+    /// audited too, and at all with `--rrs-wo enclosed`; none of a part of a log without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law_l1_max: Option<f64>,
+    /// How many positions these are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laws_measured: Option<u64>,
     /// Steps of the solve, mean over positions.
     pub iterations_mean: f64,
     /// The most steps.
@@ -422,6 +448,7 @@ pub struct PlanRow {
 /// A verifier's fast rate against its slow one, at positions that are the same however often
 /// and wherever the log is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RateAudit {
     /// Applied to target and draft alike.
     pub temperature: f64,
@@ -447,6 +474,7 @@ pub struct RateAudit {
 
 /// Bounds on a block of draft tokens, estimated along sampled text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockEstimate {
     /// The temperature the tokens were sampled at; none other can be estimated.
     pub temperature: f64,
@@ -467,6 +495,7 @@ pub struct BlockEstimate {
 /// What several draft paths could give any lossless verifier, at the temperature of the text;
 /// `specgap paths` tells what verifiers get of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DraftPaths {
     /// The temperature at which text and paths were drawn; none other can be told.
     pub temperature: f64,
@@ -484,6 +513,7 @@ pub struct DraftPaths {
 
 /// Bounds of the best verifier of K draft paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PossibleWithPaths {
     /// K.
     pub drafts: usize,
@@ -498,6 +528,7 @@ pub struct PossibleWithPaths {
 /// Token, block and greedy-block verification of drafted chains, along text that was
 /// sampled from the target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChainRounds {
     /// The temperature the tokens were sampled at; none other can be told.
     pub temperature: f64,
@@ -513,6 +544,7 @@ pub struct ChainRounds {
 
 /// Rounds with so many drafts. Every number is exact given the text, which is a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RoundsOfLength {
     /// Drafts of a round.
     pub length: usize,
@@ -538,6 +570,7 @@ pub struct RoundsOfLength {
 
 /// Tokens with the gap at each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Strip {
     /// Applied to target and draft alike.
     pub temperature: f64,
@@ -553,6 +586,7 @@ pub struct Strip {
 
 /// One generated text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StripText {
     /// The prompt's name.
     pub prompt: String,
@@ -562,6 +596,7 @@ pub struct StripText {
 
 /// One token, and how the draft would have done there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StripToken {
     /// What the token looks like.
     pub text: String,

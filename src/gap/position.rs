@@ -1,10 +1,10 @@
 //! All numbers of one position.
 
 use super::answers::Answers;
-use super::lists::Lists;
+use super::lists::{Lists, Model};
 use super::metric::{Metric, Place, Temperature};
-use super::served::{Logged, Model, Room, Serving};
-use super::settings::{Asked, is_audited};
+use super::served::{Logged, Room, Serving};
+use super::settings::{Asked, SlowRates, is_audited};
 use super::truncation;
 use super::{GapError, Settings};
 use crate::known::{Kind, Known};
@@ -145,9 +145,11 @@ fn at_temperature(
     }
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
     let temperature = Temperature(degrees);
+    let audit = is_audited(number, task.log.positions());
     let asked = AskedOf {
         asked: &task.asked,
-        audit: is_audited(number, task.log.positions()),
+        audit,
+        audit_plans: audit || task.settings.rrs_wo == SlowRates::Enclosed,
     };
     pair.answer(asked, temperature, cut, seed, answers)?;
     for rule in task.settings.draft_rules(degrees) {
@@ -167,6 +169,7 @@ fn at_temperature(
         let asked = AskedOf {
             asked: &task.asked_again,
             audit: false,
+            audit_plans: false,
         };
         pair.answer(asked, temperature, cut, seed, &mut again)?;
         let renamed = again
@@ -184,6 +187,8 @@ pub(super) struct AskedOf<'a> {
     pub asked: &'a [Asked],
     /// Whether fast rates are checked against slow ones.
     pub audit: bool,
+    /// Whether output laws of plans are measured by a second integral.
+    pub audit_plans: bool,
 }
 
 /// What is known of the tokens that a position's rows do not list.
@@ -208,7 +213,11 @@ impl Pair {
     /// those that `cut` is about.
     pub(super) fn answer(
         &mut self,
-        AskedOf { asked, audit }: AskedOf<'_>,
+        AskedOf {
+            asked,
+            audit,
+            audit_plans,
+        }: AskedOf<'_>,
         temperature: Temperature,
         cut: Option<Cut>,
         seed: u64,
@@ -256,9 +265,12 @@ impl Pair {
                 answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
-                let answer = computed
-                    .answer(&mut row, drafts, seed)
-                    .map_err(|error| error.to_string())?;
+                let answer = if audit_plans {
+                    computed.answer(&mut row, drafts, seed)
+                } else {
+                    computed.answer_by_the_solve(&mut row, drafts, seed)
+                };
+                let answer = answer.map_err(|error| error.to_string())?;
                 let slow = one
                     .audited
                     .iter()
@@ -276,10 +288,12 @@ impl Pair {
                     let steps = plan.iterations as f64;
                     for (metric, value) in [
                         (Metric::PlanError { place, rule }, plan.law_l1_error),
-                        (Metric::PlanSteps { place, rule }, steps),
-                        (Metric::PlanSeconds { place, rule }, plan.seconds),
+                        (Metric::PlanSteps { place, rule }, Some(steps)),
+                        (Metric::PlanSeconds { place, rule }, Some(plan.seconds)),
                     ] {
-                        answers.insert(metric, Known::float(value));
+                        if let Some(value) = value {
+                            answers.insert(metric, Known::float(value));
+                        }
                     }
                 }
             }

@@ -328,7 +328,7 @@ impl Pages<'_> {
             .flat_map(|rule| self.places().map(move |place| (place, rule)))
             .filter_map(|(place, rule)| {
                 let gap = self.find(Metric::Gap { place, rule })?;
-                let error = self.find(Metric::PlanError { place, rule })?;
+                let error = self.find(Metric::PlanError { place, rule });
                 let steps = self.find(Metric::PlanSteps { place, rule })?;
                 let seconds = self.find(Metric::PlanSeconds { place, rule });
                 let mean = |tally: &Tally| tally.clustered(&self.sizes).mean;
@@ -337,7 +337,8 @@ impl Pages<'_> {
                     drafts: place.drafts,
                     scheme: rule.0.as_str().to_owned(),
                     shortfall_max: gap.highest.max(0.0),
-                    law_l1_max: error.highest,
+                    law_l1_max: error.map(|error| error.highest),
+                    laws_measured: error.map(Tally::count),
                     iterations_mean: mean(steps),
                     iterations_max: steps.highest,
                     seconds_mean: seconds.map(mean),

@@ -204,6 +204,12 @@ mod tests {
         assert_eq!(fixed.minus(&fixed).ci95, [0.0, 0.0]);
         let single = Clustered::new([(5.0, 10.0)].into_iter());
         assert_eq!(one.minus(&single).ci95, [2.5, 2.5]);
+        // Squared errors 1/2 of 5 clusters and 1/4 of 2, by Welch:
+        // (3/4)^2 / ((1/2)^2/4 + (1/4)^2/1) = 4.5 degrees, t(0.975) = 2.6589123.
+        let few = Clustered::new([(0.0, 1.0), (1.0, 1.0)].into_iter());
+        assert_eq!(few.error, 0.5);
+        let half = one.minus(&few).ci95[1] - 2.5;
+        assert!((half - 2.658_912_3 * 0.75f64.sqrt()).abs() < 1e-6, "{half}");
     }
 
     #[test]
@@ -219,8 +225,15 @@ mod tests {
         let one = Clustered::new([(5.0, 10.0)].into_iter());
         assert_eq!(one.estimate().ci95, [0.5, 0.5]);
         assert_eq!(one.p_value(), 1.0);
+        assert_eq!(one.error, 0.0);
         let none = Clustered::new(std::iter::empty());
-        assert_eq!(none.mean, 0.0);
+        assert_eq!((none.mean, none.error), (0.0, 0.0));
+        let two = Clustered::difference([((5.0, 10.0), (1.0, 10.0))].into_iter());
+        assert_eq!((two.mean, two.error, two.clusters), (0.4, 0.0, 1));
+        // Two clusters without a position on one side.
+        let empty = [((5.0, 10.0), (0.0, 0.0)), ((4.0, 10.0), (0.0, 0.0))];
+        let found = Clustered::difference(empty.into_iter());
+        assert_eq!((found.mean, found.error), (0.45, 0.0));
     }
 
     #[test]

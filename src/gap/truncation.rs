@@ -156,6 +156,7 @@ mod tests {
         let asked = AskedOf {
             asked: &settings.asked(),
             audit: true,
+            audit_plans: true,
         };
         pair.answer(asked, TEMPERATURE, Some(cut), 1, &mut answers)
             .unwrap();

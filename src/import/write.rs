@@ -12,6 +12,7 @@ use std::path::Path;
 
 /// What an import made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Imported {
     /// Where from.
     pub engine: String,
@@ -40,6 +41,7 @@ pub struct Imported {
 
 /// Mass that lists leave out, at the temperature of the lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unlisted {
     /// Mean over positions, of the target.
     pub target_mean: f64,

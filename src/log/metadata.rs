@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A file that took part, by its name and contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FileIdentity {
     /// The name, without its folders.
     pub name: String,
@@ -16,6 +17,7 @@ pub struct FileIdentity {
 
 /// How the logged `token`s were drawn from the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sampling {
     /// The temperature; 0 is the most probable token.
     pub temperature: f64,
@@ -92,6 +94,7 @@ impl fmt::Display for Sampling {
 
 /// A prompt that was continued to its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PromptRecord {
     /// What `prompt_id` says at its positions.
     pub id: i64,
@@ -103,6 +106,7 @@ pub struct PromptRecord {
 
 /// How the log's rollouts were drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RolloutRecord {
     /// The version of the tensors and of this: 1, or 2 where several start at a position.
     pub version: u32,
@@ -127,6 +131,7 @@ pub struct RolloutRecord {
 
 /// What a log says of the tokens that its rows do not list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum UnlistedTokens {
     /// The sampler cuts them off: the listed tokens are all that can be drawn, and their
@@ -136,6 +141,7 @@ pub enum UnlistedTokens {
 
 /// How a draft model comes to the tokens of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Drafter {
     /// One after the other: each row is the law given all tokens before it.
@@ -168,6 +174,7 @@ fn is_one_path(paths: &usize) -> bool {
 /// assert_eq!(metadata.extra["note"], "mine");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Metadata {
     /// The program that wrote it, with its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,12 +287,14 @@ impl Metadata {
 
 /// What every version of `log.json` has.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Version {
     pub schema: u64,
 }
 
 /// `log.json` of a sharded log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Index {
     pub schema: u32,
@@ -295,6 +304,7 @@ pub(crate) struct Index {
 
 /// One complete shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShardEntry {
     pub file: String,
@@ -307,6 +317,7 @@ pub(crate) struct ShardEntry {
 /// A shard of another log, of which a shard takes the target's rows and what is said of
 /// positions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SharedShard {
     /// `../LOG/FILE`: a file of a log in the same folder.

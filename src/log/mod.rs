@@ -76,6 +76,8 @@ pub use engine::EngineRecord;
 pub use error::LogError;
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
+#[cfg(test)]
+pub(crate) use metadata::Index;
 pub use metadata::{
     Drafter, FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
 };

@@ -270,7 +270,9 @@ impl Log {
     ///     fn contiguous(&self) -> Option<&[u8]> {
     ///         Some(&self.0)
     ///     }
-    ///     fn gather(&self, _: u64, _: &mut [u8]) {}
+    ///     fn gather(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
+    ///         Ok(()) // Never asked for: the bytes lie in order.
+    ///     }
     /// }
     /// let rows = |name: &str, row: [f32; 2]| HeldTensor {
     ///     name: name.to_owned(),

@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Entries of a tensor that a program holds in memory, seen as they would lie in a file:
 /// row-major and little-endian.
 ///
-/// Rows that lie otherwise, in columns or with gaps, are gathered a few at a time, so that
-/// nothing is copied as a whole.
+/// Rows that lie otherwise, in columns or with gaps, or that are fetched from elsewhere when
+/// they are needed, are gathered a few at a time, so that nothing is copied as a whole.
 pub trait HeldBytes: fmt::Debug + Send + Sync {
     /// How many bytes there are.
     fn length(&self) -> u64;
@@ -28,7 +28,10 @@ pub trait HeldBytes: fmt::Debug + Send + Sync {
 
     /// Copies `into.len()` bytes from `start` on. Asked for whole entries within
     /// [`Self::length`] only, and only where they do not lie in order.
-    fn gather(&self, start: u64, into: &mut [u8]);
+    ///
+    /// # Errors
+    /// What keeps entries that are fetched when they are asked for from coming.
+    fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()>;
 }
 
 /// Where bytes come from.
@@ -287,7 +290,8 @@ impl Source {
                     return Ok(Window::Held(Arc::clone(entries), range.0..range.1));
                 }
                 let mut gathered = vec![0; length];
-                entries.gather(start, &mut gathered);
+                (entries.gather(start, &mut gathered))
+                    .map_err(|error| LogError::reading(self.path(), error))?;
                 return Ok(Window::Gathered(gathered));
             }
             Self::File(named) => named.file()?,

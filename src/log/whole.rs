@@ -4,12 +4,12 @@ use super::encoded::{Encoded, write_npz, write_safetensors};
 use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry};
 use super::tensor::{Dtype, Tensor};
+use crate::files::{UnfinishedFolder, folder as folder_of};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// A tensor by its bytes: row-major and little-endian.
 #[derive(Clone, Debug)]
@@ -32,11 +32,14 @@ impl RawTensor {
     }
 }
 
+/// Of folders that are not complete.
+const TEMPORARY_PREFIX: &str = ".specgap-log-";
+
 /// A log in a folder of its own, which gets its name when it is complete. Dropped before,
 /// it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct WholeLog {
-    folder: TempDir,
+    folder: UnfinishedFolder,
     path: PathBuf,
     index: Index,
 }
@@ -50,21 +53,10 @@ impl WholeLog {
                 "is there already; choose another name, or remove it",
             ));
         }
-        let around = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let failed = |source| LogError::writing(path, 0, source);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".writing-");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Like any folder that a program makes; the umask still applies.
-            builder.permissions(std::fs::Permissions::from_mode(0o777));
-        }
+        let folder = UnfinishedFolder::create(folder_of(path), TEMPORARY_PREFIX)
+            .map_err(|source| LogError::writing(path, 0, source))?;
         Ok(Self {
-            folder: builder.tempdir_in(around).map_err(failed)?,
+            folder,
             path: path.to_owned(),
             index: Index {
                 schema: SCHEMA,
@@ -103,11 +95,7 @@ impl WholeLog {
             .map_err(|error| LogError::format(&self.path, format!("cannot be written: {error}")))?;
         text.push(b'\n');
         self.write(INDEX_NAME, text.len() as u64, |out| out.write_all(&text))?;
-        std::fs::rename(self.folder.path(), &self.path)
-            .map_err(|source| LogError::writing(&self.path, 0, source))?;
-        // It has another name now, under which nothing is to be removed.
-        let _ = self.folder.keep();
-        Ok(())
+        (self.folder.rename(&self.path)).map_err(|source| LogError::writing(&self.path, 0, source))
     }
 
     fn write(

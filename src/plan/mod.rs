@@ -27,6 +27,7 @@ pub(crate) use iid::Rising;
 pub use measurement::{PlanMeasurement, measure};
 pub use selection::{RatioBins, Selection, even_selection};
 pub use thinning::{PlanLaw, Verdict};
+pub(crate) use token_plan::Attained;
 pub use token_plan::{
     Draws, MOST_SEQUENTIAL_DRAFTS, PlanError, PlanSettings, PlanStatus, TokenPlan,
 };

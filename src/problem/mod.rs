@@ -19,6 +19,8 @@ pub use error::{FieldError, ProblemFileError};
 pub use expected::{Expected, ExpectedValue};
 pub use read::{parse_json, parse_toml, read};
 pub use rule::Rule;
+#[cfg(test)]
+pub(crate) use tables::File;
 pub use tables::SCHEMA;
 
 use crate::distribution::Target;

@@ -26,6 +26,20 @@ impl Number {
     }
 }
 
+/// As files write it.
+#[cfg(test)]
+impl schemars::JsonSchema for Number {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A number, or a fraction or decimal as text, such as \"1/3\".",
+            "type": ["number", "string"]
+        })
+    }
+}
+
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -61,8 +75,9 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(crate) struct File {
     pub(super) schema: Option<i64>,
     pub(super) name: Option<String>,
     pub(super) target: Option<Vec<Number>>,
@@ -74,6 +89,7 @@ pub(super) struct File {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleTable {
     pub(super) name: Option<String>,
@@ -81,6 +97,7 @@ pub(super) struct RuleTable {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct DraftTable {
     pub(super) scheme: Option<String>,
@@ -93,6 +110,7 @@ pub(super) struct DraftTable {
 
 /// A part of a composed law.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct LawTable {
     pub(super) law: Option<String>,
@@ -133,6 +151,7 @@ impl LawTable {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct BlockTable {
     pub(super) vocab: i64,
@@ -142,6 +161,7 @@ pub(super) struct BlockTable {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExpectedTable {
     pub(super) optimal_acceptance_rate: Option<Number>,
@@ -156,6 +176,7 @@ pub(super) struct ExpectedTable {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpecTrGbvTable {
     pub(super) expected_accepted_length: Number,

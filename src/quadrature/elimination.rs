@@ -1,5 +1,7 @@
 //! Linear systems behind Newton's steps.
 
+use multiversion::multiversion;
+
 /// Potentials on a graph: solves `(diagonal of sums + leaks - edges) x = right`.
 ///
 /// `edges` is a square matrix, non-negative, of which the lower triangle is read and
@@ -32,9 +34,7 @@ pub(crate) fn laplacian(
             if share == 0.0 {
                 continue;
             }
-            for (edge, other) in upper[i * count..i * count + i].iter_mut().zip(row) {
-                *edge += share * other;
-            }
+            add_scaled(share, row, &mut upper[i * count..i * count + i]);
             leaks[i] += share * leaks[k];
             right[i] += share * right[k];
         }
@@ -49,6 +49,13 @@ pub(crate) fn laplacian(
         }
     }
     Some(potentials)
+}
+
+#[multiversion(targets = "simd")]
+fn add_scaled(share: f64, row: &[f64], sums: &mut [f64]) {
+    for (sum, value) in sums.iter_mut().zip(row) {
+        *sum += share * value;
+    }
 }
 
 /// Gaussian elimination with row pivots, in place; `None` if singular.

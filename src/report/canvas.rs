@@ -1,4 +1,6 @@
-//! A picture as a list of marks, drawn alike as SVG and as PNG.
+//! A picture as a list of marks, drawn alike as SVG, PNG and PDF.
+
+mod pdf;
 
 use super::text::markup_escaped as escape;
 use plotters::coord::Shift;

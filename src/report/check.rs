@@ -63,7 +63,8 @@ impl CheckRun {
 }
 
 #[derive(Serialize)]
-struct Json<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Json<'a> {
     schema: u32,
     claims: Vec<JsonClaim<'a>>,
     problems: JsonProblems<'a>,
@@ -73,6 +74,7 @@ struct Json<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonClaim<'a> {
     id: &'a str,
     statement: &'a str,
@@ -90,6 +92,7 @@ struct JsonClaim<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonProblems<'a> {
     passed: usize,
     failed: usize,
@@ -100,12 +103,14 @@ struct JsonProblems<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonFailure<'a> {
     problem: &'a str,
     complaints: &'a [String],
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonChanges<'a> {
     ok: bool,
     regressions: &'a [String],
@@ -170,7 +175,8 @@ pub fn json(run: &CheckRun) -> serde_json::Result<String> {
 /// A report for people; `verbose` adds the evidence of every claim.
 pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
     let mut out = String::new();
-    if !quiet {
+    let ledger = !quiet && !run.claims.is_empty();
+    if ledger {
         let columns = vec![
             Column::words("claim"),
             Column::words("verdict"),
@@ -245,14 +251,18 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
             let _ = wrap(&mut out, &added, width);
         }
     }
-    if !quiet {
+    if ledger {
         let _ = writeln!(out, "{DEFINITIONS}\n");
     }
+    let _ = writeln!(out, "{}", conclusion(run));
+    out
+}
+
+/// One line that says how the run came out.
+fn conclusion(run: &CheckRun) -> String {
     let count = |verdict| {
-        run.claims
-            .iter()
-            .filter(|checked| checked.verdict == verdict)
-            .count()
+        let claims = run.claims.iter();
+        claims.filter(|checked| checked.verdict == verdict).count()
     };
     let failed = run.failed();
     let problems = match &run.problems_note {
@@ -271,16 +281,75 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
             counted(changes.regressions.len(), "regression")
         ),
     };
-    let _ = writeln!(
-        out,
-        "{}: {} hold, {} supported, {} refuted, {} changed; {problems}{baseline}: {}",
-        counted(run.claims.len(), "claim"),
-        count(Verdict::Holds),
-        count(Verdict::Supported),
-        count(Verdict::Refuted),
-        run.claims.iter().filter(|checked| !checked.is_ok()).count(),
-        if run.is_ok() { "ok" } else { "NOT OK" }
+    let claims = match run.claims.len() {
+        0 => String::new(),
+        all => format!(
+            "{}: {} hold, {} supported, {} refuted, {} changed; ",
+            counted(all, "claim"),
+            count(Verdict::Holds),
+            count(Verdict::Supported),
+            count(Verdict::Refuted),
+            run.claims.iter().filter(|checked| !checked.is_ok()).count()
+        ),
+    };
+    let verdict = if run.is_ok() { "ok" } else { "NOT OK" };
+    format!("{claims}{problems}{baseline}: {verdict}")
+}
+
+/// A run as a Markdown page, for the summary of a job: how it came out, what got worse, the
+/// problem files, and the ledger.
+pub fn summary(run: &CheckRun, command: &str) -> String {
+    let mut out = format!("# specgap check\n\n{}\n", conclusion(run));
+    let mut list = |title: &str, lines: &mut dyn Iterator<Item = String>| {
+        for (number, line) in lines.enumerate() {
+            if number == 0 {
+                let _ = writeln!(out, "\n## {title}\n");
+            }
+            let _ = writeln!(out, "- {line}");
+        }
+    };
+    let regressions = run.changes.iter().flat_map(|changes| &changes.regressions);
+    list("Worse than the baseline", &mut regressions.cloned());
+    let changed = run.claims.iter().filter(|checked| !checked.is_ok());
+    list(
+        "Claims that are not as expected",
+        &mut changed.map(|checked| {
+            let (claim, found) = (&checked.claim, checked.finding.violation.as_deref());
+            let found = found.unwrap_or("no violation found");
+            let (expected, verdict) = (claim.expected, checked.verdict);
+            format!("{}: expected {expected}, is {verdict}: {found}", claim.id)
+        }),
     );
+    let failures = run.problems.iter().flat_map(|problem| {
+        let complaints = problem.complaints.iter();
+        complaints.map(|complaint| format!("{}: {complaint}", problem.name))
+    });
+    list("Problems that fail", &mut failures.into_iter());
+    let added = run.changes.iter().flat_map(|changes| &changes.added);
+    list("Not in the baseline", &mut added.cloned());
+    if !run.problems.is_empty() {
+        out.push_str("\n## Problem files\n\n");
+        let columns = ["problem", "result", "values"].map(Column::words);
+        let rows = run.problems.iter().map(|problem| {
+            let result = match problem.complaints.is_empty() {
+                true => "passes",
+                false => "FAILS",
+            };
+            let values = problem.values.iter();
+            let values: Vec<String> = values
+                .map(|(name, value)| format!("{name} {value:.6}"))
+                .collect();
+            Row::texts([problem.name.clone(), result.to_owned(), values.join(", ")])
+        });
+        let table = Table::new("problems", "", columns.into()).rows(rows);
+        markdown::table(&mut out, &table);
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+    }
+    if !run.claims.is_empty() {
+        // Its title is a part of this page.
+        let _ = write!(out, "\n#{}", markdown(run, command));
+    }
     out
 }
 
@@ -322,12 +391,14 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         ("Supported", Verdict::Supported),
         ("Holding", Verdict::Holds),
     ] {
-        let _ = writeln!(out, "\n## {title}");
-        for checked in run
-            .claims
-            .iter()
+        let claims = run.claims.iter();
+        let mut claims = claims
             .filter(|checked| checked.verdict == verdict)
-        {
+            .peekable();
+        if claims.peek().is_some() {
+            let _ = writeln!(out, "\n## {title}");
+        }
+        for checked in claims {
             let claim = &checked.claim;
             let _ = writeln!(out, "\n### {}\n", claim.id);
             let _ = writeln!(out, "> {}\n>\n> ({})\n", claim.statement, claim.source);
@@ -573,6 +644,44 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_summary_has_own_problems_and_what_got_worse() {
+        let problem = |name: &str, complaints: &[&str]| ProblemCheck {
+            name: name.to_owned(),
+            complaints: complaints.iter().map(ToString::to_string).collect(),
+            values: BTreeMap::from([("optimal_acceptance_rate".to_owned(), 0.75)]),
+            seconds: 0.0,
+        };
+        let mut run = CheckRun {
+            claims: Vec::new(),
+            problems: vec![problem("mine", &[]), problem("other", &["is 3/4, not 1/2"])],
+            problems_note: None,
+            changes: Some(Changes {
+                regressions: vec!["mine.optimal_acceptance_rate was 0.8".to_owned()],
+                added: Vec::new(),
+            }),
+        };
+        let page = summary(&run, "specgap check");
+        for line in [
+            "1 problem passes, 1 fails; 1 regression against the baseline: NOT OK\n",
+            "## Worse than the baseline\n\n- mine.optimal_acceptance_rate was 0.8\n",
+            "## Problems that fail\n\n- other: is 3/4, not 1/2\n",
+            "| mine | passes | optimal\\_acceptance\\_rate 0.750000 |\n",
+        ] {
+            assert!(page.contains(line), "{line}: {page}");
+        }
+        assert!(!page.contains("ledger"), "{page}");
+        run.problems.pop();
+        run.changes = None;
+        let page = summary(&run, "specgap check");
+        assert!(page.contains("1 problem passes, 0 fail: ok\n"), "{page}");
+        assert!(!page.contains("## Problems that fail"), "{page}");
+        assert_eq!(
+            text(&run, 80, false, false),
+            "1 problem passes, 0 fail: ok\n"
+        );
+    }
 
     #[test]
     fn junit_escapes_what_xml_cannot_hold() {

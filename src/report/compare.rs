@@ -113,6 +113,7 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         served(comparison.served)
     ))];
     blocks.extend(pairings(comparison));
+    blocks.extend(other_targets(comparison).map(Block::Caution));
     blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
     // What a ladder of drafts shows is another thing than how far each is from the first.
     if let Some(facts) = ladder::facts(comparison) {
@@ -472,4 +473,74 @@ fn made_by(comparison: &LogComparison) -> Section {
             Block::Paragraph(tool),
         ],
     )
+}
+
+/// Says that logs are not of one target, where both name theirs.
+fn other_targets(comparison: &LogComparison) -> Option<String> {
+    let target = comparison.logs.first()?.target.as_ref()?;
+    let others = comparison.logs.iter().filter_map(|log| {
+        let other = log.target.as_ref().filter(|other| *other != target)?;
+        Some(format!("{} {other}", log.folder))
+    });
+    let others: Vec<String> = others.collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "The logs are not of one target: {} has {target}, {}. A difference then says nothing \
+             of the drafts alone.",
+            first(comparison),
+            listed(&others)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_of_other_targets_are_named() {
+        let log = |name: &str, target: Option<&str>| ComparedLog {
+            name: name.to_owned(),
+            folder: name.to_owned(),
+            target: target.map(str::to_owned),
+            draft: None,
+            vocabulary: 5,
+            positions: 7,
+            clusters: 2,
+            cluster_unit: "prompt".to_owned(),
+            repetition: None,
+            parallel: false,
+            sampled_at: None,
+            against_first: None,
+        };
+        let compared = |targets: &[Option<&str>]| LogComparison {
+            schema: 1,
+            kind: "comparison".to_owned(),
+            tool: String::new(),
+            command: String::new(),
+            logs: (targets.iter().zip(["a", "b", "c"]))
+                .map(|(target, name)| log(name, *target))
+                .collect(),
+            paired: false,
+            served: None,
+            rates: Vec::new(),
+        };
+        let cautions = |targets: &[Option<&str>]| {
+            let blocks = lead(&compared(targets)).into_iter();
+            let words = blocks.filter_map(|block| match block {
+                Block::Caution(words) => Some(words),
+                _ => None,
+            });
+            words.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            cautions(&[Some("big"), Some("big"), Some("huge")]),
+            [
+                "The logs are not of one target: a has big, c huge. A difference then says nothing \
+                 of the drafts alone."
+            ]
+        );
+        assert!(cautions(&[Some("big"), None, Some("big")]).is_empty());
+        assert!(cautions(&[None, Some("big")]).is_empty());
+    }
 }

@@ -11,19 +11,35 @@ use super::table::{Row, Table};
 /// Named files.
 pub type Files = Vec<(String, Vec<u8>)>;
 
+/// Formats of pictures for papers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FigureFormat {
+    /// Lines and letters, to be edited or turned into other formats.
+    Svg,
+    /// A page with its font inside, as LaTeX takes it.
+    Pdf,
+}
+
 impl Page {
-    /// Its pictures as SVG without titles, each with the numbers that it draws:
-    /// `figure-NAME.svg` and `figure-NAME.csv`.
+    /// Its pictures without titles in these formats, each with the numbers that it draws:
+    /// `figure-NAME.svg`, `figure-NAME.pdf` and `figure-NAME.csv`.
     ///
     /// # Errors
     /// A drawing back end that fails.
-    pub fn paper_figures(&self) -> Result<Files, DrawError> {
+    pub fn paper_figures(&self, formats: &[FigureFormat]) -> Result<Files, DrawError> {
         let mut files = Vec::new();
         for figure in self.figures() {
             let canvas = figure.canvas.untitled();
             let name = format!("figure-{}", figure.name);
-            let svg = canvas.svg(&figure.title, &figure.alt)?;
-            files.push((format!("{name}.svg"), svg.into_bytes()));
+            let (title, alt) = (&figure.title, &figure.alt);
+            // In the order of the type, each once, however they were asked for.
+            if formats.contains(&FigureFormat::Svg) {
+                let svg = canvas.svg(title, alt)?;
+                files.push((format!("{name}.svg"), svg.into_bytes()));
+            }
+            if formats.contains(&FigureFormat::Pdf) {
+                files.push((format!("{name}.pdf"), canvas.pdf(title, alt)?));
+            }
             if !canvas.data().is_empty() {
                 files.push((format!("{name}.csv"), canvas.data().as_bytes().to_vec()));
             }

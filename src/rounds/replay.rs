@@ -202,3 +202,91 @@ fn count<T: Number>(counts: &mut Vec<T>, at: usize, weight: &T) {
     }
     counts[at].gain(weight);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accepts everything, so that lengths alone decide.
+    const SURE: [f64; 5] = [1.0; 5];
+
+    fn rounds(policy: &(impl DraftLength + ?Sized)) -> Replay<f64> {
+        replay(ChainVerifier::Token, &SURE, policy).unwrap()
+    }
+
+    #[test]
+    fn a_round_that_the_text_ends_was_not_stopped_by_the_policy() {
+        // Two tokens and the target's own; then one and the last.
+        let found = rounds(&FixedLength(2));
+        assert_eq!((found.calls, found.stopped), (2.0, 1.0));
+        assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
+        assert_eq!(found.seen, [0.0, 1.0, 1.0]);
+        assert_eq!(found.starts, [1.0, 0.0, 0.0, 1.0, 0.0]);
+        // No policy drafts the last token.
+        let found = rounds(&FixedLength(9));
+        assert_eq!((found.calls, found.stopped), (1.0, 0.0));
+        assert_eq!(found.rounds, [0.0, 0.0, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn lengths_by_start_are_none_where_there_is_no_entry() {
+        let lengths: &[usize] = &[1, 7];
+        let found = rounds(lengths);
+        assert_eq!(found.rounds, [3.0, 1.0]);
+        assert_eq!(found.starts, [1.0, 0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(lengths.along(1, 3, 0), 3);
+    }
+
+    struct Remembering;
+
+    impl DraftLength for Remembering {
+        fn along(&self, _start: usize, _most: usize, memory: usize) -> usize {
+            // More than there is room for.
+            if memory == 0 { 1 } else { usize::MAX }
+        }
+    }
+
+    struct Counting;
+
+    impl DraftLength for Counting {
+        fn first(&self) -> usize {
+            1
+        }
+
+        fn along(&self, _start: usize, most: usize, memory: usize) -> usize {
+            memory.min(most)
+        }
+
+        fn next(&self, memory: usize, end: RoundEnd) -> usize {
+            match end {
+                RoundEnd::AllAccepted => memory + 1,
+                RoundEnd::Rejected => 0,
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_round_remembers_reaches_the_next() {
+        // Unless a policy says so, nothing is remembered.
+        assert_eq!(rounds(&Remembering).rounds, [1.0, 2.0]);
+        // One token, then two.
+        let found = rounds(&Counting);
+        assert_eq!(found.rounds, [0.0, 1.0, 1.0]);
+        // The first is rejected half of the time. Then none is drafted behind it; either way one
+        // is from the third token on, the last but one.
+        let found = replay(ChainVerifier::Token, &[0.5, 1.0, 1.0, 1.0], &Counting).unwrap();
+        assert_eq!(found.rounds, [0.5, 2.0]);
+        assert_eq!(found.starts, [1.0, 0.5, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_policy_may_not_draft_more_than_there_is_room_for() {
+        struct Boundless;
+        impl DraftLength for Boundless {
+            fn along(&self, _start: usize, _most: usize, _memory: usize) -> usize {
+                usize::MAX
+            }
+        }
+        assert_eq!(rounds(&Boundless), rounds(&FixedLength(4)));
+    }
+}

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A time with its standard error, in one unit for all times of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     /// The mean.
@@ -15,6 +16,7 @@ pub struct Measured {
 
 /// A verifying pass of a number of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct VerifyingPass {
     /// Tokens in the pass: the last token of the text, and all drafts.
@@ -28,6 +30,7 @@ pub struct VerifyingPass {
 
 /// What a verifier takes in a round, on top of the rest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RuleTime {
     /// The verifier.
@@ -60,6 +63,7 @@ pub struct RuleTime {
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Timings {
     /// 1.

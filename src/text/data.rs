@@ -11,6 +11,7 @@ pub const SCHEMA: u32 = 1;
 
 /// Draft lengths and stopping policies, replayed along logged text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LengthReport {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -67,6 +68,7 @@ pub struct LengthReport {
 
 /// Rollouts of all logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RolloutsRead {
     /// How many there are.
     pub rollouts: usize,
@@ -80,6 +82,7 @@ pub struct RolloutsRead {
 
 /// One log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TextLog {
     /// Its file or folder, without the folders around it.
     pub name: String,
@@ -95,6 +98,7 @@ pub struct TextLog {
 
 /// How surprising the text's tokens are under the rows they are said to be drawn from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Surprise {
     /// Mean of -ln p(y) over the text.
     pub observed: f64,
@@ -106,6 +110,7 @@ pub struct Surprise {
 
 /// A policy's parameter: a number of tokens, or a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Parameter {
     /// Tokens.
@@ -125,6 +130,7 @@ impl std::fmt::Display for Parameter {
 
 /// What a policy does with a verifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PolicyResult {
     /// Its family.
     pub policy: String,
@@ -167,6 +173,7 @@ pub struct PolicyResult {
 
 /// A point on the plane of both rates, with its speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bound {
     /// The verifier that it is about.
     pub verifier: String,
@@ -180,6 +187,7 @@ pub struct Bound {
 
 /// What no policy can pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bounds {
     /// Of every policy with token verification.
     pub oracle: Bound,
@@ -194,6 +202,7 @@ pub struct Bounds {
 
 /// What is best at a cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AtCost {
     /// Time of a draft step over that of a target step.
     pub cost_ratio: f64,
@@ -211,6 +220,7 @@ pub struct AtCost {
 
 /// A fixed length that was chosen on some prompts, with its numbers on the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Chosen {
     /// The verifier.
     pub verifier: String,
@@ -228,6 +238,7 @@ pub struct Chosen {
 
 /// A policy's parameter that was chosen on some prompts, with its numbers on the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ChosenPolicy {
     /// The family.
     pub policy: String,
@@ -250,6 +261,7 @@ pub struct ChosenPolicy {
 
 /// How often `sum of min(p, q) >= 1 - sqrt(gamma H(q))` fails.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntropyBound {
     /// The factor.
     pub gamma: f64,

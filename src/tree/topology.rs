@@ -108,6 +108,7 @@ pub struct DraftTree {
 /// are those of its files. Node 0 is the root; nodes are numbered by depth, then
 /// by parent, then by rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SequoiaGrowMap {
     /// Nodes by depth, the root first.
     pub roots: Vec<Vec<usize>>,

@@ -44,7 +44,7 @@ pub use law::{
 pub use naive::Naive;
 pub use naive_tree::NaiveTree;
 pub use optimal::Optimal;
-pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError};
+pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError, SolvedPlan};
 pub use rrs::Rrs;
 pub use rrs_wo::RrsWo;
 pub(crate) use rule::any_of;

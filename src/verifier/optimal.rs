@@ -1,8 +1,8 @@
 //! The verifier that attains alpha*.
 
 use super::{
-    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowRate, RowRule, RowRuleError,
-    Verdict, Verifier, VerifierError, VerifierName, draw_from,
+    Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowAnswer, RowRate, RowRule,
+    RowRuleError, Verdict, Verifier, VerifierError, VerifierName, draw_from,
 };
 use crate::distribution::{Draft, Rational, Target};
 use crate::known::Known;
@@ -10,16 +10,16 @@ use crate::number::{Number, RunningSum, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::plan::{
-    MOST_SEQUENTIAL_DRAFTS, PlanMeasurement, PlanSettings, PlanStatus, Rising, Rounding, TokenPlan,
-    measure,
+    MOST_SEQUENTIAL_DRAFTS, PlanSettings, PlanStatus, Rising, Rounding, TokenPlan, measure,
 };
 use crate::problem::Problem;
-use crate::row::{Row, RowError, Rows, sequential_subset};
+use crate::row::{Row, RowError, sequential_subset};
 use crate::scheme::SchemeName;
 use num_bigint::BigUint;
 use rand::RngCore;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// The optimal verifier: an optimal transport plan, read as a rule.
 ///
@@ -392,48 +392,69 @@ impl Planned {
         let rows = row.rows();
         let p = Target::new(rows.target).map_err(RowError::Target)?;
         let q = Draft::new(rows.draft).map_err(RowError::Draft)?;
-        let order = row.order(Rows {
-            target: p.probabilities(),
-            draft: q.probabilities(),
-        });
-        let rising = Rising::in_order(&p, &q, &order);
+        let rising = Rising::sorted(&p, &q);
         Ok(Self { p, q, rising })
     }
 }
 
-/// Solves the plan of a row, which serves further numbers of drafts, and measures it by
-/// the second integral of its law.
-fn measured(
+/// Answers by the rows of a plan, which serve further numbers of drafts.
+fn planned(
     row: &mut Row<'_>,
-    solve: impl FnOnce(&Planned) -> Result<TokenPlan, RowRuleError>,
-) -> Result<PlanMeasurement, RowRuleError> {
+    answer: impl FnOnce(&Planned) -> Result<RowAnswer, RowRuleError>,
+) -> Result<RowAnswer, RowRuleError> {
     let planned = match row.memo().take::<Planned>() {
         Some(planned) => planned,
         None => Box::new(Planned::of(row)?),
     };
-    let measured = measure(&planned.p, &planned.q, || solve(&planned));
+    let answer = answer(&planned);
     row.memo().keep(planned);
-    measured
+    answer
+}
+
+fn iid_plan(row: &mut Row<'_>, drafts: usize, measures: bool) -> Result<RowAnswer, RowRuleError> {
+    let settings = PlanSettings::default();
+    planned(row, |Planned { p, q, rising }| {
+        if measures {
+            let solve = || TokenPlan::iid_in_order(p, q, rising, drafts, &settings);
+            return Ok(measure(p, q, solve)?.into());
+        }
+        let started = Instant::now();
+        let attained = TokenPlan::attained_by_iid((p, q), rising, drafts, &settings)?;
+        Ok(RowAnswer::of_solve(
+            &attained,
+            started.elapsed().as_secs_f64(),
+        ))
+    })
+}
+
+fn sequential_plan(
+    row: &mut Row<'_>,
+    drafts: usize,
+    measures: bool,
+) -> Result<RowAnswer, RowRuleError> {
+    let settings = PlanSettings::default();
+    planned(row, |Planned { p, q, .. }| {
+        let solve = || -> Result<TokenPlan, RowRuleError> {
+            let subset = sequential_subset(p, q, drafts)?;
+            Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
+        };
+        if measures {
+            return Ok(measure(p, q, solve)?.into());
+        }
+        let started = Instant::now();
+        let plan = solve()?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(RowAnswer::of_solve(plan.attained(), seconds))
+    })
 }
 
 /// Plans by weights, for the laws that have them at large vocabularies.
 fn on_row(scheme: SchemeName) -> Option<RowRule> {
     if scheme == SchemeName::WITH_REPLACEMENT {
-        return Some(RowRule::always(RowRate::Planned(|row, drafts| {
-            measured(row, |Planned { p, q, rising }| {
-                let settings = PlanSettings::default();
-                Ok(TokenPlan::iid_in_order(p, q, rising, drafts, &settings)?)
-            })
-        })));
+        return Some(RowRule::always(RowRate::Planned(iid_plan)));
     }
     (scheme == SchemeName::WITHOUT_REPLACEMENT).then_some(RowRule {
-        rate: RowRate::Planned(|row, drafts| {
-            measured(row, |Planned { p, q, .. }| {
-                let subset = sequential_subset(p, q, drafts)?;
-                let settings = PlanSettings::default();
-                Ok(TokenPlan::sequential(p, q, drafts, subset, &settings)?)
-            })
-        }),
+        rate: RowRate::Planned(sequential_plan),
         fast: None,
         cut: None,
         most: MOST_SEQUENTIAL_DRAFTS,

@@ -1,7 +1,7 @@
 //! How a verifier's rate is computed at a row of a log.
 
 use crate::known::Known;
-use crate::plan::{PlanError, PlanMeasurement};
+use crate::plan::{Attained, PlanError, PlanMeasurement};
 use crate::row::{Answer, CutAnswer, Question, Row, RowError};
 
 /// How a verifier's rate is computed at a row: part of the table of verifiers.
@@ -64,8 +64,8 @@ pub enum RowRate {
     Answer(Answer),
     /// One that may be a mean over random draws: also of their seed.
     Seeded(fn(&mut Row<'_>, usize, u64) -> Result<Known, RowError>),
-    /// The acceptance of a plan that is solved for it.
-    Planned(fn(&mut Row<'_>, usize) -> Result<PlanMeasurement, RowRuleError>),
+    /// The acceptance of a plan that is solved for it; whether its law is measured too.
+    Planned(fn(&mut Row<'_>, usize, bool) -> Result<RowAnswer, RowRuleError>),
 }
 
 /// Why a row has no rate.
@@ -86,7 +86,18 @@ pub struct RowAnswer {
     /// Membership acceptance.
     pub rate: Known,
     /// The plan that was solved for it, if one was.
-    pub plan: Option<PlanMeasurement>,
+    pub plan: Option<SolvedPlan>,
+}
+
+/// A plan that was solved for a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SolvedPlan {
+    /// Sum over tokens of |output - p| by the second integral, where it was taken.
+    pub law_l1_error: Option<f64>,
+    /// Steps of the solve.
+    pub iterations: usize,
+    /// Wall-clock seconds of the solve, without the second integral.
+    pub seconds: f64,
 }
 
 impl From<Known> for RowAnswer {
@@ -95,17 +106,29 @@ impl From<Known> for RowAnswer {
     }
 }
 
-/// Rounding of the integral that measures a plan's acceptance.
-const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
-
 impl From<PlanMeasurement> for RowAnswer {
     fn from(measured: PlanMeasurement) -> Self {
-        // The law is p but for this error, and so is what it accepts.
-        let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
-        let rate = measured.acceptance_rate;
         Self {
-            rate: Known::enclosed(rate, rate - error, rate + error),
-            plan: Some(measured),
+            rate: measured.attained,
+            plan: Some(SolvedPlan {
+                law_l1_error: Some(measured.law_l1_error),
+                iterations: measured.iterations,
+                seconds: measured.seconds,
+            }),
+        }
+    }
+}
+
+impl RowAnswer {
+    /// Of a plan by the integral that solved it.
+    pub(super) fn of_solve(attained: &Attained, seconds: f64) -> Self {
+        Self {
+            rate: attained.acceptance.clone(),
+            plan: Some(SolvedPlan {
+                law_l1_error: None,
+                iterations: attained.iterations,
+                seconds,
+            }),
         }
     }
 }
@@ -154,7 +177,24 @@ impl RowRule {
         Ok(match self.rate {
             RowRate::Answer(answer) => answer(row, drafts)?.into(),
             RowRate::Seeded(answer) => answer(row, drafts, seed)?.into(),
-            RowRate::Planned(measured) => measured(row, drafts)?.into(),
+            RowRate::Planned(answer) => answer(row, drafts, true)?,
         })
+    }
+
+    /// The same with the acceptance of a plan by the integral that solved it: its output law
+    /// is not measured by the second one.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    pub fn answer_by_the_solve(
+        &self,
+        row: &mut Row<'_>,
+        drafts: usize,
+        seed: u64,
+    ) -> Result<RowAnswer, RowRuleError> {
+        match self.rate {
+            RowRate::Planned(answer) => answer(row, drafts, false),
+            _ => self.answer(row, drafts, seed),
+        }
     }
 }

@@ -159,6 +159,7 @@ fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
         ("spechub", &["--tree", "2x2"], 6),
         ("traversal", &["--tree", "2x2"], 6),
         ("select-block", &["--paths", "3", "--length", "2"], 6),
+        ("select-greedy-block", &["--paths", "3", "--length", "2"], 6),
     ] {
         let more = ["--draft", TARGET, "--verifier", rule, "--no-stop"];
         let decoded = decoded(&bench, rule, &[&more[..], shape].concat());
@@ -389,6 +390,26 @@ fn what_cannot_be_decoded_is_refused() {
         ),
         (&["--scheme", "hub"], "leave it out"),
         (&["--length", "2", "--bound"], "--bound is about trees"),
+        (
+            &[
+                "--paths",
+                "2",
+                "--verifier",
+                "select-greedy-block",
+                "--bound",
+            ],
+            "--verifier select-block",
+        ),
+        (
+            &[
+                "--paths",
+                "2",
+                "--verifier",
+                "select-greedy-block",
+                "--predict",
+            ],
+            "changes the target of later rounds",
+        ),
         (&["--tree", "2x2", "--scheme", "rumour"], "--scheme"),
         (
             &["--tree", "2x2", "--verifier", "traversal", "--predict"],
@@ -435,7 +456,7 @@ fn an_interrupt_writes_nothing() {
         .status();
     assert!(sent.unwrap().success());
     std::io::Read::read_to_string(&mut lines, &mut said).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
     assert!(said.contains("interrupted; nothing was written"), "{said}");
     assert!(!bench.path("out").exists());
 }
@@ -564,7 +585,8 @@ fn sampled_text_has_the_targets_law() {
             Shape::Tree(uneven, ChildLaw::WithReplacement),
         ),
         (Rule::Traversal, paths.clone()),
-        (Rule::SelectBlock, paths),
+        (Rule::SelectBlock, paths.clone()),
+        (Rule::SelectGreedyBlock, paths),
     ] {
         let (decoded, [p, _]) = sampled(rule, drafts, 3, PROMPTS);
         let square: f64 = all_texts(3)
@@ -774,7 +796,7 @@ fn a_bound_is_above_what_verifiers_keep_of_the_same_trees() {
         (
             "paths",
             &["--paths", "2", "--length", "2"],
-            &["rrs", "traversal", "select-block"],
+            &["rrs", "traversal", "select-block", "select-greedy-block"],
         ),
     ] {
         let more = [more, &["--bound", "--max-tokens", "16"]].concat();

@@ -570,13 +570,57 @@ fn an_interrupt_leaves_a_log_that_continues() {
     assert!(sent.unwrap().success());
     let output = child.wait_with_output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{error}");
+    // As shells say of a program that SIGINT ended.
+    assert_eq!(output.status.code(), Some(130), "{error}");
     assert!(error.contains("stopped: interrupted; "), "{error}");
     assert!(
         error.contains("the same command again continues"),
         "{error}"
     );
     assert_eq!(bench.capture("stopped", &MANY), whole);
+}
+
+#[test]
+fn a_prompt_that_a_model_has_no_room_for_is_refused_before_anything_is_run() {
+    let bench = Bench::new(2);
+    for graph in [TARGET, DRAFT] {
+        let name = Path::new(graph).file_name().unwrap();
+        std::fs::copy(Path::new(ROOT).join(graph), bench.path("").join(name)).unwrap();
+    }
+    let draft = bench.path("draft.onnx").display().to_string();
+    bench.write("config.json", br#"{"max_position_embeddings": 3}"#);
+    bench.refuse(
+        &["--draft", &draft],
+        &[
+            "prompt \"p0\": has ",
+            "draft.onnx takes 3",
+            "config.json",
+            "shorten",
+        ],
+    );
+    assert!(!bench.path("refused").exists());
+    bench.write("config.json", br#"{"max_position_embeddings": 20}"#);
+    let run = bench.run("out", &["--draft", &draft, "--max-tokens", "20"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.err.contains("warning: prompt \"p0\" has "),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn a_killed_capture_leaves_no_profile_for_longer_than_to_the_next() {
+    let bench = Bench::new(1);
+    let temporary = bench.path("temporary");
+    std::fs::create_dir_all(temporary.join(".specgap-profile-a1B2c3")).unwrap();
+    std::fs::write(temporary.join(".specgap-profile-a1B2c3/profile.json"), "[").unwrap();
+    let run = command(Path::new(ROOT), bench.arguments("out", &[]))
+        .env("TMPDIR", &temporary)
+        .output()
+        .unwrap();
+    assert!(run.status.success());
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use crate::rows::{fractions, normalised};
 use proptest::prelude::*;
-use specgap::certify::{self, Certificate, CertificateError};
+use specgap::certify::{self, Certificate, CertificateError, PlanEntry};
 use specgap::distribution::{
     Draft, Rational, Target, exact_value, format_rational, parse_rational,
 };
+use specgap::lp::{Direction, LinearProgram, Masses, Relation, Row};
 use specgap::optimum::flow;
 use specgap::plan::{Coupling, PlanMasses, Rounding, TransportPlan};
 use specgap::problem::{AnyProblem, Problem, parse_toml, read};
@@ -42,6 +43,86 @@ fn every_corrupted_fixture_is_rejected_and_the_valid_one_is_not() {
     assert!(rejected >= 22, "{rejected} corrupted fixtures");
 }
 
+/// Entries that would change nothing that is added up, beside a certificate that is right.
+#[test]
+fn what_does_not_belong_in_a_plan_is_refused_even_where_it_changes_nothing() {
+    let problem = problem("problems/without-replacement/two-laws-sequential.toml");
+    let text = std::fs::read_to_string("tests/fixtures/certificates/valid.json").unwrap();
+    let valid: Certificate = serde_json::from_str(&text).unwrap();
+    assert_eq!(valid.plan.len(), 4);
+    let with = |set: &[u32], token: u32, mass: &str| {
+        let mut certificate = valid.clone();
+        certificate.plan.push(PlanEntry {
+            set: set.to_vec(),
+            token,
+            mass: mass.to_owned(),
+        });
+        certificate.check(&problem)
+    };
+    assert!(with(&[0, 1], 0, "0").is_ok());
+    for mass in ["0", "1/100"] {
+        assert!(matches!(
+            with(&[0, 1], 2, mass),
+            Err(CertificateError::NotAMember {
+                entry: 4,
+                token: 2,
+                ..
+            })
+        ));
+    }
+    assert!(matches!(
+        with(&[0, 1], 0, "-1/100"),
+        Err(CertificateError::Negative { token: 0, .. })
+    ));
+    assert!(matches!(
+        with(&[0, 1], 0, "1/0"),
+        Err(CertificateError::Mass { entry: 4, .. })
+    ));
+}
+
+/// A set that is filled to its probability in `f64`, which may be above the exact one by more
+/// than the rounding of the plan's sum, and by more than that.
+#[test]
+fn a_rounded_plan_keeps_within_the_exact_law() {
+    let mut above = 0;
+    for drafts in [1, 2, 17, 60] {
+        let problem = Problem::new(
+            "rounded up",
+            Target::from_rationals(fractions(&[99, 1])).unwrap(),
+            WithReplacement::new(Draft::from_rationals(fractions(&[4, 1])).unwrap(), drafts),
+        )
+        .unwrap();
+        let float = problem.scheme().set_probability(&[0]);
+        let exact = problem.scheme().set_probability_exact(&[0]);
+        for ulps in [0.0, 10.0, 100.0, 1e4] {
+            let mass = float * (1.0 + ulps * f64::EPSILON);
+            above += usize::from(exact_value(mass * (1.0 - 1.8e-15)).unwrap() > exact);
+            let filled = plan(&[&[0]], &[(mass * 2f64.powi(100)) as u128], GRID);
+            let proved = certify::optimum(&problem, &filled, &[]).unwrap();
+            let lower = proved.get().lower();
+            assert!(
+                exact_value(lower).unwrap() <= exact,
+                "{drafts} {ulps}: {lower}"
+            );
+            assert!(lower > float * (1.0 - 1e-11), "{drafts} {ulps}: {lower}");
+        }
+    }
+    // Without any allowance for the law these would prove too much.
+    assert!(above >= 13, "{above}");
+    // All of p out of one set.
+    let problem = Problem::new(
+        "whole",
+        Target::new(&[1.0, 0.0]).unwrap(),
+        WithReplacement::new(Draft::new(&[1.0, 0.0]).unwrap(), 1),
+    )
+    .unwrap();
+    let proved = certify::optimum(&problem, &plan(&[&[0]], &[UNIT], GRID), &[]).unwrap();
+    assert!(proved.get().lower() > 1.0 - 1e-13, "{:?}", proved.get());
+    // A plan that accepts nothing proves nothing.
+    let proved = certify::optimum(&problem, &plan(&[&[0]], &[0], GRID), &[]).unwrap();
+    assert_eq!(proved.get().lower(), 0.0);
+}
+
 #[test]
 fn a_certificate_of_one_law_does_not_prove_the_other() {
     let sequential = problem("problems/without-replacement/two-laws-sequential.toml");
@@ -72,17 +153,28 @@ fn a_coupling_with_a_wrong_marginal_is_rejected() {
     // p's marginal off, D's marginal off, and a negative entry.
     let mut moved = good.clone();
     moved.mass[[0, 0]] += &hair;
-    moved.mass[[1, 0]] -= &hair;
-    assert!(certify::coupling(&problem, &moved).is_err());
+    assert!(matches!(
+        certify::coupling(&problem, &moved),
+        Err(CertificateError::TargetMarginal { token: 0, .. })
+    ));
+    // Between two tuples, both of which have as much: p is as it was.
+    let has_room = |&column: &usize| good.mass[[1, column]] > hair;
+    let columns: Vec<usize> = (0..good.tuples.len()).filter(has_room).collect();
     let mut moved = good.clone();
-    moved.mass[[0, 0]] += &hair;
-    moved.mass[[0, 1]] -= &hair;
-    assert!(certify::coupling(&problem, &moved).is_err());
+    moved.mass[[1, columns[0]]] += &hair;
+    moved.mass[[1, columns[1]]] -= &hair;
+    assert!(matches!(
+        certify::coupling(&problem, &moved),
+        Err(CertificateError::DraftMarginal { .. })
+    ));
     let mut moved = good.clone();
     let all = moved.mass[[0, 0]].clone() + &hair;
     moved.mass[[0, 0]] -= &all;
     moved.mass[[1, 0]] += &all;
-    assert!(certify::coupling(&problem, &moved).is_err());
+    assert!(matches!(
+        certify::coupling(&problem, &moved),
+        Err(CertificateError::Negative { token: 0, .. })
+    ));
 }
 
 #[test]
@@ -283,11 +375,16 @@ fn broken_plans_are_refused_by_their_own_reason() {
             vocab: 2
         }
     ));
-    for pair in [&[1, 0][..], &[1, 1]] {
-        assert!(matches!(
-            refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None)),
-            CertificateError::Order { .. }
-        ));
+    for (pair, second) in [(&[1, 0][..], 0), (&[1, 1], 1)] {
+        let CertificateError::Order {
+            place,
+            first,
+            second: found,
+        } = refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None))
+        else {
+            panic!("{pair:?} is out of order");
+        };
+        assert_eq!((place.as_str(), first, found), ("plan: set 1", 1, second));
     }
     assert!(matches!(
         refusal(&plan(&[&[0], &[1]], &[half, quarter + 1,], Rounding::None)),
@@ -402,6 +499,21 @@ fn couplings_of_another_shape_or_law_are_noticed() {
             tokens: 3
         })
     ));
+    // Of two drafts: as many rows as before, and twice the columns.
+    let twice = |p: &[f64], q: &[f64]| {
+        let scheme = WithReplacement::new(Draft::new(q).unwrap(), 2);
+        Problem::new("two drafts", Target::new(p).unwrap(), scheme).unwrap()
+    };
+    let two = twice(&[0.5, 0.5], &[0.75, 0.25]);
+    let pairs = Coupling::extend(&two, &flow::solve(&two).into_plan());
+    assert!(certify::coupling(&two, &pairs).is_ok());
+    assert!(matches!(
+        certify::coupling(&twice(&[0.5, 0.25, 0.25], &[0.75, 0.25, 0.0]), &pairs),
+        Err(CertificateError::Entries {
+            masses: 2,
+            tokens: 3
+        })
+    ));
     let mut fewer = good.clone();
     fewer.tuples.pop();
     assert!(matches!(
@@ -511,6 +623,95 @@ fn a_rounded_plan_is_scaled_by_a_hair_and_not_by_more() {
         ..plan
     };
     assert!(certify::optimum(&problem, &corrupted, &subset).is_err());
+}
+
+#[test]
+fn residuals_of_programs_by_hand() {
+    use Direction::{Maximise, Minimise};
+    use Relation::{AtLeast, AtMost, Equal};
+    // c x under 2 x <= 1, = 1 or >= 1, answered by x and by m for the row: the worst of the
+    // row's and of x's violation, that of the signs of m and of c - 2 m, and |c x - m|.
+    for (direction, relation, c, x, m, expected) in [
+        (Maximise, AtMost, 3.0, 0.5, 1.5, [0.0, 0.0, 0.0]),
+        (Maximise, AtMost, 3.0, 0.75, 1.5, [0.5, 0.0, 0.75]),
+        (Maximise, AtMost, 3.0, 0.25, 1.5, [0.0, 0.0, 0.75]),
+        (Maximise, AtMost, 3.0, -0.25, 1.5, [0.25, 0.0, 2.25]),
+        (Maximise, AtMost, 3.0, 0.5, 1.0, [0.0, 1.0, 0.5]),
+        (Maximise, AtMost, 3.0, 0.5, 2.0, [0.0, 0.0, 0.5]),
+        (Maximise, AtMost, -3.0, 0.5, -1.0, [0.0, 1.0, 0.5]),
+        (Maximise, AtLeast, -3.0, 0.5, -1.5, [0.0, 0.0, 0.0]),
+        (Maximise, AtLeast, -3.0, 0.25, -1.5, [0.5, 0.0, 0.75]),
+        (Maximise, AtLeast, -3.0, 0.5, 1.0, [0.0, 1.0, 2.5]),
+        (Maximise, Equal, 3.0, 0.25, 1.5, [0.5, 0.0, 0.75]),
+        (Maximise, Equal, 3.0, 0.75, 1.5, [0.5, 0.0, 0.75]),
+        (Maximise, Equal, -3.0, 0.5, -1.5, [0.0, 0.0, 0.0]),
+        (Minimise, AtLeast, 3.0, 0.5, 1.5, [0.0, 0.0, 0.0]),
+        (Minimise, AtLeast, 3.0, 0.5, 2.0, [0.0, 1.0, 0.5]),
+        (Minimise, AtLeast, 3.0, 0.5, 1.0, [0.0, 0.0, 0.5]),
+        (Minimise, AtLeast, 3.0, 0.5, -1.0, [0.0, 1.0, 2.5]),
+        (Minimise, AtMost, 3.0, 0.5, 1.0, [0.0, 1.0, 0.5]),
+        (Minimise, AtMost, -3.0, 0.5, -1.5, [0.0, 0.0, 0.0]),
+        (Minimise, Equal, 3.0, 0.5, -1.0, [0.0, 0.0, 2.5]),
+        (
+            Maximise,
+            AtMost,
+            3.0,
+            f64::NAN,
+            1.5,
+            [f64::INFINITY, 0.0, f64::INFINITY],
+        ),
+        (
+            Maximise,
+            AtMost,
+            3.0,
+            0.5,
+            f64::NAN,
+            [0.0, f64::INFINITY, f64::INFINITY],
+        ),
+    ] {
+        let terms = vec![(0, 2.0)];
+        let program = program(direction, vec![c], vec![(terms, relation, 1.0)]);
+        let found = certify::residuals(&program, &[x], &[m]).unwrap();
+        let found = [
+            found.primal_infeasibility,
+            found.dual_infeasibility,
+            found.duality_gap,
+        ];
+        assert_eq!(found, expected, "{direction:?} {relation:?} {c} {x} {m}");
+        for (x, m) in [(&[][..], &[m][..]), (&[x], &[]), (&[], &[])] {
+            assert!(certify::residuals(&program, x, m).is_none());
+        }
+    }
+    // 2 x + 3 y, x + y <= 4, x >= 1, x - y = 1: x = 5/2, y = 3/2, worth 5/2, 0 and -1/2.
+    let rows = vec![
+        (vec![(0, 1.0), (1, 1.0)], AtMost, 4.0),
+        (vec![(0, 1.0)], AtLeast, 1.0),
+        (vec![(0, 1.0), (1, -1.0)], Equal, 1.0),
+    ];
+    let program = program(Maximise, vec![2.0, 3.0], rows);
+    let found = certify::residuals(&program, &[2.5, 1.5], &[2.5, 0.0, -0.5]).unwrap();
+    assert_eq!(found.primal_infeasibility, 0.0);
+    assert_eq!((found.dual_infeasibility, found.duality_gap), (0.0, 0.0));
+    let off = certify::residuals(&program, &[2.5, 1.5], &[2.5, 0.0, -0.25]).unwrap();
+    assert_eq!((off.dual_infeasibility, off.duality_gap), (0.25, 0.25));
+}
+
+fn program(
+    direction: Direction,
+    objective: Vec<f64>,
+    rows: Vec<(Vec<(usize, f64)>, Relation, f64)>,
+) -> LinearProgram {
+    let rows = rows.into_iter().map(|(terms, relation, bound)| Row {
+        terms,
+        relation,
+        bound,
+    });
+    LinearProgram {
+        direction,
+        masses: Masses::Bounds,
+        objective,
+        rows: rows.collect(),
+    }
 }
 
 proptest! {

@@ -137,7 +137,7 @@ const ALLOWED: [(&str, &[&str]); 30] = [
     // Of gap: rows as probabilities, and which logs are refused.
     ("audit", &["distribution", "gap", "log"]),
     // Of plan: how one of several paths is selected, and its law.
-    ("capture", &["log", "panics", "plan"]),
+    ("capture", &["files", "log", "panics", "plan"]),
     (
         "gap",
         &[

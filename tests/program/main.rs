@@ -10,6 +10,8 @@ mod gap;
 mod import;
 mod length;
 mod paths;
+mod schema;
+mod shells;
 mod solve;
 mod tree;
 mod verify;

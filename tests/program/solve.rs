@@ -173,6 +173,6 @@ fn capture_without_its_feature_says_how_to_build_it() {
         &["capture"][..],
         &["capture", "--target", "t.onnx", "--out", "log", "-v"],
     ] {
-        run(arguments).refused(&["cargo build --release --features onnx"]);
+        run(arguments).refused(&["cargo install --path . --features onnx"]);
     }
 }

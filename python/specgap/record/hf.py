@@ -15,11 +15,18 @@ drawn from. With ``assistant_ensemble_weight`` outputs do not follow the target,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import importlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._logs import PathLike
 from ._rounds import Rounds, to_numpy
+
+
+#: The module whose global function verifies, and what the recorder reads of a call.
+HOME = "transformers.generation.utils"
+FUNCTION = "_speculative_sampling"
+ARGUMENTS = ("candidate_input_ids", "candidate_logits", "candidate_length", "new_logits")
 
 
 class Recording:
@@ -45,13 +52,12 @@ class Recording:
         self,
         candidate_input_ids: Any,
         candidate_logits: Any,
-        candidate_length: Any,
+        count: int,
         new_logits: Any,
-        result: Any,
+        result: tuple[Any, Any],
     ) -> None:
         if candidate_logits.shape[0] != 1:
             raise ValueError("one sequence at a time: assisted generation has a batch of 1")
-        count = int(candidate_length)
         valid, matches = result
         ids = [int(x) for x in to_numpy(candidate_input_ids)[0]]
         before, drafts = ids[: len(ids) - count], ids[len(ids) - count :]
@@ -82,6 +88,35 @@ def _name(model: Any) -> dict[str, str] | None:
 
 
 @contextlib.contextmanager
+def verified(seen: Callable[[Any, Any, int, Any, tuple[Any, Any]], object]) -> Iterator[None]:
+    """Shows every verification to ``seen`` while the context is open: ``candidate_input_ids``,
+    ``candidate_logits``, ``candidate_length`` and ``new_logits``, and the result, ``(valid_tokens,
+    n_matches)``. For recordings of another form than a log."""
+    utils = importlib.import_module(HOME)
+    original = getattr(utils, FUNCTION)
+
+    def wrapped(
+        candidate_input_ids: Any,
+        candidate_logits: Any,
+        candidate_length: Any,
+        new_logits: Any,
+        *rest: Any,
+        **more: Any,
+    ) -> Any:
+        result = original(
+            candidate_input_ids, candidate_logits, candidate_length, new_logits, *rest, **more
+        )
+        seen(candidate_input_ids, candidate_logits, int(candidate_length), new_logits, result)
+        return result
+
+    setattr(utils, FUNCTION, wrapped)
+    try:
+        yield
+    finally:
+        setattr(utils, FUNCTION, original)
+
+
+@contextlib.contextmanager
 def hf(
     model: Any = None,
     assistant: Any = None,
@@ -96,9 +131,6 @@ def hf(
     by which the rows are divided. Rows are kept as they are by float32, the default; float16
     halves the log, and its rounding is within an audit's tolerance.
     """
-    from transformers.generation import utils
-
-    original = utils._speculative_sampling
     said = {"target": _name(model), "draft": _name(assistant)}
     log = Rounds(
         out,
@@ -107,26 +139,10 @@ def hf(
         metadata={key: value for key, value in said.items() if value is not None},
     )
     recording = Recording(log)
-
-    def wrapped(
-        candidate_input_ids: Any,
-        candidate_logits: Any,
-        candidate_length: Any,
-        new_logits: Any,
-        *rest: Any,
-        **more: Any,
-    ) -> Any:
-        result = original(
-            candidate_input_ids, candidate_logits, candidate_length, new_logits, *rest, **more
-        )
-        recording._add(candidate_input_ids, candidate_logits, candidate_length, new_logits, result)
-        return result
-
-    utils._speculative_sampling = wrapped
     try:
-        yield recording
+        with verified(recording._add):
+            yield recording
     finally:
-        utils._speculative_sampling = original
         log.close()
     if recording.rounds == 0:
         raise ValueError(

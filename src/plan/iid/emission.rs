@@ -2,6 +2,7 @@
 
 use super::tier::{Tier, power_quotient};
 use crate::quadrature::LaplaceGrid;
+use multiversion::multiversion;
 
 /// Range of weights: products of two of them and of two nodes stay normal.
 const SMALLEST_WEIGHT: f64 = 1e-140;
@@ -26,6 +27,38 @@ pub(super) struct State {
     pub(super) residual: f64,
 }
 
+/// The least and the largest of some weights; infinity and 0 of none.
+#[multiversion(targets = "simd")]
+fn extremes(weights: &[f64]) -> [f64; 2] {
+    const LANES: usize = 16;
+    let (mut least, mut most) = ([f64::INFINITY; LANES], [0.0f64; LANES]);
+    let mut see = |lane: usize, weight: f64| {
+        least[lane] = if weight < least[lane] {
+            weight
+        } else {
+            least[lane]
+        };
+        most[lane] = if weight > most[lane] {
+            weight
+        } else {
+            most[lane]
+        };
+    };
+    let (chunks, end) = weights.as_chunks::<LANES>();
+    for chunk in chunks {
+        for (lane, &weight) in chunk.iter().enumerate() {
+            see(lane, weight);
+        }
+    }
+    for (lane, &weight) in end.iter().enumerate() {
+        see(lane, weight);
+    }
+    [
+        least.into_iter().fold(f64::INFINITY, f64::min),
+        most.into_iter().fold(0.0, f64::max),
+    ]
+}
+
 impl Tier {
     fn smallest_total(&self, smallest: f64) -> f64 {
         if self.rejected.is_some() {
@@ -44,11 +77,7 @@ impl Tier {
 
     /// A grid for given weights.
     pub(super) fn grid(&self, weights: &[f64]) -> LaplaceGrid {
-        let (mut smallest, mut largest) = (f64::INFINITY, 0.0f64);
-        for &weight in weights {
-            smallest = smallest.min(weight);
-            largest = largest.max(weight);
-        }
+        let [smallest, largest] = extremes(weights);
         LaplaceGrid::new(
             self.smallest_total(smallest).max(f64::MIN_POSITIVE),
             (self.drafts as f64 * largest + self.reject_weight()).max(f64::MIN_POSITIVE),

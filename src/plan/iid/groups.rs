@@ -70,8 +70,8 @@ impl Groups {
     }
 
     fn gather(&mut self, tier: &Tier, mass: &[f64], ratio: &[f64], coordinate: &[f64]) {
-        let total: f64 = mass.iter().sum();
         let first = coordinate[0];
+        let [total, firsts] = first_moments(mass, coordinate, first);
         let width = coordinate[coordinate.len() - 1] - first;
         if mass.len() <= 2 && width > 0.0 {
             for ((&c, &r), &m) in coordinate.iter().zip(ratio).zip(mass) {
@@ -79,18 +79,11 @@ impl Groups {
             }
             return;
         }
-        let terms = || coordinate.iter().map(|c| c - first).zip(mass);
         let (mut mean, mut variance, mut third) = (0.0, 0.0, 0.0);
         if width > 0.0 {
-            mean = terms().map(|(c, m)| m * c).sum::<f64>() / total;
-            for (c, m) in terms() {
-                let from_mean = c - mean;
-                let square = m * (from_mean * from_mean);
-                variance += square;
-                third += square * from_mean;
-            }
-            variance /= total;
-            third /= total;
+            mean = firsts / total;
+            let moments = central_moments(mass, coordinate, first, mean);
+            (variance, third) = (moments[0] / total, moments[1] / total);
         }
         let deviation = variance.sqrt();
         // Mass 0 never comes here; a spread that is lost in rounding does.
@@ -117,6 +110,52 @@ impl Groups {
             self.push(at, tier.ratio_at(at), total / (1.0 + x * x));
         }
     }
+}
+
+/// Sums side by side.
+const LANES: usize = 8;
+
+/// Sum over the tokens of a bin of two terms of (mass, coordinate - first).
+#[inline(always)]
+fn sums(
+    mass: &[f64],
+    coordinate: &[f64],
+    first: f64,
+    terms: impl Fn(f64, f64) -> [f64; 2],
+) -> [f64; 2] {
+    let mut sums = [[0.0; LANES]; 2];
+    let ((masses, masses_end), (places, places_end)) =
+        (mass.as_chunks::<LANES>(), coordinate.as_chunks::<LANES>());
+    for (masses, places) in masses.iter().zip(places) {
+        for lane in 0..LANES {
+            let [a, b] = terms(masses[lane], places[lane] - first);
+            sums[0][lane] += a;
+            sums[1][lane] += b;
+        }
+    }
+    let mut sums = sums.map(|[a, b, c, d, e, f, g, h]| ((a + b) + (c + d)) + ((e + f) + (g + h)));
+    for (mass, place) in masses_end.iter().zip(places_end) {
+        let [a, b] = terms(*mass, place - first);
+        sums[0] += a;
+        sums[1] += b;
+    }
+    sums
+}
+
+/// Sum of the masses, and of mass times (coordinate - first).
+#[multiversion(targets = "simd")]
+fn first_moments(mass: &[f64], coordinate: &[f64], first: f64) -> [f64; 2] {
+    sums(mass, coordinate, first, |mass, place| [mass, mass * place])
+}
+
+/// Sums of mass times the second and the third power of (coordinate - first - mean).
+#[multiversion(targets = "simd")]
+fn central_moments(mass: &[f64], coordinate: &[f64], first: f64, mean: f64) -> [f64; 2] {
+    sums(mass, coordinate, first, |mass, place| {
+        let from_mean = place - mean;
+        let square = mass * (from_mean * from_mean);
+        [square, square * from_mean]
+    })
 }
 
 /// Bound on |log w| of a token; the exponential is made for a little more.

@@ -26,24 +26,52 @@ mod tier;
 pub(super) use audit::emission as audit;
 pub(crate) use rising::Rising;
 
-use super::token_plan::{Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
-use crate::distribution::Target;
+use super::token_plan::{Attained, Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
+use crate::distribution::{SplitSum, Target};
+use crate::known::Known;
 use crate::quadrature::QUADRATURE_ERROR;
 use groups::{Curve, Groups};
 use kernels::Bins;
 use rising::{Span, Tiers};
 use tier::Tier;
 
-/// Roundings in what is accepted, relative to it and not, in ulps of 1.
-const RELATIVE_ROUNDINGS: f64 = 256.0;
-const ROUNDINGS: f64 = 4.0;
+/// Table and polynomials of [`kernels`] at `f64`: emissions are off by at most n times this in
+/// sum. Half of it is e^{-sw} itself, and half its integral where emissions are read back.
+const TABLE_ROUNDING: f64 = 2e-15;
 
-/// Bound on the error of what `drafts` drafts are accepted in all, when it is computed as
-/// `accepted`.
-fn acceptance_error(accepted: f64, drafts: usize) -> f64 {
-    accepted * (QUADRATURE_ERROR + RELATIVE_ROUNDINGS * f64::EPSILON)
-        + drafts as f64 * kernels::ERROR
-        + ROUNDINGS * f64::EPSILON
+/// What the rounding of an emission depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counted {
+    /// Nodes in s, the most of a tier.
+    nodes: usize,
+    /// [`Bins::roundings`], the most of a tier.
+    transform: usize,
+}
+
+impl Counted {
+    fn most(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes.max(other.nodes),
+            transform: self.transform.max(other.transform),
+        }
+    }
+
+    /// Bound on the error of what `drafts` drafts are accepted in all, when it is computed as
+    /// `accepted`. `docs/optimal-plan.md` counts the parts.
+    fn acceptance_error(self, accepted: f64, drafts: usize) -> f64 {
+        const UNIT: f64 = 0.5 * f64::EPSILON;
+        let drafts = drafts as f64;
+        let relative = 2.0 * drafts + 3.0 * self.nodes as f64 + 128.0;
+        let absolute = drafts * (self.transform as f64 + 12.0) + 138.0;
+        accepted * (QUADRATURE_ERROR + relative * UNIT)
+            + drafts * (kernels::ERROR + TABLE_ROUNDING)
+            + absolute * UNIT
+    }
+
+    /// The same as an enclosure.
+    fn acceptance(self, accepted: f64, drafts: usize) -> Known {
+        Known::rate_within(accepted, self.acceptance_error(accepted, drafts))
+    }
 }
 
 /// The plan of rows in the order `rising`.
@@ -58,24 +86,48 @@ pub(super) fn solve(
     let rejecting = tiers.spans.first();
     let rejecting = rejecting.is_some_and(|span| span.rejected.is_some());
     let mut plan = Unthinned::new(p.len(), Draws::Iid, drafts, drafts, rejecting);
+    let mut counted = Counted::default();
     for (index, span) in (0u32..).zip(&tiers.spans) {
         let tokens = &rising.order[span.positions.clone()];
-        plan.add(index, tokens, &solve_span(span, rising, drafts, settings));
+        let (solved, own) = solve_span(span, rising, drafts, settings);
+        plan.add(index, tokens, &solved);
+        counted = counted.most(own);
     }
     plan.finish(
         p,
         Bound::Optimum(tiers.optimum),
-        |accepted| acceptance_error(accepted, drafts),
+        |accepted| counted.acceptance(accepted, drafts),
         settings.tolerance,
     )
 }
 
-fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettings) -> SolvedTier {
+/// What that plan accepts, without the plan: its weights are solved and then dropped.
+pub(super) fn attained(rising: &Rising, drafts: usize, settings: &PlanSettings) -> Attained {
+    let tiers = Tiers::new(rising, drafts, settings.tie);
+    let mut accepted = SplitSum::default();
+    let (mut iterations, mut counted) = (0, Counted::default());
+    for span in &tiers.spans {
+        let (solved, own) = solve_span(span, rising, drafts, settings);
+        counted = counted.most(own);
+        let target = &rising.target[span.positions.clone()];
+        kernels::add_accepted(target, &solved.emitted, &mut accepted);
+        iterations += solved.iterations;
+    }
+    let acceptance = counted.acceptance(accepted.value(), drafts);
+    let bound = Bound::Optimum(tiers.optimum);
+    Attained::new(acceptance, bound, iterations, settings.tolerance)
+}
+
+fn solve_span(
+    span: &Span,
+    rising: &Rising,
+    drafts: usize,
+    settings: &PlanSettings,
+) -> (SolvedTier, Counted) {
     let mass = &rising.mass[span.positions.clone()];
-    let wanted: Vec<f64> = rising.ratio[span.positions.clone()]
-        .iter()
-        .map(|ratio| ratio.min(span.cut))
-        .collect();
+    let cut = |&ratio: &f64| if ratio < span.cut { ratio } else { span.cut };
+    let ratios = rising.ratio[span.positions.clone()].iter();
+    let wanted: Vec<f64> = ratios.map(cut).collect();
     let nothing = SolvedTier {
         weights: vec![0.0; mass.len()],
         emitted: vec![0.0; mass.len()],
@@ -84,15 +136,16 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
     };
     // Less than rounding: such tuples are rejected.
     if span.touched.is_nan() || span.touched <= 1e-18 {
-        return nothing;
+        return (nothing, Counted::default());
     }
     if span.rejected.is_none() && mass.len() == 1 {
-        return SolvedTier {
+        let alone = SolvedTier {
             weights: vec![1.0],
             emitted: vec![span.touched],
             iterations: 0,
             groups: 1,
         };
+        return (alone, Counted::default());
     }
     let mut tier = Tier {
         mass: Vec::new(),
@@ -102,7 +155,7 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
         drafts,
         rejected: span.rejected,
     };
-    let mut solved = nothing;
+    let (mut solved, mut counted) = (nothing, Counted::default());
     let mut best = f64::INFINITY;
     let mut grouping = settings.grouping;
     let coordinates = kernels::coordinates(&tier, &wanted);
@@ -110,9 +163,11 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
     let mut weights = vec![0.0; mass.len()];
     for _ in 0..3 {
         let groups = Groups::new(&tier, mass, &wanted, &coordinates, grouping);
+        let (start, before) = first_logs(&tier, &groups, grouping, settings);
+        solved.iterations += before;
         tier.mass = groups.mass.clone();
         tier.ratio = groups.ratio.clone();
-        let (state, iterations) = tier.solve(settings.residual, settings.iterations);
+        let (state, iterations) = tier.solve(start, settings.residual, settings.iterations);
         solved.iterations += iterations;
         solved.groups = groups.mass.len();
         // Weights of all tokens: along the curve of the groups, then one Newton
@@ -128,6 +183,10 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
             tokens = Bins::new(&logs);
             let grid = tier.grid(&weights);
             let phi = tokens.transform(&grid, mass, &logs);
+            counted = counted.most(Counted {
+                nodes: grid.s.len(),
+                transform: tokens.roundings(),
+            });
             field = tier.field_at(grid, phi);
             let mut emitted = tokens.emission(&tier, &field, &logs, &weights);
             let now = kernels::emitted(mass, &wanted, &mut emitted);
@@ -146,7 +205,47 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
         }
         grouping *= 1e-3;
     }
-    solved
+    (solved, counted)
+}
+
+/// Groups from so many on are solved in fewer groups first.
+const MANY: usize = 192;
+
+/// How much coarser these are, in mass times width^4.
+const COARSER: f64 = 1e5;
+
+/// Sum of |wanted - emitted|, of all that the tier emits, at which these are solved: they
+/// are off by more than that from what they stand for.
+const COARSE_RESIDUAL: f64 = 1e-8;
+
+/// First log w of the groups of a tier, where they are many: those of groups of groups; and
+/// the steps that these took.
+fn first_logs(
+    tier: &Tier,
+    groups: &Groups,
+    grouping: f64,
+    settings: &PlanSettings,
+) -> (Option<Vec<f64>>, usize) {
+    if groups.mass.len() < MANY {
+        return (None, 0);
+    }
+    let Groups {
+        mass,
+        ratio,
+        coordinate,
+    } = groups;
+    let coarse = Groups::new(tier, mass, ratio, coordinate, COARSER * grouping);
+    let tier = Tier {
+        mass: coarse.mass.clone(),
+        ratio: coarse.ratio.clone(),
+        ..tier.clone()
+    };
+    let tolerance = settings.residual.max(COARSE_RESIDUAL);
+    let (state, iterations) = tier.solve(None, tolerance, settings.iterations);
+    let (_, slope) = tier.emission(&state.field, &state.weights);
+    let mut logs = vec![0.0; coordinate.len()];
+    Curve::new(&tier, &coarse, &state, &slope).fill(coordinate, &mut logs);
+    (Some(logs), iterations)
 }
 
 #[cfg(test)]

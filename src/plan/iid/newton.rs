@@ -261,10 +261,24 @@ impl Tier {
     }
 
     /// Solves the tier to `tolerance` in the sum of |wanted - emitted|, or until
-    /// nothing improves any more.
-    pub(super) fn solve(&self, tolerance: f64, limit: usize) -> (State, usize) {
-        let mut state = self.state(self.first_weights());
+    /// nothing improves any more. `start` has first log w, if something is known of them.
+    pub(super) fn solve(
+        &self,
+        start: Option<Vec<f64>>,
+        tolerance: f64,
+        limit: usize,
+    ) -> (State, usize) {
+        let known = start.map(|logs| logs.into_iter().map(f64::exp).collect());
+        let from_nothing = known.is_none();
+        let mut state = self.state(known.unwrap_or_else(|| self.first_weights()));
         let mut iterations = self.descend(&mut state, tolerance, limit);
+        if state.residual > 10.0 * tolerance && !from_nothing {
+            let mut other = self.state(self.first_weights());
+            iterations += self.descend(&mut other, tolerance, limit);
+            if other.residual < state.residual {
+                state = other;
+            }
+        }
         if state.residual > 10.0 * tolerance && self.mass.len() <= LARGEST_WHOLE {
             let reached = state.weights.clone();
             let starts = [self.apart(), Some(reached), Some(self.first_weights())];

@@ -1,11 +1,12 @@
 //! Tokens by rising p/q, the prefixes that minimise P - Q, and the tiers between them.
 
 use super::tier::power_quotient;
-use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target, UnitSum, settle};
+use crate::distribution::{
+    Draft, PROBABILITY_RELATIVE_ERROR, Rows, Target, UnitSum, by_rising_ratio,
+};
 use crate::known::Known;
 use multiversion::multiversion;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 /// A tier: the tokens between two minimisers of P - Q.
 #[derive(Clone, Debug)]
@@ -32,7 +33,8 @@ pub(crate) struct Rising {
     pub(super) order: Vec<u32>,
     /// p/q in that order.
     pub(super) ratio: Vec<f64>,
-    /// q in that order.
+    /// p and q in that order.
+    pub(super) target: Vec<f64>,
     pub(super) mass: Vec<f64>,
     /// Target and draft mass of every prefix, the latter at most 1.
     held: Vec<f64>,
@@ -61,65 +63,44 @@ fn from_here_on(masses: &[f64]) -> Vec<f64> {
     above
 }
 
-fn by_ratio(a: &(f64, u32), b: &(f64, u32)) -> Ordering {
-    a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
-}
-
 impl Rising {
-    /// Sorts the tokens. O(V log V).
+    /// Sorts the tokens. O(V), but for what tokens of nearly one ratio take to be sorted.
     pub(crate) fn sorted(target: &Target, draft: &Draft) -> Self {
         let (p, q) = (target.probabilities(), draft.probabilities());
-        let mut keyed: Vec<(f64, u32)> = (0u32..)
-            .zip(p.iter().zip(q))
-            .filter(|(_, (_, q))| **q > 0.0)
-            .map(|(token, (p, q))| (p / q, token))
-            .collect();
-        keyed.sort_unstable_by(by_ratio);
-        Self::new(p, q, keyed)
-    }
-
-    /// `order` has the tokens of q > 0 by rising p/q, up to rounding. O(V).
-    pub(crate) fn in_order(target: &Target, draft: &Draft, order: &[u32]) -> Self {
-        let (p, q) = (target.probabilities(), draft.probabilities());
-        let rows = |&token: &u32| {
-            let (p, q) = (p.get(token as usize)?, q.get(token as usize)?);
-            (*q > 0.0).then(|| (p / q, token))
-        };
-        let mut keyed: Vec<(f64, u32)> = order.iter().filter_map(rows).collect();
-        settle(&mut keyed, |a, b| by_ratio(a, b).is_lt());
-        Self::new(p, q, keyed)
-    }
-
-    fn new(target: &[f64], draft: &[f64], keyed: Vec<(f64, u32)>) -> Self {
-        let count = keyed.len();
-        let mut rising = Self {
-            order: Vec::with_capacity(count),
-            ratio: Vec::with_capacity(count),
-            mass: Vec::with_capacity(count),
-            held: Vec::with_capacity(count + 1),
-            below: Vec::with_capacity(count + 1),
-            above: Vec::new(),
-            nulls: 0,
-        };
-        let (mut held, mut inside) = (UnitSum::default(), UnitSum::default());
-        rising.held.push(0.0);
-        rising.below.push(0.0);
-        for (position, (ratio, token)) in keyed.into_iter().enumerate() {
-            let (p, q) = (target[token as usize], draft[token as usize]);
-            rising.order.push(token);
-            rising.ratio.push(ratio);
-            rising.mass.push(q);
-            held.add(p);
-            inside.add(q);
-            rising.held.push(held.value());
-            rising.below.push(inside.value().min(1.0));
-            if p == 0.0 {
-                rising.nulls = position + 1;
-            }
+        let pairs = by_rising_ratio(Rows {
+            target: p,
+            draft: q,
+        });
+        let order: Vec<u32> = pairs.iter().map(|&(_, token)| token).collect();
+        let in_order =
+            |row: &[f64]| -> Vec<f64> { order.iter().map(|&token| row[token as usize]).collect() };
+        let (target, mass) = (in_order(p), in_order(q));
+        // A ratio may be 0 by underflow too.
+        let zeros = pairs.partition_point(|&(ratio, _)| ratio == 0.0);
+        let nulls = (target[..zeros].iter().rposition(|&p| p == 0.0)).map_or(0, |last| last + 1);
+        Self {
+            ratio: pairs.iter().map(|&(ratio, _)| ratio).collect(),
+            held: up_to_here(&target, f64::INFINITY),
+            below: up_to_here(&mass, 1.0),
+            above: from_here_on(&mass),
+            order,
+            target,
+            mass,
+            nulls,
         }
-        rising.above = from_here_on(&rising.mass);
-        rising
     }
+}
+
+/// Sums over what is before each place, none of them above `most`.
+fn up_to_here(masses: &[f64], most: f64) -> Vec<f64> {
+    let mut sums = vec![0.0; masses.len() + 1];
+    let mut sum = UnitSum::default();
+    for (held, &mass) in sums[1..].iter_mut().zip(masses) {
+        sum.add(mass);
+        let value = sum.value();
+        *held = if value < most { value } else { most };
+    }
+    sums
 }
 
 /// P - Q of every prefix, its mass to the power n by repeated squaring.
@@ -279,9 +260,10 @@ mod tests {
             let (p, q) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
             let rising = Rising::sorted(&p, &q);
             let order: Vec<u32> = rising.order.clone();
-            let again = Rising::in_order(&p, &q, &order);
-            assert_eq!(rising.order, again.order);
-            assert_eq!(rising.below, again.below);
+            for (place, &token) in order.iter().enumerate() {
+                assert_eq!(rising.target[place], p.probabilities()[token as usize]);
+                assert_eq!(rising.mass[place], q.probabilities()[token as usize]);
+            }
             assert!(rising.ratio.is_sorted());
             let (mut held, mut inside) = (TwoFloat::ZERO, TwoFloat::ZERO);
             let small = count as f64 * f64::EPSILON;

@@ -39,6 +39,7 @@ impl Arrivals {
     }
 
     /// Times another of its kind.
+    #[inline(always)]
     pub(super) fn times(&self, other: &Self, n: usize) -> Self {
         let mut product = Self {
             plain: [0.0; MOST],
@@ -71,6 +72,7 @@ impl Arrivals {
     }
 
     /// `exp(sum over m >= 1 of p_m z^m) (1 + epsilon sum of q_m z^m)`.
+    #[inline(always)]
     pub(super) fn exponential(p: &[f64; MOST], q: &[f64; MOST], n: usize) -> Self {
         let mut result = Self::ONE;
         for m in 1..n {

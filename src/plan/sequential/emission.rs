@@ -22,6 +22,7 @@ use super::time_sums::{Column, Expansion, Sums, pairs, places};
 use super::times::Times;
 use crate::distribution::TwoFloat;
 use crate::quadrature::{BLOCK, LaplaceGrid, Resolution};
+use multiversion::multiversion;
 
 fn most_terms(classes: &[Class]) -> usize {
     classes.iter().map(|class| class.terms).max().unwrap_or(0)
@@ -83,6 +84,147 @@ pub(super) fn base(times: &Times, drafts: usize, present: &[f64], absent: f64) -
         .collect()
 }
 
+/// A node of s: e^{-sw} of the heavy tokens, s, and its weight in an integral with a factor s.
+struct Node<'a> {
+    decays: &'a [f64],
+    s: f64,
+    share: f64,
+}
+
+/// Parts of the light items' factors along the steering pairs, at one node of s.
+#[derive(Clone, Debug)]
+struct Parts([Vec<f64>; 3]);
+
+impl Parts {
+    fn at(&self, item: usize) -> [f64; 3] {
+        std::array::from_fn(|part| self.0[part].get(item).copied().unwrap_or(0.0))
+    }
+}
+
+/// What edges between light items are made of, node by node of s.
+#[derive(Clone, Debug, Default)]
+struct LightEdges {
+    /// With the sums over t for every two parts.
+    nodes: Vec<(Parts, [[f64; 3]; 3])>,
+}
+
+impl LightEdges {
+    fn parts(&self, s: f64, classes: &[Class], weights: &[f64]) -> Parts {
+        let mut parts: [Vec<f64>; 3] = std::array::from_fn(|_| Vec::with_capacity(weights.len()));
+        let mut start = 0;
+        for class in classes {
+            for (item, w) in weights[start..start + class.len()].iter().enumerate() {
+                let u = (-s * w).exp();
+                let moment = |k: usize| class.moments.get(k - 1).map_or(0.0, |row| row[item]);
+                parts[0].push(w * u * moment(1));
+                parts[1].push(w * u * moment(2));
+                parts[2].push(w * u * u * moment(2));
+            }
+            start += class.len();
+        }
+        Parts(parts)
+    }
+
+    /// Adds all nodes to the edges of the light items, which stand behind the heavy ones: row by
+    /// row, so that a row stays at hand.
+    fn add_to(&self, edges: &mut [f64], heavy: usize, count: usize) {
+        for item in 0..count - heavy {
+            let row = &mut edges[(heavy + item) * count + heavy..][..item];
+            for (parts, kernel) in &self.nodes {
+                let own = parts.at(item);
+                let image = kernel.map(|row| row[0] * own[0] + row[1] * own[1] + row[2] * own[2]);
+                add_images(row, image, &parts.0);
+            }
+        }
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn add_images(row: &mut [f64], image: [f64; 3], [a, b, c]: &[Vec<f64>; 3]) {
+    let parts = a.iter().zip(b).zip(c);
+    for (edge, ((a, b), c)) in row.iter_mut().zip(parts) {
+        *edge += image[0] * a + image[1] * b + image[2] * c;
+    }
+}
+
+/// `sum over items of moment_k u^m` by node of s and pair.
+#[multiversion(targets = "simd")]
+fn light_sums(
+    drafts: usize,
+    (grid, s, resolution): (&LaplaceGrid, &[f64], Resolution),
+    classes: &[Class],
+    weights: &[f64],
+    width: usize,
+) -> Vec<f64> {
+    let mut sums = vec![0.0; s.len() * width];
+    let mut partial = sums.clone();
+    let all = most_terms(classes);
+    let mut start = 0;
+    for class in classes {
+        let own = &weights[start..start + class.len()];
+        start += class.len();
+        // Where this class's pairs are among all.
+        let place: Vec<usize> = places(drafts, class.terms, all);
+        for (block, chunk) in own.chunks(BLOCK).enumerate() {
+            let (weights, moments) = gather(class, block, chunk);
+            let mut walk = Decays::new(grid, s, &weights, resolution);
+            let mut u = [0.0; BLOCK];
+            let rows = partial.chunks_exact_mut(width).enumerate();
+            for (node, row) in rows.take(alive(s, chunk)) {
+                walk.next(node, &mut u);
+                forward(drafts, &moments, &u, &place, row);
+            }
+            // In two stages, for the roundings.
+            if block % STAGE == STAGE - 1 || (block + 1) * BLOCK >= own.len() {
+                for (sum, part) in sums.iter_mut().zip(&mut partial) {
+                    *sum += std::mem::take(part);
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// What light items emit, from the coefficients of each pair at the nodes of s. The emission's
+/// lists begin with `heavy` others.
+#[multiversion(targets = "simd")]
+fn light_emission(
+    (drafts, heavy, terms): (usize, usize, usize),
+    (grid, s, resolution): (&LaplaceGrid, &[f64], Resolution),
+    classes: &[Class],
+    weights: &[f64],
+    coefficients: &[f64],
+    emitted: &mut Emitted,
+) {
+    let width = pairs(drafts, terms).count();
+    let mut start = heavy;
+    for class in classes {
+        let own = &weights[start..start + class.len()];
+        let place = places(drafts, class.terms, terms);
+        for (block, chunk) in own.chunks(BLOCK).enumerate() {
+            let (weights, moments) = gather(class, block, chunk);
+            let mut walk = Decays::new(grid, s, &weights, resolution);
+            let (mut value, mut decline) = ([0.0; BLOCK], [0.0; BLOCK]);
+            let (mut u, mut sum) = ([0.0; BLOCK], [0.0; BLOCK]);
+            let nodes_of = s.iter().enumerate().zip(coefficients.chunks_exact(width));
+            for ((node, &s), row) in nodes_of.take(alive(s, chunk)) {
+                walk.next(node, &mut u);
+                backward(drafts, &moments, &u, &place, row, &mut sum);
+                for ((value, decline), sum) in value.iter_mut().zip(&mut decline).zip(&sum) {
+                    *value += sum;
+                    *decline += s * sum;
+                }
+            }
+            for (lane, &w) in chunk.iter().enumerate() {
+                let index = start + block * BLOCK + lane;
+                emitted.value[index] = w * value[lane];
+                emitted.decline[index] = w * w * decline[lane];
+            }
+        }
+        start += class.len();
+    }
+}
+
 impl Race {
     /// Least and largest weight of a tuple.
     fn range(&self, weights: &[f64]) -> (f64, f64) {
@@ -130,7 +272,9 @@ impl Race {
         let s: Vec<f64> = nodes.step_by(grid.s.stride(resolution)).collect();
         let weight = grid.s.weights_at(resolution);
         let column = Column::new(self, times, resolution, terms);
-        let sums = self.light_sums(&grid, &s, classes, &weights[heavy..], resolution, width);
+        let nodes_of_s = (&grid, &s[..], resolution);
+        let sums = light_sums(self.drafts, nodes_of_s, classes, &weights[heavy..], width);
+        let mut light = LightEdges::default();
         let mut coefficients = vec![0.0; s.len() * width];
         let mut decays = vec![0.0; heavy];
         for (node, (&s, &weight)) in s.iter().zip(weight).enumerate() {
@@ -154,117 +298,42 @@ impl Race {
                 *slot = share * sum;
             }
             if let Some(edges) = &mut emitted.edges {
-                self.couple(edges, classes, weights, &decays, s, share * s, &at);
+                let node = Node {
+                    decays: &decays,
+                    s,
+                    share: share * s,
+                };
+                self.couple(edges, &mut light, classes, weights, node, &at);
             }
         }
         for (index, &w) in weights[..heavy].iter().enumerate() {
             emitted.value[index] *= w;
             emitted.decline[index] *= w * w;
         }
-        self.light_emission(
-            &grid,
-            &s,
+        if let Some(edges) = &mut emitted.edges {
+            light.add_to(edges, heavy, weights.len());
+        }
+        let sizes = (self.drafts, heavy, terms);
+        light_emission(
+            sizes,
+            nodes_of_s,
             classes,
             weights,
-            resolution,
             &coefficients,
-            terms,
             &mut emitted,
         );
         emitted
     }
 
-    /// `sum over items of moment_k u^m` by node of s and pair.
-    fn light_sums(
-        &self,
-        grid: &LaplaceGrid,
-        s: &[f64],
-        classes: &[Class],
-        weights: &[f64],
-        resolution: Resolution,
-        width: usize,
-    ) -> Vec<f64> {
-        let mut sums = vec![0.0; s.len() * width];
-        let mut partial = sums.clone();
-        let all = most_terms(classes);
-        let mut start = 0;
-        for class in classes {
-            let own = &weights[start..start + class.len()];
-            start += class.len();
-            // Where this class's pairs are among all.
-            let place: Vec<usize> = places(self.drafts, class.terms, all);
-            for (block, chunk) in own.chunks(BLOCK).enumerate() {
-                let (weights, moments) = gather(class, block, chunk);
-                let mut walk = Decays::new(grid, s, &weights, resolution);
-                let mut u = [0.0; BLOCK];
-                let rows = partial.chunks_exact_mut(width).enumerate();
-                for (node, row) in rows.take(alive(s, chunk)) {
-                    walk.next(node, &mut u);
-                    forward(self.drafts, &moments, &u, &place, row);
-                }
-                // In two stages, for the roundings.
-                if block % STAGE == STAGE - 1 || (block + 1) * BLOCK >= own.len() {
-                    for (sum, part) in sums.iter_mut().zip(&mut partial) {
-                        *sum += std::mem::take(part);
-                    }
-                }
-            }
-        }
-        sums
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "one pass, one caller")]
-    fn light_emission(
-        &self,
-        grid: &LaplaceGrid,
-        s: &[f64],
-        classes: &[Class],
-        weights: &[f64],
-        resolution: Resolution,
-        coefficients: &[f64],
-        terms: usize,
-        emitted: &mut Emitted,
-    ) {
-        let width = pairs(self.drafts, terms).count();
-        let mut start = self.heavy.len();
-        for class in classes {
-            let own = &weights[start..start + class.len()];
-            let place = places(self.drafts, class.terms, terms);
-            for (block, chunk) in own.chunks(BLOCK).enumerate() {
-                let (weights, moments) = gather(class, block, chunk);
-                let mut walk = Decays::new(grid, s, &weights, resolution);
-                let (mut value, mut decline) = ([0.0; BLOCK], [0.0; BLOCK]);
-                let (mut u, mut sum) = ([0.0; BLOCK], [0.0; BLOCK]);
-                let nodes_of = s.iter().enumerate().zip(coefficients.chunks_exact(width));
-                for ((node, &s), row) in nodes_of.take(alive(s, chunk)) {
-                    walk.next(node, &mut u);
-                    backward(self.drafts, &moments, &u, &place, row, &mut sum);
-                    for ((value, decline), sum) in value.iter_mut().zip(&mut decline).zip(&sum) {
-                        *value += sum;
-                        *decline += s * sum;
-                    }
-                }
-                for (lane, &w) in chunk.iter().enumerate() {
-                    let index = start + block * BLOCK + lane;
-                    emitted.value[index] = w * value[lane];
-                    emitted.decline[index] = w * w * decline[lane];
-                }
-            }
-            start += class.len();
-        }
-    }
-
-    /// Adds one node of s to the edges `w_i w_j * integral of s e^{-s w_0} [Z_i Z_j
-    /// product of all f]`, Z = (f - wait)/f.
-    #[expect(clippy::too_many_arguments, reason = "one node, one caller")]
+    /// Adds one node of s to the edges of heavy tokens, `w_i w_j * integral of s e^{-s w_0} [Z_i Z_j
+    /// product of all f]`, Z = (f - wait)/f; and keeps it for those of light ones.
     fn couple(
         &self,
         edges: &mut [f64],
+        light: &mut LightEdges,
         classes: &[Class],
         weights: &[f64],
-        decays: &[f64],
-        s: f64,
-        share: f64,
+        Node { decays, s, share }: Node<'_>,
         at: &Sums,
     ) {
         let (heavy, count) = (self.heavy.len(), weights.len());
@@ -275,33 +344,23 @@ impl Race {
                     share * strength[i] * strength[j] * at.heavy_pairs[i * heavy + j];
             }
         }
-        // Light items: their parts along the steering pairs.
-        let mut parts: Vec<[f64; 3]> = Vec::with_capacity(count - heavy);
-        let mut start = heavy;
-        for class in classes {
-            for (item, w) in weights[start..start + class.len()].iter().enumerate() {
-                let u = (-s * w).exp();
-                let moment = |k: usize| class.moments.get(k - 1).map_or(0.0, |row| row[item]);
-                parts.push([w * u * moment(1), w * u * moment(2), w * u * u * moment(2)]);
-            }
-            start += class.len();
-        }
-        for (item, part) in parts.iter().enumerate() {
-            let row = &mut edges[(heavy + item) * count..(heavy + item + 1) * count];
-            for ((edge, strength), mixed) in
-                row.iter_mut().zip(&strength).zip(at.mixed.chunks_exact(3))
-            {
-                let sum = mixed[0] * part[0] + mixed[1] * part[1] + mixed[2] * part[2];
-                *edge += share * strength * sum;
-            }
-            let mut image = [0.0; 3];
-            for (image, kernel) in image.iter_mut().zip(&at.light_pairs) {
-                *image = share * (kernel[0] * part[0] + kernel[1] * part[1] + kernel[2] * part[2]);
-            }
-            for (edge, other) in row[heavy..heavy + item].iter_mut().zip(&parts) {
-                *edge += image[0] * other[0] + image[1] * other[1] + image[2] * other[2];
+        let parts = light.parts(s, classes, &weights[heavy..]);
+        let mixed: Vec<[f64; 3]> = (strength.iter().zip(at.mixed.chunks_exact(3)))
+            .map(|(strength, mixed)| {
+                std::array::from_fn(|part| share * strength * mixed.get(part).unwrap_or(&0.0))
+            })
+            .collect();
+        for item in 0..count - heavy {
+            let part = parts.at(item);
+            let row = &mut edges[(heavy + item) * count..][..heavy];
+            for (edge, mixed) in row.iter_mut().zip(&mixed) {
+                *edge += mixed[0] * part[0] + mixed[1] * part[1] + mixed[2] * part[2];
             }
         }
+        light.nodes.push((
+            parts,
+            at.light_pairs.map(|row| row.map(|pair| share * pair)),
+        ));
     }
 
     /// Probability that every item is drafted within this tier, over no weights: what

@@ -49,6 +49,7 @@ impl Expansion {
     }
 
     /// Product over light tokens of 1 + u (z r + epsilon q), from their sums by pair.
+    #[inline(always)]
     pub(super) fn product(&self, sums: &[f64], drafts: usize, terms: usize) -> Arrivals {
         let (mut arrived, mut now) = ([0.0; MOST], [0.0; MOST]);
         let parts = self.arrived.iter().zip(&self.now).zip(sums);
@@ -118,8 +119,9 @@ impl<'a> Column<'a> {
     }
 
     /// Tokens that do not compete and light ones, at a time.
-    fn all_but_heavy(&self, index: usize, sums: &[f64]) -> Arrivals {
-        let n = self.race.drafts;
+    #[inline(always)]
+    fn all_but_heavy<const N: usize>(&self, index: usize, sums: &[f64]) -> Arrivals {
+        let n = if N == 0 { self.race.drafts } else { N };
         let time = self.used[index];
         if self.terms == 0 {
             return self.race.base[time];
@@ -131,7 +133,7 @@ impl<'a> Column<'a> {
 
     fn product(&self, index: usize, decays: &[f64], sums: &[f64]) -> Arrivals {
         let race = self.race;
-        let mut all = self.all_but_heavy(index, sums);
+        let mut all = self.all_but_heavy::<0>(index, sums);
         let offset = self.used[index] * race.heavy.len();
         for (h, (&q, &u)) in race.heavy.iter().zip(decays).enumerate() {
             let (wait, arrived) = (race.waits[offset + h], race.arrives[offset + h]);
@@ -142,8 +144,19 @@ impl<'a> Column<'a> {
 
     /// All sums over t at one s.
     pub(super) fn sum(&self, decays: &[f64], sums: &[f64], couple: bool) -> Sums {
+        // Loops over powers of z whose length is known are no loops.
+        match self.race.drafts {
+            2 => self.sum_of::<2>(decays, sums, couple),
+            3 => self.sum_of::<3>(decays, sums, couple),
+            4 => self.sum_of::<4>(decays, sums, couple),
+            _ => self.sum_of::<0>(decays, sums, couple),
+        }
+    }
+
+    /// The same for N drafts, or for any number where N = 0.
+    fn sum_of<const N: usize>(&self, decays: &[f64], sums: &[f64], couple: bool) -> Sums {
         let race = self.race;
-        let n = race.drafts;
+        let n = if N == 0 { race.drafts } else { N };
         let heavy = race.heavy.len();
         let mut result = Sums {
             heavy: vec![0.0; heavy],
@@ -163,7 +176,7 @@ impl<'a> Column<'a> {
                 next.token(n, waits[h], u * arrives[h], u * q * waits[h]);
                 after[h] = next;
             }
-            let mut before = self.all_but_heavy(index, sums);
+            let mut before = self.all_but_heavy::<N>(index, sums);
             for h in 0..heavy {
                 let (q, u, wait, arrived) = (race.heavy[h], decays[h], waits[h], arrives[h]);
                 let now = q * wait;

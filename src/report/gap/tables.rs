@@ -589,7 +589,8 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
                 place(one.temperature, one.drafts)
             )),
             Entry::plain(small(one.shortfall_max, 1)),
-            Entry::plain(small(one.law_l1_max, 1)),
+            one.law_l1_max
+                .map_or_else(Entry::none, |error| Entry::plain(small(error, 1))),
             Entry::plain(format!("{:.1}", one.iterations_mean)),
             Entry::plain(format!("{:.0}", one.iterations_max)),
         ];
@@ -602,9 +603,11 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
     });
     let table = Table::new("plans", "Optimal plans, solved at every position", columns).rows(rows);
     if_any(table.note(
-        "Acceptance and output law are measured by a second integral that shares only the plan's \
-         weights with the solve. What is below α* is known as well as the gap of “optimal”; what \
-         the law is off by is summed in double precision, without bounds on rounding.",
+        "At the positions where fast rates are audited, acceptance and output law are measured by a \
+         second integral that shares only the plan's weights with the solve (with --rrs-wo enclosed, \
+         at all). Elsewhere acceptance is the solve's own, between bounds. What is below α* is known \
+         as well as the gap of “optimal”; what the law is off by is summed in double precision, \
+         without bounds on rounding.",
     ))
 }
 

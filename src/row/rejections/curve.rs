@@ -1,7 +1,7 @@
 //! Mass of the residual as a function of how much of q was taken: what rejection
 //! sampling without replacement needs of a (p, q), in O(log V) a question.
 
-use crate::distribution::{LANES, TwoFloat, settle};
+use crate::distribution::{LANES, Rows, TwoFloat, by_rising_ratio};
 
 /// Tokens of which a few may hold nearly all of q.
 const HEAVY: f64 = 1.0 / 1024.0;
@@ -27,21 +27,8 @@ pub(super) struct Curve {
 
 impl Curve {
     pub(super) fn new(target: &[f64], draft: &[f64]) -> Self {
-        let mut order: Vec<(f64, u32)> = (0..)
-            .zip(target.iter().zip(draft))
-            .filter(|&(_, (_, &q))| q > 0.0)
-            .map(|(token, (p, q))| (p / q, token))
-            .collect();
-        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        Self::along(target, draft, &order)
-    }
-
-    /// With the tokens of q > 0 by rising p/q, up to rounding.
-    pub(super) fn in_order(target: &[f64], draft: &[f64], rising: &[u32]) -> Self {
-        let mut order: Vec<(f64, u32)> = (rising.iter().rev())
-            .map(|&token| (target[token as usize] / draft[token as usize], token))
-            .collect();
-        settle(&mut order, |a, b| a.0 > b.0);
+        let mut order = by_rising_ratio(Rows { target, draft });
+        order.reverse();
         Self::along(target, draft, &order)
     }
 

@@ -45,7 +45,7 @@ mod sampled;
 mod summed;
 mod sweep;
 
-use super::scan::{Row, Rows};
+use super::scan::Row;
 use crate::distribution::{TwoFloat, compensated_sum, heaviest};
 use crate::known::{Known, Sampling};
 use curve::Curve;
@@ -262,17 +262,13 @@ impl Rejections {
         Self::with_curve(target.to_vec(), draft.to_vec(), curve)
     }
 
-    /// For the rows of a scan, in the order of its buckets.
+    /// For the rows of a scan.
     fn of(row: &mut Row<'_>) -> Self {
         let rows = row.rows();
         let (p_sum, q_sum) = row.totals();
         let scaled = |row: &[f64], sum: f64| row.iter().map(|x| x / sum).collect::<Vec<f64>>();
         let (target, draft) = (scaled(rows.target, p_sum), scaled(rows.draft, q_sum));
-        let rising = row.order(Rows {
-            target: &target,
-            draft: &draft,
-        });
-        let curve = Curve::in_order(&target, &draft, &rising);
+        let curve = Curve::new(&target, &draft);
         Self::with_curve(target, draft, curve)
     }
 

@@ -334,12 +334,6 @@ impl Buckets {
         }
     }
 
-    /// The tokens of a link, by id. Call [`Self::group`] first.
-    pub(super) fn members(&self, link: &Link) -> &[u32] {
-        let end = self.starts[link.bucket] as usize;
-        &self.by_bucket[end - link.tokens as usize..end]
-    }
-
     /// The tokens of a link by falling ratio, ties by id.
     pub(super) fn sort(&mut self, rows: Rows<'_>, link: &Link) -> &[Sorted] {
         self.find(link);

@@ -2,7 +2,7 @@
 
 use super::Row;
 use super::buckets::{Masses, bucket_of, lower_edge};
-use crate::distribution::{Rows, split_sum};
+use crate::distribution::split_sum;
 use multiversion::multiversion;
 
 /// Sum of (p - factor q)+.
@@ -106,32 +106,6 @@ impl Row<'_> {
         }
     }
 
-    /// Tokens of q > 0 by rising p/q, ties by id, but for those on the two sides of a
-    /// bucket's end whose ratios differ by rounding. `rows` are the scan's, or these
-    /// divided by their sums; the order is theirs. O(V log m), m tokens a bucket.
-    pub(crate) fn order(&mut self, rows: Rows<'_>) -> Vec<u32> {
-        self.scan.buckets.group();
-        let buckets = &self.scan.buckets;
-        let mut order = Vec::with_capacity(buckets.support());
-        let mut keyed: Vec<(u64, u32)> = Vec::new();
-        for link in buckets.links() {
-            let drafted = (buckets.members(link).iter())
-                .map(|&token| {
-                    (
-                        rows.target[token as usize],
-                        rows.draft[token as usize],
-                        token,
-                    )
-                })
-                .filter(|&(_, q, _)| q > 0.0);
-            keyed.clear();
-            keyed.extend(drafted.map(|(p, q, token)| (((p + 0.0) / q).to_bits(), token)));
-            keyed.sort_unstable();
-            order.extend(keyed.iter().map(|&(_, token)| token));
-        }
-        order
-    }
-
     /// The factor on rows as they are: p/sum p - L q/sum q is 1/sum p of it.
     fn scaled(&self, factor: f64) -> f64 {
         let (target, draft) = self.totals();
@@ -158,8 +132,7 @@ impl Row<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::Workspace;
-    use super::Rows;
-    use crate::distribution::TwoFloat;
+    use crate::distribution::{Rows, TwoFloat};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -239,16 +212,6 @@ mod tests {
                 assert!(factor == 8.0 || summed(&rows, factor + step) <= wanted + 1e-14);
                 assert!(factor == 1.0 || summed(&rows, factor - step) >= wanted - 1e-14);
             }
-            let rows = Rows { target, draft };
-            let ratios: Vec<f64> = (at.order(rows).iter())
-                .map(|&token| target[token as usize] / draft[token as usize])
-                .collect();
-            assert_eq!(ratios.len(), draft.iter().filter(|&&q| q > 0.0).count());
-            assert!(
-                ratios
-                    .windows(2)
-                    .all(|pair| pair[0] <= pair[1] * (1.0 + 1e-15))
-            );
         }
     }
 }

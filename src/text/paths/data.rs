@@ -10,6 +10,7 @@ pub const PATHS_SCHEMA: u32 = 1;
 
 /// What several draft paths could give, and what verifiers get of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathsReport {
     /// [`PATHS_SCHEMA`].
     pub schema: u32,
@@ -53,6 +54,7 @@ pub struct PathsReport {
 
 /// K paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AtDrafts {
     /// K.
     pub drafts: usize,
@@ -67,6 +69,7 @@ pub struct AtDrafts {
 
 /// An upper bound on `E[tau]` of every verifier of K paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UpperBound {
     /// `several paths`, `pooled paths` or `pooled text`: what it is made of.
     pub form: String,
@@ -80,6 +83,7 @@ pub struct UpperBound {
 
 /// A verifier with K paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathVerifier {
     /// Its name.
     pub verifier: String,
@@ -96,6 +100,7 @@ pub struct PathVerifier {
 
 /// A number that follows from the text and, apart from it, from draft paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ToldTwice {
     /// Which.
     pub what: String,

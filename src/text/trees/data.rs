@@ -12,6 +12,7 @@ pub const TREE_SCHEMA: u32 = 1;
 
 /// Trees of drafts, replayed along logged text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TreeReport {
     /// [`TREE_SCHEMA`].
     pub schema: u32,
@@ -63,6 +64,7 @@ pub struct TreeReport {
 
 /// A tree with a draft law and a verifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TreeResult {
     /// The tree's name.
     pub tree: String,
@@ -89,6 +91,7 @@ pub struct TreeResult {
 
 /// A tree's root, whose children are worth what is below them, with one draft law.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlotValues {
     /// The tree's name.
     pub tree: String,
@@ -108,6 +111,7 @@ pub struct SlotValues {
 
 /// A verifier at a root whose children are worth different amounts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlotRule {
     /// The verifier.
     pub verifier: String,
@@ -120,6 +124,7 @@ pub struct SlotRule {
 /// The tree of every node whose product of q from the round's start on is at least a threshold,
 /// another one at each start; the target follows its own token through it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThresholdTree {
     /// The least product of q.
     pub threshold: f64,
@@ -138,6 +143,7 @@ pub struct ThresholdTree {
 
 /// The best tree within some limits, grown on one half of the prompts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrownTree {
     /// The law of each node's children.
     pub scheme: String,
@@ -174,6 +180,7 @@ pub struct GrownTree {
 
 /// A tree on the way to the largest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ByBudget {
     /// Its draft tokens.
     pub nodes: usize,
@@ -193,6 +200,7 @@ pub struct ByBudget {
 
 /// The nodes of a tree with their rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drawn {
     /// In the order of the paths.
     pub nodes: Vec<NodeRate>,
@@ -200,6 +208,7 @@ pub struct Drawn {
 
 /// How often a round gets to a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeRate {
     /// The node.
     pub path: Vec<usize>,
@@ -211,6 +220,7 @@ pub struct NodeRate {
 
 /// What Sequoia's dynamic program chooses, and what becomes of its prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SequoiaTree {
     /// EAGLE's list.
     pub paths: Vec<Vec<usize>>,
@@ -229,6 +239,7 @@ pub struct SequoiaTree {
 
 /// Whether what is accepted at one position tells of the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Independence {
     /// The law of a node's children.
     pub scheme: String,

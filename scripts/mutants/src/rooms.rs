@@ -1,0 +1,34 @@
+//! The parts of the source whose mutants are tried.
+
+/// A room is named after its folder, but for statistics.
+pub const NAMES: [&str; 10] = [
+    "audit",
+    "block",
+    "certify",
+    "optimum",
+    "plan",
+    "rounds",
+    "row",
+    "scheme",
+    "statistics",
+    "verifier",
+];
+
+/// The room that a file belongs to.
+pub fn of(file: &str) -> Option<&'static str> {
+    if file.ends_with("tests.rs") {
+        return None;
+    }
+    let rest = file.strip_prefix("src/")?;
+    if matches!(
+        rest,
+        "gap/statistics.rs" | "gap/tally.rs" | "gap/pairing.rs"
+    ) {
+        return Some("statistics");
+    }
+    if rest == "text/trees/replay.rs" {
+        return Some("rounds");
+    }
+    let (folder, _) = rest.split_once('/')?;
+    NAMES.into_iter().find(|&name| name == folder)
+}

@@ -1,0 +1,437 @@
+//! Every reader, with the files that its inputs are made of.
+
+use crate::{Target, break_input};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use specgap::audit::Records;
+use specgap::certify::Certificate;
+use specgap::claims::Baseline;
+use specgap::distribution::{format_rational, parse_rational};
+use specgap::gap::{Part, Settings, Summary, summarise};
+use specgap::import::{Engine, Request, import};
+use specgap::log::{Log, Row};
+use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml};
+use specgap::text::Timings;
+use specgap::tree::DraftTree;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+type Break = fn(&mut ChaCha8Rng, &[u8], &[u8]) -> Vec<u8>;
+type Read = Box<dyn FnMut(&[u8]) -> Result<bool, String>>;
+
+/// A reader of bytes that are made of a few good files.
+struct Reader {
+    name: &'static str,
+    seeds: Vec<Vec<u8>>,
+    breaks: Break,
+    read: Read,
+}
+
+impl Target for Reader {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn input(&mut self, rng: &mut ChaCha8Rng) -> Vec<u8> {
+        let [one, other] = [0, 1].map(|_| &self.seeds[rng.random_range(0..self.seeds.len())]);
+        (self.breaks)(rng, one, other)
+    }
+
+    fn run(&mut self, input: &[u8]) -> Result<bool, String> {
+        (self.read)(input)
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = root().join("tests/fixtures").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The problem files of at most this many bytes.
+fn problem_files(folder: &Path, most: usize, into: &mut Vec<String>) {
+    let mut inside: Vec<PathBuf> = (std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    inside.sort();
+    for path in inside {
+        if path.is_dir() {
+            problem_files(&path, most, into);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let text = std::fs::read_to_string(&path).unwrap();
+            if text.len() <= most {
+                into.push(text);
+            }
+        }
+    }
+}
+
+fn as_json(break_json: &mut ChaCha8Rng, seed: &[u8], _: &[u8]) -> Vec<u8> {
+    break_input::json(break_json, seed)
+}
+
+/// What a text reader makes of bytes: files that are no text are refused before it.
+fn text(mut read: impl FnMut(&str) -> Result<bool, String> + 'static) -> Read {
+    Box::new(move |bytes| std::str::from_utf8(bytes).map_or(Ok(false), &mut read))
+}
+
+/// Reads the first rows of a log.
+fn rows_of(log: &Log) {
+    let mut row = Row::default();
+    for span in log.spans(8).into_iter().take(16) {
+        let Ok(chunk) = log.chunk(&span) else {
+            continue;
+        };
+        for position in chunk.positions() {
+            let _ = chunk.read(position, &mut row);
+        }
+    }
+    let _ = log.engine_records();
+}
+
+fn file_of_log(name: &'static str) -> Read {
+    Box::new(move |bytes| {
+        let log = Log::from_bytes(Path::new(name), Arc::from(bytes));
+        log.iter().for_each(rows_of);
+        Ok(log.is_ok())
+    })
+}
+
+fn importer(name: &'static str, engine: Engine, files: [&str; 2], folder: &Path) -> Reader {
+    let folder = folder.join(name.replace(' ', "-"));
+    std::fs::create_dir(&folder).unwrap();
+    let ending = if engine == Engine::HuggingFace {
+        "npz"
+    } else {
+        "jsonl"
+    };
+    let place = |side: &str| folder.join(format!("{side}.{ending}"));
+    let (target, draft, out) = (place("target"), place("draft"), folder.join("log"));
+    std::fs::write(&draft, fixture(&format!("engines/{}", files[1]))).unwrap();
+    let request = Request {
+        target: vec![target.clone()],
+        draft: vec![draft],
+        vocabulary: Some(64),
+        prompt_tokens: (engine == Engine::Vllm).then_some(2),
+        ..Request::new(engine)
+    };
+    Reader {
+        name,
+        seeds: vec![fixture(&format!("engines/{}", files[0]))],
+        breaks: |rng, one, other| {
+            // JSON lines: one of them, broken as JSON, or bytes.
+            let lines: Vec<&[u8]> = one.split(|&byte| byte == b'\n').collect();
+            if lines[0].starts_with(b"{") && rng.random_bool(0.6) {
+                let at = rng.random_range(0..lines.len());
+                let mut all: Vec<Vec<u8>> = lines.iter().map(|line| line.to_vec()).collect();
+                all[at] = break_input::json(rng, lines[at]);
+                return all.join(&b'\n');
+            }
+            break_input::bytes(rng, one, other)
+        },
+        read: Box::new(move |bytes| {
+            std::fs::write(&target, bytes).unwrap();
+            let made = import(&request, &out, "specgap import");
+            if made.is_ok() {
+                let log = Log::open(&out).map_err(|error| format!("its log: {error}"))?;
+                rows_of(&log);
+                std::fs::remove_dir_all(&out).unwrap();
+            } else if out.exists() {
+                return Err("it failed and wrote a log".to_owned());
+            }
+            Ok(made.is_ok())
+        }),
+    }
+}
+
+/// A log of two shards in a folder of its own.
+fn small_log(folder: &Path) -> PathBuf {
+    let log = folder.join("small");
+    let request = Request {
+        target: vec![root().join("tests/fixtures/engines/vllm-scored-target.jsonl")],
+        draft: vec![root().join("tests/fixtures/engines/vllm-scored-draft.jsonl")],
+        vocabulary: Some(64),
+        prompt_tokens: Some(2),
+        ..Request::new(Engine::Vllm)
+    };
+    import(&request, &log, "specgap import").unwrap();
+    log
+}
+
+fn summary_of(log: &Path) -> Summary {
+    let logs = [Log::open(log).unwrap()];
+    let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    summarise(&logs, &settings, Part::WHOLE, None, &|_| ()).unwrap()
+}
+
+fn valid_problem() -> Problem {
+    let path = "problems/without-replacement/two-laws-sequential.toml";
+    let text = std::fs::read_to_string(root().join(path)).unwrap();
+    match parse_toml(&text).unwrap() {
+        AnyProblem::Single(problem) => problem,
+        AnyProblem::Block(_) => panic!("{path}: is a block"),
+    }
+}
+
+const TIMINGS: &str = r#"{"schema": 1, "target_step": {"seconds": 0.02, "standard_error": 0.0001},
+"draft_step": {"seconds": 0.002}, "overhead": {"seconds": 0.0004},
+"verify": [{"tokens": 1, "seconds": 0.02}, {"tokens": 5, "seconds": 0.024, "standard_error": 0.0002}]}"#;
+const TIMINGS_TOML: &str = "schema = 1\ntarget_step = { seconds = 0.020 }\n\
+draft_step = { seconds = 0.004, standard_error = 1e-4 }\n[[verify]]\ntokens = 1\nseconds = 0.02\n\
+[[verify]]\ntokens = 5\nseconds = 0.03\n";
+const RECORDS: &str = "p,q,accepted,u_q,u_p,prompt,depth\n0.5,0.25,1,0.0,0.31,0,0\n,,,,0.77,0,1\n\
+0.125,1e-3,0,0.5,0.9,1,0\n";
+
+fn timings(json: bool) -> Read {
+    text(move |text| {
+        let Ok(timings) = Timings::parse(text, json) else {
+            return Ok(false);
+        };
+        for drafts in 0..8 {
+            if timings.round(drafts).is_some_and(f64::is_nan) {
+                return Err(format!("a round of {drafts} drafts takes NaN"));
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// All readers; files that they need are written to `folder`.
+pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
+    let log = small_log(folder);
+    let shards: Vec<PathBuf> = (std::fs::read_dir(&log).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|ending| ending == "safetensors")
+        })
+        .collect();
+    let index = std::fs::read(log.join("log.json")).unwrap();
+    let shard = std::fs::read(&shards[0]).unwrap();
+    let summary = summary_of(&log);
+    let part = summary.to_json().unwrap().into_bytes();
+    let report = serde_json::to_vec(&summary.report("specgap gap")).unwrap();
+    let mut problems = Vec::new();
+    problem_files(&root().join("problems"), 1500, &mut problems);
+    let tomls: Vec<Vec<u8>> = problems
+        .iter()
+        .map(|text| text.clone().into_bytes())
+        .collect();
+    let jsons: Vec<Vec<u8>> = (problems.iter())
+        .filter_map(|text| toml::from_str::<serde_json::Value>(text).ok())
+        .map(|value| serde_json::to_vec(&value).unwrap())
+        .collect();
+    let certificates = [
+        "valid",
+        "plan-empty",
+        "mass-moved-by-a-hair",
+        "set-unsorted",
+    ]
+    .map(|name| fixture(&format!("certificates/{name}.json")))
+    .to_vec();
+    let logs = [
+        "big-endian",
+        "fortran-order",
+        "numpy-compressed",
+        "numpy-stored",
+        "probabilities",
+    ];
+    let npz = (logs
+        .map(|name| fixture(&format!("logs/{name}.npz")))
+        .into_iter())
+    .chain([fixture("engines/hf-target-0.npz")])
+    .collect();
+    let problem = valid_problem();
+    let rewritten = log.join("log.json");
+    let log_folder = log.clone();
+    let reader = |name, seeds, breaks: Break, read| Reader {
+        name,
+        seeds,
+        breaks,
+        read,
+    };
+    let mut readers = vec![
+        reader(
+            "problem toml",
+            tomls,
+            break_input::bytes,
+            text(|text| Ok(parse_toml(text).is_ok())),
+        ),
+        reader(
+            "problem json",
+            jsons,
+            as_json,
+            text(|text| Ok(parse_json(text).is_ok())),
+        ),
+        reader(
+            "rational",
+            [
+                "1/3",
+                "0.1",
+                "-7/9",
+                "1e-310",
+                "25e100",
+                "123456789/1000000007",
+                "5e-324",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
+            break_input::bytes,
+            text(|text| {
+                let Ok(number) = parse_rational(text) else {
+                    return Ok(false);
+                };
+                let again = format_rational(&number);
+                match parse_rational(&again) {
+                    Ok(same) if same == number => Ok(true),
+                    other => Err(format!("{text:?} is {again}, which is {other:?}")),
+                }
+            }),
+        ),
+        reader(
+            "certificate",
+            certificates,
+            as_json,
+            text(move |text| {
+                let Ok(certificate) = serde_json::from_str::<Certificate>(text) else {
+                    return Ok(false);
+                };
+                Ok(certificate.check(&problem).is_ok())
+            }),
+        ),
+        reader(
+            "log.json",
+            vec![index],
+            as_json,
+            Box::new(move |bytes| {
+                std::fs::write(&rewritten, bytes).unwrap();
+                let log = Log::open(&log_folder);
+                log.iter().for_each(rows_of);
+                Ok(log.is_ok())
+            }),
+        ),
+        reader(
+            "safetensors",
+            vec![shard],
+            break_input::bytes,
+            file_of_log("fuzz.safetensors"),
+        ),
+        reader("npz", npz, break_input::bytes, file_of_log("fuzz.npz")),
+        reader(
+            "summary",
+            vec![part],
+            as_json,
+            text(|text| {
+                let Ok(mut summary) = Summary::from_json(text) else {
+                    return Ok(false);
+                };
+                let _ = summary.report("specgap merge");
+                let again = summary.clone();
+                let _ = summary.merge(&again);
+                Ok(true)
+            }),
+        ),
+        reader(
+            "report",
+            vec![report],
+            as_json,
+            text(|text| Ok(serde_json::from_str::<specgap::gap::GapReport>(text).is_ok())),
+        ),
+        reader(
+            "baseline",
+            vec![std::fs::read(root().join("reports/baseline.json")).unwrap()],
+            as_json,
+            text(|text| Ok(serde_json::from_str::<Baseline>(text).is_ok())),
+        ),
+        reader(
+            "tree",
+            [
+                "[[0],[1],[0,0],[0,0,0]]",
+                "[[0]]",
+                "[[0],[1],[2],[0,0],[0,1],[1,0],[0,0,0],[0,0,1]]",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
+            as_json,
+            text(|text| {
+                let Ok(tree) = DraftTree::from_json(text) else {
+                    return Ok(false);
+                };
+                let _ = (tree.shape(), tree.depth());
+                Ok(true)
+            }),
+        ),
+        reader(
+            "tree name",
+            [
+                "chain-5",
+                "1x5",
+                "4x3",
+                "spechub-binary-5",
+                "prefix-3-2-1",
+                "eagle-25",
+                "2x2x2",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
+            break_input::bytes,
+            text(|text| Ok(DraftTree::named(text).is_ok())),
+        ),
+        reader("timings json", vec![TIMINGS.into()], as_json, timings(true)),
+        reader(
+            "timings toml",
+            vec![TIMINGS_TOML.into()],
+            break_input::bytes,
+            timings(false),
+        ),
+        reader(
+            "audit records",
+            vec![RECORDS.into()],
+            break_input::bytes,
+            text(|text| Ok(Records::parse("fuzz.csv".as_ref(), text).is_ok())),
+        ),
+        importer(
+            "import vllm",
+            Engine::Vllm,
+            ["vllm-scored-target.jsonl", "vllm-scored-draft.jsonl"],
+            folder,
+        ),
+        importer(
+            "import sglang",
+            Engine::Sglang,
+            ["sglang-cold-target.jsonl", "sglang-cold-draft.jsonl"],
+            folder,
+        ),
+        importer(
+            "import llama-cpp",
+            Engine::LlamaCpp,
+            ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
+            folder,
+        ),
+        importer(
+            "import hf",
+            Engine::HuggingFace,
+            ["hf-target-0.npz", "hf-draft-0.npz"],
+            folder,
+        ),
+    ];
+    #[cfg(feature = "onnx")]
+    readers.push(reader(
+        "prompts",
+        vec![b"{\"id\": \"a\", \"prompt\": \"Once\"}\n{\"id\": 7, \"prompt\": \"x\"}\n\n{\"prompt\": \"\"}\n".into()],
+        break_input::bytes,
+        Box::new(|bytes| {
+            Ok(specgap::capture::parse_prompts(Path::new("fuzz.jsonl"), bytes).is_ok())
+        }),
+    ));
+    readers
+        .into_iter()
+        .map(|reader| Box::new(reader) as Box<dyn Target>)
+        .collect()
+}
