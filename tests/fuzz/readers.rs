@@ -9,7 +9,7 @@ use specgap::claims::Baseline;
 use specgap::distribution::{format_rational, parse_rational};
 use specgap::gap::{Part, Settings, Summary, summarise};
 use specgap::import::{Engine, Request, import};
-use specgap::log::{Log, Row};
+use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml};
 use specgap::text::Timings;
 use specgap::tree::DraftTree;
@@ -60,7 +60,10 @@ fn problem_files(folder: &Path, most: usize, into: &mut Vec<String>) {
     for path in inside {
         if path.is_dir() {
             problem_files(&path, most, into);
-        } else if path.extension().is_some_and(|extension| extension == "toml") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             if text.len() <= most {
                 into.push(text);
@@ -103,7 +106,11 @@ fn file_of_log(name: &'static str) -> Read {
 fn importer(name: &'static str, engine: Engine, files: [&str; 2], folder: &Path) -> Reader {
     let folder = folder.join(name.replace(' ', "-"));
     std::fs::create_dir(&folder).unwrap();
-    let ending = if engine == Engine::HuggingFace { "npz" } else { "jsonl" };
+    let ending = if engine == Engine::HuggingFace {
+        "npz"
+    } else {
+        "jsonl"
+    };
     let place = |side: &str| folder.join(format!("{side}.{ending}"));
     let (target, draft, out) = (place("target"), place("draft"), folder.join("log"));
     std::fs::write(&draft, fixture(&format!("engines/{}", files[1]))).unwrap();
@@ -157,6 +164,26 @@ fn small_log(folder: &Path) -> PathBuf {
     log
 }
 
+/// The shard of a log of full rows, which is a log by itself.
+fn full_shard(folder: &Path) -> Vec<u8> {
+    let log = folder.join("full");
+    let layout = Layout::new(5);
+    let mut writer = LogWriter::create(&log, Metadata::default(), layout).unwrap();
+    for at in 0..6u8 {
+        let row = [0.0, 1.0, f32::from(at), -2.5, f32::NEG_INFINITY];
+        let position = Position {
+            prompt_id: i64::from(at / 3),
+            position: i64::from(at % 3),
+            token: 1,
+            target: &row,
+            draft: &[0.5; 5],
+        };
+        writer.append(&position).unwrap();
+    }
+    writer.commit().unwrap();
+    std::fs::read(log.join("shard-00000.safetensors")).unwrap()
+}
+
 fn summary_of(log: &Path) -> Summary {
     let logs = [Log::open(log).unwrap()];
     let settings = Settings::new(&[1.0], &[2], 0).unwrap();
@@ -198,41 +225,76 @@ fn timings(json: bool) -> Read {
 /// All readers; files that they need are written to `folder`.
 pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let log = small_log(folder);
-    let shards: Vec<PathBuf> = (std::fs::read_dir(&log).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "safetensors"))
-        .collect();
     let index = std::fs::read(log.join("log.json")).unwrap();
-    let shard = std::fs::read(&shards[0]).unwrap();
+    let shard = full_shard(folder);
     let summary = summary_of(&log);
     let part = summary.to_json().unwrap().into_bytes();
     let report = serde_json::to_vec(&summary.report("specgap gap")).unwrap();
     let mut problems = Vec::new();
     problem_files(&root().join("problems"), 1500, &mut problems);
-    let tomls: Vec<Vec<u8>> = problems.iter().map(|text| text.clone().into_bytes()).collect();
+    let tomls: Vec<Vec<u8>> = problems
+        .iter()
+        .map(|text| text.clone().into_bytes())
+        .collect();
     let jsons: Vec<Vec<u8>> = (problems.iter())
         .filter_map(|text| toml::from_str::<serde_json::Value>(text).ok())
         .map(|value| serde_json::to_vec(&value).unwrap())
         .collect();
-    let certificates = ["valid", "plan-empty", "mass-moved-by-a-hair", "set-unsorted"]
-        .map(|name| fixture(&format!("certificates/{name}.json")))
-        .to_vec();
-    let logs = ["big-endian", "fortran-order", "numpy-compressed", "numpy-stored", "probabilities"];
-    let npz = (logs.map(|name| fixture(&format!("logs/{name}.npz"))).into_iter())
-        .chain([fixture("engines/hf-target-0.npz")])
-        .collect();
+    let certificates = [
+        "valid",
+        "plan-empty",
+        "mass-moved-by-a-hair",
+        "set-unsorted",
+    ]
+    .map(|name| fixture(&format!("certificates/{name}.json")))
+    .to_vec();
+    let logs = [
+        "big-endian",
+        "fortran-order",
+        "numpy-compressed",
+        "numpy-stored",
+        "probabilities",
+    ];
+    let npz = (logs
+        .map(|name| fixture(&format!("logs/{name}.npz")))
+        .into_iter())
+    .chain([fixture("engines/hf-target-0.npz")])
+    .collect();
     let problem = valid_problem();
     let rewritten = log.join("log.json");
     let log_folder = log.clone();
-    let reader = |name, seeds, breaks: Break, read| Reader { name, seeds, breaks, read };
+    let reader = |name, seeds, breaks: Break, read| Reader {
+        name,
+        seeds,
+        breaks,
+        read,
+    };
     let mut readers = vec![
-        reader("problem toml", tomls, break_input::bytes, text(|text| Ok(parse_toml(text).is_ok()))),
-        reader("problem json", jsons, as_json, text(|text| Ok(parse_json(text).is_ok()))),
+        reader(
+            "problem toml",
+            tomls,
+            break_input::bytes,
+            text(|text| Ok(parse_toml(text).is_ok())),
+        ),
+        reader(
+            "problem json",
+            jsons,
+            as_json,
+            text(|text| Ok(parse_json(text).is_ok())),
+        ),
         reader(
             "rational",
-            ["1/3", "0.1", "-7/9", "1e-310", "25e100", "123456789/1000000007", "5e-324"]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [
+                "1/3",
+                "0.1",
+                "-7/9",
+                "1e-310",
+                "25e100",
+                "123456789/1000000007",
+                "5e-324",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
             break_input::bytes,
             text(|text| {
                 let Ok(number) = parse_rational(text) else {
@@ -267,7 +329,12 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
                 Ok(log.is_ok())
             }),
         ),
-        reader("safetensors", vec![shard], break_input::bytes, file_of_log("fuzz.safetensors")),
+        reader(
+            "safetensors",
+            vec![shard],
+            break_input::bytes,
+            file_of_log("fuzz.safetensors"),
+        ),
         reader("npz", npz, break_input::bytes, file_of_log("fuzz.npz")),
         reader(
             "summary",
@@ -297,9 +364,13 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "tree",
-            ["[[0],[1],[0,0],[0,0,0]]", "[[0]]", "[[0],[1],[2],[0,0],[0,1],[1,0],[0,0,0],[0,0,1]]"]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [
+                "[[0],[1],[0,0],[0,0,0]]",
+                "[[0]]",
+                "[[0],[1],[2],[0,0],[0,1],[1,0],[0,0,0],[0,0,1]]",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
             as_json,
             text(|text| {
                 let Ok(tree) = DraftTree::from_json(text) else {
@@ -311,14 +382,27 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "tree name",
-            ["chain-5", "1x5", "4x3", "spechub-binary-5", "prefix-3-2-1", "eagle-25", "2x2x2"]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [
+                "chain-5",
+                "1x5",
+                "4x3",
+                "spechub-binary-5",
+                "prefix-3-2-1",
+                "eagle-25",
+                "2x2x2",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
             break_input::bytes,
             text(|text| Ok(DraftTree::named(text).is_ok())),
         ),
         reader("timings json", vec![TIMINGS.into()], as_json, timings(true)),
-        reader("timings toml", vec![TIMINGS_TOML.into()], break_input::bytes, timings(false)),
+        reader(
+            "timings toml",
+            vec![TIMINGS_TOML.into()],
+            break_input::bytes,
+            timings(false),
+        ),
         reader(
             "audit records",
             vec![RECORDS.into()],
@@ -343,7 +427,12 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
             folder,
         ),
-        importer("import hf", Engine::HuggingFace, ["hf-target-0.npz", "hf-draft-0.npz"], folder),
+        importer(
+            "import hf",
+            Engine::HuggingFace,
+            ["hf-target-0.npz", "hf-draft-0.npz"],
+            folder,
+        ),
     ];
     #[cfg(feature = "onnx")]
     readers.push(reader(
