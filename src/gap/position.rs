@@ -146,10 +146,11 @@ fn at_temperature(
     let seed = task.settings.seed ^ (number as u64).wrapping_mul(SEED_STRIDE);
     let temperature = Temperature(degrees);
     let audit = is_audited(number, task.log.positions());
+    let audit_plans = audit || task.settings.rrs_wo == SlowRates::Enclosed;
     let asked = AskedOf {
         asked: &task.asked,
         audit,
-        audit_plans: audit || task.settings.rrs_wo == SlowRates::Enclosed,
+        audit_plans,
     };
     pair.answer(asked, temperature, cut, seed, answers)?;
     for rule in task.settings.draft_rules(degrees) {
@@ -169,7 +170,8 @@ fn at_temperature(
         let asked = AskedOf {
             asked: &task.asked_again,
             audit: false,
-            audit_plans: false,
+            // What is asked again is answered the same way.
+            audit_plans,
         };
         pair.answer(asked, temperature, cut, seed, &mut again)?;
         let renamed = again
