@@ -140,29 +140,56 @@ mod tests {
         for (config, at) in [
             (r#"{"max_position_embeddings": 8}"#, "model.onnx"),
             (r#"{"n_positions": 8}"#, "onnx/model.onnx"),
-            (r#"{"text_config": {"n_ctx": 8, "n_positions": -1}}"#, "model.onnx"),
+            (
+                r#"{"text_config": {"n_ctx": 8, "n_positions": -1}}"#,
+                "model.onnx",
+            ),
         ] {
             let folder = folder(&[("config.json", config)]);
             let graph = [folder.path().join(at)];
-            let check = |tokens, more| check_lengths(&[prompt("a", 2), prompt("b", tokens)], &graph, more);
+            let check =
+                |tokens, more| check_lengths(&[prompt("a", 2), prompt("b", tokens)], &graph, more);
             assert_eq!(check(8, 1).unwrap(), [""; 0]);
             let notes = check(8, 2).unwrap();
-            assert!(notes[0].starts_with("warning: prompt \"b\" has 8 tokens"), "{notes:?}");
+            assert!(
+                notes[0].starts_with("warning: prompt \"b\" has 8 tokens"),
+                "{notes:?}"
+            );
             let error = check(9, 1).unwrap_err().to_string();
-            assert!(error.contains("prompt \"b\": has 9 tokens, and "), "{error}");
-            assert!(error.contains("takes 8 (") && error.contains("config.json"), "{error}");
+            assert!(
+                error.contains("prompt \"b\": has 9 tokens, and "),
+                "{error}"
+            );
+            assert!(
+                error.contains("takes 8 (") && error.contains("config.json"),
+                "{error}"
+            );
         }
     }
 
     #[test]
     fn without_a_length_only_long_prompts_are_spoken_of() {
-        for config in ["{", "[]", r#"{"max_position_embeddings": "8"}"#, r#"{"n_ctx": 0}"#] {
+        for config in [
+            "{",
+            "[]",
+            r#"{"max_position_embeddings": "8"}"#,
+            r#"{"n_ctx": 0}"#,
+        ] {
             let folder = folder(&[("config.json", config)]);
             let graph = [folder.path().join("model.onnx")];
-            assert_eq!(check_lengths(&[prompt("a", LONG)], &graph, 9).unwrap(), [""; 0]);
+            assert_eq!(
+                check_lengths(&[prompt("a", LONG)], &graph, 9).unwrap(),
+                [""; 0]
+            );
             let notes = check_lengths(&[prompt("a", LONG + 1)], &graph, 9).unwrap();
-            assert!(notes[0].starts_with("note: prompt \"a\" has 4097 tokens"), "{notes:?}");
+            assert!(
+                notes[0].starts_with("note: prompt \"a\" has 4097 tokens"),
+                "{notes:?}"
+            );
         }
-        assert_eq!(check_lengths(&[], &[PathBuf::from("x.onnx")], 9).unwrap(), [""; 0]);
+        assert_eq!(
+            check_lengths(&[], &[PathBuf::from("x.onnx")], 9).unwrap(),
+            [""; 0]
+        );
     }
 }

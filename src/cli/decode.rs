@@ -28,10 +28,10 @@ mod with_models {
     use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
     use clap::Args;
-    use std::sync::atomic::AtomicBool;
     use serde_json::{Value, json};
     use std::io::{self, Write};
     use std::path::PathBuf;
+    use std::sync::atomic::AtomicBool;
 
     /// Arguments of `specgap decode`.
     #[derive(Args, Debug)]

@@ -1,8 +1,8 @@
 //! What `capture` and `decode` share: the models, the prompts, and the law of the text.
 
 use crate::capture::{
-    CaptureError, ChatTemplate, Device, Model, Placed, Placement, Prompt, Runtime, Sampling, Stop,
-    EncodedPrompt, TextCodec, check_lengths, read_prompts,
+    CaptureError, ChatTemplate, Device, EncodedPrompt, Model, Placed, Placement, Prompt, Runtime,
+    Sampling, Stop, TextCodec, check_lengths, read_prompts,
 };
 use crate::cli::options::{Common, Format, Kept};
 use crate::cli::output::CliError;

@@ -591,13 +591,22 @@ fn a_prompt_that_a_model_has_no_room_for_is_refused_before_anything_is_run() {
     bench.write("config.json", br#"{"max_position_embeddings": 3}"#);
     bench.refuse(
         &["--draft", &draft],
-        &["prompt \"p0\": has ", "draft.onnx takes 3", "config.json", "shorten"],
+        &[
+            "prompt \"p0\": has ",
+            "draft.onnx takes 3",
+            "config.json",
+            "shorten",
+        ],
     );
     assert!(!bench.path("refused").exists());
     bench.write("config.json", br#"{"max_position_embeddings": 20}"#);
     let run = bench.run("out", &["--draft", &draft, "--max-tokens", "20"]);
     assert_eq!(run.code, Some(0), "{}", run.err);
-    assert!(run.err.contains("warning: prompt \"p0\" has "), "{}", run.err);
+    assert!(
+        run.err.contains("warning: prompt \"p0\" has "),
+        "{}",
+        run.err
+    );
 }
 
 #[test]

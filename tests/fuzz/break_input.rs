@@ -5,9 +5,29 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 const WORDS: [&[u8]; 24] = [
-    b"null", b"true", b"[]", b"{}", b"\"\"", b"-1", b"0", b"1e308", b"-1e-320", b"1e999", b"NaN",
-    b"18446744073709551616", b"9223372036854775807", b"4294967296", b"\"1/0\"", b"\"1/3\"",
-    b"[[]]", b"\"\\ud800\"", b"\xff\xfe", b"\x00", b"\r\n", b",", b"[[[[[[[[[[[[[[[[",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b"\"\"",
+    b"-1",
+    b"0",
+    b"1e308",
+    b"-1e-320",
+    b"1e999",
+    b"NaN",
+    b"18446744073709551616",
+    b"9223372036854775807",
+    b"4294967296",
+    b"\"1/0\"",
+    b"\"1/3\"",
+    b"[[]]",
+    b"\"\\ud800\"",
+    b"\xff\xfe",
+    b"\x00",
+    b"\r\n",
+    b",",
+    b"[[[[[[[[[[[[[[[[",
     b"{\"a\":{\"a\":{\"a\":",
 ];
 
@@ -15,7 +35,10 @@ const WORDS: [&[u8]; 24] = [
 pub fn bytes(rng: &mut ChaCha8Rng, seed: &[u8], other: &[u8]) -> Vec<u8> {
     let mut data = seed.to_vec();
     for _ in 0..[1, 1, 1, 2, 4][rng.random_range(0..5)] {
-        let (a, b) = (rng.random_range(0..=data.len()), rng.random_range(0..=data.len()));
+        let (a, b) = (
+            rng.random_range(0..=data.len()),
+            rng.random_range(0..=data.len()),
+        );
         let (at, end) = (a.min(b), a.max(b));
         match rng.random_range(0..8) {
             0 => {
@@ -84,10 +107,31 @@ fn count(value: &Value) -> usize {
 
 fn strange(rng: &mut ChaCha8Rng) -> Value {
     let all = [
-        Value::Null, json!(true), json!(-1), json!(0), json!(1), json!(2), json!(7),
-        json!(i64::MAX), json!(u64::MAX), json!(4_294_967_296u64), json!(1e308), json!(5e-324),
-        json!(-0.5), json!(0.1), json!(1.0), json!(""), json!("x"), json!("1/3"), json!("0"),
-        json!("1/0"), json!([]), json!({}), json!([[0]]), json!([0]), json!([0, 0]),
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(0),
+        json!(1),
+        json!(2),
+        json!(7),
+        json!(i64::MAX),
+        json!(u64::MAX),
+        json!(4_294_967_296u64),
+        json!(1e308),
+        json!(5e-324),
+        json!(-0.5),
+        json!(0.1),
+        json!(1.0),
+        json!(""),
+        json!("x"),
+        json!("1/3"),
+        json!("0"),
+        json!("1/0"),
+        json!([]),
+        json!({}),
+        json!([[0]]),
+        json!([0]),
+        json!([0, 0]),
     ];
     all[rng.random_range(0..all.len())].clone()
 }
@@ -131,7 +175,10 @@ fn change(value: &mut Value, place: &mut usize, rng: &mut ChaCha8Rng) -> bool {
                     return true;
                 }
                 *place -= 1;
-                if all.get_mut(&key).is_some_and(|inner| change(inner, place, rng)) {
+                if all
+                    .get_mut(&key)
+                    .is_some_and(|inner| change(inner, place, rng))
+                {
                     return true;
                 }
             }

@@ -54,18 +54,30 @@ fn options() -> Result<Options, String> {
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word}: its value is missing"))?;
-        let number = || value.parse().map_err(|_| format!("{word} {value}: no number"));
+        let value = words
+            .next()
+            .ok_or(format!("{word}: its value is missing"))?;
+        let number = || {
+            value
+                .parse()
+                .map_err(|_| format!("{word} {value}: no number"))
+        };
         match word.as_str() {
             "--runs" => options.runs = number()?,
             "--seed" => options.seed = number()?,
             "--first" => options.first = number()?,
             "--only" => options.only = value,
             "--seconds" => {
-                let seconds = value.parse().map_err(|_| format!("{word} {value}: no time"))?;
+                let seconds = value
+                    .parse()
+                    .map_err(|_| format!("{word} {value}: no time"))?;
                 (options.seconds, options.runs) = (Some(seconds), u64::MAX);
             }
-            _ => return Err(format!("{word}: there are --runs, --seconds, --seed, --first, --only")),
+            _ => {
+                return Err(format!(
+                    "{word}: there are --runs, --seconds, --seed, --first, --only"
+                ));
+            }
         }
     }
     Ok(options)
@@ -107,7 +119,10 @@ fn main() -> ExitCode {
     let folder = tempfile::tempdir().unwrap();
     let mut targets = readers::all(folder.path());
     targets.extend(rows::all());
-    let chosen = targets.iter().filter(|one| one.name().contains(&options.only)).count();
+    let chosen = targets
+        .iter()
+        .filter(|one| one.name().contains(&options.only))
+        .count();
     let mut failed = 0u64;
     for (number, target) in targets.iter_mut().enumerate() {
         let name = target.name();
@@ -124,7 +139,9 @@ fn main() -> ExitCode {
             }
             if said.elapsed() > Duration::from_secs(60) {
                 said = Instant::now();
-                println!("{name}: at run {run}, {taken} taken, {refused} refused, {failures} failed");
+                println!(
+                    "{name}: at run {run}, {taken} taken, {refused} refused, {failures} failed"
+                );
             }
             let mut rng = numbers(options.seed, number, run);
             let input = target.input(&mut rng);

@@ -60,7 +60,10 @@ fn problem_files(folder: &Path, most: usize, into: &mut Vec<String>) {
     for path in inside {
         if path.is_dir() {
             problem_files(&path, most, into);
-        } else if path.extension().is_some_and(|extension| extension == "toml") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
             let text = std::fs::read_to_string(&path).unwrap();
             if text.len() <= most {
                 into.push(text);
@@ -103,7 +106,11 @@ fn file_of_log(name: &'static str) -> Read {
 fn importer(name: &'static str, engine: Engine, files: [&str; 2], folder: &Path) -> Reader {
     let folder = folder.join(name.replace(' ', "-"));
     std::fs::create_dir(&folder).unwrap();
-    let ending = if engine == Engine::HuggingFace { "npz" } else { "jsonl" };
+    let ending = if engine == Engine::HuggingFace {
+        "npz"
+    } else {
+        "jsonl"
+    };
     let place = |side: &str| folder.join(format!("{side}.{ending}"));
     let (target, draft, out) = (place("target"), place("draft"), folder.join("log"));
     std::fs::write(&draft, fixture(&format!("engines/{}", files[1]))).unwrap();
@@ -200,7 +207,10 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let log = small_log(folder);
     let shards: Vec<PathBuf> = (std::fs::read_dir(&log).unwrap())
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "safetensors"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|ending| ending == "safetensors")
+        })
         .collect();
     let index = std::fs::read(log.join("log.json")).unwrap();
     let shard = std::fs::read(&shards[0]).unwrap();
@@ -209,30 +219,69 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let report = serde_json::to_vec(&summary.report("specgap gap")).unwrap();
     let mut problems = Vec::new();
     problem_files(&root().join("problems"), 1500, &mut problems);
-    let tomls: Vec<Vec<u8>> = problems.iter().map(|text| text.clone().into_bytes()).collect();
+    let tomls: Vec<Vec<u8>> = problems
+        .iter()
+        .map(|text| text.clone().into_bytes())
+        .collect();
     let jsons: Vec<Vec<u8>> = (problems.iter())
         .filter_map(|text| toml::from_str::<serde_json::Value>(text).ok())
         .map(|value| serde_json::to_vec(&value).unwrap())
         .collect();
-    let certificates = ["valid", "plan-empty", "mass-moved-by-a-hair", "set-unsorted"]
-        .map(|name| fixture(&format!("certificates/{name}.json")))
-        .to_vec();
-    let logs = ["big-endian", "fortran-order", "numpy-compressed", "numpy-stored", "probabilities"];
-    let npz = (logs.map(|name| fixture(&format!("logs/{name}.npz"))).into_iter())
-        .chain([fixture("engines/hf-target-0.npz")])
-        .collect();
+    let certificates = [
+        "valid",
+        "plan-empty",
+        "mass-moved-by-a-hair",
+        "set-unsorted",
+    ]
+    .map(|name| fixture(&format!("certificates/{name}.json")))
+    .to_vec();
+    let logs = [
+        "big-endian",
+        "fortran-order",
+        "numpy-compressed",
+        "numpy-stored",
+        "probabilities",
+    ];
+    let npz = (logs
+        .map(|name| fixture(&format!("logs/{name}.npz")))
+        .into_iter())
+    .chain([fixture("engines/hf-target-0.npz")])
+    .collect();
     let problem = valid_problem();
     let rewritten = log.join("log.json");
     let log_folder = log.clone();
-    let reader = |name, seeds, breaks: Break, read| Reader { name, seeds, breaks, read };
+    let reader = |name, seeds, breaks: Break, read| Reader {
+        name,
+        seeds,
+        breaks,
+        read,
+    };
     let mut readers = vec![
-        reader("problem toml", tomls, break_input::bytes, text(|text| Ok(parse_toml(text).is_ok()))),
-        reader("problem json", jsons, as_json, text(|text| Ok(parse_json(text).is_ok()))),
+        reader(
+            "problem toml",
+            tomls,
+            break_input::bytes,
+            text(|text| Ok(parse_toml(text).is_ok())),
+        ),
+        reader(
+            "problem json",
+            jsons,
+            as_json,
+            text(|text| Ok(parse_json(text).is_ok())),
+        ),
         reader(
             "rational",
-            ["1/3", "0.1", "-7/9", "1e-310", "25e100", "123456789/1000000007", "5e-324"]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [
+                "1/3",
+                "0.1",
+                "-7/9",
+                "1e-310",
+                "25e100",
+                "123456789/1000000007",
+                "5e-324",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
             break_input::bytes,
             text(|text| {
                 let Ok(number) = parse_rational(text) else {
@@ -267,7 +316,12 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
                 Ok(log.is_ok())
             }),
         ),
-        reader("safetensors", vec![shard], break_input::bytes, file_of_log("fuzz.safetensors")),
+        reader(
+            "safetensors",
+            vec![shard],
+            break_input::bytes,
+            file_of_log("fuzz.safetensors"),
+        ),
         reader("npz", npz, break_input::bytes, file_of_log("fuzz.npz")),
         reader(
             "summary",
@@ -297,9 +351,13 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "tree",
-            ["[[0],[1],[0,0],[0,0,0]]", "[[0]]", "[[0],[1],[2],[0,0],[0,1],[1,0],[0,0,0],[0,0,1]]"]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [
+                "[[0],[1],[0,0],[0,0,0]]",
+                "[[0]]",
+                "[[0],[1],[2],[0,0],[0,1],[1,0],[0,0,0],[0,0,1]]",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
             as_json,
             text(|text| {
                 let Ok(tree) = DraftTree::from_json(text) else {
@@ -311,14 +369,27 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "tree name",
-            ["chain-5", "1x5", "4x3", "spechub-binary-5", "prefix-3-2-1", "eagle-25", "2x2x2"]
-                .map(|text| text.as_bytes().to_vec())
-                .to_vec(),
+            [
+                "chain-5",
+                "1x5",
+                "4x3",
+                "spechub-binary-5",
+                "prefix-3-2-1",
+                "eagle-25",
+                "2x2x2",
+            ]
+            .map(|text| text.as_bytes().to_vec())
+            .to_vec(),
             break_input::bytes,
             text(|text| Ok(DraftTree::named(text).is_ok())),
         ),
         reader("timings json", vec![TIMINGS.into()], as_json, timings(true)),
-        reader("timings toml", vec![TIMINGS_TOML.into()], break_input::bytes, timings(false)),
+        reader(
+            "timings toml",
+            vec![TIMINGS_TOML.into()],
+            break_input::bytes,
+            timings(false),
+        ),
         reader(
             "audit records",
             vec![RECORDS.into()],
@@ -343,7 +414,12 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
             folder,
         ),
-        importer("import hf", Engine::HuggingFace, ["hf-target-0.npz", "hf-draft-0.npz"], folder),
+        importer(
+            "import hf",
+            Engine::HuggingFace,
+            ["hf-target-0.npz", "hf-draft-0.npz"],
+            folder,
+        ),
     ];
     #[cfg(feature = "onnx")]
     readers.push(reader(

@@ -51,7 +51,9 @@ fn weights(rng: &mut ChaCha8Rng, vocab: usize) -> Vec<f64> {
 
 /// The input as numbers: n, then both rows.
 fn encoded(drafts: usize, p: &[f64], q: &[f64]) -> Vec<u8> {
-    let numbers = [drafts as f64].into_iter().chain(p.iter().chain(q).copied());
+    let numbers = [drafts as f64]
+        .into_iter()
+        .chain(p.iter().chain(q).copied());
     numbers.flat_map(f64::to_le_bytes).collect()
 }
 
@@ -59,7 +61,11 @@ fn decoded(input: &[u8]) -> (usize, Vec<f64>, Vec<f64>) {
     let number = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().unwrap());
     let numbers: Vec<f64> = input.chunks(8).map(number).collect();
     let vocab = numbers.len() / 2;
-    (numbers[0] as usize, numbers[1..=vocab].to_vec(), numbers[vocab + 1..].to_vec())
+    (
+        numbers[0] as usize,
+        numbers[1..=vocab].to_vec(),
+        numbers[vocab + 1..].to_vec(),
+    )
 }
 
 /// An answer about a row: alpha* of a law, or what a verifier accepts of its drafts.
@@ -73,8 +79,14 @@ struct Rate {
 impl RandomRows {
     /// Everything that is asked of a row of a log with n drafts.
     fn rates(&mut self, p: &[f64], q: &[f64], drafts: usize) -> Result<Vec<Rate>, String> {
-        let rows = Rows { target: p, draft: q };
-        let mut row = self.workspace.load(rows, drafts).map_err(|error| error.to_string())?;
+        let rows = Rows {
+            target: p,
+            draft: q,
+        };
+        let mut row = self
+            .workspace
+            .load(rows, drafts)
+            .map_err(|error| error.to_string())?;
         let mut rates = Vec::new();
         for law in LAWS {
             let Some(on_row) = &law.on_row else { continue };
@@ -86,17 +98,28 @@ impl RandomRows {
             let Ok(optimum) = (on_row.optimum.full)(&mut row, drafts) else {
                 continue;
             };
-            rates.push(Rate { law: scheme, of: "optimum".to_owned(), rate: optimum });
+            rates.push(Rate {
+                law: scheme,
+                of: "optimum".to_owned(),
+                rate: optimum,
+            });
             for verifier in VERIFIERS {
                 let name = verifier.name.parse::<specgap::verifier::VerifierName>();
                 let name = name.map_err(|_| verifier.name.to_owned())?;
-                let Some(rule) = name.on_row(scheme) else { continue };
+                let Some(rule) = name.on_row(scheme) else {
+                    continue;
+                };
                 if !name.is_lossless(scheme, drafts) || drafts > rule.most {
                     continue;
                 }
                 let answer = rule.answer(&mut row, drafts, 0);
-                let answer = answer.map_err(|error| format!("{}/{}: {error}", law.name, verifier.name))?;
-                rates.push(Rate { law: scheme, of: verifier.name.to_owned(), rate: answer.rate });
+                let answer =
+                    answer.map_err(|error| format!("{}/{}: {error}", law.name, verifier.name))?;
+                rates.push(Rate {
+                    law: scheme,
+                    of: verifier.name.to_owned(),
+                    rate: answer.rate,
+                });
             }
         }
         Ok(rates)
@@ -128,7 +151,9 @@ fn by_enumeration(target: &Wanted, scheme: &dyn DraftScheme) -> Rational {
     let one = Rational::from_integer(1.into());
     (0u32..1 << target.vocab())
         .map(|bits| {
-            let set: Vec<usize> = (0..target.vocab()).filter(|&token| bits >> token & 1 == 1).collect();
+            let set: Vec<usize> = (0..target.vocab())
+                .filter(|&token| bits >> token & 1 == 1)
+                .collect();
             &one + target.exact().mass(&set) - scheme.inside_exact(&set)
         })
         .min()
@@ -145,11 +170,16 @@ impl RandomRows {
             if !(0.0 <= low && low <= one.rate.value() && one.rate.value() <= high && high <= 1.0) {
                 return Err(format!("{name}: {:?}", one.rate));
             }
-            let optimum = rates.iter().find(|other| other.law == one.law && other.of == "optimum");
+            let optimum = rates
+                .iter()
+                .find(|other| other.law == one.law && other.of == "optimum");
             if let Some(optimum) = optimum
                 && low > optimum.rate.upper()
             {
-                return Err(format!("{name}: {:?} is above {:?}", one.rate, optimum.rate));
+                return Err(format!(
+                    "{name}: {:?} is above {:?}",
+                    one.rate, optimum.rate
+                ));
             }
         }
         self.same_elsewhere(drafts, p, q, &rates)?;
@@ -158,13 +188,20 @@ impl RandomRows {
     }
 
     /// Tokens in another order, and tokens that neither model ever draws.
-    fn same_elsewhere(&mut self, drafts: usize, p: &[f64], q: &[f64], rates: &[Rate]) -> Result<(), String> {
+    fn same_elsewhere(
+        &mut self,
+        drafts: usize,
+        p: &[f64],
+        q: &[f64],
+        rates: &[Rate],
+    ) -> Result<(), String> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.runs);
         let mut order: Vec<usize> = (0..p.len()).collect();
         for last in (1..order.len()).rev() {
             order.swap(last, rng.random_range(0..=last));
         }
-        let mut permuted = [p, q].map(|row| order.iter().map(|&token| row[token]).collect::<Vec<_>>());
+        let mut permuted =
+            [p, q].map(|row| order.iter().map(|&token| row[token]).collect::<Vec<_>>());
         for row in &mut permuted {
             row.extend([0.0; 3]);
         }
@@ -175,9 +212,14 @@ impl RandomRows {
             if ties && ["greedy", "hub", "top"].contains(&one.law.as_str()) {
                 continue;
             }
-            let other = others.iter().find(|other| other.law == one.law && other.of == one.of);
+            let other = others
+                .iter()
+                .find(|other| other.law == one.law && other.of == one.of);
             let Some(other) = other else {
-                return Err(format!("{} of {}: no answer with tokens permuted", one.of, one.law));
+                return Err(format!(
+                    "{} of {}: no answer with tokens permuted",
+                    one.of, one.law
+                ));
             };
             if !one.rate.may_equal(&other.rate) {
                 return Err(format!(
@@ -190,29 +232,44 @@ impl RandomRows {
     }
 
     /// The optimum by enumeration, every verifier's law as a problem, and what the row says.
-    fn as_fractions(&self, drafts: usize, p: &[f64], q: &[f64], rates: &[Rate]) -> Result<(), String> {
+    fn as_fractions(
+        &self,
+        drafts: usize,
+        p: &[f64],
+        q: &[f64],
+        rates: &[Rate],
+    ) -> Result<(), String> {
         let Ok(target) = Wanted::new(p) else {
             return Ok(());
         };
         for law in LAWS {
-            let Some(optimum) = rates.iter().find(|one| one.law.as_str() == law.name && one.of == "optimum")
+            let Some(optimum) = rates
+                .iter()
+                .find(|one| one.law.as_str() == law.name && one.of == "optimum")
             else {
                 continue;
             };
-            let Some(scheme) = scheme_of(law, q, drafts) else { continue };
+            let Some(scheme) = scheme_of(law, q, drafts) else {
+                continue;
+            };
             // Fractions of many digits take milliseconds each.
             if (scheme.exact_bits() + target.exact_bits() as f64) * (1u64 << p.len()) as f64 > 2e5 {
                 continue;
             }
             let truth = by_enumeration(&target, &*scheme);
             if !holds(&optimum.rate, &truth) {
-                return Err(format!("alpha* of {}, n = {drafts}: {:?}, truth {truth}", law.name, optimum.rate));
+                return Err(format!(
+                    "alpha* of {}, n = {drafts}: {:?}, truth {truth}",
+                    law.name, optimum.rate
+                ));
             }
             // The laws of all verifiers take longer still.
             if !self.runs.is_multiple_of(8) || scheme.set_count() > 200.0 {
                 continue;
             }
-            let Ok(problem) = Problem::from_law("fuzz", target.clone(), scheme) else { continue };
+            let Ok(problem) = Problem::from_law("fuzz", target.clone(), scheme) else {
+                continue;
+            };
             let checked = verify(&problem);
             if !checked.is_ok() {
                 return Err(format!("{}: {:?}", law.name, checked.complaints()));
@@ -223,7 +280,10 @@ impl RandomRows {
                 if let Some(truth) = exactly
                     && !holds(&one.rate, truth)
                 {
-                    return Err(format!("{} of {}, n = {drafts}: {:?}, truth {truth}", one.of, law.name, one.rate));
+                    return Err(format!(
+                        "{} of {}, n = {drafts}: {:?}, truth {truth}",
+                        one.of, law.name, one.rate
+                    ));
                 }
             }
         }
@@ -240,7 +300,11 @@ impl Target for RandomRows {
         let vocab = rng.random_range(1..7);
         let drafts = [1, 2, 2, 3, 3, 4, 6, 64][rng.random_range(0..8)];
         let p = weights(rng, vocab);
-        let q = if rng.random_bool(0.1) { p.clone() } else { weights(rng, vocab) };
+        let q = if rng.random_bool(0.1) {
+            p.clone()
+        } else {
+            weights(rng, vocab)
+        };
         encoded(drafts, &p, &q)
     }
 
