@@ -216,6 +216,14 @@ impl Known {
         }
     }
 
+    /// The same value and bounds, as an estimate: they are where it is thought to be.
+    pub(crate) fn estimated(self) -> Self {
+        Self {
+            basis: Basis::Estimate,
+            ..self
+        }
+    }
+
     /// A plain float, of which nothing is proven.
     pub fn float(value: f64) -> Self {
         Self {

@@ -3,7 +3,7 @@
     pip install WHEEL 'ray[data]' pyarrow
     python workers.py LOG [--positions 1000] [--sizes 500 2000] [--drafts 2] ...
 
-The first positions of a log are written as Parquet, in row groups of 128 positions, and measured by
+The first positions of a log are written as Parquet, in row groups of 64 positions, and measured by
 `specgap.gap` in this process on one thread, and by `specgap.ray` on a local cluster of one core and of
 two. All reports have to be the same to the byte. Then the most memory that a process has held after
 `gap` of two sizes, and that tasks of Ray have held. Prints Markdown. Rates of a machine that does
@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,36 +21,46 @@ import time
 
 import specgap as sg
 
-#: Run by itself: the most that `gap` of one log holds, in MB.
-ALONE = """
-import json, resource, sys
+#: The most memory that a process has held, in KB. What getrusage tells is also its parent's.
+HELD = """
+def held():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+"""
+
+#: Run by itself: the most that is held before and after `gap` of one log.
+ALONE = HELD + """
+import json, sys
+import pyarrow.parquet
 import specgap as sg
-asked = json.loads(sys.argv[2])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-sg.gap(sys.argv[1], threads=1, progress=False, **asked)
-print(json.dumps([before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+before = held()
+sg.gap(sys.argv[1], threads=1, progress=False, **json.loads(sys.argv[2]))
+print(json.dumps([before, held()]))
 """
 
 
 def part_of(log, positions, path):
     """The first positions of a log, as a log of its own."""
-    import pyarrow.parquet as parquet
+    from specgap import _parquet
 
-    whole = path / "whole.parquet"
-    sg.Log.open(log).write_parquet(whole, row_group=128)
-    table = parquet.read_table(whole).slice(0, positions)
-    parquet.write_table(table, path / "rows.parquet", row_group_size=128, use_dictionary=False)
-    whole.unlink()
+    rows = sg.Log.open(log)
+    if positions > rows.positions:
+        sys.exit(f"{log} has {rows.positions} positions; ask for as many or fewer")
+    _parquet.write_parquet(
+        rows, str(path / "rows.parquet"), row_group=64, compression="snappy", positions=positions
+    )
 
 
 def seconds(run):
-    start = time.perf_counter()
+    """Seconds, those of measuring, those of the processor, and the report."""
+    start, used = time.perf_counter(), time.process_time()
     report = run()
-    return time.perf_counter() - start, report.json
+    took = time.perf_counter() - start
+    return took, took, time.process_time() - used, report.json
 
 
 def with_workers(path, count, asked):
-    """Seconds on a cluster of this many cores, once it runs, and the most memory of a task."""
+    """The same on a cluster of this many cores, once it runs; and the most memory of a task."""
     import ray
 
     from specgap.ray import MergeSummaries, shards, summarise_shard
@@ -60,18 +69,22 @@ def with_workers(path, count, asked):
     ray.data.DataContext.get_current().enable_progress_bars = False
 
     def measured(row):
+        names = {}
+        exec(HELD, names)
+        used = time.process_time()
         done = summarise_shard(row)
-        return {**done, "held": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+        return {**done, "held": names["held"](), "used": time.process_time() - used}
 
     try:
         # Processes are started and the library is loaded before time is taken.
         shards(path, 64, drafts=1, temperature=1.0).limit(count).map(summarise_shard).materialize()
         start = time.perf_counter()
         data = shards(path, 12, **asked).map(measured, num_cpus=1).materialize()
+        measuring = time.perf_counter() - start
         merged = data.aggregate(MergeSummaries("summary", alias_name="summary"))
         took = time.perf_counter() - start
         report = sg.Summary.from_bytes(merged["summary"]).report()
-        return took, report.json, data.max("held")
+        return took, measuring, data.sum("used"), report.json, data.max("held")
     finally:
         ray.shutdown()
 
@@ -94,20 +107,22 @@ def main():
         home = pathlib.Path(folder) / args.log.name
         home.mkdir()
         part_of(args.log, args.positions, home)
-        alone, expected = seconds(lambda: sg.gap(home, threads=1, progress=False, **asked))
-        print("| | seconds | positions a second | times one process | bytes of the report |")
-        print("| --- | --- | --- | --- | --- |")
+        one = seconds(lambda: sg.gap(home, threads=1, progress=False, **asked))
+        print("| | seconds | of which measuring | positions a second, measuring | the tasks' seconds "
+              "of the processor | report |")
+        print("| --- | --- | --- | --- | --- | --- |")
 
-        def row(what, took, text):
-            same = "the same" if text == expected else "OTHER"
-            print(f"| {what} | {took:.1f} | {args.positions / took:.0f} | {alone / took:.2f} | {same} |",
+        def row(what, took, measuring, used, text):
+            same = "the same bytes" if text == one[3] else "OTHER"
+            rate = args.positions / measuring
+            print(f"| {what} | {took:.1f} | {measuring:.1f} | {rate:.0f} | {used:.1f} | {same} |",
                   flush=True)
 
-        row("one process, one thread", alone, expected)
+        row("one process, one thread", *one)
         held = {}
         for count in (1, 2):
-            took, text, held[count] = with_workers(str(home), count, asked)
-            row(f"Ray, {count} worker{'s' * (count > 1)}", took, text)
+            *found, held[count] = with_workers(str(home), count, asked)
+            row(f"Ray, {count} worker{'s' * (count > 1)}", *found)
         print(f"\nThe most that a task's process held: {held[1] / 1024:.0f} MB with one worker, "
               f"{held[2] / 1024:.0f} MB with two. Load {os.getloadavg()[0]:.1f}.\n")
         print("| positions | before, MB | the most, MB |\n| --- | --- | --- |")

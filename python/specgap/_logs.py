@@ -181,8 +181,8 @@ class Log:
         """Writes the log as one Parquet file, whole or not at all, with what the log says of
         itself in the file's metadata. :meth:`open` reads it again; needs pyarrow.
 
-        Rows are lists, in row groups of ``row_group`` positions, of which a reader holds one
-        or two. Rows of bfloat16 become float32, exactly. Rollouts are not written.
+        Rows are lists, in row groups of ``row_group`` positions, of which a reader holds a few
+        at a time. Rows of bfloat16 become float32, exactly. Rollouts are not written.
         """
         write_parquet(self, os.fspath(path), row_group=row_group, compression=compression)
 

@@ -166,7 +166,8 @@ class ParquetRows:
             arrow, _, parquet = _library()
             name = self._files[number]
             try:
-                opened = parquet.ParquetFile(self._system.open_input_file(name))
+                source = self._system.open_input_file(name)
+                opened = parquet.ParquetFile(source, page_checksum_verification=True)
             except arrow.ArrowInvalid as error:
                 raise ValueError(f"{name}: is no Parquet file: {error}") from None
             self._opened = number, opened
@@ -196,19 +197,23 @@ class ParquetRows:
             return _Column(name, 0, dtype)
         if fixed:
             return _Column(name, kind.list_size, dtype)
-        return self._of_lists(name, dtype)
+        return self._of_lists(schema, name, dtype)
 
-    def _of_lists(self, name: str, dtype: np.dtype[Any]) -> _Column:
-        """A column of lists that may be of unequal length: as wide as the longest."""
-        widths = set()
+    def _of_lists(self, schema: Any, name: str, dtype: np.dtype[Any]) -> _Column:
+        """A column of lists that may be of unequal length: as wide as the longest.
+
+        Rows are as long as their lists of tokens, or all of one length, which is checked when
+        they are read. Other lists are looked at.
+        """
+        counts = set()
         for group in self._groups:
             data = self._file(group.file).metadata.row_group(group.index)
-            place = self._places(group.file)[name]
-            widths.add(data.column(place).num_values / group.rows)
-        one = next(iter(widths), 0.0)
-        if len(widths) <= 1 and one.is_integer() and one > 1:
-            # Most likely all of one length, which is checked when they are read.
-            return _Column(name, int(one), dtype)
+            counts.add(data.column(self._places(group.file)[name]).num_values / group.rows)
+        mean = next(iter(counts), 0.0)
+        if name not in (*_IDS, "drafts") and len(counts) <= 1 and mean.is_integer():
+            return _Column(name, int(mean), dtype)
+        if name in _ROWS and any(one in _IDS for one in schema.names):
+            return _Column(name, 0, dtype)
         longest = 0
         for number in range(len(self._groups)):
             try:
@@ -269,7 +274,7 @@ class ParquetRows:
             return self._kept[key]
         column = self.columns[name]
         lengths, entries = self._read(number, name)
-        rows = self._of_width(column, self._groups[number], lengths, entries)
+        rows = self._of_width(column, number, lengths, entries)
         self._kept[key] = rows
         self._bytes += rows.nbytes
         budget = max(_BUDGET, self._largest * (1 + len(self._readers)))
@@ -279,26 +284,35 @@ class ParquetRows:
         return rows
 
     def _of_width(
-        self, column: _Column, group: _Group, lengths: NDArray[np.int64], entries: NDArray[Any]
+        self, column: _Column, number: int, lengths: NDArray[np.int64], entries: NDArray[Any]
     ) -> NDArray[Any]:
         entries = np.ascontiguousarray(entries, dtype=column.dtype)
         width = max(column.width, 1)
         if (lengths == width).all():
             return entries.reshape(len(lengths), width)
-        short = int(np.argmax(lengths != width))
-        if lengths.max() > width or not self._may_be_short(column):
+        wanted, of = self._lengths(column.name, number, width)
+        if wanted is not None and (lengths != wanted).any():
+            short = int(np.argmax(lengths != wanted))
             raise ValueError(
-                f"{column.name}: row {group.first + short}: has {lengths[short]} entries where "
-                f"others have {width}; full rows have all V, and lists of unequal length need "
-                "their tokens in token_ids"
+                f"{column.name}: row {self._groups[number].first + short}: has {lengths[short]} "
+                f"entries where {of} {wanted[short]}; full rows have all V, and in lists of "
+                "unequal length each entry has its token in token_ids"
             )
         rows = np.full((len(lengths), width), column.filler, dtype=column.dtype)
         rows[np.arange(width) < lengths[:, None]] = entries
         return rows
 
-    def _may_be_short(self, column: _Column) -> bool:
-        listed = any(name in self.columns for name in _IDS)
-        return column.name == "drafts" or (listed and column.name not in _RESTS)
+    def _lengths(
+        self, name: str, number: int, width: int
+    ) -> tuple[NDArray[np.int64] | None, str]:
+        """How long the lists of a row group have to be, and what says so."""
+        if name in _IDS or name == "drafts":
+            return None, ""
+        model = name.partition("_")[0]
+        for ids in ("token_ids", f"{model}_token_ids"):
+            if name in _ROWS and ids in self.columns:
+                return (self._rows(number, ids) >= 0).sum(axis=1), f"{ids} has"
+        return np.full(self._groups[number].rows, width), "others have"
 
     def fetch(self, name: str, first: int, count: int) -> NDArray[np.uint8]:
         """The bytes of some rows of a column."""
@@ -330,10 +344,10 @@ class ParquetRows:
         for ids, models in (("token_ids", ("target_", "draft_")), *_OWN_IDS):
             if ids not in self.columns:
                 continue
-            rows = [name for name in _ROWS if name.startswith(models) and name in self.columns]
-            widest = max(self.columns[name].width for name in (ids, *rows))
-            for name in (ids, *rows):
-                self.columns[name] = _Column(name, widest, self.columns[name].dtype)
+            widest = self.columns[ids].width
+            for name in _ROWS:
+                if name.startswith(models) and name in self.columns:
+                    self.columns[name] = _Column(name, widest, self.columns[name].dtype)
         return self.columns
 
 
@@ -351,8 +365,10 @@ def open_parquet(
     return _native.Log.fetched(name, rows.tensors(), rows.fetch, json.dumps(said), vocabulary)
 
 
-def write_parquet(log: Log, path: str, *, row_group: int, compression: str) -> None:
-    """Writes a log as one Parquet file, whole or not at all."""
+def write_parquet(
+    log: Log, path: str, *, row_group: int, compression: str, positions: int | None = None
+) -> None:
+    """Writes a log, or its first positions, as one Parquet file, whole or not at all."""
     arrow, _, parquet = _library()
     if row_group < 1:
         raise ValueError(f"row_group is {row_group}; it must be at least 1")
@@ -367,10 +383,15 @@ def write_parquet(log: Log, path: str, *, row_group: int, compression: str) -> N
     unfinished = f"{path}.unfinished"
     try:
         with parquet.ParquetWriter(
-            unfinished, schema, compression=compression, use_dictionary=False
+            unfinished,
+            schema,
+            compression=compression,
+            use_dictionary=False,
+            write_page_checksum=True,
         ) as file:
-            for start in range(0, log.positions, row_group):
-                numbers = range(start, min(start + row_group, log.positions))
+            count = log.positions if positions is None else positions
+            for start in range(0, count, row_group):
+                numbers = range(start, min(start + row_group, count))
                 file.write_table(columns.table(numbers, schema), row_group_size=row_group)
         os.replace(unfinished, path)
     except BaseException:
@@ -391,20 +412,20 @@ class _Columns:
         engine = set(native.engine_tensors)
         self._engine = log.engine_records() if engine else []
         first = log.row(0)
-        whole, wholes = arrow.int64(), arrow.list_(arrow.int32())
+        whole = arrow.int64()
+        # Lists of one length need not be looked at to know it; what is short is filled up.
+        width = -1 if self._own else log.listed
         self.types: dict[str, Any] = {}
         for model, dtype in zip(("target", "draft"), log.dtypes, strict=True):
             # Parquet has no bfloat16; all of its numbers are numbers of float32.
             entry = {"f16": arrow.float16(), "f64": arrow.float64()}.get(dtype, arrow.float32())
-            listed = first.token_ids is not None
-            kind = arrow.list_(entry) if listed else arrow.list_(entry, log.vocabulary)
-            self.types[f"{model}_{self._kinds[model]}"] = kind
+            self.types[f"{model}_{self._kinds[model]}"] = arrow.list_(entry, width)
         if first.token_ids is not None:
             names = [name for name, _ in _OWN_IDS] if self._own else ["token_ids"]
-            self.types |= dict.fromkeys(names, wholes)
+            self.types |= dict.fromkeys(names, arrow.list_(arrow.int32(), width))
         for name, rest in zip(_RESTS, (first.target_rest, first.draft_rest), strict=True):
             if len(rest):
-                self.types[name] = arrow.list_(arrow.float64())
+                self.types[name] = arrow.list_(arrow.float64(), len(rest))
         for name in ("prompt_id", "position"):
             if getattr(first, name) is not None:
                 self.types[name] = whole
@@ -414,7 +435,8 @@ class _Columns:
             if getattr(first, name) is not None:
                 self.types[name] = arrow.float64()
         if "drafts" in engine:
-            self.types["drafts"] = wholes
+            count = len(self._engine[0].drafts)
+            self.types["drafts"] = arrow.list_(arrow.int32(), count)
         self.types |= {
             name: whole for name in ("output", "accepted", "round", "batch_size") if name in engine
         }
@@ -423,15 +445,15 @@ class _Columns:
         """Some positions."""
         arrow, _, _ = _library()
         rows = [self._log.row(number) for number in numbers]
-        columns = {name: self._values(name, rows, numbers) for name in self.types}
-        arrays = [arrow.array(columns[name], type=kind) for name, kind in self.types.items()]
+        arrays = [
+            _array(self._values(name, rows, numbers), kind) for name, kind in self.types.items()
+        ]
         return arrow.Table.from_arrays(arrays, schema=schema)
 
     def _values(self, name: str, rows: Sequence[Row], numbers: Sequence[int]) -> list[Any]:
         model = name.partition("_")[0]
         if name in _ROWS:
-            dtype = self.types[name].value_type.to_pandas_dtype()
-            return [_listed(getattr(row, model), self._own).astype(dtype) for row in rows]
+            return [_listed(getattr(row, model), self._own) for row in rows]
         if name == "token_ids":
             return [row.token_ids for row in rows]
         if name in _IDS:
@@ -439,6 +461,25 @@ class _Columns:
         if name == "drafts" or name in ("output", "accepted", "round", "batch_size"):
             return [getattr(self._engine[number], name) for number in numbers]
         return [getattr(row, name) for row in rows]
+
+
+def _array(values: Sequence[Any], kind: Any) -> Any:
+    """A column. Lists go by all of their entries at once, which is what takes time."""
+    arrow, _, _ = _library()
+    fixed = arrow.types.is_fixed_size_list(kind)
+    if not fixed and not arrow.types.is_list(kind):
+        return arrow.array(values, type=kind)
+    dtype = np.dtype(kind.value_type.to_pandas_dtype())
+    rows = [np.asarray(row, dtype=dtype) for row in values]
+    if fixed:
+        filled = np.full((len(rows), kind.list_size), -1 if dtype.kind == "i" else 0, dtype=dtype)
+        for place, row in enumerate(rows):
+            filled[place, : len(row)] = row
+        entries = arrow.array(filled.reshape(-1), type=kind.value_type)
+        return arrow.FixedSizeListArray.from_arrays(entries, kind.list_size)
+    entries = arrow.array(np.concatenate(rows), type=kind.value_type)
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+    return arrow.ListArray.from_arrays(offsets, entries)
 
 
 def _listed(row: NDArray[np.float64], own: bool) -> NDArray[np.float64]:

@@ -123,6 +123,22 @@ def test_lists_of_unequal_length(tmp_path: Path) -> None:
     same_rows(log, sg.Log.open(tmp_path / "again.parquet"))
 
 
+def test_lists_whose_mean_length_is_whole(tmp_path: Path) -> None:
+    lists = [[3, 1, 5, 2], [4, 0], [7, 6, 1]]
+    rows = [[0.1] * len(one) for one in lists]
+    table = {"token_ids": lists, "target_probs": rows, "draft_probs": rows, "drafts": [[1], [], [2, 3]]}
+    parquet.write_table(arrow.table(table), tmp_path / "three.parquet")
+    log = sg.Log.open(tmp_path / "three.parquet", metadata={"vocabulary": 8})
+    assert log.listed == 4
+    assert [row.token_ids.tolist() for row in log if row.token_ids is not None] == lists
+    assert [one.drafts for one in log.engine_records()] == [[1, -1], [-1, -1], [2, 3]]
+    # Rows are as long as their tokens' lists.
+    table["draft_probs"] = [rows[0], rows[1], rows[2][:2]]
+    parquet.write_table(arrow.table(table), tmp_path / "short.parquet")
+    with pytest.raises(ValueError, match="draft_probs: row 2: has 2 entries where token_ids has 3"):
+        sg.gap(tmp_path / "short.parquet", metadata={"vocabulary": 8}, **ASKED)
+
+
 def test_own_lists_and_what_an_engine_did(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     p, q = rng.dirichlet(np.ones(5), 6)[:, :4], rng.dirichlet(np.ones(5), 6)[:, :4]

@@ -555,6 +555,7 @@ fn verdict(
 
 #[cfg(test)]
 mod tests {
+    use super::super::data::Tampering;
     use super::*;
     use rand::{Rng, SeedableRng};
 
@@ -574,6 +575,130 @@ mod tests {
             for mean in mean {
                 assert!((mean - 1.0).abs() < 1e-8, "{} {mean}", bettor.name);
             }
+        }
+    }
+
+    /// Capital of 1 before the first bet, in every bettor and in all: else it proves nothing.
+    #[test]
+    fn capital_begins_at_one() {
+        for part in Part::ALL {
+            for rule in [Rule::Single, Rule::OneHot] {
+                let bettors = Bettor::list(part, rule);
+                let whole: f64 = bettors.iter().map(|one| one.weight).sum();
+                assert!((whole - 1.0).abs() < 1e-14, "{part:?} {whole}");
+                for one in &bettors {
+                    assert!(one.weight > 0.0 && one.weight < 1.0);
+                    assert!(one.log().abs() < 1e-14, "{} {}", one.name, one.log());
+                }
+            }
+        }
+    }
+
+    /// Under the claimed chance of being kept, and under any within the tolerance, no bettor
+    /// gains on average; under the bug that it bets on, it does.
+    #[test]
+    fn bets_on_kept_drafts_are_fair() {
+        for (keep, p) in [(0.4, 0.3), (0.9, 0.45), (0.05, 0.01)] {
+            for tolerance in [0.0, 1e-3] {
+                let fresh = || Bettor::list(Part::Acceptance, Rule::Single);
+                let capital = |place: usize, accepted: bool| {
+                    let mut one = fresh().swap_remove(place);
+                    one.kept(keep, p, accepted, tolerance);
+                    one.log().exp()
+                };
+                for (place, one) in fresh().iter().enumerate() {
+                    let [kept, refused] = [true, false].map(|was| capital(place, was));
+                    for chance in [keep - tolerance, keep, keep + tolerance] {
+                        let mean = chance * kept + (1.0 - chance) * refused;
+                        if chance <= 1.0 {
+                            assert!(mean < 1.0 + 1e-8, "{} {keep} {tolerance}: {mean}", one.name);
+                        }
+                        if chance == keep && tolerance == 0.0 {
+                            assert!(mean > 1.0 - 1e-6, "{} {keep}: {mean}", one.name);
+                        }
+                    }
+                    if one.name == "accepts-everything" && keep < 0.5 {
+                        assert!(kept > 1.0 && refused < 1.0, "{kept} {refused}");
+                    }
+                    if one.name == "exact-match" && tolerance == 0.0 && keep < 1.0 {
+                        assert!(kept < 1.0 && refused > 1.0, "{kept} {refused}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What cannot happen is counted, with the first line where it did.
+    #[test]
+    fn records_of_what_cannot_happen_fail_hard() {
+        let draft = DraftRecord {
+            p: 0.25,
+            q: 0.5,
+            accepted: true,
+            u_q: 0.0,
+        };
+        let record = |depth: i64, draft: Option<DraftRecord>| Record {
+            prompt: Some(1),
+            depth: Some(depth),
+            draft,
+            u_p: 0.5,
+            u_c: None,
+        };
+        let rejected = DraftRecord {
+            accepted: false,
+            ..draft
+        };
+        let found = |records: Vec<Record>, rule: Rule| {
+            let records = Records {
+                name: "r.csv".to_owned(),
+                records,
+            };
+            let report = audit_records(&records, &Settings::new(rule), "").unwrap();
+            let checks = report.hard_checks.iter();
+            let counts: Vec<_> = checks.map(|c| (c.violations, c.first_position)).collect();
+            (counts, report.rounds, report.ok)
+        };
+        const NONE: (u64, Option<usize>) = (0, None);
+        // Kept, kept, rejected; a new round, and one without a draft.
+        let fine = vec![
+            record(0, Some(draft)),
+            record(1, Some(draft)),
+            record(2, Some(rejected)),
+            record(0, Some(rejected)),
+            record(0, None),
+        ];
+        assert_eq!(found(fine, Rule::Single).0, [NONE; 3]);
+        let impossible = DraftRecord { p: 0.0, ..draft };
+        let refused = DraftRecord {
+            accepted: false,
+            ..impossible
+        };
+        let records = vec![
+            record(0, Some(refused)),
+            record(0, Some(impossible)),
+            record(0, Some(impossible)),
+        ];
+        let (counts, rounds, ok) = found(records, Rule::Single);
+        assert_eq!(counts, [(2, Some(1)), NONE, NONE]);
+        assert_eq!((rounds, ok), (3, false));
+        let undrafted = DraftRecord { q: 0.0, ..rejected };
+        let records = vec![record(0, Some(rejected)), record(0, Some(undrafted))];
+        let (counts, _, ok) = found(records.clone(), Rule::Single);
+        assert_eq!((counts, ok), (vec![NONE, (1, Some(1)), NONE], false));
+        // Exact match says nothing of drafts.
+        assert_eq!(found(records, Rule::ExactMatch).0, [NONE; 3]);
+        // Behind a rejection, and behind a token without a draft; not in another text.
+        for last in [Some(rejected), None] {
+            let records = vec![record(0, last), record(1, Some(rejected))];
+            let (counts, rounds, ok) = found(records, Rule::Single);
+            assert_eq!(counts, [NONE, NONE, (1, Some(1))]);
+            assert_eq!((rounds, ok), (1, false));
+            let other = Record {
+                prompt: Some(2),
+                ..record(1, Some(rejected))
+            };
+            let (counts, ..) = found(vec![record(0, last), other], Rule::Single);
+            assert_eq!(counts, [NONE; 3]);
         }
     }
 
@@ -646,6 +771,70 @@ mod tests {
         assert_eq!(argmax.parts[0].verdict, Outcome::Refuted);
         assert_eq!(argmax.parts[1].verdict, Outcome::Consistent);
         assert_eq!(argmax.conclusion, Conclusion::Lossy);
+    }
+
+    /// Drafts that are claimed to be the likeliest have no mass before them.
+    #[test]
+    fn records_of_likeliest_drafts_show_that_they_are() {
+        let verdict = |u_q: f64| {
+            let records = (0..400).map(|index| {
+                let accepted = index % 2 == 0;
+                let draft = DraftRecord {
+                    p: 0.5,
+                    q: 0.75,
+                    accepted,
+                    u_q,
+                };
+                Record {
+                    draft: Some(draft),
+                    u_p: (index as f64 + 0.5) / 400.0,
+                    ..Record::default()
+                }
+            });
+            let records = Records {
+                name: "r.csv".to_owned(),
+                records: records.collect(),
+            };
+            let report = audit_records(&records, &Settings::new(Rule::OneHot), "").unwrap();
+            assert_eq!(report.parts[0].steps, 400);
+            assert_eq!(report.parts[1].verdict, Outcome::Consistent);
+            report.parts[0].verdict
+        };
+        assert_eq!(verdict(0.0), Outcome::Consistent);
+        assert_eq!(verdict(0.25), Outcome::Refuted);
+    }
+
+    /// A negative control that fails makes the report fail, and one that holds mends nothing.
+    #[test]
+    fn a_negative_control_only_makes_a_report_worse() {
+        let control = |refuted: Option<bool>| Tampering {
+            name: "lenient".to_owned(),
+            words: String::new(),
+            refuted,
+            by: Vec::new(),
+            positions: 1,
+            own_positions_enough: true,
+            reason: None,
+        };
+        let report = audit_records(&run(false, false, 400), &Settings::new(Rule::Single), "");
+        let report = report.unwrap();
+        for (ok, controls, expected) in [
+            (true, vec![], true),
+            (true, vec![control(Some(true)), control(None)], true),
+            (true, vec![control(Some(true)), control(Some(false))], false),
+            (false, vec![control(Some(true))], false),
+            (false, vec![], false),
+        ] {
+            let report = AuditReport {
+                ok,
+                ..report.clone()
+            };
+            assert_eq!(
+                report.with_control(controls.clone()).ok,
+                expected,
+                "{controls:?}"
+            );
+        }
     }
 
     #[test]

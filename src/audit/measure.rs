@@ -785,3 +785,76 @@ impl AuditReport {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_engine_may_do_is_counted_at_its_place() {
+        // Token 1 is cut by the sampler, token 2 has no probability, token 3 is no draft's.
+        let made = |least: f64, rest: bool| {
+            let (p, q) = ([0.75, 0.0, 0.0, 0.25], [0.5, 0.5, 0.0, 0.0]);
+            Pair::made(p, q, [0.6, 0.2, 0.0, 0.2], least, rest)
+        };
+        let pair = made(0.3, false);
+        let step = |drafts: &[usize], output: usize| Step {
+            drafts: drafts.to_vec(),
+            accepted: false,
+            output,
+        };
+        let counts = |rule: Rule, step: &Step, tolerance: f64| {
+            let mut checks = RowChecks::default();
+            checks.look(rule, &pair, step, tolerance, 7);
+            let all = [
+                checks.target_zero,
+                checks.outside,
+                checks.draft_zero,
+                checks.repeated,
+            ];
+            for count in all {
+                assert_eq!(count.first, (count.violations > 0).then_some(7));
+            }
+            all.map(|count| count.violations)
+        };
+        for (rule, drafts, output, expected) in [
+            (Rule::Single, &[0][..], 0, [0, 0, 0, 0]),
+            (Rule::Single, &[0], 3, [0, 0, 0, 0]),
+            (Rule::Single, &[0], 2, [1, 0, 0, 0]),
+            (Rule::Single, &[0], 9, [1, 0, 0, 0]),
+            (Rule::Single, &[0], 1, [0, 1, 0, 0]),
+            (Rule::Single, &[3], 0, [0, 0, 1, 0]),
+            // One count for a step, however many of its drafts are impossible.
+            (Rule::Rrs, &[3, 2, 0], 0, [0, 0, 1, 0]),
+            (Rule::Rrs, &[0, 1, 0], 0, [0, 0, 0, 0]),
+            (Rule::RrsWo, &[0, 1], 0, [0, 0, 0, 0]),
+            (Rule::RrsWo, &[0, 1, 0], 0, [0, 0, 0, 1]),
+            (Rule::ExactMatch, &[3, 3], 0, [0, 0, 0, 0]),
+        ] {
+            let step = step(drafts, output);
+            assert_eq!(
+                counts(rule, &step, 0.0),
+                expected,
+                "{rule} {drafts:?} {output}"
+            );
+        }
+        // With a tolerance, a token as near as rounding to what is kept is forgiven.
+        let near = made(0.21, false);
+        let mut checks = RowChecks::default();
+        checks.look(Rule::Single, &near, &step(&[0], 1), 0.0, 0);
+        assert_eq!(checks.outside.violations, 1);
+        let mut checks = RowChecks::default();
+        checks.look(Rule::Single, &near, &step(&[0], 1), 1e-3, 0);
+        assert_eq!(checks.outside.violations, 0);
+        // Tokens that are not listed stand in one place.
+        let rest = made(0.3, true);
+        let mut checks = RowChecks::default();
+        checks.look(Rule::RrsWo, &rest, &step(&[3, 3], 0), 0.0, 0);
+        assert_eq!(checks.repeated.violations, 0);
+        checks.look(Rule::RrsWo, &rest, &step(&[1, 1], 0), 0.0, 4);
+        assert_eq!(
+            (checks.repeated.violations, checks.repeated.first),
+            (1, Some(4))
+        );
+    }
+}

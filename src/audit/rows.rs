@@ -29,6 +29,19 @@ pub(super) struct Pair {
 }
 
 impl Pair {
+    /// Rows of which `whole` was cut to p, with all tokens in their places.
+    #[cfg(test)]
+    pub(super) fn made(p: [f64; 4], q: [f64; 4], whole: [f64; 4], least: f64, rest: bool) -> Self {
+        Self {
+            p: p.to_vec(),
+            q: q.to_vec(),
+            whole: whole.to_vec(),
+            least,
+            rest,
+            places: BTreeMap::new(),
+        }
+    }
+
     /// These rows, where a round begins.
     pub(super) fn position(&self) -> Position<'_> {
         Position {
@@ -267,5 +280,20 @@ mod tests {
         assert_eq!(out[4], 0.0);
         assert!(cut(&mut row.clone(), &claimed(Some(5), None, None), true).is_err());
         assert!(cut(&mut row.clone(), &claimed(None, Some(0.95), None), true).is_err());
+        // A token that is not listed may be as likely as the last one that is, 0.05, and no
+        // likelier: min-p keeps none of them above 0.05/0.4.
+        assert!(cut(&mut row.clone(), &claimed(None, None, Some(0.125)), true).is_err());
+        let mut out = row;
+        cut(&mut out, &claimed(None, None, Some(0.13)), true).unwrap();
+        assert_eq!((out[0], out[4]), (0.0, 0.0));
+        assert!(out[3] > 0.17 && (out.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        // 0.86 of all, what is not listed included, takes the four.
+        let mut out = row;
+        cut(&mut out, &claimed(None, Some(0.86), None), true).unwrap();
+        assert!(out[0] > 0.0 && out[4] == 0.0);
+        // Behind a top-k nothing that is not listed is kept.
+        let mut out = row;
+        cut(&mut out, &claimed(Some(3), None, Some(0.1)), true).unwrap();
+        assert_eq!((out[0], out[4]), (0.0, 0.0));
     }
 }

@@ -559,4 +559,16 @@ pub(crate) mod tests {
         assert!(met, "no sets attain the optimum");
         assert_eq!(LevelSets::new(&tree, vec![vec![true; 2]; 2]), None);
     }
+
+    #[test]
+    fn a_set_holds_the_prefixes_that_it_lists() {
+        let sets = LevelSets {
+            layers: vec![vec![true, false], vec![false, true, true, false]],
+        };
+        let held = |depth, index| sets.contains(crate::tree::Node { depth, index });
+        assert_eq!([held(1, 0), held(1, 1)], [true, false]);
+        assert_eq!([0, 1, 2, 3].map(|i| held(2, i)), [false, true, true, false]);
+        // The root, and what is no prefix.
+        assert!(!held(0, 0) && !held(1, 2) && !held(3, 0));
+    }
 }

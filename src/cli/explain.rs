@@ -280,7 +280,7 @@ mod tests {
             let found = looked_up(&known, wanted).unwrap();
             found.into_iter().map(|(word, _)| word.to_owned()).collect()
         };
-        assert_eq!(names("k-seq"), ["verifier k-seq"]);
+        assert!(names("rrs-wo").contains(&"verifier rrs-wo".to_owned()));
         assert_eq!(names("α*"), ["alpha*"]);
         assert!(names("acceptance").contains(&"acceptance".to_owned()));
         assert!(names("optimal acc").contains(&"optimal acceptance rate".to_owned()));

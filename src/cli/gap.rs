@@ -1,7 +1,6 @@
 //! `specgap gap`: logged rows to a report.
 
-use super::length::read_timings;
-use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio};
+use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio, read_timings};
 use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
     write_whole,

@@ -1,13 +1,13 @@
 //! `specgap length`: how many tokens to draft, from logged text.
 
 use super::gap::refuse_repetition;
-use super::options::{Common, Cost, Counts, Folder, Kept, cost_ratio};
+use super::options::{Common, Cost, Counts, Folder, Kept, cost_ratio, read_timings};
 use super::output::{CliError, Verdict, check_folder, write_together};
 use super::printed::print_report;
 use crate::log::Log;
 use crate::report;
 use crate::text::{
-    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError, Timings,
+    self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings, TextError,
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -181,19 +181,6 @@ impl LengthArgs {
         );
         command
     }
-}
-
-pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
-    let json = path.extension().is_some_and(|ending| ending == "json");
-    Timings::parse(&text, json).map_err(|message| CliError::Input {
-        path: path.to_owned(),
-        message,
-    })
 }
 
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {

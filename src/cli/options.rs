@@ -233,6 +233,20 @@ pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
     })
 }
 
+/// A file of times, as TOML or JSON.
+pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })?;
+    let json = path.extension().is_some_and(|ending| ending == "json");
+    Timings::parse(&text, json).map_err(|message| CliError::Input {
+        path: path.to_owned(),
+        message,
+    })
+}
+
 fn tolerance(text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok();
     value

@@ -1,8 +1,7 @@
 //! `specgap tree`: which tree of drafts to verify, from logged text.
 
 use super::gap::{refuse_repetition, schemes, verifiers};
-use super::length::read_timings;
-use super::options::{Cost, Folder, cost_ratio};
+use super::options::{Cost, Folder, cost_ratio, read_timings};
 use super::output::{CliError, check_folder, write_together};
 use super::printed::print_report;
 use super::{Common, Verdict};

@@ -1,9 +1,10 @@
 //! Several logs side by side.
 
+use super::cuts::Cuts;
 use super::data::{Estimate, Repetition, SCHEMA};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
-use super::settings::{Cuts, Settings};
+use super::settings::Settings;
 use super::summary::Summary;
 use super::tally::Tally;
 use crate::known::Kind;

@@ -1,6 +1,6 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
-use super::settings::Cuts;
+use super::cuts::Cuts;
 use crate::known::Kind;
 use crate::log::Metadata;
 use serde::{Deserialize, Serialize};

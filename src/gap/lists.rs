@@ -6,10 +6,26 @@
 //! logged, or is what listed probabilities lack to 1. That is a number at one temperature;
 //! at others it is between bounds (`docs/truncated-rows.md`).
 
-use super::served::Model;
 use crate::distribution::{DistributionError, Softmax, compensated_sum};
 use crate::log::{Log, Row, RowKind, UnlistedTokens};
 use crate::row::Unlisted;
+
+/// Whose row it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Model {
+    Target = 0,
+    Draft = 1,
+}
+
+impl Model {
+    /// As in messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Target => "target",
+            Self::Draft => "draft",
+        }
+    }
+}
 
 /// What a log's rows leave out, and where that is told.
 #[derive(Clone, Debug, PartialEq)]

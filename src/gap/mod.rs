@@ -29,6 +29,7 @@ mod baseline;
 mod chains;
 mod compare;
 mod coverage;
+mod cuts;
 mod data;
 mod glossary;
 mod lists;
@@ -54,6 +55,7 @@ pub use baseline::{Against, Regression, against, regressions};
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
 };
+pub use cuts::Cuts;
 pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, Estimate,
     FormulaError, Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -69,7 +71,7 @@ pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
-pub use settings::{Cuts, Part, Settings, SlowRates};
+pub use settings::{Part, Settings, SlowRates};
 pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 

@@ -1,9 +1,9 @@
 //! All numbers of one position.
 
 use super::answers::Answers;
-use super::lists::Lists;
+use super::lists::{Lists, Model};
 use super::metric::{Metric, Place, Temperature};
-use super::served::{Logged, Model, Room, Serving};
+use super::served::{Logged, Room, Serving};
 use super::settings::{Asked, SlowRates, is_audited};
 use super::truncation;
 use super::{GapError, Settings};

@@ -12,29 +12,12 @@
 //! (`docs/truncated-rows.md`). A list that is too short for a top-k, or for the most probable
 //! token, is refused.
 
-use super::lists::{Lists, probabilities};
-use super::settings::Cuts;
+use super::cuts::Cuts;
+use super::lists::{Lists, Model, probabilities};
 use crate::distribution::{Softmax, compensated_sum};
 use crate::log::Row;
 use crate::row::Unlisted;
 use std::cmp::Ordering;
-
-/// Whose row it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Model {
-    Target = 0,
-    Draft = 1,
-}
-
-impl Model {
-    /// As in messages.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Target => "target",
-            Self::Draft => "draft",
-        }
-    }
-}
 
 /// What is asked of a row.
 #[derive(Clone, Copy, Debug)]

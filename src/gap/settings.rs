@@ -1,13 +1,13 @@
 //! What to measure.
 
 use super::GapError;
+use super::cuts::Cuts;
 use super::metric::{DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
-use serde::{Deserialize, Serialize};
 
 /// How rates are computed that have a fast way, with an error that is estimated, and a slow
 /// one with a proven error: `rrs-wo` from three drafts on.
@@ -51,92 +51,6 @@ const AUDIT_STRIDE: usize = 512;
 /// however its positions are dealt.
 pub(super) fn is_audited(number: usize, positions: usize) -> bool {
     number.is_multiple_of((positions / AUDITED).clamp(1, AUDIT_STRIDE))
-}
-
-/// What an engine keeps of a row behind the temperature, before it draws: all of these, one
-/// after the other, and what is left is renormalised.
-///
-/// Of equal tokens, those with lower ids come first. A share of 1 for `top_p`, and one of 0
-/// for `min_p`, keep everything.
-///
-/// # Example
-/// ```
-/// use specgap::gap::{Cuts, Settings};
-/// let cuts = Cuts { top_p: Some(0.95), ..Cuts::default() };
-/// let settings = Settings::new(&[0.0, 0.7], &[2], 0)?.served(cuts)?;
-/// assert_eq!(settings.options(), " --drafts 2 --temperature 0.0,0.7 --top-p 0.95");
-/// # Ok::<(), specgap::gap::GapError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Cuts {
-    /// The k most probable tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_k: Option<usize>,
-    /// The fewest most probable tokens that have this share of what is left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub top_p: Option<f64>,
-    /// The tokens that have at least this share of the largest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_p: Option<f64>,
-}
-
-impl Cuts {
-    /// Without those that keep everything.
-    pub(super) fn effective(self) -> Self {
-        Self {
-            top_k: self.top_k,
-            top_p: self.top_p.filter(|&p| p < 1.0),
-            min_p: self.min_p.filter(|&p| p > 0.0),
-        }
-    }
-
-    /// Whether nothing is cut.
-    pub fn keep_all(self) -> bool {
-        self.effective() == Self::default()
-    }
-
-    /// Each that is given: its name and its number.
-    pub(crate) fn words(self) -> impl Iterator<Item = (&'static str, String)> {
-        let share = |x: f64| format!("{x:?}");
-        let all = [
-            ("top-k", self.top_k.map(|k| k.to_string())),
-            ("top-p", self.top_p.map(share)),
-            ("min-p", self.min_p.map(share)),
-        ];
-        let given = all.into_iter();
-        given.filter_map(|(name, number)| Some((name, number?)))
-    }
-
-    /// The options that ask for it, each after a space.
-    pub(crate) fn options(self) -> String {
-        let words = self.words();
-        words
-            .map(|(name, number)| format!(" --{name} {number}"))
-            .collect()
-    }
-
-    /// Refuses what is out of range; `of` comes before an option's name.
-    fn check(self, of: &str) -> Result<(), GapError> {
-        let refused = |message: String| Err(GapError::Settings(message));
-        if self.top_k == Some(0) {
-            return refused(format!(
-                "--{of}top-k 0 leaves nothing to draw; give at least 1"
-            ));
-        }
-        if let Some(p) = self.top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
-            return refused(format!(
-                "--{of}top-p {p} is out of range; it is above 0 and at most 1"
-            ));
-        }
-        if let Some(p) = self.min_p.filter(|p| !(0.0..=1.0).contains(p)) {
-            return refused(format!(
-                "--{of}min-p {p} is out of range; it is from 0 to 1"
-            ));
-        }
-        Ok(())
-    }
 }
 
 /// What to measure.

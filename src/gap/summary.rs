@@ -2,10 +2,11 @@
 
 use super::GapError;
 use super::answers::Answers;
+use super::cuts::Cuts;
 use super::data::LogSummary;
 use super::looping;
 use super::metric::{Metric, Temperature};
-use super::settings::{Cuts, Settings};
+use super::settings::Settings;
 use super::strip::StripBuilder;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};

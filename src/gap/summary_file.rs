@@ -1,10 +1,11 @@
 //! A summary as JSON, for carrying it between machines.
 
 use super::GapError;
+use super::cuts::Cuts;
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
 use super::sequence;
-use super::settings::{Cuts, Settings, SlowRates};
+use super::settings::{Settings, SlowRates};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
 use super::tally::{ExactSum, Tally};

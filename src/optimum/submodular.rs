@@ -356,4 +356,37 @@ mod tests {
         search.upper.0 = f64::NAN;
         assert!(search.certificate().is_none());
     }
+
+    /// Too many sets to recompute the bounds exactly: they still hold the exact optimum, and many
+    /// steps bring them together.
+    #[test]
+    fn bounds_in_floating_point_hold_the_exact_optimum() {
+        for seed in 1..4u64 {
+            let row = |step: u64| -> Vec<f64> {
+                let raw = (0..32u64).map(|i| ((i * i * step + i * seed) % 61 + 1) as f64);
+                let raw: Vec<f64> = raw.collect();
+                let total: f64 = raw.iter().sum();
+                raw.iter().map(|x| x / total).collect()
+            };
+            let target = Target::new(&row(7)).unwrap();
+            let scheme = WithReplacement::new(Draft::new(&row(11)).unwrap(), 6);
+            let problem = Problem::new("many sets", target, scheme).unwrap();
+            let truth = crate::optimum::ratio_scan::solve(&problem).unwrap().rate;
+            assert!(truth.width() < 1e-9 && truth.upper() < 0.99, "{truth:?}");
+            let mut search = Search::new(&problem);
+            // A few steps leave a gap, and more close it.
+            for (steps, widest) in [(3, 1.0), (600, 1e-7)] {
+                for _ in 0..steps {
+                    if search.upper.0 - search.lower.0 <= GAP || !search.step() {
+                        break;
+                    }
+                }
+                let found = search.certificate().unwrap().rate;
+                assert!(found.lower() <= truth.upper(), "{found:?} {truth:?}");
+                assert!(truth.lower() <= found.upper(), "{found:?} {truth:?}");
+                assert!(found.width() < widest, "{seed} {steps}: {found:?}");
+                assert!(found.rational().is_none());
+            }
+        }
+    }
 }

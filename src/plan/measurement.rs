@@ -9,7 +9,9 @@ use crate::known::Known;
 pub struct PlanMeasurement {
     /// alpha*, enclosed: [`TokenPlan::optimal_acceptance_rate`].
     pub optimum: Known,
-    /// Acceptance of the plan, by the second integral; in [0, 1].
+    /// Acceptance of the plan: [`TokenPlan::acceptance_rate`].
+    pub attained: Known,
+    /// The same by the second integral; in [0, 1].
     pub acceptance_rate: f64,
     /// Sum over tokens of |output - p|, by the second integral.
     pub law_l1_error: f64,
@@ -52,6 +54,7 @@ pub fn measure<E>(
     let law = plan.law(target, draft);
     Ok(PlanMeasurement {
         optimum: plan.optimal_acceptance_rate().clone(),
+        attained: plan.acceptance_rate().clone(),
         acceptance_rate: law.acceptance_rate,
         law_l1_error: law.l1_error,
         iterations: plan.iterations(),

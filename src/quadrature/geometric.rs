@@ -117,6 +117,89 @@ fn left_end(first: f64, ratio: f64, order: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::{Rational, exact_value, round_nearest};
+
+    /// 2^(1/3) and its logarithm to 29 digits.
+    fn third_of_an_octave() -> (Rational, Rational) {
+        let digits = |digits: &str| -> Rational {
+            let scale = format!("1{}", "0".repeat(digits.len() - 1));
+            Rational::new(digits.parse().unwrap(), scale.parse().unwrap())
+        };
+        (
+            digits("125992104989487316476721060728"),
+            digits("023104906018664843647241070715"),
+        )
+    }
+
+    fn power(base: &Rational, exponent: usize) -> Rational {
+        (0..exponent).fold(exact_value(1.0).unwrap(), |product, _| product * base)
+    }
+
+    fn magnitude(value: &Rational) -> f64 {
+        round_nearest(value).abs()
+    }
+
+    /// The whole error of the left end on e^{-sW}, relative to the integral 1/W, where the first
+    /// node times W is at most 0.02: what a polynomial leaves of the exponential series, and the
+    /// rounding of the extra weights. Weights of many more digits stand beside them.
+    #[test]
+    fn the_left_end_of_an_exponential_is_off_by_less_than_it_is_said_to_be() {
+        let (ratio, step) = third_of_an_octave();
+        let one = exact_value(1.0).unwrap();
+        let moment = |degree: usize| {
+            let back = &one / power(&ratio, degree + 1);
+            &step * &back / (&one - &back)
+        };
+        let points: Vec<Rational> = (0..ORDER).map(|k| power(&ratio, k)).collect();
+        // Lagrange: the moments of each polynomial that is 1 at one point and 0 at the others.
+        let extra: Vec<Rational> = (0..ORDER)
+            .map(|k| {
+                let mut coefficients = vec![one.clone()];
+                let mut scale = one.clone();
+                for (l, point) in points.iter().enumerate().filter(|&(l, _)| l != k) {
+                    let mut next = vec![exact_value(0.0).unwrap(); coefficients.len() + 1];
+                    for (degree, c) in coefficients.iter().enumerate() {
+                        next[degree + 1] += c;
+                        next[degree] -= c * point;
+                    }
+                    coefficients = next;
+                    scale *= &points[k] - &points[l];
+                }
+                let terms = coefficients.iter().enumerate();
+                terms
+                    .map(|(degree, c)| c * moment(degree))
+                    .sum::<Rational>()
+                    / scale
+            })
+            .collect();
+        const LARGEST: f64 = 0.02;
+        // e^-x = sum of (-x)^j / j!; degrees below ORDER are exact. From degree 14 on the rest of
+        // the sum is below 2 * 0.02 * 310 (0.02 * 5.04)^14 / 14!, which is 2e-24.
+        let mut remainder = 0.0;
+        let mut factor = LARGEST;
+        for degree in 0..14 {
+            if degree > 0 {
+                factor *= LARGEST / degree as f64;
+            }
+            let own = (extra.iter().zip(&points)).map(|(a, x)| a * power(x, degree));
+            let error = magnitude(&(own.sum::<Rational>() - moment(degree)));
+            if degree < ORDER {
+                assert!(error < 1e-20, "{degree}: {error}");
+            } else {
+                remainder += error * factor;
+            }
+        }
+        assert!(remainder < 2e-18, "{remainder}");
+        // At f64: the weights are the exact ones, but for what rounding makes of them.
+        let rounded = left_end(1.0, (1.0f64 / 3.0).exp2(), ORDER);
+        let rounding: f64 = (extra.iter().zip(&rounded))
+            .map(|(exact, &rounded)| magnitude(&(exact - exact_value(rounded).unwrap())))
+            .sum();
+        assert!(LARGEST * rounding < 4.1e-15, "{rounding}");
+        // How much the rounding of what is summed there can be multiplied by.
+        let size: f64 = LARGEST * extra.iter().map(magnitude).sum::<f64>();
+        assert!(size < 6.2, "{size}");
+    }
 
     /// The extra weights against the sum over the nodes that they stand for.
     #[test]

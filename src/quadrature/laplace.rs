@@ -33,11 +33,11 @@ const START: f64 = 0.02;
 /// The last node is where `e^{-sW}` falls below e^-CUT for the smallest W.
 const CUT: f64 = 42.0;
 
-/// Relative error of the rule on `e^{-sW}` with W in the range of the grid: grid
-/// 2e-17, right end e^-42 = 6e-19, left end 1e-15 (measured over the range of W;
-/// the remainder of the interpolation is `START^9` times a number near 1e3),
-/// rounding of the sum apart.
-pub(crate) const QUADRATURE_ERROR: f64 = 2e-15;
+/// Bound on the relative error of the rule on `e^{-sW}` with W in the range of the grid: grid
+/// 2e-17, right end e^-42 = 6e-19, left end 2e-18 for what a polynomial leaves and 4.1e-15 for
+/// the rounding of the extra weights (a test of [`GeometricGrid`] computes both). The
+/// rounding of the sum is apart.
+pub(crate) const QUADRATURE_ERROR: f64 = 5e-15;
 
 /// 1 - 2^-53, at which doubling stops: e^{-x} is taken as this less E, or 0. That
 /// is off by 2^-53 while it lasts (x < 37) and exactly 0 after, where a sum over
@@ -237,7 +237,8 @@ mod tests {
                 .map(|(s, weight)| weight * (-s * total).exp())
                 .sum();
             let error = (sum * total - 1.0).abs();
-            assert!(error < QUADRATURE_ERROR + 2e-15, "W = {total}: {error}");
+            // The first eight terms are up to six times the sum.
+            assert!(error < QUADRATURE_ERROR, "W = {total}: {error}");
         }
     }
 

@@ -391,12 +391,14 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
         ("Supported", Verdict::Supported),
         ("Holding", Verdict::Holds),
     ] {
-        let _ = writeln!(out, "\n## {title}");
-        for checked in run
-            .claims
-            .iter()
+        let claims = run.claims.iter();
+        let mut claims = claims
             .filter(|checked| checked.verdict == verdict)
-        {
+            .peekable();
+        if claims.peek().is_some() {
+            let _ = writeln!(out, "\n## {title}");
+        }
+        for checked in claims {
             let claim = &checked.claim;
             let _ = writeln!(out, "\n### {}\n", claim.id);
             let _ = writeln!(out, "> {}\n>\n> ({})\n", claim.statement, claim.source);

@@ -106,16 +106,10 @@ impl From<Known> for RowAnswer {
     }
 }
 
-/// Rounding of the integral that measures a plan's acceptance.
-const PLAN_INTEGRAL_ERROR: f64 = 1e-12;
-
 impl From<PlanMeasurement> for RowAnswer {
     fn from(measured: PlanMeasurement) -> Self {
-        // The law is p but for this error, and so is what it accepts.
-        let error = measured.law_l1_error + PLAN_INTEGRAL_ERROR;
-        let rate = measured.acceptance_rate;
         Self {
-            rate: Known::rate_within(rate, error),
+            rate: measured.attained,
             plan: Some(SolvedPlan {
                 law_l1_error: Some(measured.law_l1_error),
                 iterations: measured.iterations,

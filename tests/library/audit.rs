@@ -372,6 +372,13 @@ fn minimum_n_is_known_before_and_the_negative_control_is_refused() {
     for name in checks {
         assert!(control.iter().any(|one| one.name == name), "{name}");
     }
+    // A simulated bug is refuted by what it does and not by checks that it passes.
+    for bug in &planned.minimum {
+        let found = control.iter().find(|one| one.name == bug.bug).unwrap();
+        let by = found.by.iter();
+        let passed: Vec<_> = by.filter(|name| checks.contains(&name.as_str())).collect();
+        assert!(passed.is_empty(), "{found:?}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::rows::{fractions, normalised};
 use proptest::prelude::*;
-use specgap::certify::{self, Certificate, CertificateError};
+use specgap::certify::{self, Certificate, CertificateError, PlanEntry};
 use specgap::distribution::{
     Draft, Rational, Target, exact_value, format_rational, parse_rational,
 };
@@ -43,6 +43,86 @@ fn every_corrupted_fixture_is_rejected_and_the_valid_one_is_not() {
     assert!(rejected >= 22, "{rejected} corrupted fixtures");
 }
 
+/// Entries that would change nothing that is added up, beside a certificate that is right.
+#[test]
+fn what_does_not_belong_in_a_plan_is_refused_even_where_it_changes_nothing() {
+    let problem = problem("problems/without-replacement/two-laws-sequential.toml");
+    let text = std::fs::read_to_string("tests/fixtures/certificates/valid.json").unwrap();
+    let valid: Certificate = serde_json::from_str(&text).unwrap();
+    assert_eq!(valid.plan.len(), 4);
+    let with = |set: &[u32], token: u32, mass: &str| {
+        let mut certificate = valid.clone();
+        certificate.plan.push(PlanEntry {
+            set: set.to_vec(),
+            token,
+            mass: mass.to_owned(),
+        });
+        certificate.check(&problem)
+    };
+    assert!(with(&[0, 1], 0, "0").is_ok());
+    for mass in ["0", "1/100"] {
+        assert!(matches!(
+            with(&[0, 1], 2, mass),
+            Err(CertificateError::NotAMember {
+                entry: 4,
+                token: 2,
+                ..
+            })
+        ));
+    }
+    assert!(matches!(
+        with(&[0, 1], 0, "-1/100"),
+        Err(CertificateError::Negative { token: 0, .. })
+    ));
+    assert!(matches!(
+        with(&[0, 1], 0, "1/0"),
+        Err(CertificateError::Mass { entry: 4, .. })
+    ));
+}
+
+/// A set that is filled to its probability in `f64`, which may be above the exact one by more
+/// than the rounding of the plan's sum, and by more than that.
+#[test]
+fn a_rounded_plan_keeps_within_the_exact_law() {
+    let mut above = 0;
+    for drafts in [1, 2, 17, 60] {
+        let problem = Problem::new(
+            "rounded up",
+            Target::from_rationals(fractions(&[99, 1])).unwrap(),
+            WithReplacement::new(Draft::from_rationals(fractions(&[4, 1])).unwrap(), drafts),
+        )
+        .unwrap();
+        let float = problem.scheme().set_probability(&[0]);
+        let exact = problem.scheme().set_probability_exact(&[0]);
+        for ulps in [0.0, 10.0, 100.0, 1e4] {
+            let mass = float * (1.0 + ulps * f64::EPSILON);
+            above += usize::from(exact_value(mass * (1.0 - 1.8e-15)).unwrap() > exact);
+            let filled = plan(&[&[0]], &[(mass * 2f64.powi(100)) as u128], GRID);
+            let proved = certify::optimum(&problem, &filled, &[]).unwrap();
+            let lower = proved.get().lower();
+            assert!(
+                exact_value(lower).unwrap() <= exact,
+                "{drafts} {ulps}: {lower}"
+            );
+            assert!(lower > float * (1.0 - 1e-11), "{drafts} {ulps}: {lower}");
+        }
+    }
+    // Without any allowance for the law these would prove too much.
+    assert!(above >= 13, "{above}");
+    // All of p out of one set.
+    let problem = Problem::new(
+        "whole",
+        Target::new(&[1.0, 0.0]).unwrap(),
+        WithReplacement::new(Draft::new(&[1.0, 0.0]).unwrap(), 1),
+    )
+    .unwrap();
+    let proved = certify::optimum(&problem, &plan(&[&[0]], &[UNIT], GRID), &[]).unwrap();
+    assert!(proved.get().lower() > 1.0 - 1e-13, "{:?}", proved.get());
+    // A plan that accepts nothing proves nothing.
+    let proved = certify::optimum(&problem, &plan(&[&[0]], &[0], GRID), &[]).unwrap();
+    assert_eq!(proved.get().lower(), 0.0);
+}
+
 #[test]
 fn a_certificate_of_one_law_does_not_prove_the_other() {
     let sequential = problem("problems/without-replacement/two-laws-sequential.toml");
@@ -73,17 +153,28 @@ fn a_coupling_with_a_wrong_marginal_is_rejected() {
     // p's marginal off, D's marginal off, and a negative entry.
     let mut moved = good.clone();
     moved.mass[[0, 0]] += &hair;
-    moved.mass[[1, 0]] -= &hair;
-    assert!(certify::coupling(&problem, &moved).is_err());
+    assert!(matches!(
+        certify::coupling(&problem, &moved),
+        Err(CertificateError::TargetMarginal { token: 0, .. })
+    ));
+    // Between two tuples, both of which have as much: p is as it was.
+    let has_room = |&column: &usize| good.mass[[1, column]] > hair;
+    let columns: Vec<usize> = (0..good.tuples.len()).filter(has_room).collect();
     let mut moved = good.clone();
-    moved.mass[[0, 0]] += &hair;
-    moved.mass[[0, 1]] -= &hair;
-    assert!(certify::coupling(&problem, &moved).is_err());
+    moved.mass[[1, columns[0]]] += &hair;
+    moved.mass[[1, columns[1]]] -= &hair;
+    assert!(matches!(
+        certify::coupling(&problem, &moved),
+        Err(CertificateError::DraftMarginal { .. })
+    ));
     let mut moved = good.clone();
     let all = moved.mass[[0, 0]].clone() + &hair;
     moved.mass[[0, 0]] -= &all;
     moved.mass[[1, 0]] += &all;
-    assert!(certify::coupling(&problem, &moved).is_err());
+    assert!(matches!(
+        certify::coupling(&problem, &moved),
+        Err(CertificateError::Negative { token: 0, .. })
+    ));
 }
 
 #[test]
@@ -284,11 +375,16 @@ fn broken_plans_are_refused_by_their_own_reason() {
             vocab: 2
         }
     ));
-    for pair in [&[1, 0][..], &[1, 1]] {
-        assert!(matches!(
-            refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None)),
-            CertificateError::Order { .. }
-        ));
+    for (pair, second) in [(&[1, 0][..], 0), (&[1, 1], 1)] {
+        let CertificateError::Order {
+            place,
+            first,
+            second: found,
+        } = refusal(&plan(&[&[0], pair], &[half, 0, 0], Rounding::None))
+        else {
+            panic!("{pair:?} is out of order");
+        };
+        assert_eq!((place.as_str(), first, found), ("plan: set 1", 1, second));
     }
     assert!(matches!(
         refusal(&plan(&[&[0], &[1]], &[half, quarter + 1,], Rounding::None)),
@@ -398,6 +494,21 @@ fn couplings_of_another_shape_or_law_are_noticed() {
     .unwrap();
     assert!(matches!(
         certify::coupling(&wider, &good),
+        Err(CertificateError::Entries {
+            masses: 2,
+            tokens: 3
+        })
+    ));
+    // Of two drafts: as many rows as before, and twice the columns.
+    let twice = |p: &[f64], q: &[f64]| {
+        let scheme = WithReplacement::new(Draft::new(q).unwrap(), 2);
+        Problem::new("two drafts", Target::new(p).unwrap(), scheme).unwrap()
+    };
+    let two = twice(&[0.5, 0.5], &[0.75, 0.25]);
+    let pairs = Coupling::extend(&two, &flow::solve(&two).into_plan());
+    assert!(certify::coupling(&two, &pairs).is_ok());
+    assert!(matches!(
+        certify::coupling(&twice(&[0.5, 0.25, 0.25], &[0.75, 0.25, 0.0]), &pairs),
         Err(CertificateError::Entries {
             masses: 2,
             tokens: 3

@@ -465,6 +465,11 @@ fn texts_that_part_are_paired_until_they_do() {
     let (each, pairings) = summarise_each(&logs, &settings(), part, None, &|_| ()).unwrap();
     assert_eq!((each.len(), pairings.len()), (2, 1));
     assert_eq!((pairings[0].positions(), pairings[0].prompts()), (9, 3));
+    // Of a shorter text, of which a part is shorter too: what one of them measures is not enough.
+    let short = log(folder.path(), "short", &rows(12), place);
+    let logs = [logs.into_iter().next().unwrap(), short];
+    let (_, pairings) = summarise_each(&logs, &settings(), part, None, &|_| ()).unwrap();
+    assert_eq!((pairings[0].positions(), pairings[0].prompts()), (6, 2));
 }
 
 /// Names of prompts, if both logs have them, and whatever a log does not say.

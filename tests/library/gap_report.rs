@@ -210,6 +210,7 @@ fn report() -> GapReport {
         }],
         draft_paths: None,
         cost_ratio: None,
+        costs: None,
         strip: Some(Strip {
             temperature: 1.0,
             drafts: 3,

@@ -631,23 +631,32 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
 #[test]
 fn differences_that_lists_leave_open_have_no_p_value() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("lists");
-    let top = KeptTokens::Top {
-        count: 3,
-        rest_temperatures: vec![1.0],
+    let law = |row: &[f32]| {
+        let mut out = Vec::new();
+        Softmax::default().fill(row, &mut out).unwrap();
+        out
     };
-    write(&path, &rows(40), top);
     let settings = Settings::new(&[1.0], &[2, 3], 3).unwrap();
-    let report = report_at(&path, &settings);
-    let one_draft = report.one_draft.iter().flat_map(|one| &one.differences);
     let mut open = [0, 0];
-    for (table, one) in
-        (one_draft.map(|one| (0, one))).chain(report.comparisons.iter().map(|one| (1, one)))
-    {
-        let [lower, upper] = one.difference.truncation.unwrap();
-        if lower < 0.0 && upper > 0.0 {
-            open[table] += 1;
-            assert_eq!((one.p_value, one.p_holm), (1.0, 1.0), "{one:?}");
+    for count in [10, 20, 40] {
+        let rows = rows(count);
+        let ids: Vec<i64> = (0..rows[0].0.len() as i64).collect();
+        let positions: Vec<Lists> = rows
+            .iter()
+            .map(|(target, draft)| cut(&law(target), &law(draft), &ids, 3, false))
+            .collect();
+        let path = folder.path().join(format!("lists-{count}"));
+        let metadata = serde_json::json!({"vocabulary": ids.len(), "top": 3});
+        write_lists(&path, "logprobs", &positions, metadata);
+        let report = report_at(&path, &settings);
+        let one_draft = report.one_draft.iter().flat_map(|one| &one.differences);
+        let of_one = one_draft.map(|one| (0, one));
+        for (table, one) in of_one.chain(report.comparisons.iter().map(|one| (1, one))) {
+            let [lower, upper] = one.difference.truncation.unwrap();
+            if lower < 0.0 && upper > 0.0 {
+                open[table] += 1;
+                assert_eq!((one.p_value, one.p_holm), (1.0, 1.0), "{one:?}");
+            }
         }
     }
     assert!(open.into_iter().all(|open| open > 0), "{open:?}");

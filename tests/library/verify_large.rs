@@ -104,6 +104,9 @@ fn closed_forms_are_ordered_at_full_vocabulary() {
                 .membership;
             let best = optimum::best(&greedy).unwrap().rate;
             assert!((rate.value() - best.value()).abs() < 1e-12);
+            assert_eq!(rate.kind(), Kind::Enclosed);
+            assert!(rate.width() > 0.0 && rate.width() < 1e-13, "{rate:?}");
+            assert!(single.width() > 0.0 && single.width() < 1e-13, "{single:?}");
         }
     }
 }

@@ -195,8 +195,18 @@ fn reports_of_logs_keep_to_their_schemas() {
     keeps(&closed("log"), "log.json", &read(&at.join("log/log.json")));
     let shipped = Path::new(ROOT).join("models/logs/smollm2-demo/log.json");
     keeps(&closed("log"), "the demo's log.json", &read(&shipped));
+    std::fs::write(
+        at.join("times.json"),
+        "{\"schema\": 1, \"target_step\": {\"seconds\": 1}, \"draft_step\": {\"seconds\": 0.1}, \
+         \"verify\": [{\"tokens\": 1, \"seconds\": 1}], \
+         \"rules\": [{\"name\": \"rrs\", \"seconds\": 0.1}]}",
+    )
+    .unwrap();
+    let times = read(&at.join("times.json"));
+    keeps(&closed("timings"), "times.json", &times);
     for line in [
         "gap log --drafts 1-3 --temperature 1.0 --cost-ratio 0.1 --draft-temperature 0.5",
+        "gap log --drafts 2 --temperature 0,1.0 --top-p 0.9 --costs times.json",
         "gap top --drafts 2 --temperature 0.7,1.0",
         "gap paths --drafts 2 --temperature 1.0",
     ] {
@@ -207,14 +217,6 @@ fn reports_of_logs_keep_to_their_schemas() {
         "gap log other --drafts 2 --temperature 1.0",
         "comparison",
     );
-    std::fs::write(
-        at.join("times.json"),
-        "{\"schema\": 1, \"target_step\": {\"seconds\": 1}, \"draft_step\": {\"seconds\": 0.1}, \
-         \"verify\": [{\"tokens\": 1, \"seconds\": 1}]}",
-    )
-    .unwrap();
-    let times = read(&at.join("times.json"));
-    keeps(&closed("timings"), "times.json", &times);
     printed(
         at,
         "length log --lengths 1,2 --timings times.json",

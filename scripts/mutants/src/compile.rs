@@ -151,13 +151,11 @@ impl Tree {
         let mut known = std::fs::read_to_string(&path).unwrap_or_default();
         let keys: BTreeSet<String> = known.lines().map(str::to_owned).collect();
         left.retain(|mutant| !keys.contains(&mutant.key));
-        // The same sources and mutants have been seen to compile.
+        // Those that compiled once do so again, or the build will say that they do not.
         let seen = self.work.join("compiles.txt");
-        let mark = |left: &[&Mutant]| {
-            let keys: Vec<&str> = left.iter().map(|mutant| mutant.key.as_str()).collect();
-            format!("{:016x}", crate::hash(0, &format!("{sources:?}{keys:?}")))
-        };
-        if std::fs::read_to_string(&seen).is_ok_and(|text| text == mark(&left)) {
+        let mut compiles = std::fs::read_to_string(&seen).unwrap_or_default();
+        let keys: BTreeSet<String> = compiles.lines().map(str::to_owned).collect();
+        if left.iter().all(|mutant| keys.contains(&mutant.key)) {
             return Ok(left);
         }
         loop {
@@ -183,7 +181,11 @@ impl Tree {
             });
             std::fs::write(&path, &known)?;
         }
-        std::fs::write(seen, mark(&left))?;
+        for mutant in left.iter().filter(|mutant| !keys.contains(&mutant.key)) {
+            compiles.push_str(&mutant.key);
+            compiles.push('\n');
+        }
+        std::fs::write(seen, compiles)?;
         Ok(left)
     }
 

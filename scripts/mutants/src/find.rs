@@ -235,7 +235,11 @@ impl Finder<'_> {
         };
         let at = block.brace_token.span.open().byte_range().end;
         let line = signature.ident.span().start().line;
-        for value in values {
+        let body = match block.stmts.as_slice() {
+            [syn::Stmt::Expr(only, None)] => self.text(only).to_owned(),
+            _ => String::new(),
+        };
+        for value in values.iter().filter(|value| **value != body) {
             self.add(line, at..at, Form::Return((*value).to_owned()));
         }
     }

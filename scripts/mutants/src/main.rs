@@ -34,7 +34,8 @@ Run it from the root of the repository. It prints the score of each room and eve
     --features NAMES  features of the build [default: none]
     --again           try only what survived last time, with the tests as they are now
     --score           try nothing; print the score of what was found
-    --list            try nothing; print the mutants that would be tried
+    --list            try nothing; print the mutants that are drawn
+    --tests A,B       only tests whose name holds A or B
 ";
 
 struct Options {
@@ -45,6 +46,7 @@ struct Options {
     budget: f64,
     work: PathBuf,
     features: Option<String>,
+    tests: Vec<String>,
     again: bool,
     score: bool,
     list: bool,
@@ -59,6 +61,7 @@ fn options() -> Fallible<Options> {
         budget: 150.0,
         work: "target/mutants".into(),
         features: None,
+        tests: Vec::new(),
         again: false,
         score: false,
         list: false,
@@ -74,6 +77,7 @@ fn options() -> Fallible<Options> {
             "--budget" => options.budget = value()?.parse()?,
             "--work" => options.work = value()?.into(),
             "--features" => options.features = Some(value()?),
+            "--tests" => options.tests = value()?.split(',').map(str::to_owned).collect(),
             "--again" => options.again = true,
             "--score" => options.score = true,
             "--list" => options.list = true,
@@ -173,28 +177,20 @@ fn main() -> Fallible<()> {
         a.file.cmp(&b.file).then(place(a).cmp(&place(b)))
     });
     println!("{} mutants, of which {} are drawn", all.len(), drawn.len());
-    let sample = tree.viable(&sources, drawn)?;
-    println!("{} of them compile", sample.len());
-    if options.list {
-        for mutant in &sample {
-            println!("{}", mutant.key);
+    let mut outcomes = read_outcomes(&found_path);
+    let is_open = |mutant: &&Mutant| match outcomes.get(&mutant.key) {
+        None => !options.again,
+        Some(outcome) => {
+            options.again && !outcome.starts_with("caught") && !equivalent.contains(&mutant.key)
         }
+    };
+    if options.list {
+        drawn.iter().for_each(|mutant| println!("{}", mutant.key));
         return Ok(());
     }
-    let mut outcomes = read_outcomes(&found_path);
     if !options.score {
-        let tried: Vec<&Mutant> = sample
-            .iter()
-            .filter(|mutant| match outcomes.get(&mutant.key) {
-                None => true,
-                Some(outcome) => {
-                    options.again
-                        && !outcome.starts_with("caught")
-                        && !equivalent.contains(&mutant.key)
-                }
-            })
-            .copied()
-            .collect();
+        let open: Vec<&Mutant> = drawn.iter().copied().filter(is_open).collect();
+        let tried = tree.viable(&sources, open)?;
         println!("{} are tried", tried.len());
         if !tried.is_empty() {
             let programs = tree.build(&sources, &tried)?;
@@ -207,12 +203,17 @@ fn main() -> Fallible<()> {
                 *turn += 1;
                 *turn
             });
-            let (jobs, budget) = (options.jobs, options.budget);
-            tests::run(&tree, &programs, &tried, &order, jobs, budget, &found_path)?;
+            let how = tests::How {
+                jobs: options.jobs,
+                budget: options.budget,
+                names: options.tests,
+            };
+            tests::run(&tree, &programs, &tried, &order, &how, &found_path)?;
         }
         outcomes = read_outcomes(&found_path);
     }
-    score(&sample, &sizes, &outcomes, &equivalent, options.seed);
+    drawn.retain(|mutant| outcomes.contains_key(&mutant.key));
+    score(&drawn, &sizes, &outcomes, &equivalent, options.seed);
     Ok(())
 }
 

@@ -15,6 +15,16 @@ use std::time::{Duration, Instant};
 /// A test that takes longer than this without a mutant is not used.
 const SLOWEST: f64 = 40.0;
 
+/// How mutants are tried.
+pub struct How {
+    /// Tests that run side by side.
+    pub jobs: usize,
+    /// Seconds that tests that pass may take for one mutant; what is left is not run.
+    pub budget: f64,
+    /// Parts of the names of tests; none for all.
+    pub names: Vec<String>,
+}
+
 #[derive(Clone)]
 struct Test {
     program: PathBuf,
@@ -83,7 +93,7 @@ fn run_test(
 }
 
 /// The tests that pass without a mutant, each with what it reaches.
-fn record(tree: &Tree, programs: &[Program], jobs: usize) -> Fallible<Vec<Test>> {
+fn record(tree: &Tree, programs: &[Program], how: &How) -> Fallible<Vec<Test>> {
     let mut tests = Vec::new();
     for program in programs {
         let list = Command::new(&program.path)
@@ -91,7 +101,10 @@ fn record(tree: &Tree, programs: &[Program], jobs: usize) -> Fallible<Vec<Test>>
             .current_dir(tree.folder())
             .output()?;
         for line in String::from_utf8_lossy(&list.stdout).lines() {
-            if let Some(name) = line.strip_suffix(": test") {
+            let Some(name) = line.strip_suffix(": test") else {
+                continue;
+            };
+            if how.names.is_empty() || how.names.iter().any(|part| name.contains(part)) {
                 tests.push(Test {
                     program: program.path.clone(),
                     name: name.to_owned(),
@@ -106,7 +119,7 @@ fn record(tree: &Tree, programs: &[Program], jobs: usize) -> Fallible<Vec<Test>>
     let done = Mutex::new(Vec::new());
     let folder = tree.work().join("reached");
     std::fs::create_dir_all(&folder)?;
-    parallel(jobs, || {
+    parallel(how.jobs, || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(test) = tests.get(index) else {
@@ -173,18 +186,17 @@ fn nearness(test: &Test, file: &str) -> f64 {
 }
 
 /// Tries the mutants, numbered from 1, in the order given, and appends what came of each to
-/// `outcomes`. Tests that pass may take `budget` seconds for one mutant; what is left is not run.
+/// `outcomes`.
 pub fn run(
     tree: &Tree,
     programs: &[Program],
     mutants: &[&Mutant],
     order: &[usize],
-    jobs: usize,
-    budget: f64,
+    how: &How,
     outcomes: &Path,
 ) -> Fallible<()> {
     let start = Instant::now();
-    let tests = record(tree, programs, jobs)?;
+    let tests = record(tree, programs, how)?;
     println!(
         "{} tests pass without a mutant, in {:.0} s together",
         tests.len(),
@@ -198,7 +210,7 @@ pub fn run(
     // How often a test caught a mutant of a file: such a test is tried earlier.
     let catches: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::new());
     let next = AtomicUsize::new(0);
-    parallel(jobs, || {
+    parallel(how.jobs, || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(&place) = order.get(index) else {
@@ -224,7 +236,7 @@ pub fn run(
             };
             let mut spent = 0.0;
             for (run, (_, test)) in reaching.iter().enumerate() {
-                if spent > budget {
+                if spent > how.budget {
                     outcome = format!("survived {run} of {} tests, its time", reaching.len());
                     break;
                 }

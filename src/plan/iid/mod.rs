@@ -28,22 +28,50 @@ pub(crate) use rising::Rising;
 
 use super::token_plan::{Attained, Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
 use crate::distribution::{SplitSum, Target};
+use crate::known::Known;
 use crate::quadrature::QUADRATURE_ERROR;
 use groups::{Curve, Groups};
 use kernels::Bins;
 use rising::{Span, Tiers};
 use tier::Tier;
 
-/// Roundings in what is accepted, relative to it and not, in ulps of 1.
-const RELATIVE_ROUNDINGS: f64 = 256.0;
-const ROUNDINGS: f64 = 4.0;
+/// Table and polynomials of [`kernels`] at `f64`: emissions are off by at most n times this in
+/// sum. Half of it is e^{-sw} itself, and half its integral where emissions are read back.
+const TABLE_ROUNDING: f64 = 2e-15;
 
-/// Bound on the error of what `drafts` drafts are accepted in all, when it is computed as
-/// `accepted`.
-fn acceptance_error(accepted: f64, drafts: usize) -> f64 {
-    accepted * (QUADRATURE_ERROR + RELATIVE_ROUNDINGS * f64::EPSILON)
-        + drafts as f64 * kernels::ERROR
-        + ROUNDINGS * f64::EPSILON
+/// What the rounding of an emission depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counted {
+    /// Nodes in s, the most of a tier.
+    nodes: usize,
+    /// [`Bins::roundings`], the most of a tier.
+    transform: usize,
+}
+
+impl Counted {
+    fn most(self, other: Self) -> Self {
+        Self {
+            nodes: self.nodes.max(other.nodes),
+            transform: self.transform.max(other.transform),
+        }
+    }
+
+    /// Bound on the error of what `drafts` drafts are accepted in all, when it is computed as
+    /// `accepted`. `docs/optimal-plan.md` counts the parts.
+    fn acceptance_error(self, accepted: f64, drafts: usize) -> f64 {
+        const UNIT: f64 = 0.5 * f64::EPSILON;
+        let drafts = drafts as f64;
+        let relative = 2.0 * drafts + 3.0 * self.nodes as f64 + 128.0;
+        let absolute = drafts * (self.transform as f64 + 12.0) + 138.0;
+        accepted * (QUADRATURE_ERROR + relative * UNIT)
+            + drafts * (kernels::ERROR + TABLE_ROUNDING)
+            + absolute * UNIT
+    }
+
+    /// The same as an enclosure.
+    fn acceptance(self, accepted: f64, drafts: usize) -> Known {
+        Known::rate_within(accepted, self.acceptance_error(accepted, drafts))
+    }
 }
 
 /// The plan of rows in the order `rising`.
@@ -58,14 +86,17 @@ pub(super) fn solve(
     let rejecting = tiers.spans.first();
     let rejecting = rejecting.is_some_and(|span| span.rejected.is_some());
     let mut plan = Unthinned::new(p.len(), Draws::Iid, drafts, drafts, rejecting);
+    let mut counted = Counted::default();
     for (index, span) in (0u32..).zip(&tiers.spans) {
         let tokens = &rising.order[span.positions.clone()];
-        plan.add(index, tokens, &solve_span(span, rising, drafts, settings));
+        let (solved, own) = solve_span(span, rising, drafts, settings);
+        plan.add(index, tokens, &solved);
+        counted = counted.most(own);
     }
     plan.finish(
         p,
         Bound::Optimum(tiers.optimum),
-        |accepted| acceptance_error(accepted, drafts),
+        |accepted| counted.acceptance(accepted, drafts),
         settings.tolerance,
     )
 }
@@ -74,20 +105,25 @@ pub(super) fn solve(
 pub(super) fn attained(rising: &Rising, drafts: usize, settings: &PlanSettings) -> Attained {
     let tiers = Tiers::new(rising, drafts, settings.tie);
     let mut accepted = SplitSum::default();
-    let mut iterations = 0;
+    let (mut iterations, mut counted) = (0, Counted::default());
     for span in &tiers.spans {
-        let solved = solve_span(span, rising, drafts, settings);
+        let (solved, own) = solve_span(span, rising, drafts, settings);
+        counted = counted.most(own);
         let target = &rising.target[span.positions.clone()];
         kernels::add_accepted(target, &solved.emitted, &mut accepted);
         iterations += solved.iterations;
     }
-    let value = accepted.value();
-    let error = acceptance_error(value, drafts);
+    let acceptance = counted.acceptance(accepted.value(), drafts);
     let bound = Bound::Optimum(tiers.optimum);
-    Attained::new((value, error), bound, iterations, settings.tolerance)
+    Attained::new(acceptance, bound, iterations, settings.tolerance)
 }
 
-fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettings) -> SolvedTier {
+fn solve_span(
+    span: &Span,
+    rising: &Rising,
+    drafts: usize,
+    settings: &PlanSettings,
+) -> (SolvedTier, Counted) {
     let mass = &rising.mass[span.positions.clone()];
     let cut = |&ratio: &f64| if ratio < span.cut { ratio } else { span.cut };
     let ratios = rising.ratio[span.positions.clone()].iter();
@@ -100,15 +136,16 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
     };
     // Less than rounding: such tuples are rejected.
     if span.touched.is_nan() || span.touched <= 1e-18 {
-        return nothing;
+        return (nothing, Counted::default());
     }
     if span.rejected.is_none() && mass.len() == 1 {
-        return SolvedTier {
+        let alone = SolvedTier {
             weights: vec![1.0],
             emitted: vec![span.touched],
             iterations: 0,
             groups: 1,
         };
+        return (alone, Counted::default());
     }
     let mut tier = Tier {
         mass: Vec::new(),
@@ -118,7 +155,7 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
         drafts,
         rejected: span.rejected,
     };
-    let mut solved = nothing;
+    let (mut solved, mut counted) = (nothing, Counted::default());
     let mut best = f64::INFINITY;
     let mut grouping = settings.grouping;
     let coordinates = kernels::coordinates(&tier, &wanted);
@@ -146,6 +183,10 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
             tokens = Bins::new(&logs);
             let grid = tier.grid(&weights);
             let phi = tokens.transform(&grid, mass, &logs);
+            counted = counted.most(Counted {
+                nodes: grid.s.len(),
+                transform: tokens.roundings(),
+            });
             field = tier.field_at(grid, phi);
             let mut emitted = tokens.emission(&tier, &field, &logs, &weights);
             let now = kernels::emitted(mass, &wanted, &mut emitted);
@@ -164,7 +205,7 @@ fn solve_span(span: &Span, rising: &Rising, drafts: usize, settings: &PlanSettin
         }
         grouping *= 1e-3;
     }
-    solved
+    (solved, counted)
 }
 
 /// Groups from so many on are solved in fewer groups first.

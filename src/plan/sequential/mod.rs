@@ -30,6 +30,7 @@ use super::token_plan::{Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthi
 use crate::distribution::{
     Draft, PROBABILITY_RELATIVE_ERROR, RatioCut, Target, TwoFloat, compensated_sum,
 };
+use crate::known::Known;
 use tier::Tier;
 use times::Times;
 
@@ -52,6 +53,8 @@ struct Solved {
     plan: Unthinned,
     /// On the emission of all tokens together.
     error: f64,
+    /// Whether that is a bound; else it is tested.
+    is_proven: bool,
     bound: Bound,
 }
 
@@ -72,8 +75,15 @@ pub(super) fn solve(
     } else {
         race(p, q, drafts, subset, settings).unwrap_or_else(|| first_draft(p, q, drafts))
     };
-    let error = solved.error;
-    (solved.plan).finish(p, solved.bound, |_| error, settings.tolerance)
+    let known = |accepted| {
+        let acceptance = Known::rate_within(accepted, solved.error);
+        if solved.is_proven {
+            acceptance
+        } else {
+            acceptance.estimated()
+        }
+    };
+    (solved.plan).finish(p, solved.bound, known, settings.tolerance)
 }
 
 /// Tokens that may be accepted.
@@ -104,6 +114,7 @@ fn whole_support(p: &[f64], q: &[f64], drafts: usize) -> Solved {
     Solved {
         plan,
         error,
+        is_proven: true,
         bound: Bound::Above {
             value: 1.0 - missing,
             error,
@@ -126,6 +137,7 @@ fn first_draft(p: &[f64], q: &[f64], drafts: usize) -> Solved {
     Solved {
         plan,
         error,
+        is_proven: true,
         bound: Bound::Above {
             value: if drafts == 1 { overlap } else { 1.0 },
             error,
@@ -194,6 +206,7 @@ fn race(
     Some(Solved {
         plan,
         error: error + lost,
+        is_proven: false,
         bound: Bound::Above {
             value: value.value().min(1.0),
             error: error + 4.0 * PROBABILITY_RELATIVE_ERROR,

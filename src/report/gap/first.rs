@@ -248,8 +248,7 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
             )
         }
         (None, None) => {
-            " --cost-ratio C or --costs FILE makes that a speed, and says what a better rule may cost."
-                .to_owned()
+            " --cost-ratio C makes that a speed, --costs FILE one at measured times.".to_owned()
         }
     });
     let solves = report.plans.iter().filter(|plan| {
