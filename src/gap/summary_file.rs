@@ -546,6 +546,13 @@ impl TallyRecord {
         {
             return Err(format!("does not count the {positions} positions"));
         }
+        // NaN is neither.
+        if !(self.lowest <= self.highest) {
+            return Err(format!(
+                "lowest: is {}, and highest is {}",
+                self.lowest, self.highest
+            ));
+        }
         let tally = Tally {
             sums: self.sums.into_iter().map(ExactSum).collect(),
             bins,

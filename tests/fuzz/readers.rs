@@ -9,7 +9,7 @@ use specgap::claims::Baseline;
 use specgap::distribution::{format_rational, parse_rational};
 use specgap::gap::{Part, Settings, Summary, summarise};
 use specgap::import::{Engine, Request, import};
-use specgap::log::{Log, Row};
+use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml};
 use specgap::text::Timings;
 use specgap::tree::DraftTree;
@@ -164,6 +164,26 @@ fn small_log(folder: &Path) -> PathBuf {
     log
 }
 
+/// The shard of a log of full rows, which is a log by itself.
+fn full_shard(folder: &Path) -> Vec<u8> {
+    let log = folder.join("full");
+    let layout = Layout::new(5);
+    let mut writer = LogWriter::create(&log, Metadata::default(), layout).unwrap();
+    for at in 0..6u8 {
+        let row = [0.0, 1.0, f32::from(at), -2.5, f32::NEG_INFINITY];
+        let position = Position {
+            prompt_id: i64::from(at / 3),
+            position: i64::from(at % 3),
+            token: 1,
+            target: &row,
+            draft: &[0.5; 5],
+        };
+        writer.append(&position).unwrap();
+    }
+    writer.commit().unwrap();
+    std::fs::read(log.join("shard-00000.safetensors")).unwrap()
+}
+
 fn summary_of(log: &Path) -> Summary {
     let logs = [Log::open(log).unwrap()];
     let settings = Settings::new(&[1.0], &[2], 0).unwrap();
@@ -205,15 +225,8 @@ fn timings(json: bool) -> Read {
 /// All readers; files that they need are written to `folder`.
 pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let log = small_log(folder);
-    let shards: Vec<PathBuf> = (std::fs::read_dir(&log).unwrap())
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|ending| ending == "safetensors")
-        })
-        .collect();
     let index = std::fs::read(log.join("log.json")).unwrap();
-    let shard = std::fs::read(&shards[0]).unwrap();
+    let shard = full_shard(folder);
     let summary = summary_of(&log);
     let part = summary.to_json().unwrap().into_bytes();
     let report = serde_json::to_vec(&summary.report("specgap gap")).unwrap();

@@ -244,6 +244,8 @@ fn a_damaged_summary_is_refused_wherever_it_is_damaged() {
         ("\"histogram\":[", "\"histogram\":[1,", "histogram"),
         ("\"bins\":[[", "\"bins\":[[1,7],[", "count"),
         ("\"sums\":[", "\"sums\":[0,", "sums"),
+        // 0.2 becomes 10.2, above the highest.
+        ("\"lowest\":", "\"lowest\":1", "lowest: is 1"),
         ("\"drafts\":[2]", "\"drafts\":[0]", "settings"),
         ("\"kept\":null", "\"keep\":null", "keep"),
     ] {

@@ -102,7 +102,6 @@ fn report() -> GapReport {
         schema: SCHEMA,
         tool: "specgap 0.1.0".into(),
         command: "specgap gap <log> --drafts 2,3".into(),
-        costs: None,
         seed: 7,
         logs: vec![LogSummary {
             name: "small & quick".into(),

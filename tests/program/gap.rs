@@ -1031,6 +1031,43 @@ fn temporary_files_of_a_killed_run_are_removed() {
     assert!(names.all(|name| !name.starts_with('.')), "{hidden:?}");
 }
 
+/// Of two runs into one folder one writes first, and then the other.
+#[cfg(unix)]
+#[test]
+fn a_report_waits_for_another_that_is_being_written() {
+    let folder = folder_with_log();
+    let start = std::time::Instant::now();
+    let line = format!("log {QUICK}");
+    assert_eq!(
+        gap(folder.path(), &format!("{line} --out alone")).code,
+        Some(0)
+    );
+    let alone = start.elapsed();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let lock = std::fs::File::open(&out).unwrap();
+    lock.lock().unwrap();
+    let mut words = vec!["gap"];
+    let line = format!("{line} --out out -q");
+    words.extend(line.split_whitespace());
+    let mut child = crate::run::command(folder.path(), words).spawn().unwrap();
+    std::thread::sleep(3 * alone + std::time::Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none());
+    assert_eq!(contents(&out), BTreeMap::new());
+    drop(lock);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(
+        contents(&out)
+            .keys()
+            .map(|path| path.file_name())
+            .collect::<Vec<_>>(),
+        contents(&folder.path().join("alone"))
+            .keys()
+            .map(|path| path.file_name())
+            .collect::<Vec<_>>()
+    );
+}
+
 /// A law whose drafts may be equal needs no vocabulary as large as n; one whose may not, does.
 #[test]
 fn more_drafts_than_tokens_are_refused_only_where_they_have_to_differ() {

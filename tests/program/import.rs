@@ -840,3 +840,28 @@ fn arrays_that_do_not_fit_are_refused() {
         );
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_a_killed_import_left_goes_with_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join(".specgap-log-a1B2c3");
+    std::fs::create_dir(&left).unwrap();
+    std::fs::write(left.join("shard-00000.safetensors"), "half").unwrap();
+    let (target, draft) = (
+        fixture("vllm-chat-target.jsonl"),
+        fixture("vllm-scored-draft.jsonl"),
+    );
+    let run = import(
+        folder.path(),
+        &[
+            "--from", "vllm", "--target", &target, "--draft", &draft, "--vocab", "12", "--out",
+            "log",
+        ],
+    );
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let names: Vec<_> = (std::fs::read_dir(folder.path()).unwrap())
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["log"]);
+}
