@@ -705,11 +705,10 @@ fn residuals_of_programs_by_hand() {
     assert_eq!((off.dual_infeasibility, off.duality_gap), (0.25, 0.25));
 }
 
-fn program(
-    direction: Direction,
-    objective: Vec<f64>,
-    rows: Vec<(Vec<(usize, f64)>, Relation, f64)>,
-) -> LinearProgram {
+/// Terms, and what their sum is compared with.
+type Constraint = (Vec<(usize, f64)>, Relation, f64);
+
+fn program(direction: Direction, objective: Vec<f64>, rows: Vec<Constraint>) -> LinearProgram {
     let rows = rows.into_iter().map(|(terms, relation, bound)| Row {
         terms,
         relation,
