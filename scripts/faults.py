@@ -648,14 +648,15 @@ def sizes(program, made, trials, rng):
         return run
 
     few = max(1, trials // 20)
-    return [
-        check("200 shards, `ulimit -n 64`", shards_few_files, trials),
-        check("V = 1, n to 64", one_token, trials),
-        check("n = 64", most_drafts, trials),
-        check("V = 1,000,000", wide, few),
-        check("10,000 shards, `ulimit -n 64`", many_shards(10_000), few),
-        check("100,000 shards, `ulimit -n 64`", many_shards(100_000), 1),
-    ]
+    for one in [
+        ("200 shards, `ulimit -n 64`", shards_few_files, trials),
+        ("V = 1, n to 64", one_token, trials),
+        ("n = 64", most_drafts, trials),
+        ("V = 1,000,000", wide, few),
+        ("10,000 shards, `ulimit -n 64`", many_shards(10_000), few),
+        ("100,000 shards, `ulimit -n 64`", many_shards(100_000), 1),
+    ]:
+        yield check(*one)
 
 
 # --- The run ------------------------------------------------------------------

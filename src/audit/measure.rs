@@ -857,4 +857,34 @@ mod tests {
             (1, Some(4))
         );
     }
+
+    #[test]
+    fn levels_and_tolerances_out_of_range_are_refused() {
+        for (tolerance, alpha, fits) in [
+            (0.0, 0.01, true),
+            (0.499, 0.999, true),
+            (0.5, 0.01, false),
+            (-1e-9, 0.01, false),
+            (f64::NAN, 0.01, false),
+            (0.0, 0.0, false),
+            (0.0, 1.0, false),
+            (0.0, -0.5, false),
+            (0.0, 2.0, false),
+            (0.0, f64::NAN, false),
+        ] {
+            let settings = Settings {
+                tolerance,
+                alpha,
+                ..Settings::new(Rule::Single)
+            };
+            let found = check_settings(&settings);
+            assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
+            let records = crate::audit::Records {
+                name: "r.csv".to_owned(),
+                records: Vec::new(),
+            };
+            let found = crate::audit::audit_records(&records, &settings, "");
+            assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");
+        }
+    }
 }

@@ -461,13 +461,13 @@ mod tests {
         if let Some(hundredths) = top_p {
             let row = left.clone();
             let total: u64 = row.iter().sum();
-            for i in 0..row.len() {
+            for (i, left) in left.iter_mut().enumerate() {
                 let own = rank(&row, i);
                 let before = (0..row.len()).filter(|&j| rank(&row, j) < own);
                 let before: u64 = before.map(|j| row[j]).sum();
                 // What comes before has the mass already.
                 if 100 * before >= hundredths * total {
-                    left[i] = 0;
+                    *left = 0;
                 }
             }
         }

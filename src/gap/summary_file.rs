@@ -546,8 +546,7 @@ impl TallyRecord {
         {
             return Err(format!("does not count the {positions} positions"));
         }
-        // NaN is neither.
-        if !(self.lowest <= self.highest) {
+        if self.lowest.is_nan() || self.highest.is_nan() || self.lowest > self.highest {
             return Err(format!(
                 "lowest: is {}, and highest is {}",
                 self.lowest, self.highest

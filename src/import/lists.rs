@@ -146,10 +146,15 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Files may say anything; what no counter holds stays at its end.
     pub(super) fn add(&mut self, other: Self) {
-        self.drafted += other.drafted;
-        self.accepted += other.accepted;
-        self.steps += other.steps;
+        for (sum, more) in [
+            (&mut self.drafted, other.drafted),
+            (&mut self.accepted, other.accepted),
+            (&mut self.steps, other.steps),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 }
 
@@ -412,6 +417,25 @@ pub(super) fn refuse_collision<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_end_at_their_largest() {
+        let mut counts = Counts::default();
+        for drafted in [7, u64::MAX, 1] {
+            let steps = drafted.min(2);
+            counts.add(Counts {
+                drafted,
+                accepted: drafted,
+                steps,
+            });
+        }
+        let ends = Counts {
+            drafted: u64::MAX,
+            accepted: u64::MAX,
+            steps: 5,
+        };
+        assert_eq!(counts, ends);
+    }
 
     #[test]
     fn the_texts_own_token_does_not_bound_the_others() {

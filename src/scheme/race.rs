@@ -182,7 +182,7 @@ mod tests {
         // One token alone cannot hold two drafts, and two that are all of q do.
         let known = scan(&[1.0, 1e-310], 2, &[0, 1]);
         assert_eq!(known.inside, [0.0, 1.0]);
-        assert!(known.absolute_error < 1e-12, "{}", known.absolute_error);
+        assert!(known.absolute_error < 1e-11, "{}", known.absolute_error);
         // The second draw is the second token but for 1e-20, which is more than is seen here.
         let open = scan(&[1.0, 1e-290, 1e-310], 2, &[0, 1, 2]);
         assert_eq!(open.inside, [0.0, 1.0, 1.0]);
@@ -190,6 +190,6 @@ mod tests {
         // What has rung by then for sure is no error.
         let settled = scan(&[1.0, 1e-280, 1e-310], 2, &[0, 1, 2]);
         assert_eq!(settled.inside, [0.0, 1.0, 1.0]);
-        assert!(settled.absolute_error < 1e-12, "{}", settled.absolute_error);
+        assert!(settled.absolute_error < 1e-11, "{}", settled.absolute_error);
     }
 }

@@ -514,6 +514,15 @@ fn couplings_of_another_shape_or_law_are_noticed() {
             tokens: 3
         })
     ));
+    let mut fewer = pairs.clone();
+    fewer.tuples.pop();
+    assert!(matches!(
+        certify::coupling(&two, &fewer),
+        Err(CertificateError::Entries {
+            masses: 4,
+            tokens: 3
+        })
+    ));
     let mut fewer = good.clone();
     fewer.tuples.pop();
     assert!(matches!(

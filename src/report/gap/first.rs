@@ -389,7 +389,8 @@ fn engines(report: &GapReport, at: f64, got: &[(&Cell, f64)]) -> String {
     let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) else {
         return said;
     };
-    let ways: [(&str, &Estimate, fn(Here) -> bool); 2] = [
+    type Way<'a> = (&'a str, &'a Estimate, fn(Here) -> bool);
+    let ways: [Way<'_>; 2] = [
         ("One draft, the likeliest token", &one.one_hot, |here| {
             here.law == SchemeName::TOP.as_str() && here.one
         }),
