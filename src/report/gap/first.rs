@@ -1,7 +1,7 @@
 //! The lines that a reader sees first: what the drafts get, what they could get, what that
 //! is worth, and how sure it is.
 
-use super::select::{LEVEL, attains, cells_at};
+use super::select::{LEVEL, NO_GAP, attains, cells_at};
 use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{CallCosts, Cell, Comparison, Estimate, GapReport, VerifierRow};
 use crate::known::Kind;
@@ -340,6 +340,13 @@ fn draft_law(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
         .map(|row| row.gap.estimate.mean)
         .fold(0.0, f64::max);
     let between = most.1 - least.1;
+    if between < NO_GAP {
+        return Some(format!(
+            "all draft laws get the same, {}.{}",
+            plain(most.1),
+            engines(report, at, &got)
+        ));
+    }
     let compared = if between > loss {
         format!(
             "it matters more than the rule: {:.1} points lie between laws, at most {:.1} between a \
