@@ -1,9 +1,7 @@
 //! `specgap completions`: a script by which a shell completes commands and options.
 
-use super::Cli;
-use super::options::Common;
 use super::output::{CliError, Verdict};
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use std::io::Write;
 
@@ -19,9 +17,10 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(super) fn run(args: &CompletionsArgs, _: &Common) -> Result<Verdict, CliError> {
+/// Prints the script for a command line.
+pub(super) fn run(args: &CompletionsArgs, command_line: &mut Command) -> Result<Verdict, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "specgap", &mut script);
+    clap_complete::generate(args.shell, command_line, "specgap", &mut script);
     let mut out = std::io::stdout().lock();
     out.write_all(&script)?;
     out.flush()?;

@@ -34,7 +34,7 @@ mod verify;
 #[cfg(not(feature = "onnx"))]
 mod without_models;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -176,7 +176,7 @@ pub fn run(cli: Cli) -> u8 {
         Command::Merge(args) => merge::run(args, &cli.common),
         Command::Certify(args) => certify::run(args, &cli.common),
         Command::Schema(args) => schema::run(args, &cli.common),
-        Command::Completions(args) => completions::run(args, &cli.common),
+        Command::Completions(args) => completions::run(args, &mut Cli::command()),
     };
     match outcome {
         Ok(Verdict::Agrees) => 0,

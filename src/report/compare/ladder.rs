@@ -2,37 +2,14 @@
 
 mod figures;
 mod first;
+mod rungs;
 
-use super::select::{headline_drafts, headline_temperature};
+use self::rungs::{Ladder, ONE_DRAFT, attains, estimate, overlap, way};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
 use crate::report::certainty::{Tally, entry, exactness};
 use crate::report::page::{Block, Fact, Section};
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::{counted, temperature};
-use crate::verifier::VerifierName;
-
-/// Logs below which there is no ladder.
-const FEWEST: usize = 3;
-/// A gap below this counts as none.
-const NO_GAP: f64 = 1e-6;
-
-/// What engines do with one draft: scheme, verifier, words.
-const ONE_DRAFT: [[&str; 3]; 3] = [
-    ["top", "naive", "one-hot"],
-    ["with-replacement", "rrs", "sampled"],
-    ["with-replacement", "naive", "strict"],
-];
-
-/// A comparison whose logs are drafts of one text.
-struct Ladder<'a> {
-    comparison: &'a LogComparison,
-    /// The logs from the worst draft to the best, by the overlap at `at`.
-    order: Vec<usize>,
-    /// The temperature of the first figures.
-    at: f64,
-    /// The number of drafts of the first figures.
-    n: usize,
-}
 
 /// Whether all logs are of the same text and there are enough of them.
 pub(super) fn is_one(comparison: &LogComparison) -> bool {
@@ -64,70 +41,6 @@ pub(super) fn section(comparison: &LogComparison) -> Option<Section> {
             "How rates and losses depend on how near the draft is to the target.",
             blocks,
         )
-    })
-}
-
-impl<'a> Ladder<'a> {
-    fn of(comparison: &'a LogComparison) -> Option<Self> {
-        if !comparison.paired || comparison.logs.len() < FEWEST {
-            return None;
-        }
-        let at = headline_temperature(comparison)?;
-        let n = headline_drafts(comparison)?;
-        let overlap = overlap(comparison, at)?;
-        let mut order: Vec<usize> = (0..comparison.logs.len()).collect();
-        let of = |log: usize| mean(overlap, log).unwrap_or(0.0);
-        order.sort_by(|&a, &b| of(a).total_cmp(&of(b)));
-        Some(Self {
-            comparison,
-            order,
-            at,
-            n,
-        })
-    }
-
-    /// The name that a log goes by.
-    fn name(&self, log: usize) -> &'a str {
-        let log = self.comparison.logs.get(log);
-        log.map_or("", |log| log.folder.as_str())
-    }
-
-    /// Optima and acceptances of n drafts at a temperature, in their order. What the rule
-    /// that does not look at the drafts gets is left to the tables of all rates.
-    fn rates(&self, at: f64, n: usize) -> Vec<&'a ComparedRate> {
-        rates_of(self.comparison, at, n)
-            .filter(|rate| rate.verifier.as_deref() != Some(VerifierName::NAIVE.as_str()))
-            .collect()
-    }
-}
-
-fn overlap(comparison: &LogComparison, at: f64) -> Option<&ComparedRate> {
-    let mut rates = comparison.rates.iter();
-    rates.find(|rate| rate.what == "overlap" && rate.temperature == at)
-}
-
-fn mean(rate: &ComparedRate, log: usize) -> Option<f64> {
-    Some(estimate(rate, log)?.estimate.mean)
-}
-
-fn estimate(rate: &ComparedRate, log: usize) -> Option<&ComparedEstimate> {
-    rate.estimates.get(log)?.as_ref()
-}
-
-/// Optima and acceptances of n drafts at a temperature, in their order.
-fn rates_of(comparison: &LogComparison, at: f64, n: usize) -> impl Iterator<Item = &ComparedRate> {
-    let here = move |rate: &&ComparedRate| rate.temperature == at && rate.drafts == Some(n);
-    comparison.rates.iter().filter(here)
-}
-
-/// One of the three ways of engines with one draft.
-fn way<'a>(
-    comparison: &'a LogComparison,
-    at: f64,
-    [scheme, verifier, _]: [&str; 3],
-) -> Option<&'a ComparedRate> {
-    rates_of(comparison, at, 1).find(|rate| {
-        rate.scheme.as_deref() == Some(scheme) && rate.verifier.as_deref() == Some(verifier)
     })
 }
 
@@ -197,19 +110,4 @@ fn table(ladder: &Ladder<'_>) -> Table {
         tally.line(),
     ];
     table
-}
-
-/// Whether a verifier's rate is its optimum in all logs.
-fn attains(rates: &[&ComparedRate], rate: &ComparedRate, order: &[usize]) -> bool {
-    let best = rates
-        .iter()
-        .find(|best| best.verifier.is_none() && best.scheme == rate.scheme);
-    best.is_some_and(|best| {
-        order
-            .iter()
-            .all(|&log| match (mean(best, log), mean(rate, log)) {
-                (Some(best), Some(own)) => (best - own).abs() < NO_GAP,
-                _ => false,
-            })
-    })
 }

@@ -1,7 +1,7 @@
 //! The pictures of a ladder.
 
 use super::super::select::temperatures;
-use super::{Ladder, NO_GAP, ONE_DRAFT, attains, estimate, mean, overlap, way};
+use super::rungs::{Ladder, NO_GAP, ONE_DRAFT, attains, estimate, mean, overlap, way};
 use crate::gap::{ComparedEstimate, ComparedRate};
 use crate::report::page::Figure;
 use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};

@@ -2,7 +2,7 @@
 //! law of the drafts does.
 
 use super::super::select::temperatures;
-use super::{Ladder, ONE_DRAFT, mean, way};
+use super::rungs::{Ladder, ONE_DRAFT, mean, way};
 use crate::gap::ComparedRate;
 use crate::report::page::Fact;
 use crate::report::text::{counted, listed, percent, temperature};
