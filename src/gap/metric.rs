@@ -214,11 +214,11 @@ impl Metric {
         }
     }
 
-    /// Whether it is known at audited positions alone.
+    /// Whether it may be known at audited positions alone.
     pub(super) fn is_audit(self) -> bool {
         matches!(
             self,
-            Self::AuditDifference { .. } | Self::AuditOutside { .. }
+            Self::AuditDifference { .. } | Self::AuditOutside { .. } | Self::PlanError { .. }
         )
     }
 
