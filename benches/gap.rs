@@ -35,7 +35,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const VOCAB: usize = 49_152;
-const GENERATED: usize = 128;
+/// As many as a small capture has: some positions are audited in every log, however short, and a
+/// log of a hundred would be mostly audit.
+const GENERATED: usize = 1024;
 const DRAFTS: [usize; 3] = [2, 3, 4];
 
 /// Positions of the line of sequential plans, of a generated log.
