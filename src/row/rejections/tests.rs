@@ -44,7 +44,7 @@ fn with_every_token_heavy_the_rule_is_enumeration() {
             continue;
         }
         for draws in 2..=4usize.min(support.saturating_sub(1)) {
-            let sweep = Sweep::new(rows, [1.0, 1.0], draws, |_, _| 0.0);
+            let sweep = Sweep::new(rows, draws, |_, _| 0.0);
             let split = Split {
                 heavy: 0.0,
                 cut: 0.0,
@@ -57,7 +57,7 @@ fn with_every_token_heavy_the_rule_is_enumeration() {
                 "{trial} {draws}: {found} {truth}"
             );
             if draws == 2
-                && let Some(two) = sweep.two_rejected(rows, [1.0, 1.0])
+                && let Some(two) = sweep.two_rejected(rows)
             {
                 assert!((two - truth).abs() < 1e-13, "{trial}: {two} {truth}");
             }
@@ -77,7 +77,7 @@ fn the_smallest_case_in_fractions() {
         draft: &q,
     };
     for (draws, truth) in [(2, 0.25), (3, 0.125)] {
-        let sweep = Sweep::new(rows, [1.0, 1.0], 3, |_, _| 0.0);
+        let sweep = Sweep::new(rows, 3, |_, _| 0.0);
         let all = Split {
             heavy: 0.0,
             cut: 0.0,
@@ -176,8 +176,8 @@ fn two_drafts_are_within_the_roundings_that_are_counted() {
             draft: &draft,
         };
         for least in [0.4, 0.01, 0.0] {
-            let sweep = Sweep::new(rows, [1.0, 1.0], 2, |_, _| least);
-            if let Some(rejected) = sweep.two_rejected(rows, [1.0, 1.0]) {
+            let sweep = Sweep::new(rows, 2, |_, _| least);
+            if let Some(rejected) = sweep.two_rejected(rows) {
                 swept += 1;
                 worst = worst.max((rejected - truth).abs());
                 assert!((rejected - truth).abs() <= PAIR_ROUNDING, "{trial}");
@@ -348,7 +348,7 @@ fn numbers_of_drafts_without_a_rule_have_no_estimate() {
         target: &target,
         draft: &draft,
     };
-    let sweep = Sweep::new(rows, [1.0, 1.0], 8, |_, _| 0.0);
+    let sweep = Sweep::new(rows, 8, |_, _| 0.0);
     assert!(estimate(&sweep, 2).is_none() && estimate(&sweep, MOST_DRAFTS + 1).is_none());
     // All tokens are drafted in the end: no estimate is needed.
     let mut scan = Workspace::new();

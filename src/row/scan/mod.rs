@@ -72,6 +72,7 @@ pub struct Workspace {
     race: Race,
     chords: Chords,
     most_drafts: usize,
+    memo: Memo,
 }
 
 impl Default for Workspace {
@@ -90,6 +91,7 @@ impl Workspace {
             race: Race::default(),
             chords: Chords::default(),
             most_drafts: 0,
+            memo: Memo::default(),
         }
     }
 
@@ -109,14 +111,11 @@ impl Workspace {
             return Err(RowError::Drafts { drafts, limit });
         }
         self.most_drafts = most_drafts;
+        self.memo.forget();
         self.symmetric.forget();
         self.race.forget();
         self.buckets.load(rows)?;
-        Ok(Row {
-            scan: self,
-            rows,
-            memo: Memo::default(),
-        })
+        Ok(Row { scan: self, rows })
     }
 }
 
@@ -125,13 +124,12 @@ impl Workspace {
 pub struct Row<'a> {
     scan: &'a mut Workspace,
     rows: Rows<'a>,
-    pub(super) memo: Memo,
 }
 
 impl<'a> Row<'a> {
     /// What is kept between questions.
     pub fn memo(&mut self) -> &mut Memo {
-        &mut self.memo
+        &mut self.scan.memo
     }
 
     /// The rows.
