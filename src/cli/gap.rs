@@ -10,7 +10,7 @@ use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
     self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
-    PositionSink, RuleCost, Settings, SlowRates, Summary,
+    PositionSink, RuleCost, Settings, SlowRates, SolvedPlans, Summary,
 };
 use crate::log::Log;
 use crate::report;
@@ -133,6 +133,10 @@ pub struct MeasureArgs {
     /// Cut it to the tokens with at least P times the largest probability.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     draft_min_p: Option<f64>,
+    /// Where the optimal plans of i.i.d. drafts are solved. That they accept alpha* is a theorem,
+    /// so that a plan is a check: at some positions, or at every one, which takes most of the time.
+    #[arg(long, value_name = "WHERE", default_value = SolvedPlans::default().as_str(), value_parser = solved_plans())]
+    plans: SolvedPlans,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
     /// than everything else together.
     #[arg(long)]
@@ -179,6 +183,16 @@ fn slow_rates() -> impl TypedValueParser<Value = SlowRates> {
     .try_map(|word| SlowRates::from_str(&word))
 }
 
+fn solved_plans() -> impl TypedValueParser<Value = SolvedPlans> {
+    PossibleValuesParser::new([
+        PossibleValue::new(SolvedPlans::Audited.as_str())
+            .help("where fast rates are audited; optimal accepts alpha*, with its enclosure"),
+        PossibleValue::new(SolvedPlans::Every.as_str())
+            .help("at every position; optimal accepts what its plans do"),
+    ])
+    .try_map(|word| SolvedPlans::from_str(&word))
+}
+
 fn verifiers_help() -> String {
     let usual = Settings::verifiers();
     let others: Vec<&str> = VerifierName::ALL
@@ -212,6 +226,7 @@ impl MeasureArgs {
             Settings::new(&self.temperature, &Counts::all(&self.drafts), common.seed)?;
         settings.block_length = usize::from(self.block_length);
         settings.timing = self.timing;
+        settings.plans = self.plans;
         settings.sequential_plans = self.sequential_plans;
         settings.rrs_wo = self.rrs_wo;
         if !self.schemes.is_empty() {
