@@ -222,6 +222,41 @@ mod tests {
         });
     }
 
+    #[test]
+    fn sets_with_the_rest_and_without_it_by_hand() {
+        let crossed: [&[f64]; 2] = [&[0.75, 0.25], &[0.25, 0.75]];
+        with_row(crossed, [QUARTER; 2], 100, |row| {
+            // Token 1 has p = 3/16 and q = 9/16: 7/16 and 13/16 with the rest.
+            close(row.least_of_sets(2, true), 1.4375 - 0.8125 * 0.8125);
+            close(row.least_of_sets(2, false), 1.1875 - 0.5625 * 0.5625);
+            close(row.least_of_sets(1, true), 1.4375 - 0.8125);
+            // The most that two drafts reach: 1 - (1 - q)^2.
+            close(CutRow::drafted_iid(2)(0.25), 0.4375);
+            close(CutRow::drafted_iid(3)(1.5), 1.0);
+        });
+        // The rest is known within bounds: each set at its worst.
+        with_row(crossed, [[0.125, 0.25], [0.0, 0.25]], 100, |row| {
+            // With it: p of token 1 at least, 3/16, and 1/4; q from 9/16, of 3/4 at most.
+            close(row.least_of_sets(1, true), 1.4375 - 0.75);
+            close(row.least_of_sets(1, false), 1.0 + 0.25 * 0.875 - 0.5625);
+        });
+        let apart: [&[f64]; 2] = [&[0.5, 0.5, f64::NAN], &[0.5, f64::NAN, 0.5]];
+        with_row(apart, [QUARTER; 2], 100, |row| {
+            // q that may be where H is not counts for nothing, and p of the rest once.
+            close(row.least_of_sets(1, true), 0.875);
+            close(row.least_of_sets(1, false), 0.875);
+            close(row.least_of_sets(2, true), 1.0);
+            // Tokens of one list may be in the rest of the other: 1/4 each, and 1/4.
+            close(row.more(|q| q), 0.5);
+            close(row.more(|q| 0.5 * q), 0.125 + 0.1875);
+        });
+        with_row(HALVES, [QUARTER; 2], 100, |row| {
+            let reach = row.drafted_in_turn(2);
+            close(reach(0.25), 0.25 / 0.75 + 0.25 / 0.375);
+            close(reach(0.5), 0.5 / 0.75 + 1.0);
+        });
+    }
+
     /// The same tokens are listed, and their masses are known.
     #[test]
     fn bounds_of_rows_that_are_alike_by_hand() {
