@@ -98,23 +98,23 @@ fn weights(rng: &mut ChaCha8Rng, vocab: usize) -> Vec<f64> {
     row
 }
 
-/// The input as numbers: n, what is asked, then both rows.
+/// The input as numbers of eight bytes: n, what is asked, then both rows.
 fn encoded(drafts: usize, choice: u64, p: &[f64], q: &[f64]) -> Vec<u8> {
-    let numbers = [drafts as f64, f64::from_bits(choice)]
-        .into_iter()
-        .chain(p.iter().chain(q).copied());
-    numbers.flat_map(f64::to_le_bytes).collect()
+    let rows = p.iter().chain(q).map(|x| x.to_bits());
+    let numbers = [drafts as u64, choice].into_iter().chain(rows);
+    numbers.flat_map(u64::to_le_bytes).collect()
 }
 
 fn decoded(input: &[u8]) -> (usize, Choice, Vec<f64>, Vec<f64>) {
-    let number = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().unwrap());
-    let numbers: Vec<f64> = input.chunks(8).map(number).collect();
-    let vocab = (numbers.len() - 2) / 2;
+    let (numbers, _) = input.as_chunks::<8>();
+    let numbers: Vec<u64> = numbers.iter().map(|&x| u64::from_le_bytes(x)).collect();
+    let rows: Vec<f64> = numbers[2..].iter().map(|&x| f64::from_bits(x)).collect();
+    let (p, q) = rows.split_at(rows.len() / 2);
     (
         numbers[0] as usize,
-        Choice(numbers[1].to_bits()),
-        numbers[2..vocab + 2].to_vec(),
-        numbers[vocab + 2..].to_vec(),
+        Choice(numbers[1]),
+        p.to_vec(),
+        q.to_vec(),
     )
 }
 
