@@ -249,6 +249,8 @@ class Bench:
         return self.mounted
 
     def resize(self, kib, more=""):
+        # A size of 0 would be no limit at all, and none can be set after it.
+        kib = max(kib, 4)
         subprocess.run(["mount", "-o", f"remount,size={kib}k{more}", str(self.here / "out")], check=True)
 
     def strays(self):

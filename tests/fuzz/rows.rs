@@ -44,11 +44,11 @@ pub fn all() -> Vec<Box<dyn Target>> {
 /// One of so many rows is asked for alpha* by enumeration in fractions.
 const ENUMERATED: u64 = 16;
 /// And for the laws of all verifiers, of those.
-const VERIFIED: u64 = 4;
+const VERIFIED: u64 = 16;
 /// And with tokens in another order.
 const PERMUTED: u64 = 4;
 /// And is made a log with others, which is measured whole and in parts, by one thread and by two.
-const AS_LOG: u64 = 1000;
+const AS_LOG: u64 = 2000;
 
 /// Plans that are further below alpha* are counted.
 const PLAN: f64 = 1e-10;
