@@ -5,7 +5,8 @@ use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
     write_whole,
 };
-use super::printed::print_report;
+use super::printed::{self, print_report};
+use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
     self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
@@ -440,10 +441,7 @@ fn call_costs(path: &Path, settings: &Settings) -> Result<CallCosts, CliError> {
         })
     };
     Ok(CallCosts {
-        file: path.file_name().map_or_else(
-            || path.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        ),
+        file: file_name(path),
         target_step: timings.target_step.seconds,
         calls: (settings.drafts.iter().map(call)).collect::<Result<_, CliError>>()?,
         rules: (timings.rules.iter())
@@ -576,11 +574,7 @@ pub(super) fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
 
 /// What the report's words mean, for `--help`.
 pub(super) fn definitions() -> String {
-    let mut text = "Definitions:\n".to_owned();
-    for (name, meaning) in gap::definitions(Settings::BLOCK_LENGTH) {
-        text.push_str(&format!("  {name}: {meaning}\n"));
-    }
-    text
+    printed::definitions(gap::definitions(Settings::BLOCK_LENGTH))
 }
 
 pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {

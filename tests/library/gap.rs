@@ -536,7 +536,7 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
                 rounds.tokens,
                 rounds.unlisted
             ),
-            (1.0, 4, 20, of_length.unlisted)
+            (1.0, 4, 20, of_length.of.unlisted)
         );
         assert_eq!(rounds.unlisted > 0, name == "cut");
         let lengths: Vec<usize> = rounds.lengths.iter().map(|row| row.length).collect();
