@@ -159,19 +159,19 @@ fn total(q: &[f64]) -> f64 {
 /// where p q does.
 #[multiversion(targets = "simd")]
 fn with_last(p: &[f64], q: &[f64], rest: f64, scale: f64) -> [f64; 3] {
-    let (mut overlap, mut excess, mut drawn) = <[SplitSum; 3]>::default().into();
+    let mut sums = [SplitSum::default(); 3];
     for_lanes(p, q, |p, q| {
-        let (mut least, mut more, mut both) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let mut terms = [[0.0; LANES]; 3];
         for lane in 0..LANES {
             let share = q[lane] / rest;
             let (p, last) = (p[lane], scale * share);
-            least[lane] = if last < p { last } else { p };
-            more[lane] = if last > p { last - p } else { 0.0 };
-            both[lane] = p * share;
+            terms[0][lane] = if last < p { last } else { p };
+            terms[1][lane] = if last > p { last - p } else { 0.0 };
+            terms[2][lane] = p * share;
         }
-        overlap.add(&least);
-        excess.add(&more);
-        drawn.add(&both);
+        for (sum, terms) in sums.iter_mut().zip(&terms) {
+            sum.add(terms);
+        }
     });
-    [overlap.value(), excess.value(), drawn.value()]
+    sums.map(|sum| sum.value())
 }

@@ -391,39 +391,34 @@ fn divide(
     let mut count = 0;
     for_lanes(rows.target, rows.draft, |p, q| {
         let mut ratios = [0.0; LANES];
+        let mut any = false;
         for lane in 0..LANES {
-            ratios[lane] = p[lane] / q[lane];
-        }
-        let (mut own_p, mut own_q) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            let counts = q[lane] < least && p[lane] <= q[lane];
-            own_p[lane] = if counts { p[lane] } else { 0.0 };
-            own_q[lane] = if counts { q[lane] } else { 0.0 };
-        }
-        let (mut square, mut mixed) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            square[lane] = own_q[lane] * own_q[lane];
-            mixed[lane] = own_p[lane] * own_q[lane];
-        }
-        let [one, two, three, four, five, six, seven, eight] = &mut below;
-        for lane in 0..LANES {
-            one[lane] += own_q[lane];
-            two[lane] += square[lane];
-            three[lane] += square[lane] * own_q[lane];
-            four[lane] += square[lane] * square[lane];
-        }
-        for lane in 0..LANES {
-            five[lane] += own_p[lane];
-            six[lane] += mixed[lane];
-            seven[lane] += mixed[lane] * own_q[lane];
-            eight[lane] += mixed[lane] * square[lane];
+            let (p, q) = (p[lane], q[lane]);
+            ratios[lane] = p / q;
+            any |= q >= least;
+            let counts = q < least && p <= q;
+            let (q, p) = if counts { (q, p) } else { (0.0, 0.0) };
+            let (square, mixed) = (q * q, p * q);
+            let terms = [
+                q,
+                square,
+                square * q,
+                square * square,
+                p,
+                mixed,
+                mixed * q,
+                mixed * square,
+            ];
+            for (sum, term) in below.iter_mut().zip(terms) {
+                sum[lane] += term;
+            }
         }
         for lane in 0..LANES {
             above[count] = [ratios[lane], q[lane]];
             // False where both are 0; q = 0 is nothing that is drafted.
             count += usize::from(ratios[lane] > 1.0 && q[lane] > 0.0);
         }
-        if q.iter().fold(false, |any, &q| any | (q >= least)) {
+        if any {
             for lane in 0..LANES {
                 let (ratio, p, q) = (ratios[lane], p[lane], q[lane]);
                 if q >= least && q > 0.0 {
