@@ -250,4 +250,6 @@ fn first_logs(
 }
 
 #[cfg(test)]
+mod by_hand_tests;
+#[cfg(test)]
 mod tests;
