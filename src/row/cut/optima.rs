@@ -211,6 +211,14 @@ mod tests {
             }
             // One draft is the overlap, which is known better.
             assert_eq!(lower(row, 1)[0], 0.75);
+            let ask = |drafts| CutQuestion {
+                drafts,
+                overlap: [0.8, 0.9],
+            };
+            assert_eq!(row.optimum_distinct(ask(1)).unwrap(), [0.8, 0.9]);
+            // Above: what is listed, p of which is 3/4, and all of the rest.
+            let merged = row.likely.distinct_conditioned(2).unwrap().rate.upper();
+            close(row.optimum_distinct(ask(2)).unwrap()[1], merged + 0.25);
         });
         // Few enough tokens to be each a piece, or none at all of the draft: nothing meets.
         with_row(HALVES, [QUARTER; 2], 500, |row| {
