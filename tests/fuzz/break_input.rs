@@ -31,6 +31,24 @@ const WORDS: [&[u8]; 24] = [
     b"{\"a\":{\"a\":{\"a\":",
 ];
 
+/// A good file, which is broken.
+pub struct Seed {
+    bytes: Vec<u8>,
+    /// What is in it, if it is JSON; parsed once, as inputs are many.
+    value: Option<Value>,
+}
+
+impl Seed {
+    pub fn new(bytes: Vec<u8>) -> Self {
+        let value = serde_json::from_slice(&bytes).ok();
+        Self { bytes, value }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 /// A few cuts, repetitions, flips and foreign words; `other` is spliced in now and then.
 pub fn bytes(rng: &mut ChaCha8Rng, seed: &[u8], other: &[u8]) -> Vec<u8> {
     let mut data = seed.to_vec();
@@ -80,11 +98,11 @@ pub fn bytes(rng: &mut ChaCha8Rng, seed: &[u8], other: &[u8]) -> Vec<u8> {
 }
 
 /// One or two values of a JSON text replaced, dropped, doubled or renamed; else bytes.
-pub fn json(rng: &mut ChaCha8Rng, seed: &[u8]) -> Vec<u8> {
-    let value = serde_json::from_slice::<Value>(seed);
-    let (Ok(mut value), false) = (value, rng.random_bool(0.3)) else {
-        return bytes(rng, seed, b"");
+pub fn json(rng: &mut ChaCha8Rng, seed: &Seed) -> Vec<u8> {
+    let (Some(value), false) = (&seed.value, rng.random_bool(0.3)) else {
+        return bytes(rng, &seed.bytes, b"");
     };
+    let mut value = value.clone();
     for _ in 0..rng.random_range(1..3) {
         let inner = count(&value);
         if inner == 0 {

@@ -1,8 +1,10 @@
 //! Every reader, with the files that its inputs are made of.
 
-use crate::{Target, break_input};
+use crate::Target;
+use crate::break_input::{self, Seed};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
 use specgap::audit::Records;
 use specgap::certify::Certificate;
 use specgap::claims::Baseline;
@@ -11,18 +13,20 @@ use specgap::gap::{Part, Settings, Summary, summarise};
 use specgap::import::{Engine, Request, import};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position, Row};
 use specgap::problem::{AnyProblem, Problem, parse_json, parse_toml};
+use specgap::scheme::SchemeName;
 use specgap::text::Timings;
 use specgap::tree::DraftTree;
+use specgap::verifier::VerifierName;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Break = fn(&mut ChaCha8Rng, &[u8], &[u8]) -> Vec<u8>;
+type Break = fn(&mut ChaCha8Rng, &Seed, &Seed) -> Vec<u8>;
 type Read = Box<dyn FnMut(&[u8]) -> Result<bool, String>>;
 
 /// A reader of bytes that are made of a few good files.
 struct Reader {
     name: &'static str,
-    seeds: Vec<Vec<u8>>,
+    seeds: Vec<Seed>,
     breaks: Break,
     read: Read,
 }
@@ -39,6 +43,18 @@ impl Target for Reader {
 
     fn run(&mut self, input: &[u8]) -> Result<bool, String> {
         (self.read)(input)
+    }
+
+    /// A first file that is refused would make inputs of nothing but refusals.
+    fn sound(&mut self) -> Result<(), String> {
+        let Some(seed) = self.seeds.first() else {
+            return Err("has no file to break".to_owned());
+        };
+        match (self.read)(seed.bytes()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("refuses the file that is broken".to_owned()),
+            Err(message) => Err(message),
+        }
     }
 }
 
@@ -72,8 +88,12 @@ fn problem_files(folder: &Path, most: usize, into: &mut Vec<String>) {
     }
 }
 
-fn as_json(break_json: &mut ChaCha8Rng, seed: &[u8], _: &[u8]) -> Vec<u8> {
-    break_input::json(break_json, seed)
+fn as_json(rng: &mut ChaCha8Rng, seed: &Seed, _: &Seed) -> Vec<u8> {
+    break_input::json(rng, seed)
+}
+
+fn as_bytes(rng: &mut ChaCha8Rng, seed: &Seed, other: &Seed) -> Vec<u8> {
+    break_input::bytes(rng, seed.bytes(), other.bytes())
 }
 
 /// What a text reader makes of bytes: files that are no text are refused before it.
@@ -92,7 +112,7 @@ fn rows_of(log: &Log) {
             let _ = chunk.read(position, &mut row);
         }
     }
-    let _ = log.engine_records();
+    let _ = (log.engine_records(), log.identity());
 }
 
 fn file_of_log(name: &'static str) -> Read {
@@ -103,41 +123,63 @@ fn file_of_log(name: &'static str) -> Read {
     })
 }
 
-fn importer(name: &'static str, engine: Engine, files: [&str; 2], folder: &Path) -> Reader {
+/// The first record of an export, on a line.
+fn record(name: &str) -> Value {
+    let text = String::from_utf8(fixture(&format!("engines/{name}"))).unwrap();
+    serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap()
+}
+
+/// Records of each model in a file, and `joint`, records of both in one.
+fn importer(
+    name: &'static str,
+    engine: Engine,
+    [target, draft]: [&str; 2],
+    joint: &[[&str; 2]],
+    folder: &Path,
+) -> Reader {
     let folder = folder.join(name.replace(' ', "-"));
     std::fs::create_dir(&folder).unwrap();
-    let ending = if engine == Engine::HuggingFace {
-        "npz"
-    } else {
-        "jsonl"
-    };
+    let arrays = engine == Engine::HuggingFace;
+    let ending = if arrays { "npz" } else { "jsonl" };
     let place = |side: &str| folder.join(format!("{side}.{ending}"));
-    let (target, draft, out) = (place("target"), place("draft"), folder.join("log"));
-    std::fs::write(&draft, fixture(&format!("engines/{}", files[1]))).unwrap();
-    let request = Request {
-        target: vec![target.clone()],
-        draft: vec![draft],
-        vocabulary: Some(64),
+    let (written, beside, out) = (place("target"), place("draft"), folder.join("log"));
+    let first = |name: &str| {
+        if arrays {
+            fixture(&format!("engines/{name}"))
+        } else {
+            record(name).to_string().into_bytes()
+        }
+    };
+    std::fs::write(&beside, first(draft)).unwrap();
+    let pair = |[target, draft]: &[&str; 2]| {
+        let both = json!({"target": record(target), "draft": record(draft)});
+        both.to_string().into_bytes()
+    };
+    let vocabulary = Some(64);
+    let separate = Request {
+        target: vec![written.clone()],
+        draft: vec![beside],
+        vocabulary,
         prompt_tokens: (engine == Engine::Vllm).then_some(2),
+        ..Request::new(engine)
+    };
+    let together = Request {
+        joint: vec![written.clone()],
+        vocabulary,
         ..Request::new(engine)
     };
     Reader {
         name,
-        seeds: vec![fixture(&format!("engines/{}", files[0]))],
-        breaks: |rng, one, other| {
-            // JSON lines: one of them, broken as JSON, or bytes.
-            let lines: Vec<&[u8]> = one.split(|&byte| byte == b'\n').collect();
-            if lines[0].starts_with(b"{") && rng.random_bool(0.6) {
-                let at = rng.random_range(0..lines.len());
-                let mut all: Vec<Vec<u8>> = lines.iter().map(|line| line.to_vec()).collect();
-                all[at] = break_input::json(rng, lines[at]);
-                return all.join(&b'\n');
-            }
-            break_input::bytes(rng, one, other)
-        },
+        seeds: std::iter::once(first(target))
+            .chain(joint.iter().map(pair))
+            .map(Seed::new)
+            .collect(),
+        breaks: if arrays { as_bytes } else { as_json },
         read: Box::new(move |bytes| {
-            std::fs::write(&target, bytes).unwrap();
-            let made = import(&request, &out, "specgap import");
+            std::fs::write(&written, bytes).unwrap();
+            let both = bytes.starts_with(b"{\"draft\":{");
+            let request = if both { &together } else { &separate };
+            let made = import(request, &out, "specgap import");
             if made.is_ok() {
                 let log = Log::open(&out).map_err(|error| format!("its log: {error}"))?;
                 rows_of(&log);
@@ -150,7 +192,7 @@ fn importer(name: &'static str, engine: Engine, files: [&str; 2], folder: &Path)
     }
 }
 
-/// A log of two shards in a folder of its own.
+/// A log in a folder of its own.
 fn small_log(folder: &Path) -> PathBuf {
     let log = folder.join("small");
     let request = Request {
@@ -184,10 +226,28 @@ fn full_shard(folder: &Path) -> Vec<u8> {
     std::fs::read(log.join("shard-00000.safetensors")).unwrap()
 }
 
-fn summary_of(log: &Path) -> Summary {
-    let logs = [Log::open(log).unwrap()];
-    let settings = Settings::new(&[1.0], &[2], 0).unwrap();
-    summarise(&logs, &settings, Part::WHOLE, None, &|_| ()).unwrap()
+/// Of a log with every verifier, or with the few that a small file has room for.
+fn summary_of(log: Log, few: bool) -> Summary {
+    let mut settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    if few {
+        settings.schemes = vec![SchemeName::WITH_REPLACEMENT];
+        settings.verifiers = vec![VerifierName::RRS, VerifierName::OPTIMAL];
+    }
+    summarise(&[log], &settings, Part::WHOLE, None, &|_| ()).unwrap()
+}
+
+/// The claims and problems of a baseline, of which it has hundreds, some of each.
+fn small_baseline() -> Vec<u8> {
+    let text = std::fs::read(root().join("reports/baseline.json")).unwrap();
+    let mut whole: Value = serde_json::from_slice(&text).unwrap();
+    for part in whole.as_object_mut().unwrap().values_mut() {
+        match part {
+            Value::Array(all) => all.truncate(4),
+            Value::Object(all) => *all = std::mem::take(all).into_iter().take(4).collect(),
+            _ => {}
+        }
+    }
+    whole.to_string().into_bytes()
 }
 
 fn valid_problem() -> Problem {
@@ -225,11 +285,20 @@ fn timings(json: bool) -> Read {
 /// All readers; files that they need are written to `folder`.
 pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let log = small_log(folder);
-    let index = std::fs::read(log.join("log.json")).unwrap();
+    let file = |name: &str| std::fs::read(log.join(name)).unwrap();
+    let (index, held) = (file("log.json"), file("shard-00000.safetensors"));
     let shard = full_shard(folder);
-    let summary = summary_of(&log);
-    let part = summary.to_json().unwrap().into_bytes();
-    let report = serde_json::to_vec(&summary.report("specgap gap")).unwrap();
+    let rows = Log::from_bytes(Path::new("full.safetensors"), Arc::from(&*shard)).unwrap();
+    let summaries = [
+        summary_of(rows, true),
+        summary_of(Log::open(&log).unwrap(), false),
+    ];
+    let [small, whole] = summaries
+        .each_ref()
+        .map(|summary| summary.to_json().unwrap().into_bytes());
+    // The larger one in one of eight.
+    let parts: Vec<Vec<u8>> = (std::iter::repeat_n(small, 7).chain([whole])).collect();
+    let report = serde_json::to_vec(&summaries[0].report("specgap gap")).unwrap();
     let mut problems = Vec::new();
     problem_files(&root().join("problems"), 1500, &mut problems);
     let tomls: Vec<Vec<u8>> = problems
@@ -249,11 +318,11 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     .map(|name| fixture(&format!("certificates/{name}.json")))
     .to_vec();
     let logs = [
+        "numpy-stored",
+        "numpy-compressed",
+        "probabilities",
         "big-endian",
         "fortran-order",
-        "numpy-compressed",
-        "numpy-stored",
-        "probabilities",
     ];
     let npz = (logs
         .map(|name| fixture(&format!("logs/{name}.npz")))
@@ -263,9 +332,9 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
     let problem = valid_problem();
     let rewritten = log.join("log.json");
     let log_folder = log.clone();
-    let reader = |name, seeds, breaks: Break, read| Reader {
+    let reader = |name, seeds: Vec<Vec<u8>>, breaks: Break, read| Reader {
         name,
-        seeds,
+        seeds: seeds.into_iter().map(Seed::new).collect(),
         breaks,
         read,
     };
@@ -273,7 +342,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         reader(
             "problem toml",
             tomls,
-            break_input::bytes,
+            as_bytes,
             text(|text| Ok(parse_toml(text).is_ok())),
         ),
         reader(
@@ -295,7 +364,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             ]
             .map(|text| text.as_bytes().to_vec())
             .to_vec(),
-            break_input::bytes,
+            as_bytes,
             text(|text| {
                 let Ok(number) = parse_rational(text) else {
                     return Ok(false);
@@ -323,8 +392,16 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             vec![index],
             as_json,
             Box::new(move |bytes| {
-                std::fs::write(&rewritten, bytes).unwrap();
-                let log = Log::open(&log_folder);
+                // Files are opened for one of eight; the others' shard is in memory.
+                let log = if bytes.len().is_multiple_of(8) {
+                    std::fs::write(&rewritten, bytes).unwrap();
+                    Log::open(&log_folder)
+                } else {
+                    let Ok(text) = std::str::from_utf8(bytes) else {
+                        return Ok(false);
+                    };
+                    Log::embedded(Path::new("fuzz"), text, &[&held])
+                };
                 log.iter().for_each(rows_of);
                 Ok(log.is_ok())
             }),
@@ -332,13 +409,13 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         reader(
             "safetensors",
             vec![shard],
-            break_input::bytes,
+            as_bytes,
             file_of_log("fuzz.safetensors"),
         ),
-        reader("npz", npz, break_input::bytes, file_of_log("fuzz.npz")),
+        reader("npz", npz, as_bytes, file_of_log("fuzz.npz")),
         reader(
             "summary",
-            vec![part],
+            parts,
             as_json,
             text(|text| {
                 let Ok(mut summary) = Summary::from_json(text) else {
@@ -358,7 +435,7 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
         ),
         reader(
             "baseline",
-            vec![std::fs::read(root().join("reports/baseline.json")).unwrap()],
+            vec![small_baseline()],
             as_json,
             text(|text| Ok(serde_json::from_str::<Baseline>(text).is_ok())),
         ),
@@ -393,52 +470,75 @@ pub fn all(folder: &Path) -> Vec<Box<dyn Target>> {
             ]
             .map(|text| text.as_bytes().to_vec())
             .to_vec(),
-            break_input::bytes,
+            as_bytes,
             text(|text| Ok(DraftTree::named(text).is_ok())),
         ),
         reader("timings json", vec![TIMINGS.into()], as_json, timings(true)),
         reader(
             "timings toml",
             vec![TIMINGS_TOML.into()],
-            break_input::bytes,
+            as_bytes,
             timings(false),
         ),
         reader(
             "audit records",
             vec![RECORDS.into()],
-            break_input::bytes,
+            as_bytes,
             text(|text| Ok(Records::parse("fuzz.csv".as_ref(), text).is_ok())),
         ),
         importer(
             "import vllm",
             Engine::Vllm,
             ["vllm-scored-target.jsonl", "vllm-scored-draft.jsonl"],
+            &[
+                ["vllm-chat-target.jsonl", "vllm-scored-draft.jsonl"],
+                [
+                    "vllm-completion-target.jsonl",
+                    "vllm-completion-draft.jsonl",
+                ],
+                ["vllm-completion-target.jsonl", "vllm-flat-draft.jsonl"],
+            ],
             folder,
         ),
         importer(
             "import sglang",
             Engine::Sglang,
             ["sglang-cold-target.jsonl", "sglang-cold-draft.jsonl"],
+            &[
+                ["sglang-target.jsonl", "sglang-cold-draft.jsonl"],
+                ["sglang-flat-target.jsonl", "sglang-b64-draft.jsonl"],
+            ],
             folder,
         ),
         importer(
             "import llama-cpp",
             Engine::LlamaCpp,
             ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
+            &[
+                ["llama-cpp-target.jsonl", "llama-cpp-draft.jsonl"],
+                [
+                    "llama-cpp-after-target.jsonl",
+                    "llama-cpp-after-draft.jsonl",
+                ],
+            ],
             folder,
         ),
         importer(
             "import hf",
             Engine::HuggingFace,
             ["hf-target-0.npz", "hf-draft-0.npz"],
+            &[],
             folder,
         ),
     ];
     #[cfg(feature = "onnx")]
     readers.push(reader(
         "prompts",
-        vec![b"{\"id\": \"a\", \"prompt\": \"Once\"}\n{\"id\": 7, \"prompt\": \"x\"}\n\n{\"prompt\": \"\"}\n".into()],
-        break_input::bytes,
+        vec![
+            b"{\"id\": \"a\", \"prompt\": \"Once\"}\n{\"id\": 7, \"prompt\": \"x\"}\n\n".into(),
+            b"{\"prompt\": \"\"}\n{\"prompt\": \"\\u00e9\"}\n".into(),
+        ],
+        as_bytes,
         Box::new(|bytes| {
             Ok(specgap::capture::parse_prompts(Path::new("fuzz.jsonl"), bytes).is_ok())
         }),
