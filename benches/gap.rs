@@ -7,7 +7,8 @@
 //!     cargo bench --bench gap -- --part plan          lines with this word alone
 //!
 //! Lines with `rrs-wo` are the fast way with its audit, as reports take it, unless they say
-//! that it is enclosed. Plans have their laws measured where reports do; those of sequential
+//! that it is enclosed. The optimal plan is solved where reports do, at audited positions, unless
+//! a line says that it is at every one; laws are measured where reports do. Plans of sequential
 //! draws, which reports leave out unless they are asked for, are of few positions of which
 //! none is audited, so that the line is about the solves.
 //!
@@ -25,7 +26,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use results::{Row, Span};
 use specgap::distribution::Softmax;
-use specgap::gap::{Part, Settings, SlowRates, measure, summarise};
+use specgap::gap::{Part, Settings, SlowRates, SolvedPlans, measure, summarise};
 use specgap::log::{Layout, Log, LogWriter, Metadata, Position};
 use specgap::scheme::SchemeName;
 use specgap::verifier::VerifierName;
@@ -205,6 +206,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sequential = [SchemeName::WITHOUT_REPLACEMENT];
     // What has a fast way and a slow one is measured both ways, in one run.
     let slow = "rrs-wo enclosed";
+    let every_plan = "at every position";
     // Behind the first stretch, which has an audited position, of a generated log.
     let few = Part {
         index: 2,
@@ -213,7 +215,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let few_positions = few.of(positions).len();
     let sequential_plans =
         format!("sequential draws: alpha* and the optimal plan, {few_positions} positions");
-    let parts: [(&str, &[SchemeName], &[VerifierName]); 10] = [
+    let parts: [(&str, &[SchemeName], &[VerifierName]); 12] = [
         ("alpha* with replacement", &iid, &[]),
         ("alpha* of all schemes but sequential draws", &closed, &[]),
         ("the same with rrs, k-seq, greedy, spechub", &closed, &rules),
@@ -237,8 +239,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             &iid,
             &optimal,
         ),
+        (
+            "with replacement: alpha* and the optimal plan at every position",
+            &iid,
+            &optimal,
+        ),
         (&sequential_plans, &sequential, &optimal),
         ("everything", &everything, &all),
+        ("everything, plans at every position", &everything, &all),
         ("everything, rrs-wo enclosed", &everything, &all),
     ];
     for (what, schemes, verifiers) in parts {
@@ -250,6 +258,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         settings.verifiers = verifiers.to_vec();
         if what.ends_with(slow) {
             settings.rrs_wo = SlowRates::Enclosed;
+        }
+        if what.ends_with(every_plan) {
+            settings.plans = SolvedPlans::Every;
         }
         if what == sequential_plans {
             settings.sequential_plans = true;

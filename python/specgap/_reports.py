@@ -301,6 +301,7 @@ def _asked(
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
+    plans: str = "audited",
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
@@ -312,6 +313,7 @@ def _asked(
         "verifiers": _names(verifiers),
         "sequential_plans": sequential_plans,
         "rrs_wo": rrs_wo,
+        "plans": plans,
         "block_length": block_length,
         "seed": seed,
         "top_k": top_k,
@@ -332,6 +334,7 @@ def gap(
     block_length: int = 5,
     seed: int = 0,
     rrs_wo: str = "fast",
+    plans: str = "audited",
     top_k: int | None = None,
     top_p: float | None = None,
     min_p: float | None = None,
@@ -355,7 +358,9 @@ def gap(
     ``drafts`` and ``temperature`` are one number or several; ``schemes`` and ``verifiers``
     names, all if not given. ``positions=True`` keeps the table of all positions.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
-    fast and audited at some. ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
+    fast and audited at some. ``optimal`` accepts alpha* by a theorem, and its plans are solved as
+    a check where rates are audited, or with ``plans="every"`` at every position, which is slow.
+    ``top_k``, ``top_p`` and ``min_p`` cut both models' rows, as an
     engine serves them; temperature 0 is greedy decoding.
 
     The report is the same to the bit on any number of threads, and the same as that of the
@@ -383,6 +388,7 @@ def gap(
         block_length,
         seed,
         rrs_wo,
+        plans,
         top_k,
         top_p,
         min_p,

@@ -167,6 +167,7 @@ struct Asked {
     schemes: Option<Vec<String>>,
     verifiers: Option<Vec<String>>,
     sequential_plans: bool,
+    plans: String,
     rrs_wo: String,
     block_length: usize,
     seed: u64,
@@ -186,6 +187,8 @@ impl Asked {
             .and_then(|settings| settings.served(cuts));
         let mut settings = settings.map_err(|error| raised(&error))?;
         settings.sequential_plans = self.sequential_plans;
+        let plans = self.plans.parse();
+        settings.plans = plans.map_err(|why| PyValueError::new_err(format!("plans: {why}")))?;
         let how = self.rrs_wo.parse();
         settings.rrs_wo = how.map_err(|why| PyValueError::new_err(format!("rrs_wo: {why}")))?;
         if !(1..=64).contains(&self.block_length) {

@@ -578,6 +578,361 @@ mod tests {
         }
     }
 
+    /// What a bet gains on an interval, or on a number, by hand.
+    #[test]
+    fn gains_on_intervals_by_hand() {
+        let (head, tail) = (Kind::Head(0.25), Kind::Tail(0.25));
+        // The part of the interval that is inside, over its width and over 1/4.
+        for (kind, from, width, inside) in [
+            (head, 0.0, 0.125, 1.0),
+            (head, 0.125, 0.25, 0.5),
+            (head, 0.125, 0.5, 0.25),
+            (head, 0.25, 0.5, 0.0),
+            (head, 0.5, 0.25, 0.0),
+            (head, 0.0, 0.0, 1.0),
+            (head, 0.2499, 0.0, 1.0),
+            (head, 0.25, 0.0, 0.0),
+            (tail, 0.875, 0.125, 1.0),
+            (tail, 0.625, 0.25, 0.5),
+            (tail, 0.25, 0.75, 1.0 / 3.0),
+            (tail, 0.25, 0.5, 0.0),
+            (tail, 0.0, 0.25, 0.0),
+            (tail, 0.75, 0.0, 1.0),
+            (tail, 0.7499, 0.0, 0.0),
+        ] {
+            let mut bettor = Bettor::list(Part::DraftLaw, Rule::Single).swap_remove(0);
+            bettor.kind = kind;
+            let before = bettor.logs.clone();
+            assert_eq!(before, [0.0; 3]);
+            bettor.uniform(from, width, 0.01);
+            let gain = 0.98 * (inside / 0.25 - 1.0);
+            for (log, (stake, _)) in bettor.logs.iter().zip(STAKES) {
+                let paid = 1.0 + 0.01 * stake * 0.98 / 0.25;
+                let expected = ((1.0 + stake * gain) / paid).ln() - 1e-9;
+                assert!(
+                    (log - expected).abs() < 1e-13,
+                    "{from} {width} {log} {expected}"
+                );
+            }
+            // An acceptance says nothing of them.
+            let after = bettor.logs.clone();
+            bettor.kept(0.5, 0.25, true, 0.01);
+            assert_eq!(bettor.logs, after);
+        }
+        for (from, width, value) in [(0.25, 0.0, 0.25), (0.25, 0.5, 0.5), (0.9, 0.4, 1.0)] {
+            let mut bettors = Bettor::list(Part::DraftLaw, Rule::Single);
+            let bettor = bettors.last_mut().unwrap();
+            assert_eq!(bettor.name, "rank");
+            bettor.uniform(from, width, 0.01);
+            for (log, stake) in bettor.logs.iter().zip(SCORE_STAKES) {
+                let gain = 1.0 + stake * (value - 0.5);
+                let expected = (gain / (1.0 + 0.01 * f64::abs(stake))).ln() - 1e-9;
+                assert!((log - expected).abs() < 1e-13, "{from} {width} {stake}");
+            }
+        }
+        // Bets on acceptance know nothing of ranks.
+        for mut bettor in Bettor::list(Part::Acceptance, Rule::Single) {
+            let score = matches!(bettor.kind, Kind::Score);
+            bettor.uniform(0.1, 0.0, 0.0);
+            assert_eq!(bettor.logs.iter().all(|log| *log == 0.0), !score);
+        }
+    }
+
+    /// A draft is kept with 0.4 by the rule; what each bettor thinks, by hand.
+    #[test]
+    fn gains_on_kept_drafts_by_hand() {
+        for mut bettor in Bettor::list(Part::Acceptance, Rule::Single) {
+            let wrong = match bettor.name {
+                "lenient-acceptance" => 0.4 / 0.9,
+                "accepts-everything" => 1.0,
+                "exact-match" => 0.3,
+                _ => {
+                    bettor.kept(0.4, 0.3, true, 0.0);
+                    for (log, stake) in bettor.logs.iter().zip(SCORE_STAKES) {
+                        assert!((log - (1.0 + stake * 0.6).ln()).abs() < 1e-8);
+                    }
+                    continue;
+                }
+            };
+            bettor.kept(0.4, 0.3, false, 0.0);
+            // The likelihood ratio, less the part that is never staked, in one of three sizes;
+            // the cap cuts only what is above it.
+            let bet = super::super::bets::Bet::new(&[0.4, 0.6], &[wrong, 1.0 - wrong], 0.0);
+            let gain = bet.unwrap().gain(0.6, 1.0 - wrong);
+            assert!((gain > 0.0) == (wrong < 0.4), "{}", bettor.name);
+            for (log, (stake, _)) in bettor.logs.iter().zip(STAKES) {
+                assert!(
+                    (log - (1.0 + stake * gain).ln()).abs() < 1e-8,
+                    "{}",
+                    bettor.name
+                );
+            }
+        }
+        let named = |rule| -> Vec<&str> {
+            let all = Bettor::list(Part::Acceptance, rule);
+            all.iter().map(|one| one.name).collect()
+        };
+        assert_eq!(named(Rule::Single).len(), 4);
+        assert!(!named(Rule::OneHot).contains(&"exact-match"));
+    }
+
+    /// One record: each part's e-value from its definition.
+    #[test]
+    fn e_values_of_one_record() {
+        let draft = DraftRecord {
+            p: 0.3,
+            q: 0.25,
+            accepted: false,
+            u_q: 0.05,
+        };
+        let record = Record {
+            draft: Some(draft),
+            u_p: 0.97,
+            u_c: Some(0.01),
+            ..Record::default()
+        };
+        let settings = Settings {
+            tolerance: 0.0,
+            alpha: 0.25,
+            ..Settings::new(Rule::Single)
+        };
+        let audit = |records: Vec<Record>, rule: Rule| {
+            let records = Records {
+                name: "r.csv".to_owned(),
+                records,
+            };
+            let settings = Settings {
+                rule,
+                ..settings.clone()
+            };
+            audit_records(&records, &settings, "").unwrap()
+        };
+        // Heads, tails, and the score, with their weights; `density` is what the record has in
+        // the interval over its width.
+        let expected = |head: &dyn Fn(f64) -> f64, tail: &dyn Fn(f64) -> f64, rank: f64| {
+            let mixed = |density: f64| {
+                let gain = 0.98 * (density - 1.0);
+                0.8 * (1.0 + gain) + 0.1 * (1.0 + 0.25 * gain) + 0.1 * (1.0 + 0.0625 * gain)
+            };
+            let heads = [
+                (0.02, 1.0),
+                (0.1, 2.0),
+                (0.3, 1.0),
+                (0.6, 1.0),
+                (0.8, 1.0),
+                (0.9, 1.0),
+                (0.95, 1.0),
+            ];
+            let heads: f64 = heads
+                .iter()
+                .map(|&(w, weight)| weight * mixed(head(w)))
+                .sum();
+            let tails: f64 = [0.05, 0.2, 0.5].iter().map(|&w| 0.7 * mixed(tail(w))).sum();
+            let score = SCORE_STAKES.map(|stake| 1.0 + stake * (rank - 0.5));
+            let score = 2.0 * score.iter().sum::<f64>() / 14.0;
+            (heads + tails + score) / 12.1
+        };
+        let report = audit(vec![record], Rule::Single);
+        // The draft has u_q from 0.05 to 0.3, its correction 0.01, and the output 0.97.
+        let drafted = expected(
+            &|w| (w.min(0.3) - 0.05f64).max(0.0) / 0.25 / w,
+            &|w| (0.3 - (1.0 - w).max(0.05)).max(0.0) / 0.25 / w,
+            0.175,
+        );
+        let corrected = expected(&|w| if 0.01 < w { 1.0 / w } else { 0.0 }, &|_| 0.0, 0.01);
+        let out = expected(
+            &|_| 0.0,
+            &|w| if 0.97 >= 1.0 - w { 1.0 / w } else { 0.0 },
+            0.97,
+        );
+        for (part, e) in [(0, drafted), (2, corrected), (3, out)] {
+            let found = report.parts[part].e_value;
+            assert!((found / e - 1.0).abs() < 1e-7, "{part}: {found} {e}");
+            let log10 = report.parts[part].log10_e_value;
+            assert!((log10 - e.log10()).abs() < 1e-7, "{part}: {log10}");
+        }
+        // p/q is above 1: the rule never rejects such a draft, and exact match does.
+        assert!(report.parts[1].e_value > 1.0);
+        assert_eq!(
+            report.parts.iter().map(|one| one.steps).collect::<Vec<_>>(),
+            [1; 4]
+        );
+        assert_eq!((report.positions, report.rounds), (1, 1));
+        assert_eq!((report.false_alarm, report.alpha), (1.0, 0.25));
+        // One such rejection is enough at this level.
+        assert_eq!(report.conclusion, Conclusion::NotTheRule);
+        assert_eq!(report.parts[1].suspect.as_deref(), Some("exact-match"));
+        // Without u_c, and where the draft was kept, there is no correction.
+        let kept = DraftRecord {
+            accepted: true,
+            ..draft
+        };
+        let records = vec![
+            Record {
+                u_c: None,
+                ..record
+            },
+            Record {
+                draft: Some(kept),
+                ..record
+            },
+            Record {
+                draft: None,
+                ..record
+            },
+        ];
+        let report = audit(records.clone(), Rule::Single);
+        assert_eq!(
+            report.parts.iter().map(|one| one.steps).collect::<Vec<_>>(),
+            [2, 2, 1, 3]
+        );
+        // A lossy rule's outputs are not tested, and exact match claims nothing of drafts.
+        let lossy = audit(records.clone(), Rule::Threshold(0.5));
+        let steps: Vec<u64> = lossy.parts.iter().map(|one| one.steps).collect();
+        assert_eq!((steps, lossy.false_alarm), (vec![2, 2, 1, 0], 0.75));
+        assert!(lossy.parts[3].reason.as_deref().unwrap().contains("lossy"));
+        let exact = audit(records, Rule::ExactMatch);
+        let steps: Vec<u64> = exact.parts.iter().map(|one| one.steps).collect();
+        assert_eq!(steps, [0, 2, 1, 3]);
+        assert!(
+            exact.parts[0]
+                .reason
+                .as_deref()
+                .unwrap()
+                .contains("claims nothing")
+        );
+        assert!(
+            exact.parts[1]
+                .reason
+                .as_deref()
+                .unwrap()
+                .contains("2 steps are too few")
+        );
+    }
+
+    /// The chance of being kept by each rule, seen by the score of acceptance.
+    #[test]
+    fn rules_keep_drafts_as_often_as_they_say() {
+        let e_value = |rule: Rule, p: f64, q: f64| {
+            let draft = DraftRecord {
+                p,
+                q,
+                accepted: true,
+                u_q: 0.0,
+            };
+            let records = Records {
+                name: "r.csv".to_owned(),
+                records: vec![Record {
+                    draft: Some(draft),
+                    u_p: 0.5,
+                    ..Record::default()
+                }],
+            };
+            let settings = Settings {
+                tolerance: 0.0,
+                ..Settings::new(rule)
+            };
+            let report = audit_records(&records, &settings, "").unwrap();
+            report.parts[1].e_value
+        };
+        let bets = |rule: Rule, keep: f64, p: f64| {
+            let mut sum = 0.0;
+            for mut bettor in Bettor::list(Part::Acceptance, rule) {
+                bettor.kept(keep, p, true, 0.0);
+                sum += bettor.weight * bettor.log().exp();
+            }
+            sum
+        };
+        for (rule, p, q, keep) in [
+            (Rule::Single, 0.2, 0.5, 0.4),
+            (Rule::Single, 0.5, 0.2, 1.0),
+            (Rule::Single, 0.5, 0.5, 1.0),
+            (Rule::Single, 0.0, 0.5, 0.0),
+            (Rule::Single, 0.0, 0.0, 0.0),
+            (Rule::OneHot, 0.2, 0.5, 0.2),
+            (Rule::ExactMatch, 0.2, 0.5, 0.2),
+            (Rule::Threshold(0.5), 0.2, 0.5, 0.4),
+            (Rule::Threshold(0.5), 0.7, 0.5, 1.0),
+        ] {
+            let (found, expected) = (e_value(rule, p, q), bets(rule, keep, p));
+            assert!(
+                (found / expected - 1.0).abs() < 1e-12,
+                "{rule} {p} {q}: {found} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn records_are_read_as_they_stand() {
+        let read = |text: &str| Records::parse(Path::new("some/r.csv"), text);
+        let text = "\u{feff}depth, u_p,p,q,accepted,u_q,u_c,prompt\n\
+                    1,0.5,0.25,0.5,1,0.125,,-3\n\n,1,,,,,0.75,\n2,0,0,1,0,0.0000005,0,4\n";
+        let records = read(text).unwrap();
+        assert_eq!(records.name, "r.csv");
+        let draft = DraftRecord {
+            p: 0.25,
+            q: 0.5,
+            accepted: true,
+            u_q: 0.125,
+        };
+        let first = Record {
+            prompt: Some(-3),
+            depth: Some(1),
+            draft: Some(draft),
+            u_p: 0.5,
+            u_c: None,
+        };
+        let second = Record {
+            u_p: 1.0,
+            u_c: Some(0.75),
+            ..Record::default()
+        };
+        let third = Record {
+            prompt: Some(4),
+            depth: Some(2),
+            draft: Some(DraftRecord {
+                p: 0.0,
+                q: 1.0,
+                accepted: false,
+                // As much above 1 as rounding.
+                u_q: 5e-7,
+            }),
+            u_p: 0.0,
+            u_c: Some(0.0),
+        };
+        assert_eq!(records.records, [first, second, third]);
+        let head = "p,q,accepted,u_q,u_p";
+        for (text, words) in [
+            (
+                "p,q,accepted,u_q,u_p,p\n".to_owned(),
+                "line 1: column p stands there twice",
+            ),
+            (
+                "p,q,accepted,u_q\n".to_owned(),
+                "line 1: column u_p is missing",
+            ),
+            (format!("{head}\n\n"), "line 1: has no records"),
+            (
+                format!("{head}\n\n0.5,0.5,yes,0,0\n"),
+                "line 3: accepted is \"yes\"",
+            ),
+            (format!("{head}\n,0.5,,,0\n"), "all there, or all empty"),
+            (
+                format!("{head},depth\n,,,,0,1.5\n"),
+                "depth: \"1.5\" is no integer",
+            ),
+            (
+                format!("{head},prompt\n,,,,0,a\n"),
+                "prompt: \"a\" is no integer",
+            ),
+            (format!("{head}\n,,,,-0.1\n"), "u_p is -0.1"),
+            (format!("{head}\n0.1,0.5,0,0.5001,0\n"), "u_q + q is 1.0001"),
+        ] {
+            let message = read(&text).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
     /// Capital of 1 before the first bet, in every bettor and in all: else it proves nothing.
     #[test]
     fn capital_begins_at_one() {

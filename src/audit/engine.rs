@@ -566,6 +566,393 @@ mod tests {
         }
     }
 
+    fn near(found: &[f64], expected: &[f64]) -> bool {
+        let pairs = found.iter().zip(expected);
+        found.len() == expected.len() && pairs.into_iter().all(|(a, b)| (a - b).abs() < 1e-14)
+    }
+
+    #[test]
+    fn rows_are_changed_as_said() {
+        let position = |rest| Position { rest, ..at(1.0) };
+        let of = |row: &[f64], how, rest| change(row, how, &position(rest));
+        type Case<'a> = (&'a [f64], Change, bool, &'a [f64]);
+        let quarters = [0.25; 4];
+        let cases: [Case<'_>; 17] = [
+            (&Q, Change::Same, true, &Q),
+            (&Q, Change::Argmax, false, &[0., 0., 1., 0., 0.]),
+            // What is not listed is no token.
+            (
+                &[0.1, 0.2, 0.1, 0.1, 0.5],
+                Change::Argmax,
+                true,
+                &[0., 1., 0., 0., 0.],
+            ),
+            (
+                &[0.1, 0.2, 0.1, 0.1, 0.5],
+                Change::Argmax,
+                false,
+                &[0., 0., 0., 0., 1.],
+            ),
+            (&Q, Change::Top(1), false, &[0., 0., 1., 0., 0.]),
+            (&Q, Change::Top(2), false, &[0., 0., 5. / 7., 0., 2. / 7.]),
+            (
+                &Q,
+                Change::Top(4),
+                false,
+                &[2. / 19., 3. / 19., 10. / 19., 0., 4. / 19.],
+            ),
+            (&Q, Change::Top(5), false, &Q),
+            (&Q, Change::Top(50), false, &Q),
+            (&Q, Change::Top(2), true, &[0., 3. / 13., 10. / 13., 0., 0.]),
+            (
+                &Q,
+                Change::Top(50),
+                true,
+                &[0.125, 0.1875, 0.625, 0.0625, 0.],
+            ),
+            (&quarters, Change::Top(2), false, &quarters),
+            (
+                &[0.25, 0.75, 0.0],
+                Change::Temperature(0.5),
+                false,
+                &[0.1, 0.9, 0.],
+            ),
+            (
+                &[0.1, 0.9, 0.0],
+                Change::Temperature(2.0),
+                false,
+                &[0.25, 0.75, 0.],
+            ),
+            (
+                &Q,
+                Change::AtLeast(0.15),
+                false,
+                &[0., 3. / 17., 10. / 17., 0., 4. / 17.],
+            ),
+            // Nothing would be left.
+            (&Q, Change::AtLeast(0.9), false, &Q),
+            // 1/3 and 2/3 have eight bits of significand: 171/512 and 342/512.
+            (
+                &[1. / 3., 2. / 3.],
+                Change::Bf16,
+                false,
+                &[1. / 3., 2. / 3.],
+            ),
+        ];
+        for (row, how, rest, expected) in cases {
+            let found = of(row, how, rest);
+            assert!(near(&found, expected), "{how:?} {rest}: {found:?}");
+        }
+        // 0.1 and 0.9 become 205/2048 and 115/128.
+        let total = 205. / 2048. + 115. / 128.;
+        let expected = [205. / 2048. / total, 115. / 128. / total];
+        assert!(near(&of(&[0.1, 0.9], Change::Bf16, false), &expected));
+        let mut none = [0.0, 0.0];
+        assert!(!normalise(&mut none) && none == [0.0, 0.0]);
+        let mut endless = [1.0, f64::INFINITY];
+        assert!(!normalise(&mut endless) && endless[0] == 1.0);
+        let mut row = [1.0, 3.0];
+        assert!(normalise(&mut row) && row == [0.25, 0.75]);
+    }
+
+    #[test]
+    fn the_likeliest_is_a_listed_token_and_of_equals_the_first() {
+        let row = [0.1, 0.3, 0.3, 0.2, 0.9];
+        let with = |rest| Position { rest, ..at(1.0) };
+        assert_eq!(with(false).likeliest(&row), 4);
+        assert_eq!(with(true).likeliest(&row), 1);
+        assert_eq!(with(false).likeliest(&[0.0; 5]), 0);
+        let is_rest = |rest| [0, 3, 4, 5].map(|place| with(rest).is_rest(place));
+        assert_eq!(is_rest(true), [false, false, true, false]);
+        assert_eq!(is_rest(false), [false; 4]);
+    }
+
+    /// The law of the draft, P(each is kept), what replaces token 2, and P(it is dropped).
+    #[test]
+    fn what_engines_do_with_one_draft() {
+        let honest = Engine::HONEST;
+        let keeps = |keeps| Engine { keeps, ..honest };
+        let corrects = |corrects| Engine { corrects, ..honest };
+        let residual = [0.6, 0.3, 0., 0.1, 0.];
+        let off = [0.5, 0.375, 0., 0.125, 0.];
+        let ratio = [1., 1., 0.4, 1., 0.];
+        let (one, two) = ([1., 0., 0., 0., 0.], [0., 0., 1., 0., 0.]);
+        let drawn = Some(Q);
+        type Case = (Rule, Engine, Option<[f64; 5]>, [f64; 5], [f64; 5], f64);
+        let cases: [Case; 23] = [
+            (Rule::Single, honest, drawn, ratio, residual, 0.),
+            (Rule::Rrs, honest, drawn, ratio, residual, 0.),
+            (Rule::Block, honest, drawn, ratio, residual, 0.),
+            (
+                Rule::Single,
+                Engine {
+                    likeliest: true,
+                    ..honest
+                },
+                Some(two),
+                ratio,
+                residual,
+                0.,
+            ),
+            (
+                Rule::Single,
+                Engine {
+                    draft: Change::Top(2),
+                    ..honest
+                },
+                Some([0., 0., 5. / 7., 0., 2. / 7.]),
+                ratio,
+                residual,
+                0.,
+            ),
+            (
+                Rule::Single,
+                Engine {
+                    drops: Some(0.15),
+                    ..honest
+                },
+                Some([0., 3. / 17., 10. / 17., 0., 4. / 17.]),
+                ratio,
+                residual,
+                0.15,
+            ),
+            (
+                Rule::Single,
+                keeps(Keeps::Over(0.8)),
+                drawn,
+                [1., 1., 0.5, 1., 0.],
+                residual,
+                0.,
+            ),
+            (
+                Rule::Single,
+                keeps(Keeps::Always),
+                drawn,
+                [1.; 5],
+                residual,
+                0.,
+            ),
+            (
+                Rule::Single,
+                keeps(Keeps::IfLikeliest),
+                drawn,
+                one,
+                residual,
+                0.,
+            ),
+            (Rule::Single, keeps(Keeps::Target), drawn, P, residual, 0.),
+            (
+                Rule::Single,
+                Engine {
+                    ratio: Change::Top(2),
+                    ..honest
+                },
+                drawn,
+                [1., 1., 0.28, 1., 0.],
+                off,
+                0.,
+            ),
+            (
+                Rule::Single,
+                Engine {
+                    target: Change::Argmax,
+                    ..honest
+                },
+                drawn,
+                one,
+                one,
+                0.,
+            ),
+            (Rule::Single, corrects(Corrects::Draft), drawn, ratio, Q, 0.),
+            (
+                Rule::Single,
+                corrects(Corrects::Target),
+                drawn,
+                ratio,
+                P,
+                0.,
+            ),
+            (
+                Rule::Single,
+                corrects(Corrects::OffDraft),
+                drawn,
+                ratio,
+                off,
+                0.,
+            ),
+            (Rule::OneHot, honest, Some(two), P, off, 0.),
+            (
+                Rule::OneHot,
+                Engine {
+                    draws: true,
+                    ..honest
+                },
+                drawn,
+                P,
+                off,
+                0.,
+            ),
+            (Rule::OneHot, keeps(Keeps::Ratio), Some(two), ratio, off, 0.),
+            (
+                Rule::OneHot,
+                corrects(Corrects::Residual),
+                Some(two),
+                P,
+                residual,
+                0.,
+            ),
+            (Rule::ExactMatch, honest, None, P, off, 0.),
+            (
+                Rule::ExactMatch,
+                Engine {
+                    likeliest: true,
+                    ..honest
+                },
+                Some(two),
+                P,
+                off,
+                0.,
+            ),
+            (
+                Rule::ExactMatch,
+                Engine {
+                    draws: true,
+                    ..honest
+                },
+                drawn,
+                P,
+                off,
+                0.,
+            ),
+            (
+                Rule::Threshold(0.3),
+                keeps(Keeps::Over(0.8)),
+                Some(two),
+                [1., 1., 5. / 6., 5. / 12., 0.],
+                off,
+                0.,
+            ),
+        ];
+        for (rule, engine, draft, keep, correction, dropped) in cases {
+            let laws = Laws::new(rule, &engine, &at(1.0));
+            assert_eq!(laws.draft.is_some(), draft.is_some(), "{rule} {engine:?}");
+            assert_eq!(
+                laws.output().is_some(),
+                draft.is_some(),
+                "{rule} {engine:?}"
+            );
+            if let (Some(found), Some(draft)) = (&laws.draft, draft) {
+                assert!(near(found, &draft), "{rule} {engine:?}: {found:?}");
+            }
+            let kept = [0, 1, 2, 3, 4].map(|place| laws.keep(place));
+            assert!(near(&kept, &keep), "{rule} {engine:?}: {kept:?}");
+            let found = laws.correction(2);
+            assert!(near(&found, &correction), "{rule} {engine:?}: {found:?}");
+            assert!((laws.dropped - dropped).abs() < 1e-15, "{rule} {engine:?}");
+            let off_draft = laws.correction(0) != laws.correction(2);
+            assert_eq!(laws.one_correction(), !off_draft, "{rule} {engine:?}");
+        }
+        // A block whose prefix is accepted with 1/2: min(1, p/(2 q)) is the ratio, and where a
+        // token is not reached the block stops there with h = 0.1/(0.1 + 0.5).
+        let laws = Laws::new(Rule::Block, &honest, &at(0.5));
+        let kept = [0, 1, 2, 3, 4].map(|place| laws.keep(place));
+        assert!(near(&kept, &[1., 1., 0.6, 1., 0.]), "{kept:?}");
+        let ratios = [0, 1, 2, 3, 4].map(|place| laws.ratio(place));
+        assert!(near(&ratios, &[1., 1., 0.2, 1., 0.]), "{ratios:?}");
+        let draft = laws.draft.clone().unwrap();
+        assert!(
+            near(&draft, &[0.2, 0.3, 1. / 3., 0.1, 1. / 15.]),
+            "{draft:?}"
+        );
+        assert!(near(&laws.correction(2), &one));
+        // What neither row has is never kept.
+        let absent = Position {
+            p: &[1.0, 0.0],
+            q: &[1.0, 0.0],
+            ..at(1.0)
+        };
+        assert_eq!(Laws::new(Rule::Single, &honest, &absent).ratio(1), 0.0);
+        // Equal rows: everything is kept, and nothing is left.
+        let same = Position { q: &P, ..at(1.0) };
+        let laws = Laws::new(Rule::Block, &honest, &same);
+        assert_eq!([0, 1, 2, 3].map(|place| laws.keep(place)), [1.0; 4]);
+        assert!(near(&laws.correction(0), &P));
+        // All of p on the draft: p is what stands in for nothing.
+        let alone = Position {
+            p: &[1.0, 0.0],
+            q: &[0.5, 0.5],
+            ..at(1.0)
+        };
+        let laws = Laws::new(Rule::OneHot, &honest, &alone);
+        assert_eq!(laws.correction(0), [1.0, 0.0]);
+    }
+
+    /// Of a residual that is not listed the law of what is listed is known.
+    #[test]
+    fn corrections_that_are_listed() {
+        let rows = |rest| Position {
+            p: &[0.5, 0.2, 0.3],
+            q: &[0.1, 0.7, 0.2],
+            rest,
+            reach: 1.0,
+        };
+        for (rest, expected) in [(false, [0.8, 0., 0.2]), (true, [1., 0., 0.])] {
+            let laws = Laws::new(Rule::Single, &Engine::HONEST, &rows(rest));
+            let found = laws.listed_correction(1, &rows(rest));
+            assert!(near(&found, &expected), "{found:?}");
+        }
+    }
+
+    /// What comes out, summed over all that can happen, for all bugs.
+    #[test]
+    fn outputs_are_sums_over_drafts() {
+        let mut known = 0;
+        for rule in [
+            Rule::Single,
+            Rule::Block,
+            Rule::OneHot,
+            Rule::ExactMatch,
+            Rule::Threshold(0.6),
+        ] {
+            for bug in &super::super::bugs::BUGS {
+                for reach in [1.0, 0.4] {
+                    let laws = Laws::new(rule, &bug.engine, &at(reach));
+                    let Some(out) = laws.output() else { continue };
+                    let draft = laws.draft.clone().unwrap();
+                    let mut sum = [0.0; 5];
+                    for x in 0..5 {
+                        let keep = laws.keep(x);
+                        sum[x] += draft[x] * keep;
+                        for (sum, mass) in sum.iter_mut().zip(laws.correction(x)) {
+                            *sum += draft[x] * (1.0 - keep) * mass;
+                        }
+                    }
+                    for (sum, bonus) in sum.iter_mut().zip(&laws.bonus) {
+                        *sum = (1.0 - laws.dropped) * *sum + laws.dropped * bonus;
+                    }
+                    assert!(near(&out, &sum), "{rule} {}: {out:?} {sum:?}", bug.name);
+                    known += 1;
+                }
+            }
+        }
+        assert!(known > 150, "{known}");
+    }
+
+    /// F by hand: 1 + F is 0.9 + 0.6 s from 1/6 to 3/4, and 0.6 + s behind. So what is behind
+    /// 3/4 is 1/1.35, and before it (1 - 1/1.35)/0.6.
+    #[test]
+    fn the_law_of_reused_noise_by_hand() {
+        let law = own_noise(&[0.3, 0.2, 0.0], &[0.1, 0.3, 0.6]);
+        assert!(near(&law, &[19. / 27., 8. / 27., 0.]), "{law:?}");
+        // Two that begin at once: as if they were one, and shared by the residual.
+        let law = own_noise(&[0.25, 0.25, 0.0], &[0.2, 0.2, 0.6]);
+        assert!(near(&law, &[0.5, 0.5, 0.]), "{law:?}");
+        // The draft never drew the first: its clock runs from 0 on.
+        let law = own_noise(&[0.5, 0.5, 0.0], &[0.0, 0.5, 0.5]);
+        assert!(near(&law, &[2. / 3., 1. / 3., 0.]), "{law:?}");
+        assert_eq!(own_noise(&[0.0, 0.0], &[0.5, 0.5]), [0.0, 0.0]);
+    }
+
     #[test]
     fn a_scaled_acceptance_is_lossy_as_computed_by_hand() {
         // The likeliest token of q is 2: kept with .2/.9, else p without it.

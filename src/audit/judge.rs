@@ -666,6 +666,529 @@ mod tests {
     }
 
     #[test]
+    fn capital_is_the_weighted_mean_of_stakes() {
+        let judge = Judge::new(Rule::Single, 0.0);
+        let mut tally = Tally::new(&judge);
+        let bug = judge.components.iter().find(|one| one.is_bug).unwrap();
+        let score = judge.components.iter().find(|one| !one.is_bug).unwrap();
+        tally.logs[bug.first..bug.first + 3].copy_from_slice(&[2, 4, 8].map(|x| f64::ln(x.into())));
+        tally.logs[score.first..score.first + 14].fill(0.0);
+        tally.logs[score.first] = 15f64.ln();
+        assert!((judge.log_of(bug, &tally) - 2.8f64.ln()).abs() < 1e-14);
+        assert!((judge.log_of(score, &tally) - 2f64.ln()).abs() < 1e-14);
+        assert_eq!((bug.part, score.part), (0, 0));
+        let expected = 1.0 + 1.8 * bug.weight + score.weight;
+        let found = judge.log_capital(Part::DraftLaw, &tally);
+        assert!((found - expected.ln()).abs() < 1e-14, "{found}");
+        assert!(judge.log_capital(Part::Acceptance, &tally).abs() < 1e-14);
+        let mut twice = tally.clone();
+        twice.steps = [1, 2, 3, 4];
+        twice.add(&tally);
+        tally.steps = [1; 4];
+        twice.add(&tally);
+        assert_eq!(twice.steps, [2, 3, 4, 5]);
+        assert!((twice.logs[bug.first] - 3.0 * 2f64.ln()).abs() < 1e-15);
+        // Bugs share four fifths by their weights, and scores the rest evenly.
+        let of = |name: &str, part: usize| {
+            let mut all = judge.components.iter();
+            all.find(|one| one.name == name && one.part == part)
+                .unwrap()
+        };
+        for part in 0..4 {
+            let total: f64 = judge.bugs.iter().map(|bug| bug.weights[part]).sum();
+            for bug in judge.bugs.iter().filter(|bug| bug.weights[part] > 0.0) {
+                let expected = 0.8 * bug.weights[part] / total;
+                assert!(
+                    (of(bug.name, part).weight - expected).abs() < 1e-15,
+                    "{}",
+                    bug.name
+                );
+            }
+        }
+        assert!((of("accepted", 1).weight - 0.2).abs() < 1e-15);
+        assert!((of("rank-in-p", 2).weight - 0.1).abs() < 1e-15);
+        assert!((of("argmax-of-p", 3).weight - 0.2 / 3.0).abs() < 1e-15);
+        // Where nothing is bet on bugs, scores have all.
+        let exact = Judge::new(Rule::ExactMatch, 0.0);
+        let scores = exact.components.iter().filter(|one| one.part == 0);
+        for one in scores {
+            assert!(!one.is_bug && (one.weight - 1.0 / 3.0).abs() < 1e-15);
+        }
+        // Every component has logarithms of its own.
+        let mut next = 0;
+        for one in &judge.components {
+            assert_eq!(one.first, next);
+            next += one.stakes;
+        }
+        assert_eq!(judge.logs, next);
+    }
+
+    /// Values and means of the scores that a step is given; those that are not listed are not
+    /// played.
+    fn scores(
+        judge: &Judge,
+        at: &Position<'_>,
+        siblings: bool,
+        step: &Step,
+        steps: [u64; 4],
+        played: &[(usize, f64, f64)],
+    ) {
+        let mut tally = [Tally::new(judge)];
+        judge.judge(at, siblings, &[step], &mut tally);
+        let [tally] = tally;
+        assert_eq!(tally.steps, steps, "{step:?}");
+        for score in 0..SCORES.len() {
+            let component = &judge.components[judge.of_score[score]];
+            let logs = &tally.logs[component.first..component.first + 14];
+            for (log, stake) in logs.iter().zip(SCORE_STAKES) {
+                let turns = played.iter().filter(|(one, ..)| *one == score);
+                let expected: f64 = turns
+                    .map(|(_, value, mean)| {
+                        let gain = 1.0 + stake * (value - mean);
+                        (gain / (1.0 + judge.tolerance * stake.abs())).ln() - 1e-9
+                    })
+                    .sum();
+                assert!(
+                    (log - expected).abs() < 1e-13,
+                    "{step:?} {score} {stake}: {log} {expected}"
+                );
+            }
+        }
+    }
+
+    fn step(drafts: &[usize], accepted: bool, output: usize) -> Step {
+        Step {
+            drafts: drafts.to_vec(),
+            accepted,
+            output,
+        }
+    }
+
+    #[test]
+    fn scores_of_one_draft_by_hand() {
+        let p = [0.35, 0.25, 0.2, 0.15, 0.05];
+        let q = [0.1, 0.05, 0.45, 0.3, 0.1];
+        let at = |rest| Position {
+            p: &p,
+            q: &q,
+            rest,
+            reach: 1.0,
+        };
+        let judge = Judge::new(Rule::Single, 0.002);
+        let drafted = [(0, 0.225, 0.5), (1, 0.775, 0.5), (2, 1.0, 0.45)];
+        let with = |more: &[(usize, f64, f64)]| [&drafted[..], more].concat();
+        let keep = 4.0 / 9.0;
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[2], true, 2),
+            [1, 1, 0, 1],
+            &with(&[(3, 1.0, keep), (6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)]),
+        );
+        // (p - q)+ is (5, 4, 0, 0, 0)/9.
+        let rank = 7.0 / 9.0;
+        let out = [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)];
+        let more = [
+            (3, 0.0, keep),
+            (4, rank, 0.5),
+            (5, rank, 0.5),
+            out[0],
+            out[1],
+            out[2],
+        ];
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[2], false, 1),
+            [1, 1, 1, 1],
+            &with(&more),
+        );
+        let undrafted = [
+            (4, 0.175, 0.5),
+            (5, 0.575, 0.5),
+            (6, 0.175, 0.5),
+            (7, 0.575, 0.5),
+            (8, 1.0, 0.35),
+        ];
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[], false, 0),
+            [0, 0, 1, 1],
+            &undrafted,
+        );
+        // What is not listed: as a draft it is no acceptance; and as an output no correction.
+        let last = [(0, 0.85, 0.5), (1, 0.35, 0.5), (2, 0.0, 0.45)];
+        let out = [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)];
+        let all = [&last[..], &out[..]].concat();
+        scores(
+            &judge,
+            &at(true),
+            false,
+            &step(&[4], false, 0),
+            [1, 0, 0, 1],
+            &all,
+        );
+        let out = [
+            (3, 0.0, keep),
+            (6, 0.975, 0.5),
+            (7, 0.3, 0.5),
+            (8, 0.0, 0.35),
+        ];
+        scores(
+            &judge,
+            &at(true),
+            false,
+            &step(&[2], false, 4),
+            [1, 1, 0, 1],
+            &with(&out),
+        );
+        // Drafts that are claimed to be the likeliest, or nearly: 0.45 is, and 0.3 is not.
+        let judge = Judge::new(Rule::OneHot, 0.002);
+        let out = [(6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
+        let all = [&[(2, 1.0, 1.0), (3, 1.0, 0.2)][..], &out].concat();
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[2], true, 2),
+            [1, 1, 0, 1],
+            &all,
+        );
+        let out = [(6, 0.875, 0.5), (7, 0.3, 0.5), (8, 0.0, 0.35)];
+        let all = [&[(2, 0.0, 1.0), (3, 1.0, 0.15)][..], &out].concat();
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[3], true, 3),
+            [1, 1, 0, 1],
+            &all,
+        );
+        // Exact match claims nothing of drafts.
+        let judge = Judge::new(Rule::ExactMatch, 0.002);
+        let all = [&[(3, 1.0, 0.15)][..], &out].concat();
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[3], true, 3),
+            [0, 1, 0, 1],
+            &all,
+        );
+        // What a lossy rule puts out: 2 with 0.2/0.5, else p without it.
+        let judge = Judge::new(Rule::Threshold(0.5), 0.002);
+        let out = [(6, 0.6 * 0.75 + 0.2, 0.5), (7, 0.2, 0.5), (8, 0.0, 0.2625)];
+        let all = [&[(2, 1.0, 1.0), (3, 1.0, 0.4)][..], &out].concat();
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[2], true, 2),
+            [1, 1, 0, 1],
+            &all,
+        );
+        scores(
+            &judge,
+            &at(false),
+            false,
+            &step(&[], false, 0),
+            [0, 0, 1, 1],
+            &undrafted,
+        );
+    }
+
+    #[test]
+    fn scores_of_several_drafts_by_hand() {
+        let p = [0.35, 0.25, 0.2, 0.2];
+        let q = [0.1, 0.05, 0.5, 0.35];
+        let at = Position {
+            p: &p,
+            q: &q,
+            rest: false,
+            reach: 1.0,
+        };
+        let judge = Judge::new(Rule::Rrs, 0.002);
+        // Of 2, then of 3: it is kept with 0.4, and 3 is not what is left.
+        let drafted = [
+            (0, 0.25, 0.5),
+            (1, 0.75, 0.5),
+            (0, 0.675, 0.5),
+            (1, 0.325, 0.5),
+        ];
+        let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
+        let all = [&drafted[..], &[(3, 1.0, 0.4)], &out].concat();
+        scores(
+            &judge,
+            &at,
+            true,
+            &step(&[2, 3], true, 2),
+            [1, 1, 0, 1],
+            &all,
+        );
+        // What is left is (5, 4, 0, 0)/9, then (41, 35.5, 0, 0)/76.5.
+        let rank = (41.0 + 17.75) / 76.5;
+        let out = [(6, 0.475, 0.5), (7, 0.875, 0.5), (8, 0.0, 0.35)];
+        let more = [(3, 0.0, 0.4), (4, rank, 0.5), (5, rank, 0.5)];
+        let all = [&drafted[..], &more, &out].concat();
+        scores(
+            &judge,
+            &at,
+            true,
+            &step(&[2, 3], false, 1),
+            [1, 1, 1, 1],
+            &all,
+        );
+        // No draft that came out.
+        let out = [(6, 0.175, 0.5), (7, 0.575, 0.5), (8, 1.0, 0.35)];
+        let all = [&drafted[..], &out].concat();
+        scores(
+            &judge,
+            &at,
+            true,
+            &step(&[2, 3], true, 0),
+            [1, 0, 0, 1],
+            &all,
+        );
+        let all = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)][..], &out].concat();
+        scores(&judge, &at, true, &step(&[], false, 0), [0, 0, 1, 1], &all);
+        // The likeliest, and then the likeliest of the others.
+        let judge = Judge::new(Rule::OneHot, 0.002);
+        for (drafts, hit, keep) in [([2, 3], 1.0, 0.4), ([2, 0], 0.0, 0.55)] {
+            let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
+            let all = [&[(2, 1.0, 1.0), (2, hit, 1.0), (3, 1.0, keep)][..], &out].concat();
+            scores(
+                &judge,
+                &at,
+                true,
+                &step(&drafts, true, 2),
+                [1, 1, 0, 1],
+                &all,
+            );
+        }
+        let judge = Judge::new(Rule::ExactMatch, 0.002);
+        let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
+        let all = [&[(3, 1.0, 0.4)][..], &out].concat();
+        scores(
+            &judge,
+            &at,
+            true,
+            &step(&[2, 3], true, 2),
+            [0, 1, 0, 1],
+            &all,
+        );
+    }
+
+    /// Capital that is bet on a bug grows where an engine has it, by what the bet promises.
+    #[test]
+    fn every_bet_wins_if_the_engine_has_the_bug() {
+        let p = [0.35, 0.25, 0.2, 0.15, 0.05];
+        let q = [0.1, 0.05, 0.45, 0.3, 0.1];
+        for rule in [
+            Rule::Single,
+            Rule::Block,
+            Rule::OneHot,
+            Rule::ExactMatch,
+            Rule::Threshold(0.8),
+        ] {
+            let at = Position {
+                p: &p,
+                q: &q,
+                rest: false,
+                reach: if rule == Rule::Block { 0.6 } else { 1.0 },
+            };
+            let judge = Judge::new(rule, 0.0);
+            let honest = Laws::new(rule, &Engine::HONEST, &at);
+            for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
+                let laws = Laws::new(rule, &bug.engine, &at);
+                let log = |step: Step, part: usize| {
+                    let mut tally = [Tally::new(&judge)];
+                    judge.judge(&at, false, &[&step], &mut tally);
+                    let component = &judge.components[places[part].unwrap()];
+                    tally[0].logs[component.first]
+                };
+                let grows = |claimed: &[f64], wrong: &[f64], logs: Vec<f64>, what: &str| {
+                    // What the bet gives each outcome, weighed by the bug's law.
+                    let bet = Bet::new(claimed, wrong, 0.0);
+                    let mut mean = 0.0;
+                    for ((claimed, wrong), log) in claimed.iter().zip(wrong).zip(logs) {
+                        let gain = bet.map_or(0.0, |bet| bet.gain(*claimed, *wrong));
+                        let rounding = if bet.is_some() { 1e-9 } else { 0.0 };
+                        let expected = (1.0 + gain).ln() - rounding;
+                        assert!(
+                            *wrong <= 0.0 || (log - expected).abs() < 1e-12,
+                            "{rule} {} {what}: {log} {expected}",
+                            bug.name
+                        );
+                        if *wrong > 0.0 {
+                            mean += wrong * log;
+                        }
+                    }
+                    assert!(mean > 0.0 || bet.is_none(), "{rule} {} {what}", bug.name);
+                };
+                let all = 0..p.len();
+                if places[0].is_some()
+                    && let (Drafts::Sampled, Some(claimed), Some(wrong)) =
+                        (rule.drafts(), &honest.draft, &laws.draft)
+                {
+                    let logs = all.clone().map(|x| log(step(&[x], false, 0), 0)).collect();
+                    grows(claimed, wrong, logs, "drafts");
+                }
+                if places[0].is_some()
+                    && rule.drafts() == Drafts::Likeliest
+                    && let Some(wrong) = &laws.draft
+                {
+                    let wrong = [wrong[2], 1.0 - wrong[2]];
+                    let logs = [2, 0].map(|x| log(step(&[x], false, 1), 0)).to_vec();
+                    grows(&[1.0, 0.0], &wrong, logs, "drafts");
+                }
+                if places[1].is_some() {
+                    for x in all.clone() {
+                        let both = |keep: f64| [keep, 1.0 - keep];
+                        let logs = [true, false]
+                            .map(|kept| log(step(&[x], kept, x), 1))
+                            .to_vec();
+                        grows(&both(honest.keep(x)), &both(laws.keep(x)), logs, "kept");
+                    }
+                }
+                if places[2].is_some() {
+                    let logs = all.clone().map(|y| log(step(&[2], false, y), 2)).collect();
+                    grows(
+                        &honest.correction(2),
+                        &laws.correction(2),
+                        logs,
+                        "corrected",
+                    );
+                    let logs = all.clone().map(|y| log(step(&[], false, y), 2)).collect();
+                    grows(&p, &laws.bonus, logs, "undrafted");
+                }
+                if places[3].is_some() {
+                    let claimed = match rule {
+                        Rule::Threshold(_) => honest.output().unwrap(),
+                        _ => p.to_vec(),
+                    };
+                    let out = laws.output().unwrap_or(laws.bonus.clone());
+                    let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
+                    grows(&claimed, &out, logs, "out");
+                    let alone = match bug.engine.drops {
+                        Some(_) => &out,
+                        None => &laws.bonus,
+                    };
+                    let logs = all.clone().map(|y| log(step(&[], false, y), 3)).collect();
+                    grows(&p, alone, logs, "out alone");
+                }
+            }
+        }
+    }
+
+    /// The same for several drafts.
+    #[test]
+    fn every_bet_on_several_drafts_wins_if_the_engine_has_the_bug() {
+        let p = [0.35, 0.25, 0.2, 0.2];
+        let q = [0.1, 0.05, 0.5, 0.35];
+        let at = Position {
+            p: &p,
+            q: &q,
+            rest: false,
+            reach: 1.0,
+        };
+        for rule in [Rule::Rrs, Rule::RrsWo, Rule::KSeq, Rule::OneHot] {
+            let judge = Judge::new(rule, 0.002);
+            let honest = Engine::HONEST;
+            for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
+                let log = |step: &Step, part: usize| {
+                    let mut tally = [Tally::new(&judge)];
+                    judge.judge(&at, true, &[step], &mut tally);
+                    let place = places[part];
+                    place.map_or(0.0, |place| tally[0].logs[judge.components[place].first])
+                };
+                let expected = |claimed: &[f64], wrong: &[f64], outcome: usize| {
+                    Bet::new(claimed, wrong, 0.002).map_or(0.0, |bet| {
+                        let gain = bet.gain(claimed[outcome], wrong[outcome]);
+                        ((1.0 + gain) / (1.0 + 0.002 * bet.range)).ln() - 1e-9
+                    })
+                };
+                let check = |step: &Step| {
+                    let (claimed, wrong) = (
+                        decide(rule, &honest, &at, &step.drafts),
+                        decide(rule, &bug.engine, &at, &step.drafts),
+                    );
+                    let mut sums = [0.0; 4];
+                    for (k, &x) in step.drafts.iter().enumerate() {
+                        let law = |engine| next_draft(rule, engine, &at, &step.drafts[..k]);
+                        if let (Some(claimed), Some(wrong)) = (law(&honest), law(&bug.engine))
+                            && rule != Rule::OneHot
+                        {
+                            sums[0] += expected(&claimed, &wrong, x);
+                        }
+                    }
+                    let place = match claimed.tokens.binary_search(&step.output) {
+                        Ok(place) if step.accepted => place,
+                        _ => claimed.tokens.len(),
+                    };
+                    sums[1] = expected(&claimed.law, &wrong.law, place);
+                    if !step.accepted {
+                        sums[2] = expected(&claimed.correction, &wrong.correction, step.output);
+                    }
+                    let target = super::super::engine::change(&p, bug.engine.target, &at);
+                    sums[3] = expected(&p, &target, step.output);
+                    for (part, sum) in sums.into_iter().enumerate() {
+                        let sum = if places[part].is_some() { sum } else { 0.0 };
+                        let found = log(step, part);
+                        assert!(
+                            (found - sum).abs() < 1e-12,
+                            "{rule} {} {part} {step:?}: {found} {sum}",
+                            bug.name
+                        );
+                    }
+                };
+                for drafts in [[2, 3], [3, 2], [2, 0]] {
+                    check(&step(&drafts, true, 2));
+                    check(&step(&drafts, false, 1));
+                }
+            }
+            // Without a draft the token follows p, whatever the bug.
+            let mut tally = [Tally::new(&judge)];
+            judge.judge(&at, true, &[&step(&[], false, 0)], &mut tally);
+            for one in judge
+                .components
+                .iter()
+                .filter(|one| one.is_bug && one.part < 2)
+            {
+                assert_eq!(tally[0].logs[one.first], 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn near_the_likeliest_and_ratios() {
+        let q = [0.5, 0.45, 0.449, 0.5];
+        let at = |rest| Position {
+            p: &q,
+            q: &q,
+            rest,
+            reach: 1.0,
+        };
+        assert_eq!(near(&at(false)), [0, 1, 3]);
+        assert_eq!(near(&at(true)), [0, 1]);
+        assert_eq!(ratio(1.0, 4.0), 0.25);
+        assert_eq!(ratio(1.0, 0.0), f64::INFINITY);
+        assert_eq!(ratio(0.0, 0.0), 0.0);
+        assert_eq!(ratio(0.0, 2.0), 0.0);
+        let law = [0.2, 0.3, 0.5, 0.0];
+        let key = |i: usize| [1.0, 2.0, 1.0, 9.0][i];
+        let ranks = [0, 1, 2, 3].map(|i| rank(&law, key, i));
+        for (rank, expected) in ranks.into_iter().zip([0.65, 0.15, 0.65, 0.0]) {
+            assert!((rank - expected).abs() < 1e-15, "{rank}");
+        }
+        // Rounding does not lift it above 1.
+        assert_eq!(rank(&[0.7, 0.7], |i| -(i as f64), 1), 1.0);
+    }
+
+    #[test]
     fn ranks_have_mean_one_half() {
         let law = [0.2, 0.3, 0.5, 0.0];
         let key = |i: usize| [1.0, 2.0, 1.0, 9.0][i];

@@ -859,6 +859,233 @@ mod tests {
     }
 
     #[test]
+    fn what_row_checks_find_adds_up() {
+        let mut one = RowChecks::default();
+        one.target_zero.found(5);
+        one.repeated.found(9);
+        let mut other = RowChecks::default();
+        other.target_zero.found(3);
+        other.outside.found(1);
+        other.draft_zero.found(2);
+        one.add(other);
+        let listed = |cut: bool| -> Vec<(String, u64, Option<usize>)> {
+            let checks = one.list(&Steps::default(), cut);
+            let each = checks.into_iter();
+            each.map(|one| (one.name, one.violations, one.first_position))
+                .collect()
+        };
+        let named = |name: &str, violations, first| (name.to_owned(), violations, first);
+        let mut expected = vec![
+            named("target-zero", 2, Some(3)),
+            named("draft-zero", 1, Some(2)),
+            named("draft-repeated", 1, Some(9)),
+            named("accepted-not-emitted", 0, None),
+            named("accepted-after-rejection", 0, None),
+            named("tokens-missing", 0, None),
+            named("text-after-its-end", 0, None),
+        ];
+        assert_eq!(listed(false), expected);
+        expected.insert(1, named("outside-claimed-cut", 1, Some(1)));
+        assert_eq!(listed(true), expected);
+    }
+
+    /// The root of n m - z sqrt(n v) = wanted, rounded up.
+    #[test]
+    fn positions_that_are_needed() {
+        assert_eq!(positions_for(0.5, 0.25, 8.0), Some(16));
+        assert_eq!(positions_for(0.5, 0.25, 8.1), Some(17));
+        for (mean, square, wanted) in [(0.1, 0.5, 15.0), (0.01, 0.09, 20.0), (2.0, 5.0, 7.0)] {
+            let spread = f64::sqrt(square - mean * mean);
+            let enough = |n: f64| n * mean - 2.326_347_874_040_841 * spread * n.sqrt() >= wanted;
+            let n = positions_for(mean, square, wanted).unwrap() as f64;
+            assert!(
+                enough(n) && !enough(n - 1.0),
+                "{mean} {square} {wanted}: {n}"
+            );
+        }
+        // Less spread than none is rounding, and no growth takes for ever.
+        assert_eq!(positions_for(0.5, 0.2499, 8.0), Some(16));
+        for mean in [0.0, -0.1, 1e-7, f64::NAN] {
+            assert_eq!(positions_for(mean, 1.0, 10.0), None, "{mean}");
+        }
+        assert_eq!(positions_for(2e-7, 1.0, 10.0), None);
+        assert!(positions_for(2e-7, 0.0, 10.0).is_some_and(|n| n >= 50_000_000));
+    }
+
+    fn report(verdicts: [Outcome; 4], broken: Option<&str>) -> AuditReport {
+        let records = crate::audit::Records {
+            name: "r.csv".to_owned(),
+            records: Vec::new(),
+        };
+        let settings = Settings::new(Rule::Single);
+        let mut report = crate::audit::audit_records(&records, &settings, "").unwrap();
+        for (part, verdict) in report.parts.iter_mut().zip(verdicts) {
+            part.verdict = verdict;
+        }
+        report.hard_checks = RowChecks::default().list(&Steps::default(), true);
+        for check in &mut report.hard_checks {
+            check.violations = u64::from(Some(check.name.as_str()) == broken);
+        }
+        report
+    }
+
+    #[test]
+    fn what_parts_and_checks_say_together() {
+        use Outcome::{Consistent as C, NotTestable as N, Refuted as R};
+        let lossy = Rule::Threshold(0.5);
+        for (rule, verdicts, broken, fits, expected) in [
+            (Rule::Single, [C; 4], None, false, Conclusion::AsClaimed),
+            (Rule::Single, [N; 4], None, false, Conclusion::Undecided),
+            (
+                Rule::Single,
+                [N, N, N, C],
+                None,
+                false,
+                Conclusion::AsClaimed,
+            ),
+            (
+                Rule::Single,
+                [R, C, C, C],
+                None,
+                false,
+                Conclusion::NotTheRule,
+            ),
+            (
+                Rule::Single,
+                [C, C, R, C],
+                None,
+                true,
+                Conclusion::LosslessAnotherRule,
+            ),
+            (Rule::Single, [R, R, C, R], None, true, Conclusion::Lossy),
+            (lossy, [C, C, C, R], None, false, Conclusion::NotAsClaimed),
+            (lossy, [R, C, C, N], None, false, Conclusion::NotAsClaimed),
+            (lossy, [C; 4], None, false, Conclusion::AsClaimed),
+            (
+                Rule::Single,
+                [C; 4],
+                Some("target-zero"),
+                false,
+                Conclusion::Lossy,
+            ),
+            (
+                Rule::Single,
+                [N; 4],
+                Some("outside-claimed-cut"),
+                false,
+                Conclusion::Lossy,
+            ),
+            (
+                Rule::Single,
+                [C; 4],
+                Some("text-after-its-end"),
+                false,
+                Conclusion::Lossy,
+            ),
+            (
+                Rule::Single,
+                [C; 4],
+                Some("draft-zero"),
+                false,
+                Conclusion::NotTheRule,
+            ),
+            (
+                lossy,
+                [C; 4],
+                Some("target-zero"),
+                false,
+                Conclusion::NotAsClaimed,
+            ),
+        ] {
+            let mut report = report(verdicts, broken);
+            report.fits = fits.then(|| "one-hot".to_owned());
+            conclude(&mut report, rule);
+            assert_eq!(
+                report.conclusion, expected,
+                "{rule} {verdicts:?} {broken:?}"
+            );
+            let fine = !verdicts.contains(&R) && broken.is_none();
+            assert_eq!(report.ok, fine, "{rule} {verdicts:?} {broken:?}");
+        }
+        // Another rule is looked for where something is refuted, and not what comes out.
+        for (verdicts, broken, looked) in [
+            ([C; 4], None, false),
+            ([R, C, C, C], None, true),
+            ([C, R, C, N], None, true),
+            ([R, C, C, R], None, false),
+            ([R, C, C, C], Some("draft-zero"), false),
+        ] {
+            assert_eq!(
+                needs_another_rule(&report(verdicts, broken)),
+                looked,
+                "{verdicts:?}"
+            );
+        }
+        // A negative control that fails is the report's failure.
+        let mut failed = report([C; 4], None);
+        failed.negative_control = Some(vec![Tampering {
+            name: "lenient".to_owned(),
+            words: String::new(),
+            refuted: Some(false),
+            by: Vec::new(),
+            positions: 1,
+            own_positions_enough: true,
+            reason: None,
+        }]);
+        conclude(&mut failed, Rule::Single);
+        assert!(!failed.ok && failed.conclusion == Conclusion::AsClaimed);
+    }
+
+    /// Alpha for each part that has steps, and once more for each family of groups.
+    #[test]
+    fn false_alarms_are_added_up() {
+        let judge = Judge::new(Rule::Single, 0.0);
+        let mut found = Found::new(&judge);
+        assert_eq!(false_alarm(&found, 0.01), 0.0);
+        found.total.steps = [4, 0, 3, 9];
+        assert!((false_alarm(&found, 0.01) - 0.03).abs() < 1e-15);
+        for group in [0, 1, 2] {
+            found
+                .groups
+                .insert((Family::Prompt, group), Tally::new(&judge));
+        }
+        assert!((false_alarm(&found, 0.01) - 0.06).abs() < 1e-15);
+        assert_eq!(false_alarm(&found, 0.4), 1.0);
+        // Sums of two spans: of steps, of what is lossy, and of groups that both have.
+        let mut more = Found::new(&judge);
+        more.total.steps = [1, 1, 1, 1];
+        more.lossy = (0.5, 2);
+        let mut tally = Tally::new(&judge);
+        tally.steps = [7; 4];
+        more.groups.insert((Family::Prompt, 2), tally.clone());
+        more.groups.insert((Family::Depth, 0), tally);
+        found.lossy = (0.25, 1);
+        found.add(more);
+        assert_eq!(found.total.steps, [5, 1, 4, 10]);
+        assert_eq!(found.lossy, (0.75, 3));
+        assert_eq!(found.groups.len(), 4);
+        assert_eq!(found.groups[&(Family::Prompt, 2)].steps, [7; 4]);
+    }
+
+    #[test]
+    fn how_far_outputs_are_from_the_target() {
+        let at = Position {
+            p: &[0.5, 0.3, 0.2],
+            q: &[0.2, 0.2, 0.6],
+            rest: false,
+            reach: 1.0,
+        };
+        // 2 is kept with 0.2/0.5, and replaced by p without it: 0.2 more than it should.
+        let off = output_tv(Rule::Threshold(0.5), &Engine::HONEST, &at).unwrap();
+        assert!((off - 0.2).abs() < 1e-15, "{off}");
+        assert!(output_tv(Rule::Single, &Engine::HONEST, &at).unwrap() < 1e-15);
+        assert_eq!(output_tv(Rule::ExactMatch, &Engine::HONEST, &at), None);
+        let drafting = with_drafts(Rule::ExactMatch, &Engine::HONEST);
+        assert!(drafting.draws && output_tv(Rule::ExactMatch, &drafting, &at).unwrap() < 1e-15);
+        assert!(!with_drafts(Rule::OneHot, &Engine::HONEST).draws);
+    }
+
+    #[test]
     fn levels_and_tolerances_out_of_range_are_refused() {
         for (tolerance, alpha, fits) in [
             (0.0, 0.01, true),

@@ -191,6 +191,114 @@ mod tests {
         assert_eq!(draw(&law, 0.0), 0);
         assert_eq!(draw(&law, 0.25), 2);
         assert_eq!(draw(&law, 0.999_999), 2);
+        // Whatever it sums to; and rounding at the end stays with what has mass.
+        assert_eq!(draw(&[0.5, 0.0, 1.5], 0.249), 0);
+        assert_eq!(draw(&[0.5, 0.0, 1.5], 0.25), 2);
+        assert_eq!(draw(&[0.0, 1.0], 0.0), 1);
+        assert_eq!(draw(&[0.5, 0.5, 0.0], 1.0), 1);
+        assert_eq!(draw(&[0.0, 0.0], 0.5), 0);
+    }
+
+    fn rows<'a>(p: &'a [f64], q: &'a [f64]) -> Position<'a> {
+        Position {
+            p,
+            q,
+            rest: false,
+            reach: 1.0,
+        }
+    }
+
+    /// Rows that leave nothing to chance.
+    #[test]
+    fn players_go_through_rounds() {
+        let (sure, other) = ([1.0, 0.0], [0.0, 1.0]);
+        let mut player = Player::new(Rule::Single, &Engine::HONEST, 2, false, 1, 0);
+        let mut play = |p: &[f64], q: &[f64]| {
+            let at = rows(p, q);
+            let start = player.laws(&at);
+            let step = player.step(&at, &start);
+            (step.drafts, step.accepted, step.output, player.depth)
+        };
+        assert_eq!(play(&sure, &sure), (vec![0], true, 0, 1));
+        assert_eq!(play(&sure, &sure), (vec![0], true, 0, 2));
+        // Two drafts are all: the token behind them has none.
+        assert_eq!(play(&other, &sure), (vec![], false, 1, 0));
+        assert_eq!(play(&sure, &sure), (vec![0], true, 0, 1));
+        assert_eq!(play(&other, &sure), (vec![0], false, 1, 0));
+        // No drafts at all are one.
+        let none = Player::new(Rule::Single, &Engine::HONEST, 0, false, 1, 0);
+        assert_eq!(none.drafts, 1);
+        // Exact match claims nothing of its drafts, and a player draws them.
+        let mut player = Player::new(Rule::ExactMatch, &Engine::HONEST, 1, false, 1, 0);
+        let at = rows(&other, &sure);
+        let step = player.step(&at, &player.laws(&at));
+        assert_eq!(
+            (step.drafts, step.accepted, step.output),
+            (vec![0], false, 1)
+        );
+        // All drafts are dropped, or none.
+        for (least, drafts) in [(0.9, 0), (0.1, 1)] {
+            let engine = Engine {
+                drops: Some(least),
+                ..Engine::HONEST
+            };
+            let half = [0.5, 0.5];
+            let at = rows(&half, &half);
+            let mut player = Player::new(Rule::Single, &engine, 4, false, 1, 0);
+            for _ in 0..4 {
+                let step = player.step(&at, &player.laws(&at));
+                assert_eq!(step.drafts.len(), drafts, "{least}");
+            }
+        }
+    }
+
+    /// A block is reached with r p/q of what it was, and a new round with all.
+    #[test]
+    fn a_block_remembers_how_it_was_reached() {
+        let (p, q) = ([0.5, 0.5], [1.0, 0.0]);
+        let at = rows(&p, &q);
+        let mut player = Player::new(Rule::Block, &Engine::HONEST, 9, false, 5, 0);
+        let start = player.laws(&at);
+        let mut deepest = 0;
+        for _ in 0..60 {
+            let before = player.depth;
+            let step = player.step(&at, &start);
+            if step.accepted {
+                assert_eq!((player.depth, step.output), (before + 1, 0));
+                assert_eq!(player.reach, 0.5f64.powi(player.depth as i32));
+            } else {
+                assert_eq!((player.depth, player.reach), (0, 1.0));
+            }
+            deepest = deepest.max(player.depth);
+        }
+        assert!(deepest >= 2, "{deepest}");
+    }
+
+    #[test]
+    fn players_of_several_drafts_take_one() {
+        let (p, q) = ([0.0, 0.0, 1.0], [0.25, 0.25, 0.5]);
+        let at = rows(&p, &q);
+        let mut player = Player::new(Rule::RrsWo, &Engine::HONEST, 3, true, 5, 0);
+        let start = player.laws(&at);
+        for _ in 0..5 {
+            let step = player.step(&at, &start);
+            let mut drafts = step.drafts.clone();
+            drafts.sort_unstable();
+            assert_eq!(
+                (drafts, step.accepted, step.output),
+                (vec![0, 1, 2], true, 2)
+            );
+        }
+        // More drafts than tokens are the tokens; and none that is kept is no acceptance.
+        let mut player = Player::new(Rule::RrsWo, &Engine::HONEST, 5, true, 5, 0);
+        assert_eq!(player.step(&at, &start).drafts.len(), 3);
+        let at = rows(&[0.0, 1.0], &[1.0, 0.0]);
+        let mut player = Player::new(Rule::Rrs, &Engine::HONEST, 2, true, 5, 0);
+        let step = player.step(&at, &player.laws(&at));
+        assert_eq!(
+            (step.drafts, step.accepted, step.output),
+            (vec![0, 0], false, 1)
+        );
     }
 
     #[test]

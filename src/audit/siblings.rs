@@ -203,11 +203,14 @@ pub(super) fn decide(
     }
 }
 
-/// The smallest rho in [1, n] with rho b >= 1 - (1-b)^n, b = sum of min(p/rho, q).
+/// The smallest rho in [1, n] with rho >= (1 - (1-b)^n)/b, b = sum of min(p/rho, q). The
+/// quotient is summed as powers of 1-b: where p = q, rho b is 1 for every rho, and b alone
+/// would not tell them apart.
 fn k_seq_factor(p: &[f64], q: &[f64], drafts: usize) -> f64 {
     let fits = |factor: f64| {
         let b: f64 = p.iter().zip(q).map(|(p, q)| (p / factor).min(*q)).sum();
-        factor * b >= 1.0 - (1.0 - b).powi(drafts as i32)
+        let share: f64 = (0..drafts).map(|k| (1.0 - b).powi(k as i32)).sum();
+        b <= 0.0 || share <= factor
     };
     let (mut low, mut high) = (1.0, drafts.max(1) as f64);
     if fits(low) {
@@ -289,6 +292,317 @@ mod tests {
                         assert!((x - y).abs() < 1e-12, "{rule} {a} {b} {x} {y}");
                     }
                 }
+            }
+        }
+    }
+
+    /// What comes out as each token, and as a draft that is kept.
+    fn found(rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]) -> Vec<f64> {
+        let found = decide(rule, engine, at, drafts);
+        let mut kept = vec![0.0; at.p.len() + 1];
+        for (token, mass) in found.tokens.iter().zip(&found.law) {
+            kept[*token] += mass;
+        }
+        kept[at.p.len()] = *found.law.last().unwrap();
+        assert_eq!(found.law.len(), found.tokens.len() + 1);
+        assert!((found.law.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        assert!((found.correction.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        kept
+    }
+
+    fn near(found: &[f64], expected: &[f64]) -> bool {
+        found.len() == expected.len()
+            && found
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-12)
+    }
+
+    /// P(each is kept), P(none is), by hand.
+    #[test]
+    fn what_engines_keep_of_several_drafts() {
+        let honest = Engine::HONEST;
+        let keeps = |keeps| Engine { keeps, ..honest };
+        let tests_as = Engine {
+            tests_as: Some(Rule::RrsWo),
+            ..honest
+        };
+        let argmax = Engine {
+            target: Change::Argmax,
+            ..honest
+        };
+        let top = Engine {
+            ratio: Change::Top(1),
+            ..honest
+        };
+        type Case = (Rule, Engine, &'static [usize], [f64; 5]);
+        let cases: [Case; 26] = [
+            // 2 is kept with 1/3; then (p - q)+ is (3, 1, 0, 0)/4.
+            (Rule::Rrs, honest, &[2, 0], [2. / 3., 0., 1. / 3., 0., 0.]),
+            (Rule::Rrs, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
+            (Rule::Rrs, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
+            (Rule::Rrs, honest, &[3, 2], [0., 0., 0., 1., 0.]),
+            (Rule::Rrs, honest, &[], [0., 0., 0., 0., 1.]),
+            (
+                Rule::Rrs,
+                keeps(Keeps::Always),
+                &[2, 0],
+                [0., 0., 1., 0., 0.],
+            ),
+            (
+                Rule::OneHot,
+                keeps(Keeps::Always),
+                &[2, 0],
+                [0., 0., 1., 0., 0.],
+            ),
+            (
+                Rule::Rrs,
+                keeps(Keeps::IfLikeliest),
+                &[2, 0],
+                [1., 0., 0., 0., 0.],
+            ),
+            (
+                Rule::OneHot,
+                keeps(Keeps::IfLikeliest),
+                &[2, 1],
+                [0., 0., 0., 0., 1.],
+            ),
+            // 0.2/0.8 over 0.6, then (p - q)+ over 0.8 is above q.
+            (
+                Rule::Rrs,
+                keeps(Keeps::Over(0.8)),
+                &[2, 0],
+                [7. / 12., 0., 5. / 12., 0., 0.],
+            ),
+            (
+                Rule::Rrs,
+                keeps(Keeps::Target),
+                &[2, 0, 2],
+                [0.4, 0., 0.2, 0., 0.4],
+            ),
+            (
+                Rule::OneHot,
+                keeps(Keeps::Ratio),
+                &[2, 0],
+                [2. / 3., 0., 1. / 3., 0., 0.],
+            ),
+            (Rule::OneHot, honest, &[2, 0], [0.4, 0., 0.2, 0., 0.4]),
+            (
+                Rule::Threshold(0.8),
+                honest,
+                &[2, 0],
+                [0.5, 0., 0.25, 0., 0.25],
+            ),
+            (
+                Rule::Threshold(0.5),
+                honest,
+                &[2, 0],
+                [0.6, 0., 0.4, 0., 0.],
+            ),
+            (
+                Rule::Threshold(0.5),
+                honest,
+                &[2, 0, 1],
+                [0.6, 0., 0.4, 0., 0.],
+            ),
+            (
+                Rule::Threshold(0.8),
+                keeps(Keeps::Over(0.5)),
+                &[2, 3],
+                [0., 0., 0.5, 0.25, 0.25],
+            ),
+            (
+                Rule::Threshold(0.5),
+                keeps(Keeps::Target),
+                &[2, 0],
+                [0.4, 0., 0.2, 0., 0.4],
+            ),
+            // rho = 1.5: 2 is kept with 2/9, 3 with 2/3, 0 always.
+            (Rule::KSeq, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
+            (
+                Rule::KSeq,
+                honest,
+                &[2, 3],
+                [0., 0., 2. / 9., 14. / 27., 7. / 27.],
+            ),
+            (
+                Rule::KSeq,
+                honest,
+                &[2, 2],
+                [0., 0., 32. / 81., 0., 49. / 81.],
+            ),
+            // Behind 2, q is (1, 2, 0, 1)/4.
+            (
+                Rule::RrsWo,
+                honest,
+                &[2, 1],
+                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
+            ),
+            (
+                Rule::Rrs,
+                tests_as,
+                &[2, 1],
+                [0., 1. / 3., 1. / 3., 0., 1. / 3.],
+            ),
+            (
+                Rule::RrsWo,
+                honest,
+                &[2, 1, 0],
+                [1. / 3., 1. / 3., 1. / 3., 0., 0.],
+            ),
+            (Rule::Rrs, argmax, &[2, 0], [1., 0., 0., 0., 0.]),
+            (Rule::Rrs, top, &[2, 0], [0.8, 0., 0.2, 0., 0.]),
+        ];
+        for (rule, engine, drafts, expected) in cases {
+            let found = found(rule, &engine, &at(), drafts);
+            assert!(
+                near(&found, &expected),
+                "{rule} {engine:?} {drafts:?}: {found:?}"
+            );
+        }
+        // Where q has nothing left, later drafts are not tested.
+        let alone = Position {
+            q: &[0.0, 0.0, 1.0, 0.0],
+            ..at()
+        };
+        let kept = found(Rule::RrsWo, &honest, &alone, &[2, 0]);
+        assert!(near(&kept, &[0.0, 0.0, 0.2, 0.0, 0.8]), "{kept:?}");
+    }
+
+    #[test]
+    fn what_engines_put_out_where_no_draft_is_kept() {
+        let honest = Engine::HONEST;
+        let corrects = |corrects| Engine { corrects, ..honest };
+        let of = |rule: Rule, engine: &Engine, at: &Position<'_>, drafts: &[usize]| {
+            decide(rule, engine, at, drafts).correction
+        };
+        type Case = (Rule, Corrects, &'static [usize], [f64; 4]);
+        let cases: [Case; 12] = [
+            (Rule::Rrs, Corrects::Rule, &[2], [0.75, 0.25, 0., 0.]),
+            (
+                Rule::Rrs,
+                Corrects::Rule,
+                &[2, 2],
+                [13. / 14., 1. / 14., 0., 0.],
+            ),
+            (Rule::RrsWo, Corrects::Rule, &[2, 1], [1., 0., 0., 0.]),
+            (Rule::KSeq, Corrects::Rule, &[2, 3], [1., 0., 0., 0.]),
+            (Rule::OneHot, Corrects::Rule, &[2, 0], [0., 0.75, 0., 0.25]),
+            (Rule::OneHot, Corrects::Rule, &[2, 0, 1, 3], P),
+            (Rule::Rrs, Corrects::Target, &[2, 2], P),
+            (Rule::Rrs, Corrects::Draft, &[2, 2], Q),
+            (Rule::Rrs, Corrects::Residual, &[2, 2], [0.75, 0.25, 0., 0.]),
+            (
+                Rule::OneHot,
+                Corrects::OwnNoise,
+                &[2, 0],
+                [0.75, 0.25, 0., 0.],
+            ),
+            (Rule::Rrs, Corrects::OffDraft, &[2, 0], [0., 0.75, 0., 0.25]),
+            (Rule::Rrs, Corrects::OffDraft, &[2, 0, 1, 3], P),
+        ];
+        for (rule, how, drafts, expected) in cases {
+            let found = of(rule, &corrects(how), &at(), drafts);
+            assert!(
+                near(&found, &expected),
+                "{rule} {how:?} {drafts:?}: {found:?}"
+            );
+        }
+        // Of equal rows nothing is left, and p stands in for it.
+        let same = Position { q: &P, ..at() };
+        for rule in [Rule::Rrs, Rule::KSeq] {
+            assert!(near(&of(rule, &honest, &same, &[2, 0]), &P), "{rule}");
+        }
+        assert!(near(
+            &of(Rule::Rrs, &corrects(Corrects::Residual), &same, &[2]),
+            &P
+        ));
+        // k-seq, p = (1/2, 1/2, 0) and q = (1/4, 0, 3/4): b = 1/4 and rho = 7/4. What is left
+        // of p is (1/2 - 7/16, 1/2, 0).
+        let wide = Position {
+            p: &[0.5, 0.5, 0.0],
+            q: &[0.25, 0.0, 0.75],
+            ..at()
+        };
+        let left = of(Rule::KSeq, &honest, &wide, &[2, 2]);
+        assert!(near(&left, &[1. / 9., 8. / 9., 0.]), "{left:?}");
+    }
+
+    #[test]
+    fn the_factor_of_k_seq_is_the_root() {
+        for (p, q, drafts, expected) in [
+            (&P[..], &Q[..], 2, 1.5),
+            (&P, &Q, 1, 1.0),
+            (&P, &P, 3, 1.0),
+            (&P, &P, 16, 1.0),
+            (&[0.7, 0.2, 0.1], &[0.7, 0.2, 0.1], 16, 1.0),
+            // b = 1/2 up to rho = 2: rho/2 = 1 - 2^-n.
+            (&[1.0, 0.0], &[0.5, 0.5], 2, 1.5),
+            (&[1.0, 0.0], &[0.5, 0.5], 3, 1.75),
+            // Where nothing meets, b = 0 and any factor fits.
+            (&[1.0, 0.0], &[0.0, 1.0], 3, 1.0),
+        ] {
+            let found = k_seq_factor(p, q, drafts);
+            assert!(
+                (found - expected).abs() < 1e-12,
+                "{drafts} {found} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_law_of_the_next_draft() {
+        let honest = Engine::HONEST;
+        let draws = Engine {
+            draws: true,
+            ..honest
+        };
+        let likeliest = Engine {
+            likeliest: true,
+            ..honest
+        };
+        let as_rule = |rule| Engine {
+            draws_as: Some(rule),
+            ..honest
+        };
+        let top = Engine {
+            draft: Change::Top(2),
+            ..honest
+        };
+        let all: &[usize] = &[0, 1, 2, 3];
+        type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
+        let cases: [Case<'_>; 20] = [
+            (Rule::Rrs, honest, &[], Some(Q)),
+            (Rule::Rrs, honest, &[2, 2], Some(Q)),
+            (Rule::KSeq, honest, &[2], Some(Q)),
+            (Rule::Rrs, top, &[2], Some([0., 0.25, 0.75, 0.])),
+            (Rule::RrsWo, honest, &[], Some(Q)),
+            (Rule::RrsWo, honest, &[2], Some([0.25, 0.5, 0., 0.25])),
+            (Rule::RrsWo, honest, &[2, 1], Some([0.5, 0., 0., 0.5])),
+            (Rule::RrsWo, honest, all, None),
+            (Rule::RrsWo, top, &[1], Some([0., 0., 1., 0.])),
+            (
+                Rule::Rrs,
+                as_rule(Rule::RrsWo),
+                &[2],
+                Some([0.25, 0.5, 0., 0.25]),
+            ),
+            (Rule::RrsWo, as_rule(Rule::Rrs), &[2], Some(Q)),
+            (Rule::OneHot, honest, &[], Some([0., 0., 1., 0.])),
+            (Rule::OneHot, honest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::OneHot, honest, all, None),
+            (Rule::OneHot, draws, &[2], Some(Q)),
+            (Rule::Rrs, likeliest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::ExactMatch, honest, &[], None),
+            (Rule::ExactMatch, draws, &[2], Some(Q)),
+            (Rule::ExactMatch, likeliest, &[], Some([0., 0., 1., 0.])),
+            (Rule::ExactMatch, likeliest, &[2], Some([0., 1., 0., 0.])),
+        ];
+        for (rule, engine, earlier, expected) in cases {
+            let found = next_draft(rule, &engine, &at(), earlier);
+            assert_eq!(found.is_some(), expected.is_some(), "{rule} {earlier:?}");
+            if let (Some(found), Some(expected)) = (found, expected) {
+                assert!(near(&found, &expected), "{rule} {earlier:?}: {found:?}");
             }
         }
     }

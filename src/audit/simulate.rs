@@ -216,10 +216,7 @@ impl Simulator {
     ) {
         use rand::Rng;
         for (player, tally) in players.iter_mut().zip(tallies.iter_mut()) {
-            let mut normal = || {
-                let (a, b): (f64, f64) = (player.random.random(), player.random.random());
-                (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
-            };
+            let mut normal = || normal_of(player.random.random(), player.random.random());
             let mut noisy = |row: &[f64]| {
                 let mut out: Vec<f64> = row
                     .iter()
@@ -302,6 +299,11 @@ impl Simulator {
         }
         Ok(SimulatedLog { records })
     }
+}
+
+/// A normal number from two uniform ones in [0, 1) (Box and Muller).
+fn normal_of(a: f64, b: f64) -> f64 {
+    (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
 }
 
 /// Notes a step in the record of its position, and in that of its round's first one.
@@ -492,4 +494,116 @@ pub(super) fn tampered_rounds(
         results.push((name, words, Ok(count.violations > 0)));
     }
     Ok(results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_numbers_are_those_of_their_angle_and_radius() {
+        assert_eq!(normal_of(0.0, 0.3), 0.0);
+        let one = 1.0 - f64::exp(-0.5);
+        for (b, expected) in [(0.0, 1.0), (0.125, 0.5f64.sqrt()), (0.25, 0.0), (0.5, -1.0)] {
+            assert!((normal_of(one, b) - expected).abs() < 1e-15, "{b}");
+        }
+        assert!((normal_of(1.0 - f64::exp(-2.0), 0.5) + 2.0).abs() < 1e-15);
+    }
+
+    fn record(prompt: i64, position: i64, accepted: i64) -> EngineRecord {
+        EngineRecord {
+            prompt: Some(prompt),
+            position: Some(position),
+            accepted: Some(accepted),
+            ..EngineRecord::default()
+        }
+    }
+
+    #[test]
+    fn rounds_of_a_text_and_its_places() {
+        let records = [
+            record(0, 3, -1),
+            record(0, 4, 0),
+            record(0, 5, -1),
+            record(1, 7, -1),
+            record(1, 8, 2),
+            record(1, 11, -1),
+            record(2, 0, 0),
+        ];
+        let inside = [0, 1, 2, 3, 4, 5, 6].map(|at| in_a_round(&records, at));
+        assert_eq!(inside, [false, false, true, false, false, true, false]);
+        let places = |at: usize| {
+            let mut moved = records.to_vec();
+            close_up(&mut moved, at);
+            moved
+                .iter()
+                .map(|one| one.position.unwrap())
+                .collect::<Vec<_>>()
+        };
+        // To the place of the one before, and what is behind it in its text with it.
+        assert_eq!(places(1), [3, 3, 4, 7, 8, 11, 0]);
+        assert_eq!(places(5), [3, 4, 5, 7, 8, 8, 0]);
+        assert_eq!(places(4), [3, 4, 5, 7, 7, 10, 0]);
+        assert_eq!(places(0), [3, 4, 5, 7, 8, 11, 0]);
+    }
+
+    /// A chain of three of which two were kept, then one without a draft.
+    #[test]
+    fn steps_are_written_where_their_round_begins() {
+        let step = |drafts: &[usize], accepted, output| Step {
+            drafts: drafts.to_vec(),
+            accepted,
+            output,
+        };
+        let write = |steps: &[Step], siblings: bool| {
+            let mut records: Vec<EngineRecord> = Vec::new();
+            let mut round = None;
+            for step in steps {
+                let mut one = EngineRecord {
+                    drafts: vec![-1; 3],
+                    ..record(0, records.len() as i64, -1)
+                };
+                let id = |place: usize| 10 + place as i64;
+                write_round(&mut records, &mut one, &mut round, step, siblings, &id);
+                records.push(one);
+                if siblings || !step.accepted {
+                    round = None;
+                }
+            }
+            let each = records.into_iter();
+            each.map(|one| (one.drafts, one.accepted.unwrap(), one.round.unwrap()))
+                .collect::<Vec<_>>()
+        };
+        let steps = [
+            step(&[1], true, 1),
+            step(&[2], true, 2),
+            step(&[3], false, 4),
+            step(&[], false, 5),
+        ];
+        let expected = [
+            (vec![11, 12, 13], 2, 0),
+            (vec![-1; 3], -1, 1),
+            (vec![-1; 3], -1, 2),
+            (vec![-1; 3], 0, 0),
+        ];
+        assert_eq!(write(&steps, false), expected);
+        let steps = [step(&[1, 2], true, 2), step(&[0, 3, 4], false, 1)];
+        let expected = [(vec![11, 12, -1], 1, 0), (vec![10, 13, 14], 0, 0)];
+        assert_eq!(write(&steps, true), expected);
+    }
+
+    #[test]
+    fn names_of_bugs_are_those_of_the_table() {
+        let all: Vec<&str> = BugName::all().map(BugName::as_str).collect();
+        assert_eq!(all.len(), BUGS.len());
+        let name: BugName = "correction-from-q".parse().unwrap();
+        assert_eq!(name.as_str(), "correction-from-q");
+        assert_eq!(name.words(), "the correction is drawn from q");
+        assert_eq!(
+            name.engine().corrects,
+            super::super::engine::Corrects::Draft
+        );
+        let message = "correction".parse::<BugName>().unwrap_err();
+        assert!(message.contains("\"correction\" is no bug"), "{message}");
+    }
 }

@@ -428,6 +428,141 @@ mod tests {
     }
 
     #[test]
+    fn counts_keep_the_first() {
+        let mut count = Count::default();
+        for position in [5, 3, 8] {
+            count.found(position);
+        }
+        assert_eq!((count.violations, count.first), (3, Some(3)));
+        let at = |violations, first| Count { violations, first };
+        for (mut one, other, sum) in [
+            (at(1, Some(4)), at(2, Some(2)), at(3, Some(2))),
+            (at(0, None), at(2, Some(2)), at(2, Some(2))),
+            (at(1, Some(4)), at(0, None), at(1, Some(4))),
+            (at(0, None), at(0, None), at(0, None)),
+        ] {
+            one.add(other);
+            assert_eq!(one, sum);
+        }
+    }
+
+    /// Where a text ends its last round may be cut, and rows before a round belong to none.
+    #[test]
+    fn texts_end_rounds() {
+        let mut records = [
+            // The middle of a round that began before the log.
+            record(-1, &[-1, -1], 8),
+            record(2, &[4, 5], 4),
+            record(-1, &[-1, -1], 5),
+            record(-1, &[-1, -1], 1),
+            record(0, &[4, 5], 2),
+        ];
+        for record in &mut records[2..] {
+            record.prompt = Some(1);
+        }
+        let steps = read(&records, Rule::Single).unwrap();
+        let held: Vec<bool> = steps.at.iter().map(Option::is_some).collect();
+        assert_eq!(held, [false, true, false, false, true]);
+        assert_eq!((steps.rounds, steps.cut, steps.most), (2, 0, 2));
+        assert_eq!(steps.checks, Structure::default());
+        let last = steps.at[4].clone().unwrap();
+        assert_eq!((last.prompt, last.depth, last.output), (Some(1), 0, 2));
+        // A token that ends texts ends its own alone.
+        records[1].output = Some(9);
+        records[1].drafts[0] = 9;
+        let steps = read(&records, Rule::Single).unwrap();
+        assert_eq!(steps.checks.after_end, Count::default());
+        records[3].output = Some(9);
+        let steps = read(&records, Rule::Single).unwrap();
+        assert_eq!((steps.checks.after_end.violations, steps.rounds), (1, 2));
+        // Nor where the text goes on elsewhere: rows between are not in the log.
+        for (place, position) in [(3, 7), (4, 9)] {
+            records[place].position = Some(position);
+        }
+        let steps = read(&records, Rule::Single).unwrap();
+        assert_eq!(steps.checks.after_end, Count::default());
+    }
+
+    /// Without tensor `accepted` each position is a round, and a draft that came out was kept.
+    #[test]
+    fn positions_without_rounds() {
+        let none = |drafts: &[i64], output: i64| EngineRecord {
+            accepted: None,
+            batch_size: Some(drafts.len() as i64 - 2),
+            ..record(0, drafts, output)
+        };
+        let read = |records: &[EngineRecord], rule| {
+            Steps::from_records(records, rule, false, &BTreeSet::new())
+        };
+        let records = [
+            none(&[4], 4),
+            none(&[5], 7),
+            none(&[-1], 3),
+            none(&[4, 5, 6], 6),
+        ];
+        let steps = read(&records, Rule::Rrs).unwrap();
+        assert!(steps.siblings);
+        assert_eq!((steps.rounds, steps.most), (4, 3));
+        let all: Vec<_> = (steps.at.iter().flatten())
+            .map(|step| (step.drafts.len(), step.accepted, step.depth, step.batch))
+            .collect();
+        let expected = [
+            (1, true, 0, None),
+            (1, false, 0, None),
+            (0, false, 0, None),
+            (3, true, 0, Some(1)),
+        ];
+        assert_eq!(all, expected);
+        // One draft a position is no choice, but for rules of several.
+        assert!(!read(&records[..3], Rule::Single).unwrap().siblings);
+        assert!(read(&records[..3], Rule::KSeq).unwrap().siblings);
+        for rule in [Rule::Single, Rule::Block] {
+            let (position, message) = read(&records, rule).unwrap_err();
+            assert_eq!(position, 3);
+            assert!(message.contains("has 3 drafts"), "{message}");
+        }
+        assert!(read(&records, Rule::ExactMatch).unwrap().siblings);
+    }
+
+    #[test]
+    fn accepted_drafts_have_to_be_there() {
+        let chain = [record(2, &[4, 5], 4), record(-1, &[-1, -1], 5)];
+        assert!(read(&chain, Rule::Single).is_ok());
+        let (_, message) = read(&[record(2, &[4, -1], 4)], Rule::Single).unwrap_err();
+        assert!(
+            message.contains("accepted is 2, but the round has 1"),
+            "{message}"
+        );
+        let (position, message) =
+            read(&[record(0, &[1], 2), record(1, &[-1], 4)], Rule::Rrs).unwrap_err();
+        assert_eq!(position, 1);
+        assert!(message.contains("drafts has none"), "{message}");
+        // The round's own count, where a log has it.
+        let mut records = [record(1, &[4, 5], 4), record(-1, &[-1, -1], 7)];
+        for (record, round) in records.iter_mut().zip(0..) {
+            record.round = Some(round);
+        }
+        assert_eq!(read(&records, Rule::Single).unwrap().at.len(), 2);
+        records[1].round = Some(-1);
+        assert!(read(&records, Rule::Single).is_ok());
+        records[1].round = Some(2);
+        let (position, message) = read(&records, Rule::Single).unwrap_err();
+        assert!(
+            position == 1 && message.contains("began 1 positions before"),
+            "{message}"
+        );
+        // Drafts that no column names, and a batch of none.
+        let one = EngineRecord {
+            batch_size: Some(0),
+            ..record(0, &[-1, -1], 3)
+        };
+        let steps = read(&[one], Rule::Single).unwrap();
+        let step = steps.at[0].clone().unwrap();
+        assert_eq!((step.drafts.len(), step.batch), (0, Some(0)));
+        assert_eq!((steps.most, steps.siblings), (0, false));
+    }
+
+    #[test]
     fn rounds_that_contradict_themselves_are_refused() {
         let mut one = record(0, &[1], 1);
         one.round = Some(1);

@@ -234,6 +234,7 @@ pub(super) fn smallest_tv(share: f64, tolerance: f64, steps: u64, alpha: f64) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::rule::Rule;
     use super::*;
     use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -269,6 +270,13 @@ mod tests {
             let needed = (steps / 2..=steps)
                 .find(|&hits| log(hits) >= 1e6f64.ln())
                 .unwrap();
+            // Chernoff's bound is 1% exactly there.
+            let (s, mean) = (needed as f64 / n, 0.5 + t);
+            let divergence = s * (s / mean).ln() + (1.0 - s) * ((1.0 - s) / (1.0 - mean)).ln();
+            assert!(
+                (n * divergence - 100f64.ln()).abs() < 1e-6 && mean > s,
+                "{steps}"
+            );
             let law = Binomial::new(0.5 + t, steps).unwrap();
             assert!(
                 law.cdf(needed - 1) <= 0.01,
@@ -277,5 +285,162 @@ mod tests {
             );
         }
         assert!(before < 0.015, "{before}");
+    }
+
+    /// From how many steps on a departure can be found at all: all hits have to be enough, and
+    /// to be seen with probability 99% the engine's chance of them is to be near 1.
+    #[test]
+    fn few_steps_find_nothing() {
+        assert_eq!(smallest_tv(1.0, 0.0, 0, 0.5), None);
+        for (share, tolerance, alpha) in [(1.0, 0.0, 0.3), (0.1, 0.0, 1e-3), (0.1, 0.2, 1e-3)] {
+            let all = |steps: u64| {
+                let term = |stake: f64| (1.0 + 0.5 * stake) / (1.0 + tolerance * stake.abs());
+                let terms = SCORE_STAKES.map(|stake| term(stake).powi(steps as i32));
+                share * terms.iter().sum::<f64>() / 14.0
+            };
+            let first = (1..400).find(|&steps| all(steps) >= 1.0 / alpha).unwrap();
+            for steps in 1..first {
+                assert_eq!(smallest_tv(share, tolerance, steps, alpha), None, "{steps}");
+            }
+            // All of `first` steps are hits with (1/2 + t)^first, which is 99% for no t < 1/2
+            // that Chernoff's bound knows; with more steps fewer hits are enough.
+            let found = (first..4 * first)
+                .find_map(|steps| Some((steps, smallest_tv(share, tolerance, steps, alpha)?)));
+            let (_, t) = found.unwrap();
+            assert!(t > 0.2 && t < 0.5, "{t}");
+        }
+    }
+
+    fn tally(judge: &Judge, steps: [u64; 4], component: usize, log: f64) -> Tally {
+        let mut tally = Tally::new(judge);
+        tally.steps = steps;
+        let one = &judge.components[component];
+        tally.logs[one.first..one.first + one.stakes].fill(log);
+        tally
+    }
+
+    #[test]
+    fn capital_is_a_mean_and_verdicts_follow_from_it() {
+        let judge = Judge::new(Rule::Single, 0.002);
+        let index = judge
+            .components
+            .iter()
+            .position(|one| one.name == "argmax-drafts" && one.part == 0)
+            .unwrap();
+        let weight = judge.components[index].weight;
+        let found = |part_of: Part, log: f64, steps: u64, alpha: f64| {
+            let total = tally(&judge, [steps; 4], index, log);
+            part(&judge, part_of, &total, &BTreeMap::new(), alpha)
+        };
+        // All stakes of one bet hold e^log each, and all others what they began with.
+        let log = 30.0;
+        let report = found(Part::DraftLaw, log, 5_000, 1e-6);
+        let capital = weight * log.exp() + 1.0 - weight;
+        assert!((report.e_value / capital - 1.0).abs() < 1e-12);
+        assert!((report.log10_e_value - capital.log10()).abs() < 1e-12);
+        assert_eq!(report.part, "draft-law");
+        assert_eq!(report.steps, 5_000);
+        assert_eq!(report.verdict, Outcome::Refuted);
+        assert_eq!(report.suspect.as_deref(), Some("argmax-drafts"));
+        assert_eq!(report.reason, None);
+        let names: Vec<_> = report.evidence.iter().map(|one| &one.name).collect();
+        assert_eq!(names, ["argmax-drafts"]);
+        let one = &report.evidence[0];
+        assert!((one.log10_e_value - log / std::f64::consts::LN_10).abs() < 1e-12 && one.is_bug);
+        // A part knows nothing of the bets of another.
+        let other = found(Part::Acceptance, log, 5_000, 1e-6);
+        assert!(other.log10_e_value.abs() < 1e-12 && other.evidence.is_empty());
+        assert_eq!((other.verdict, other.suspect), (Outcome::Consistent, None));
+        let share = 0.2 / 3.0;
+        assert_eq!(
+            report.smallest_tv_excluded,
+            smallest_tv(share, 0.002, 5_000, 1e-6)
+        );
+        assert_eq!(
+            other.smallest_tv_excluded,
+            smallest_tv(0.2, 0.002, 5_000, 1e-6)
+        );
+        // Too little to refute, and enough to be listed; then neither.
+        for (log10, listed) in [(2.01, 1), (1.99, 0)] {
+            let weak = found(Part::DraftLaw, log10 * std::f64::consts::LN_10, 5_000, 1e-6);
+            assert_eq!(weak.verdict, Outcome::Consistent);
+            assert_eq!((weak.evidence.len(), weak.suspect), (listed, None));
+        }
+        // Few steps say nothing, but what is refuted is refuted.
+        for (steps, reason) in [(0, "no step of this kind"), (3, "3 steps are too few")] {
+            let few = found(Part::DraftLaw, 0.0, steps, 1e-6);
+            assert_eq!(few.verdict, Outcome::NotTestable);
+            assert!(few.reason.unwrap().contains(reason));
+            let refuted = found(Part::DraftLaw, log, steps, 1e-6);
+            assert_eq!((refuted.verdict, refuted.reason), (Outcome::Refuted, None));
+        }
+        // The capital is reported up to 1e300, and its logarithm beyond.
+        let endless = found(Part::DraftLaw, 2_000.0, 5_000, 1e-6);
+        assert!((endless.e_value / 1e300 - 1.0).abs() < 1e-12);
+        assert!(endless.log10_e_value > 800.0);
+        let any = Judge::new(Rule::ExactMatch, 0.002);
+        let total = Tally {
+            steps: [5_000; 4],
+            ..Tally::new(&any)
+        };
+        let nothing = part(&any, Part::DraftLaw, &total, &BTreeMap::new(), 1e-6);
+        assert_eq!(nothing.verdict, Outcome::NotTestable);
+        assert!(nothing.reason.unwrap().contains("claims nothing"));
+    }
+
+    #[test]
+    fn a_verdict_is_at_its_level() {
+        let at = |log: f64, alpha: f64| {
+            let capital = Capital {
+                part: Part::TargetLaw,
+                steps: 9,
+                log,
+                limit: Some(0.25),
+                evidence: Vec::new(),
+                groups: Vec::new(),
+                untestable: None,
+            };
+            capital.verdict(alpha).verdict
+        };
+        let level = -f64::ln(0.05);
+        assert_eq!(at(level, 0.05), Outcome::Refuted);
+        assert_eq!(at(level - 1e-12, 0.05), Outcome::Consistent);
+    }
+
+    #[test]
+    fn groups_are_named_by_family() {
+        let judge = Judge::new(Rule::Single, 0.002);
+        let quiet = |steps| Tally {
+            steps,
+            ..Tally::new(&judge)
+        };
+        let loud = tally(&judge, [40; 4], 0, 60.0);
+        let mut groups = BTreeMap::from([
+            // One group of a family says nothing that the whole does not.
+            ((Family::Depth, 0), loud.clone()),
+            ((Family::Prompt, 3), quiet([9; 4])),
+            ((Family::Prompt, 5), loud),
+            // Without a step in the part it is none of its groups.
+            ((Family::Prompt, 7), quiet([0; 4])),
+        ]);
+        assert_eq!(families(&groups), [Family::Prompt]);
+        let found = part(&judge, Part::DraftLaw, &quiet([49; 4]), &groups, 1e-6);
+        let names: Vec<_> = (found.groups.iter())
+            .map(|one| (one.family.as_str(), one.group, one.steps))
+            .collect();
+        assert_eq!(names, [("prompt", 5, 40)]);
+        let weight = judge.components[0].weight;
+        let log10 = (weight * 60f64.exp() + 1.0 - weight).log10();
+        assert!((found.groups[0].log10_e_value - log10).abs() < 1e-12);
+        // A group alone refutes.
+        assert_eq!(found.verdict, Outcome::Refuted);
+        assert!(found.log10_e_value.abs() < 1e-12);
+        groups.insert((Family::Depth, 1), quiet([9; 4]));
+        groups.insert((Family::BatchSize, 8), quiet([9; 4]));
+        assert_eq!(families(&groups), [Family::Depth, Family::Prompt]);
+        assert_eq!(
+            Family::ALL.map(Family::name),
+            ["depth", "prompt", "batch-size"]
+        );
     }
 }

@@ -246,6 +246,10 @@ mod tests {
         let tree = TokenTree::<Rational>::new(&random_problem(&mut rng, 2, 2));
         let deep = DraftTree::named("2x3").unwrap();
         assert!(DrawnTrees::new(&tree, &deep, SchemeName::WITH_REPLACEMENT).is_none());
+        let as_deep = DraftTree::named("2x2").unwrap();
+        assert!(DrawnTrees::new(&tree, &as_deep, SchemeName::WITH_REPLACEMENT).is_some());
+        // Drafts of a row each.
+        assert!(DrawnTrees::new(&tree, &as_deep, SchemeName::PRODUCT).is_none());
         let three = DraftTree::named("3x1").unwrap();
         assert!(DrawnTrees::new(&tree, &three, SchemeName::HUB).is_none());
         // Fewer tokens than children: as many as there are.

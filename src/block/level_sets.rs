@@ -529,6 +529,77 @@ pub(crate) mod tests {
         assert!(cut > 100, "{cut} cuts");
     }
 
+    /// Bounds of `f64` are moved outwards by what is said of rounding, and so many boxes close
+    /// the bracket: fewer would leave it open, and more are waste.
+    #[test]
+    fn the_steps_of_the_search_by_hand() {
+        for (length, drafts, units) in [(1, 1, 42.0), (2, 3, 220.0), (3, 2, 288.0)] {
+            assert_eq!(rounding(length, drafts), units * f64::EPSILON);
+        }
+        let found = |lower: f64, upper: f64| PathOptimum {
+            lower,
+            upper,
+            sets: LevelSets { layers: Vec::new() },
+            boxes: 1,
+            rounding: 0.125,
+        };
+        let known = found(1.0, 1.5).known();
+        assert_eq!(
+            (known.lower(), known.value(), known.upper()),
+            (0.875, 1.5, 1.625)
+        );
+        let third = |numerator: u32| ratio(&numerator.into(), &3u32.into());
+        let open = PathOptimum {
+            lower: third(1),
+            upper: third(2),
+            sets: LevelSets { layers: Vec::new() },
+            boxes: 1,
+            rounding: 0.0,
+        };
+        let known = open.known();
+        assert_eq!(known.kind(), crate::known::Kind::Enclosed);
+        assert_eq!(known.lower(), round_down(&third(1)));
+        assert_eq!(known.upper(), round_up(&third(2)));
+        assert!(known.lower() < known.value() && known.value() <= known.upper());
+        // Ranges of numbers that fall.
+        for (low, high, narrowed) in [
+            ([1, 2, 3], [9, 5, 7], Some(([3, 3, 3], [9, 5, 5]))),
+            ([3, 2, 0], [3, 3, 3], Some(([3, 2, 0], [3, 3, 3]))),
+            ([0, 4, 4], [9, 4, 4], Some(([4, 4, 4], [9, 4, 4]))),
+            ([0, 6, 0], [5, 9, 9], None),
+            ([0, 0, 6], [9, 9, 5], None),
+        ] {
+            let float = |row: [i32; 3]| row.map(f64::from);
+            let (mut least, mut most) = (float(low), float(high));
+            let fits = fall(&mut least, &mut most);
+            assert_eq!(fits, narrowed.is_some(), "{low:?} {high:?}");
+            if let Some((low, high)) = narrowed {
+                assert_eq!((least, most), (float(low), float(high)));
+            }
+        }
+        // 1 + 1/2 + 1/4, and for one draft 1.
+        assert_eq!(slope(&0.5, &1.0, 3), 1.75);
+        assert_eq!(slope(&1.0, &0.5, 3), 1.75);
+        assert_eq!(slope(&0.5, &1.0, 1), 1.0);
+        let boxes = |vocab, length, drafts| -> Vec<usize> {
+            let mut rng = ChaCha8Rng::seed_from_u64(11);
+            (0..6)
+                .map(|_| {
+                    let problem = random_problem(&mut rng, vocab, length);
+                    let tree = TokenTree::<Rational>::new(&problem);
+                    path_optimum(&tree, drafts, MOST_WORK).boxes
+                })
+                .collect()
+        };
+        let all = [boxes(2, 2, 2), boxes(3, 2, 2), boxes(2, 3, 3)];
+        let expected = [
+            [7, 5, 9, 11, 7, 3],
+            [11, 9, 13, 21, 9, 19],
+            [25, 43, 1, 13, 25, 7],
+        ];
+        assert_eq!(all, expected);
+    }
+
     #[test]
     fn one_path_takes_one_box() {
         let mut rng = ChaCha8Rng::seed_from_u64(8);

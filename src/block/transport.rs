@@ -449,3 +449,44 @@ impl Network<'_> {
         BigUint::zero()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Target;
+    use crate::problem::BlockProblem;
+    use std::collections::BTreeMap;
+
+    /// Sets of up to n of the blocks that the draft has, times all blocks.
+    #[test]
+    fn pairs_are_counted_before_they_are_made() {
+        let uniform = |vocab: usize, length: usize| {
+            let row = vec![1.0 / vocab as f64; vocab];
+            let mut prefixes = vec![String::new()];
+            let (mut target, mut draft) = (BTreeMap::new(), BTreeMap::new());
+            for _ in 0..length {
+                let mut longer = Vec::new();
+                for prefix in prefixes {
+                    for token in 0..vocab {
+                        longer.push(format!("{prefix} {token}").trim().to_owned());
+                    }
+                    target.insert(prefix.clone(), Target::new(&row).unwrap());
+                    draft.insert(prefix, Draft::new(&row).unwrap());
+                }
+                prefixes = longer;
+            }
+            BlockProblem::new("uniform".to_owned(), vocab, length, 1, target, draft, None).unwrap()
+        };
+        let small = uniform(2, 2);
+        let float = TokenTree::<f64>::new(&small);
+        for (drafts, pairs) in [(1, 16.0), (2, 40.0), (3, 56.0), (4, 60.0), (9, 60.0)] {
+            assert_eq!(pair_count(&float, drafts), pairs, "{drafts}");
+        }
+        assert!(BlockTransport::new(&TokenTree::new(&small), 2).is_some());
+        // 256 blocks and 32,896 sets of one or two of them.
+        let large = uniform(4, 4);
+        let pairs = pair_count(&TokenTree::<f64>::new(&large), 2);
+        assert_eq!(pairs, 256.0 * 32_896.0);
+        assert!(BlockTransport::new(&TokenTree::new(&large), 2).is_none());
+    }
+}

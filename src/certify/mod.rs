@@ -12,6 +12,8 @@
 
 mod certificate;
 mod residuals;
+#[cfg(test)]
+mod tests;
 
 pub use certificate::{Certificate, CertificateError, PlanEntry};
 pub use residuals::{Residuals, residuals};
@@ -309,18 +311,14 @@ fn rounded_plan(problem: &Problem, plan: &TransportPlan) -> Result<f64, Certific
         if !capacity.is_finite() {
             return Err(describe());
         }
-        if used <= capacity {
+        if used - capacity <= UNDERFLOW {
             return Ok(());
         }
         let share = capacity.max(0.0) / used;
-        if share < 1.0 - SCALE_LIMIT && used - capacity > UNDERFLOW {
+        if share < 1.0 - SCALE_LIMIT {
             return Err(describe());
         }
-        factor = factor.min(if used - capacity > UNDERFLOW {
-            share
-        } else {
-            1.0
-        });
+        factor = factor.min(share);
         Ok(())
     };
     let mut kept = vec![crate::distribution::TwoFloat::ZERO; problem.vocab()];

@@ -2,7 +2,8 @@
 
 use super::options::{Common, Folder, Format, Kept};
 use super::output::{CliError, Verdict, check_folder, width, write_together, write_whole};
-use super::printed::print_report;
+use super::printed::{self, print_report};
+use super::recorded::Recorded;
 use crate::audit::{
     Claimed, Records, Rule, Settings, audit, audit_records, claimed_of, negative_control, plan,
 };
@@ -15,7 +16,7 @@ use std::str::FromStr;
 
 /// Arguments of `specgap audit`.
 #[derive(Args, Debug)]
-#[command(after_long_help = definitions())]
+#[command(after_long_help = printed::definitions(report::definitions()))]
 pub(super) struct AuditArgs {
     /// A log with the tensors drafts, output and accepted; or a .csv file of records
     /// (docs/audit.md).
@@ -75,14 +76,6 @@ fn rules() -> String {
     help
 }
 
-fn definitions() -> String {
-    let mut text = "Definitions:\n".to_owned();
-    for (name, meaning) in report::definitions() {
-        text.push_str(&format!("  {name}: {meaning}\n"));
-    }
-    text
-}
-
 impl AuditArgs {
     fn settings(&self, log: Option<&Log>, common: &Common) -> Result<Settings, CliError> {
         let mut settings = Settings {
@@ -128,40 +121,24 @@ impl AuditArgs {
         Ok(settings)
     }
 
-    /// The command that makes the report, without paths of the machine.
+    /// The command that makes the report.
     fn command(&self) -> String {
-        let name = self.log.file_name().map_or_else(
-            || self.log.display().to_string(),
-            |name| name.to_string_lossy().into(),
-        );
-        let mut command = format!("specgap audit {name} --rule {}", self.rule);
-        let mut option = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                command.push_str(&format!(" --{name} {value}"));
-            }
-        };
-        let number = |value: Option<f64>| value.map(|value| format!("{value:?}"));
+        let mut command = Recorded::new("audit", std::slice::from_ref(&self.log));
         let changed = |value: f64, usual: f64| (value != usual).then_some(value);
-        option(
-            "tolerance",
-            number(changed(self.tolerance, Settings::TOLERANCE)),
-        );
-        option("alpha", number(changed(self.alpha, Settings::ALPHA)));
-        option("temperature", number(self.temperature));
-        option("draft-temperature", number(self.draft_temperature));
-        option("top-k", self.top_k.map(|k| k.to_string()));
-        option("top-p", number(self.top_p));
-        option("min-p", number(self.min_p));
-        let stop: Vec<String> = self.stop.iter().map(ToString::to_string).collect();
-        option("stop", (!stop.is_empty()).then(|| stop.join(",")));
-        option("vocab", self.kept.vocab.map(|n| n.to_string()));
-        if self.draft_cut {
-            command.push_str(" --draft-cut");
-        }
-        if self.negative_control {
-            command.push_str(" --negative-control");
-        }
         command
+            .option("rule", Some(self.rule))
+            .number("tolerance", changed(self.tolerance, Settings::TOLERANCE))
+            .number("alpha", changed(self.alpha, Settings::ALPHA))
+            .number("temperature", self.temperature)
+            .number("draft-temperature", self.draft_temperature)
+            .option("top-k", self.top_k)
+            .number("top-p", self.top_p)
+            .number("min-p", self.min_p)
+            .list("stop", &self.stop)
+            .option("vocab", self.kept.vocab)
+            .flag("draft-cut", self.draft_cut)
+            .flag("negative-control", self.negative_control);
+        command.into_line()
     }
 }
 

@@ -5,11 +5,12 @@ use super::output::{
     CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
     write_whole,
 };
-use super::printed::print_report;
+use super::printed::{self, print_report};
+use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
     self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
-    PositionSink, RuleCost, Settings, SlowRates, Summary,
+    PositionSink, RuleCost, Settings, SlowRates, SolvedPlans, Summary,
 };
 use crate::log::Log;
 use crate::report;
@@ -132,6 +133,10 @@ pub struct MeasureArgs {
     /// Cut it to the tokens with at least P times the largest probability.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     draft_min_p: Option<f64>,
+    /// Where the optimal plans of i.i.d. drafts are solved. That they accept alpha* is a theorem,
+    /// so that a plan is a check: at some positions, or at every one, which takes most of the time.
+    #[arg(long, value_name = "WHERE", default_value = SolvedPlans::default().as_str(), value_parser = solved_plans())]
+    plans: SolvedPlans,
     /// Solve the optimal plans of sequential draws too, for up to 8 drafts; takes longer
     /// than everything else together.
     #[arg(long)]
@@ -178,6 +183,16 @@ fn slow_rates() -> impl TypedValueParser<Value = SlowRates> {
     .try_map(|word| SlowRates::from_str(&word))
 }
 
+fn solved_plans() -> impl TypedValueParser<Value = SolvedPlans> {
+    PossibleValuesParser::new([
+        PossibleValue::new(SolvedPlans::Audited.as_str())
+            .help("where fast rates are audited; optimal accepts alpha*, with its enclosure"),
+        PossibleValue::new(SolvedPlans::Every.as_str())
+            .help("at every position; optimal accepts what its plans do"),
+    ])
+    .try_map(|word| SolvedPlans::from_str(&word))
+}
+
 fn verifiers_help() -> String {
     let usual = Settings::verifiers();
     let others: Vec<&str> = VerifierName::ALL
@@ -211,6 +226,7 @@ impl MeasureArgs {
             Settings::new(&self.temperature, &Counts::all(&self.drafts), common.seed)?;
         settings.block_length = usize::from(self.block_length);
         settings.timing = self.timing;
+        settings.plans = self.plans;
         settings.sequential_plans = self.sequential_plans;
         settings.rrs_wo = self.rrs_wo;
         if !self.schemes.is_empty() {
@@ -425,10 +441,7 @@ fn call_costs(path: &Path, settings: &Settings) -> Result<CallCosts, CliError> {
         })
     };
     Ok(CallCosts {
-        file: path.file_name().map_or_else(
-            || path.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        ),
+        file: file_name(path),
         target_step: timings.target_step.seconds,
         calls: (settings.drafts.iter().map(call)).collect::<Result<_, CliError>>()?,
         rules: (timings.rules.iter())
@@ -561,11 +574,7 @@ pub(super) fn refuse_repetition(logs: &[PathBuf]) -> Result<(), CliError> {
 
 /// What the report's words mean, for `--help`.
 pub(super) fn definitions() -> String {
-    let mut text = "Definitions:\n".to_owned();
-    for (name, meaning) in gap::definitions(Settings::BLOCK_LENGTH) {
-        text.push_str(&format!("  {name}: {meaning}\n"));
-    }
-    text
+    printed::definitions(gap::definitions(Settings::BLOCK_LENGTH))
 }
 
 pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {

@@ -2,8 +2,8 @@
 
 use super::gap::{DRAFT_PATHS, compare, read_baseline};
 use super::options::{Common, Format, Results};
-use super::output::{CliError, Verdict, check_folder, write_together, write_whole};
-use super::printed::print_report;
+use super::output::{CliError, Verdict, check_folder, write_whole};
+use super::printed::deliver;
 use crate::gap::Summary;
 use crate::report;
 use clap::Args;
@@ -77,10 +77,7 @@ pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError
         _ => Verdict::Agrees,
     };
     let (page, folder) = (report::gap::page(&report), &args.results.folder);
-    if let Some(out) = &folder.out {
-        write_together(out, &folder.files(&page, &report)?)?;
-    }
-    print_report(&report, &page, folder.out.as_deref(), common)?;
+    deliver(&report, &page, Vec::new(), folder, common)?;
     Ok(verdict)
 }
 

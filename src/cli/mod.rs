@@ -26,9 +26,11 @@ mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
 mod printed;
+mod recorded;
 pub(crate) mod schema;
 mod solve;
 mod table;
+mod texts;
 mod tree;
 mod verify;
 #[cfg(not(feature = "onnx"))]

@@ -2,6 +2,7 @@
 
 use super::host::{Bar, Host};
 use super::output::{CliError, page_files, progress};
+use super::recorded::{Recorded, file_name};
 use crate::log::{Log, LogError};
 use crate::report::page::Page;
 use crate::report::paper::{FigureFormat, Files};
@@ -214,6 +215,38 @@ pub(super) struct Results {
     /// Count several logs of one pair of models together, as one.
     #[arg(long)]
     pub(super) pool: bool,
+}
+
+/// What drafting and verifying cost, as a ratio or measured.
+#[derive(Args, Debug)]
+pub(super) struct Costs {
+    /// Time of a draft step over that of a target step; a verifying pass then costs a target
+    /// step, however many tokens it verifies.
+    #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
+    cost_ratio: Option<Cost>,
+    /// Measured times, as TOML or JSON (docs/formats.md).
+    #[arg(long, value_name = "FILE", conflicts_with = "cost_ratio")]
+    timings: Option<PathBuf>,
+}
+
+impl Costs {
+    pub(super) fn timings(&self) -> Result<Option<Timings>, CliError> {
+        match (&self.cost_ratio, &self.timings) {
+            (Some(cost), _) => Ok(Some(cost.timings.clone())),
+            (None, Some(path)) => read_timings(path).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// As they were given.
+    pub(super) fn record(&self, command: &mut Recorded) {
+        command
+            .option(
+                "cost-ratio",
+                self.cost_ratio.as_ref().map(|cost| &cost.text),
+            )
+            .option("timings", self.timings.as_deref().map(file_name));
+    }
 }
 
 /// A cost ratio as it was given, and the times that it stands for.

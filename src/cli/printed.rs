@@ -1,10 +1,41 @@
 //! A report on standard output.
 
-use super::options::{Common, Format};
-use super::output::{CliError, width};
+use super::options::{Common, Folder, Format};
+use super::output::{CliError, width, write_together};
 use crate::report::page::Page;
+use crate::report::paper::Files;
+use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
+
+/// Writes a report if a folder is named, with further files of it `beside`, and prints it.
+pub(super) fn deliver(
+    data: &impl serde::Serialize,
+    page: &Page,
+    beside: Files,
+    folder: &Folder,
+    common: &Common,
+) -> Result<(), CliError> {
+    if let Some(out) = &folder.out {
+        // The page comes last, so that it has everything beside it.
+        let mut files = beside.clone();
+        files.extend(folder.files(page, data)?);
+        write_together(out, &files)?;
+    }
+    match &common.host {
+        Some(host) => host.take(data, page, beside),
+        None => print_report(data, page, folder.out.as_deref(), common),
+    }
+}
+
+/// What a report's words mean, for `--help`.
+pub(super) fn definitions(words: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
+    let mut text = "Definitions:\n".to_owned();
+    for (name, meaning) in words {
+        text.push_str(&format!("  {name}: {meaning}\n"));
+    }
+    text
+}
 
 /// Prints what a report says, as data or as its page, and where its files are.
 pub(crate) fn print_report(

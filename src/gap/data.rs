@@ -50,7 +50,7 @@ pub struct GapReport {
     pub redrafted: Vec<Redrafted>,
     /// How far the published formula for drafts without replacement is off.
     pub published_formula: Vec<FormulaError>,
-    /// How well the optimal plans that were solved at every position do.
+    /// How well the optimal plans do that were solved, at some positions or at all.
     #[serde(default)]
     pub plans: Vec<PlanRow>,
     /// What the slow way says of rates that were computed the fast way, at some positions.
@@ -415,8 +415,8 @@ pub struct FormulaError {
     pub min: f64,
 }
 
-/// The optimal plans of a cell, solved at every position, and at some of them measured by a
-/// second integral.
+/// The optimal plans of a cell, where they were solved, and at some of these positions measured
+/// by a second integral.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanRow {
@@ -426,6 +426,10 @@ pub struct PlanRow {
     pub drafts: usize,
     /// How the drafts are drawn.
     pub scheme: String,
+    /// How many positions they were solved at, those where fast rates are audited: a check, as
+    /// the rate of `optimal` is alpha* by a theorem. Absent where all were solved for their rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<u64>,
     /// The most that a plan's acceptance is below alpha*.
     pub shortfall_max: f64,
     /// The largest sum over tokens of |output law - p|, at the positions where fast rates are

@@ -74,8 +74,11 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "optimal plan",
-            "a coupling by slot weights that attains alpha* and whose output law is p, solved at every \
-             position; its acceptance and its law are measured by a second integral",
+            "a coupling by slot weights that attains alpha* and whose output law is p. For i.i.d. drafts \
+             that is a theorem (docs/optimal-plan.md), so that optimal accepts alpha*, and plans are \
+             solved as a check: at the audited positions, or at all with --plans every, which takes \
+             acceptance from the solve. Where plans are audited, acceptance and law are measured by a \
+             second integral",
         ),
         (
             "published formula",

@@ -165,6 +165,8 @@ pub(super) enum Metric {
     AuditDifference { place: Place, rule: Rule },
     /// 1 where it is outside of the slow one's bounds, else 0.
     AuditOutside { place: Place, rule: Rule },
+    /// alpha* minus what the optimal plan accepts, where a plan is solved as a check.
+    PlanShortfall { place: Place, rule: Rule },
 }
 
 impl Metric {
@@ -218,7 +220,12 @@ impl Metric {
     pub(super) fn is_audit(self) -> bool {
         matches!(
             self,
-            Self::AuditDifference { .. } | Self::AuditOutside { .. } | Self::PlanError { .. }
+            Self::AuditDifference { .. }
+                | Self::AuditOutside { .. }
+                | Self::PlanShortfall { .. }
+                | Self::PlanError { .. }
+                | Self::PlanSteps { .. }
+                | Self::PlanSeconds { .. }
         )
     }
 

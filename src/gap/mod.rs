@@ -71,7 +71,7 @@ pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
 pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
-pub use settings::{Part, Settings, SlowRates};
+pub use settings::{Part, Settings, SlowRates, SolvedPlans};
 pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 

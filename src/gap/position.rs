@@ -4,7 +4,7 @@ use super::answers::Answers;
 use super::lists::{Lists, Model};
 use super::metric::{Metric, Place, Temperature};
 use super::served::{Logged, Room, Serving};
-use super::settings::{Asked, SlowRates, is_audited};
+use super::settings::{Asked, SlowRates, SolvedPlans, is_audited};
 use super::truncation;
 use super::{GapError, Settings};
 use crate::known::{Kind, Known};
@@ -147,10 +147,12 @@ fn at_temperature(
     let temperature = Temperature(degrees);
     let audit = is_audited(number, task.log.positions());
     let audit_plans = audit || task.settings.rrs_wo == SlowRates::Enclosed;
+    let every_plan = task.settings.plans == SolvedPlans::Every;
     let asked = AskedOf {
         asked: &task.asked,
         audit,
         audit_plans,
+        every_plan,
     };
     pair.answer(asked, temperature, cut, seed, answers)?;
     for rule in task.settings.draft_rules(degrees) {
@@ -172,6 +174,7 @@ fn at_temperature(
             audit: false,
             // What is asked again is answered the same way.
             audit_plans,
+            every_plan,
         };
         pair.answer(asked, temperature, cut, seed, &mut again)?;
         let renamed = again
@@ -187,10 +190,12 @@ fn at_temperature(
 pub(super) struct AskedOf<'a> {
     /// Of each number of drafts.
     pub asked: &'a [Asked],
-    /// Whether fast rates are checked against slow ones.
+    /// Whether fast rates are checked against slow ones, and rates that are known by a theorem.
     pub audit: bool,
     /// Whether output laws of plans are measured by a second integral.
     pub audit_plans: bool,
+    /// Whether plans are solved for their rates where a theorem says these already.
+    pub every_plan: bool,
 }
 
 /// What is known of the tokens that a position's rows do not list.
@@ -219,6 +224,7 @@ impl Pair {
             asked,
             audit,
             audit_plans,
+            every_plan,
         }: AskedOf<'_>,
         temperature: Temperature,
         cut: Option<Cut>,
@@ -267,6 +273,14 @@ impl Pair {
                 answers.insert(Metric::Optimum { place, scheme }, best);
             }
             for &(rule, computed) in &one.rules {
+                let known = match computed.by_theorem && !every_plan {
+                    true => Some(best(answers, place, rule.0)?),
+                    false => None,
+                };
+                if let (Some(rate), false) = (&known, audit) {
+                    answers.insert(Metric::Acceptance { place, rule }, rate.clone());
+                    continue;
+                }
                 let answer = if audit_plans {
                     computed.answer(&mut row, drafts, seed)
                 } else {
@@ -285,7 +299,15 @@ impl Pair {
                     answers.insert(Metric::AuditDifference { place, rule }, difference);
                     answers.insert(Metric::AuditOutside { place, rule }, outside);
                 }
-                answers.insert(Metric::Acceptance { place, rule }, answer.rate);
+                let rate = match known {
+                    Some(known) => {
+                        let shortfall = gap(&known, &answer.rate, false);
+                        answers.insert(Metric::PlanShortfall { place, rule }, shortfall);
+                        known
+                    }
+                    None => answer.rate,
+                };
+                answers.insert(Metric::Acceptance { place, rule }, rate);
                 if let Some(plan) = answer.plan {
                     let steps = plan.iterations as f64;
                     for (metric, value) in [
@@ -336,17 +358,23 @@ fn all_differences(
     Ok(())
 }
 
+fn find(answers: &Answers, metric: Metric) -> Result<Known, String> {
+    answers
+        .get(&metric)
+        .cloned()
+        .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
+}
+
+/// alpha* of drafts of a scheme, which is computed before its rules.
+fn best(answers: &Answers, place: Place, scheme: SchemeName) -> Result<Known, String> {
+    find(answers, Metric::Optimum { place, scheme })
+}
+
 /// What follows from optima and acceptances: gaps and paired differences.
 fn differences(asked: &Asked, place: Place, answers: &mut Answers) -> Result<(), String> {
-    let find = |answers: &Answers, metric: Metric| {
-        answers
-            .get(&metric)
-            .cloned()
-            .ok_or_else(|| format!("internal error: {metric:?} was not computed"))
-    };
     for &(rule, _) in &asked.rules {
         let scheme = rule.0;
-        let best = find(answers, Metric::Optimum { place, scheme })?;
+        let best = best(answers, place, scheme)?;
         let rate = find(answers, Metric::Acceptance { place, rule })?;
         let attains = (rule.1.entry().attains)(scheme);
         answers.insert(Metric::Gap { place, rule }, gap(&best, &rate, attains));

@@ -55,9 +55,7 @@ impl Summary {
             }
         }
         missing.extend(not_along);
-        if pages.are_without_plans() {
-            missing.push(NO_PLANS.to_owned());
-        }
+        missing.extend(pages.why_no_plans().map(str::to_owned));
         missing.extend(self.logs.values().filter_map(engine_tensors));
         missing.extend(self.missing());
         GapReport {
@@ -327,7 +325,9 @@ impl Pages<'_> {
         plans()
             .flat_map(|rule| self.places().map(move |place| (place, rule)))
             .filter_map(|(place, rule)| {
-                let gap = self.find(Metric::Gap { place, rule })?;
+                let check = self.find(Metric::PlanShortfall { place, rule });
+                // Where all are solved it is the gap.
+                let below = check.or_else(|| self.find(Metric::Gap { place, rule }))?;
                 let error = self.find(Metric::PlanError { place, rule });
                 let steps = self.find(Metric::PlanSteps { place, rule })?;
                 let seconds = self.find(Metric::PlanSeconds { place, rule });
@@ -336,7 +336,8 @@ impl Pages<'_> {
                     temperature: place.temperature.0,
                     drafts: place.drafts,
                     scheme: rule.0.as_str().to_owned(),
-                    shortfall_max: gap.highest.max(0.0),
+                    positions: check.map(Tally::count),
+                    shortfall_max: below.highest.max(0.0),
                     law_l1_max: error.map(|error| error.highest),
                     laws_measured: error.map(Tally::count),
                     iterations_mean: mean(steps),
@@ -370,12 +371,17 @@ impl Pages<'_> {
             .collect()
     }
 
-    /// Rates of plans are there, and no plan was solved.
-    fn are_without_plans(&self) -> bool {
-        let rated = plans()
+    /// Why no plan was solved, where rates of plans are there.
+    fn why_no_plans(&self) -> Option<&'static str> {
+        let gaps: Vec<&Tally> = plans()
             .flat_map(|rule| self.places().map(move |place| (place, rule)))
-            .any(|(place, rule)| self.find(Metric::Gap { place, rule }).is_some());
-        rated && self.plans().is_empty()
+            .filter_map(|(place, rule)| self.find(Metric::Gap { place, rule }))
+            .collect();
+        if gaps.is_empty() || !self.plans().is_empty() {
+            return None;
+        }
+        let cut = gaps.iter().any(|gap| gap.truncated > 0);
+        Some(if cut { NO_PLANS } else { NO_AUDIT })
     }
 
     fn published_formula(&self) -> Vec<FormulaError> {
@@ -400,6 +406,11 @@ impl Pages<'_> {
 /// Why rows that list some tokens only have no plans.
 const NO_PLANS: &str = "plans of optimal: rows list some tokens only, and a plan is of one full \
     row; what it accepts is the optimum, whose bounds are measured";
+
+/// Why some of a log's positions have no plans.
+const NO_AUDIT: &str = "plans of optimal: none of these positions is audited, and plans are solved \
+    at audited positions alone (--plans every solves all); what optimal accepts is alpha*, by a \
+    theorem";
 
 /// What a log says of an engine's doings, which no number of a report is made of.
 fn engine_tensors(log: &LogPart) -> Option<String> {

@@ -576,6 +576,7 @@ mod tests {
                 asked: &settings.asked(),
                 audit: false,
                 audit_plans: false,
+                every_plan: true,
             };
             let temperature = Temperature(temperature);
             pair.answer(asked, temperature, None, 1, &mut answers)

@@ -42,13 +42,49 @@ impl std::str::FromStr for SlowRates {
     }
 }
 
+/// At which positions the optimal plans of i.i.d. drafts are solved.
+///
+/// That such a plan accepts alpha* is a theorem (`docs/optimal-plan.md`, sections 2 and 3), so
+/// the rate of `optimal` needs no plan. Solving plans in `f64` checks the theorem and the solver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SolvedPlans {
+    /// At those where fast rates are audited; the rate of `optimal` is alpha* with its
+    /// enclosure everywhere, and [`GapReport::plans`](super::GapReport::plans) is of the plans
+    /// that were solved.
+    #[default]
+    Audited,
+    /// At every position; the rate of `optimal` is what the plans accept.
+    Every,
+}
+
+impl SolvedPlans {
+    /// The word, as in options and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Audited => "audited",
+            Self::Every => "every",
+        }
+    }
+}
+
+impl std::str::FromStr for SolvedPlans {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        [Self::Audited, Self::Every]
+            .into_iter()
+            .find(|one| one.as_str() == word)
+            .ok_or_else(|| format!("{word:?} is neither audited nor every"))
+    }
+}
+
 /// Positions of a log that are audited at least, if it has so many, and one in how many of a
 /// long one.
 const AUDITED: usize = 8;
 const AUDIT_STRIDE: usize = 512;
 
-/// Whether a position of a log of so many is one where fast rates are checked: the same ones
-/// however its positions are dealt.
+/// Whether a position of a log of so many is one where fast rates and theorems are checked: the
+/// same ones however its positions are dealt.
 pub(super) fn is_audited(number: usize, positions: usize) -> bool {
     number.is_multiple_of((positions / AUDITED).clamp(1, AUDIT_STRIDE))
 }
@@ -63,8 +99,7 @@ pub struct Settings {
     /// Schemes whose optima are measured; all of [`Settings::schemes`] at first.
     pub schemes: Vec<SchemeName>,
     /// Verifiers that are measured, under every scheme above for which they are
-    /// lossless; those of [`Settings::verifiers`] at first. `optimal` takes most of
-    /// the time of a full vocabulary.
+    /// lossless; those of [`Settings::verifiers`] at first.
     pub verifiers: Vec<VerifierName>,
     /// Temperatures of the draft alone: optima and acceptance are measured again with the
     /// draft's row at each of them, and the target's as it is.
@@ -73,7 +108,9 @@ pub struct Settings {
     pub draft_cuts: Option<Cuts>,
     /// What is kept of both rows at every temperature.
     pub cuts: Cuts,
-    /// Whether the optimal plans of sequential draws are solved too, for up to
+    /// Where the optimal plans of i.i.d. drafts are solved.
+    pub plans: SolvedPlans,
+    /// Whether the optimal plans of sequential draws are solved too, at every position, for up to
     /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
     /// together.
     pub sequential_plans: bool,
@@ -212,6 +249,7 @@ impl Settings {
             draft_temperatures: Vec::new(),
             draft_cuts: None,
             cuts: Cuts::default(),
+            plans: SolvedPlans::default(),
             sequential_plans: false,
             rrs_wo: SlowRates::default(),
             block_length: Self::BLOCK_LENGTH,
@@ -361,6 +399,11 @@ impl Settings {
             ("--schemes", own_names[0].join(","), names[0].join(",")),
             ("--verifiers", own_names[1].join(","), names[1].join(",")),
             (
+                "--plans",
+                self.plans.as_str().to_owned(),
+                other.plans.as_str().to_owned(),
+            ),
+            (
                 "--sequential-plans",
                 self.sequential_plans.to_string(),
                 other.sequential_plans.to_string(),
@@ -439,6 +482,9 @@ impl Settings {
         }
         if self.verifiers != Self::verifiers() {
             options += &format!(" --verifiers {}", verifiers.join(","));
+        }
+        if self.plans != SolvedPlans::default() {
+            options += &format!(" --plans {}", self.plans.as_str());
         }
         if self.sequential_plans {
             options += " --sequential-plans";

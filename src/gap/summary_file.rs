@@ -5,7 +5,7 @@ use super::cuts::Cuts;
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
 use super::sequence;
-use super::settings::{Settings, SlowRates};
+use super::settings::{Settings, SlowRates, SolvedPlans};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
 use super::tally::{ExactSum, Tally};
@@ -53,6 +53,9 @@ struct SettingsRecord {
     drafts: Vec<usize>,
     schemes: Vec<String>,
     verifiers: Vec<String>,
+    /// Absent from summaries of versions without a choice, which solved all.
+    #[serde(default = "every")]
+    plans: String,
     sequential_plans: bool,
     /// Absent from summaries of versions without a choice, which took this one.
     #[serde(default = "enclosed")]
@@ -66,6 +69,10 @@ struct SettingsRecord {
     draft_cuts: Option<Cuts>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cuts: Option<Cuts>,
+}
+
+fn every() -> String {
+    SolvedPlans::Every.as_str().to_owned()
 }
 
 fn enclosed() -> String {
@@ -292,7 +299,8 @@ impl Summary {
             | Metric::PlanSteps { place, rule }
             | Metric::PlanSeconds { place, rule }
             | Metric::AuditDifference { place, rule }
-            | Metric::AuditOutside { place, rule } => {
+            | Metric::AuditOutside { place, rule }
+            | Metric::PlanShortfall { place, rule } => {
                 let about = match metric {
                     Metric::Acceptance { .. } => "acceptance",
                     Metric::Gap { .. } => "gap",
@@ -300,6 +308,7 @@ impl Summary {
                     Metric::PlanSteps { .. } => "plan-steps",
                     Metric::AuditDifference { .. } => "audit-difference",
                     Metric::AuditOutside { .. } => "audit-outside",
+                    Metric::PlanShortfall { .. } => "plan-shortfall",
                     _ => "plan-seconds",
                 };
                 (
@@ -354,6 +363,7 @@ impl SettingsRecord {
             drafts: settings.drafts.clone(),
             schemes: own(&schemes),
             verifiers: own(&verifiers),
+            plans: settings.plans.as_str().to_owned(),
             sequential_plans: settings.sequential_plans,
             rrs_wo: settings.rrs_wo.as_str().to_owned(),
             block_length: settings.block_length,
@@ -373,6 +383,7 @@ impl SettingsRecord {
         Ok(Settings {
             schemes: names(&self.schemes)?,
             verifiers: names(&self.verifiers)?,
+            plans: (self.plans.parse()).map_err(|why| format!("settings: plans: {why}"))?,
             sequential_plans: self.sequential_plans,
             rrs_wo: (self.rrs_wo.parse()).map_err(|why| format!("settings: rrs_wo: {why}"))?,
             block_length: self.block_length,
@@ -604,6 +615,7 @@ impl TallyRecord {
                     "plan-seconds" => Metric::PlanSeconds { place, rule },
                     "audit-difference" => Metric::AuditDifference { place, rule },
                     "audit-outside" => Metric::AuditOutside { place, rule },
+                    "plan-shortfall" => Metric::PlanShortfall { place, rule },
                     _ => return Err(format!("{about:?} is no number of this version of specgap")),
                 }
             }

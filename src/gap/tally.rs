@@ -271,6 +271,23 @@ mod tests {
         assert_eq!(tally.estimate(&clusters).truncation, None);
     }
 
+    /// What rounding puts below the first edge or above the last is in the bin beside it.
+    #[test]
+    fn numbers_beyond_the_edges_are_in_the_bins_at_the_ends() {
+        let mut tally = Tally::default();
+        for value in [
+            -1.0f64.next_up(),
+            -1.0,
+            f64::from_bits((-1.0f64).to_bits() + 1),
+            1.5,
+        ] {
+            tally.add(0, &number(value));
+        }
+        let last = tally.histogram.len() - 1;
+        assert_eq!((tally.histogram[0], tally.histogram[last]), (3, 1));
+        assert_eq!(tally.histogram.iter().sum::<u64>(), 4);
+    }
+
     #[test]
     fn quantiles_of_four_values_by_hand() {
         let mut tally = Tally::default();

@@ -157,6 +157,7 @@ mod tests {
             asked: &settings.asked(),
             audit: true,
             audit_plans: true,
+            every_plan: true,
         };
         pair.answer(asked, TEMPERATURE, Some(cut), 1, &mut answers)
             .unwrap();

@@ -215,3 +215,77 @@ fn to_grid(mass: f64) -> u128 {
     // Exact: a power of two times a number below 2^53, rounded down.
     (mass * 2f64.powi(GRID_BITS)) as u128
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
+    use crate::optimum::enumeration;
+    use crate::optimum::flow::SolvedFlow;
+    use crate::scheme::WithReplacement;
+
+    /// Masses on a grid of 2^-120, and what that and rounding may be off by in all.
+    #[test]
+    fn rounded_instances_say_how_far_they_are_off() {
+        let law = WithReplacement::new(Draft::new(&[0.5, 0.25, 0.125, 0.125]).unwrap(), 2);
+        let target = Target::new(&[0.0625, 0.1875, 0.25, 0.5]).unwrap();
+        let problem = Problem::new("grid", target, law).unwrap();
+        let instance = ScaledInstance::rounded(&problem);
+        assert_eq!(instance.total, BigUint::from(1u32) << 120);
+        assert_eq!(instance.supply[0], 1 << 118);
+        assert_eq!(
+            instance.demand,
+            [1u128 << 116, 3 << 116, 1 << 118, 1 << 119]
+        );
+        assert_eq!(instance.supply.iter().sum::<u128>(), 1 << 120);
+        // 20 epsilon of a set, and 10 sets and 4 tokens.
+        let relative = 1.01 * (20.0 * f64::EPSILON).max(PROBABILITY_RELATIVE_ERROR);
+        let lost = 14.0 * (2f64.powi(-120) + 1e-290);
+        let Rounding::Grid {
+            feasible_share,
+            absolute_error,
+        } = instance.rounding
+        else {
+            panic!("{:?}", instance.rounding);
+        };
+        assert_eq!(feasible_share, 1.0 - relative);
+        assert!((absolute_error / (2.0 * relative + lost) - 1.0).abs() < 1e-15);
+        // Both ways to solve it allow for that, to both sides.
+        let truth = SolvedFlow::of(ScaledInstance::exact(&problem)).optimum();
+        assert!(truth.rate.rational().is_some() && truth.rate.value() < 0.9);
+        for found in [
+            enumeration::solve(&instance),
+            SolvedFlow::of(ScaledInstance::Native(instance.clone())).optimum(),
+        ] {
+            assert_eq!(found.subset, truth.subset);
+            assert!((found.rate.value() - truth.rate.value()).abs() < 1e-15);
+            let width = found.rate.width() - 2.0 * absolute_error;
+            assert!(width.abs() < 2.0 * f64::EPSILON, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_grid_cuts_off() {
+        assert_eq!([0.0, 1.0, 0.5].map(to_grid), [0, 1 << 120, 1 << 119]);
+        assert_eq!(to_grid(1.5 * 2f64.powi(-120)), 1);
+        assert_eq!(to_grid(0.5 * 2f64.powi(-120)), 0);
+    }
+
+    /// Entries times bits, operations times bits, and reductions of fractions.
+    #[test]
+    fn exact_instances_are_made_while_they_are_small() {
+        let flat = |vocab: usize| vec![1.0 / vocab as f64; vocab];
+        let affordable = |vocab: usize, drafts: usize, bits: i32| {
+            let mut row = flat(vocab);
+            row[0] -= 2f64.powi(-bits);
+            row[1] += 2f64.powi(-bits);
+            let target = Target::new(&flat(vocab)).unwrap();
+            let law = WithReplacement::new(Draft::new(&row).unwrap(), drafts);
+            ScaledInstance::exact_is_affordable(&Problem::new("many", target, law).unwrap())
+        };
+        // 64 tokens: sets of 4 of them are 679,120, times 4 and 206 bits: 5.6e8.
+        assert!(affordable(64, 3, 55));
+        assert!(!affordable(64, 4, 55));
+        assert!(affordable(64, 4, 10));
+    }
+}

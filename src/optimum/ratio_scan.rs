@@ -182,3 +182,113 @@ fn prefix(order: &[usize], length: usize) -> Vec<usize> {
     subset.sort_unstable();
     subset
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, Target, parse_rational};
+    use crate::scheme::{
+        Composed, Composition, DraftScheme, Draws, WithReplacement, WithoutReplacement,
+    };
+
+    fn weights<T>(row: &[&str], make: fn(Vec<Rational>) -> T) -> T {
+        make(
+            row.iter()
+                .map(|text| parse_rational(text).unwrap())
+                .collect(),
+        )
+    }
+
+    fn draft(row: &[&str]) -> Draft {
+        weights(row, |row| Draft::from_rationals(row).unwrap())
+    }
+
+    fn problem(target: &[&str], law: impl DraftScheme + 'static) -> Problem {
+        let target = weights(target, |row| Target::from_rationals(row).unwrap());
+        Problem::new("small", target, law).unwrap()
+    }
+
+    /// Laws of all kinds of one score: both scans agree, and the one in floating point allows
+    /// for what was rounded.
+    #[test]
+    fn rounded_scans_enclose_exact_ones_within_the_error_that_is_counted() {
+        let q = || draft(&["1/2", "1/4", "1/8", "1/8", "0"]);
+        let target = ["1/16", "1/8", "1/4", "1/16", "1/2"];
+        let stop = || Draws::Stopped(parse_rational("1/3").unwrap());
+        let draws = |how| Composition::Draws {
+            draft: q(),
+            count: 2,
+            how,
+        };
+        let chances = ["1/2", "1/4", "1/8", "3/4", "0"].map(|text| parse_rational(text).unwrap());
+        let composed = |law| Composed::new(5, law).unwrap();
+        let forced =
+            Composition::Union(vec![Composition::Fixed(vec![2]), draws(Draws::Independent)]);
+        let all = [
+            problem(&target, WithReplacement::new(q(), 3)),
+            problem(&target, WithoutReplacement::new(q(), 2)),
+            problem(&target, composed(draws(stop()))),
+            problem(&target, composed(forced)),
+            problem(&target, composed(Composition::Poisson(chances.to_vec()))),
+        ];
+        for (place, problem) in all.iter().enumerate() {
+            let (exact, rounded) = (exact(problem).unwrap(), enclosed(problem).unwrap());
+            assert_eq!(exact.subset, rounded.subset, "{place}");
+            let (truth, found) = (exact.rate.value(), rounded.rate);
+            assert!(truth < 1.0, "{place}: {truth}");
+            assert!(
+                (found.value() - truth).abs() < 1e-12,
+                "{place}: {found:?} {truth}"
+            );
+            let order: Vec<usize> = (0..5).collect();
+            let chance = if place == 4 { 8.0 } else { 0.0 };
+            let error = problem.scheme().prefix_scan(&order).absolute_error
+                + 2.0 * PROBABILITY_RELATIVE_ERROR
+                + (4.0 + chance) * f64::EPSILON;
+            let off = (found.width() - 2.0 * error).abs();
+            assert!(off <= 4.0 * f64::EPSILON, "{place}: {found:?} {error}");
+            // The subset is what it proves.
+            let subset = exact.subset.unwrap();
+            let cut =
+                problem.target().exact().mass(&subset) - problem.scheme().inside_exact(&subset);
+            let one = Rational::from_integer(1.into());
+            assert_eq!(exact.rate.rational(), Some(&(one + cut)), "{place}");
+        }
+    }
+
+    /// From the first ratio below 2^-1000 on nothing is known of the order.
+    #[test]
+    fn ratios_that_may_be_in_a_wrong_order_bound_nothing() {
+        let target = Target::new(&[0.25, 0.5, 0.25]).unwrap();
+        let law = WithReplacement::new(Draft::new(&[1.0, 1e-303, 0.0]).unwrap(), 2);
+        let problem = Problem::new("tiny", target, law).unwrap();
+        let found = enclosed(&problem).unwrap();
+        // H = {0} has P - Q = 1/4 - 1, and no set that holds it has less.
+        assert!((found.rate.value() - 0.25).abs() < 1e-15);
+        assert!(
+            (found.rate.lower() - 0.25).abs() < 1e-14,
+            "{:?}",
+            found.rate
+        );
+    }
+
+    #[test]
+    fn orders_by_hand() {
+        let target = [0.25, 0.0, 0.25, 0.0, 0.5];
+        let drafts = [0.25, 0.25, 0.25, 0.0, 0.25];
+        // p = 0 first, ties by token, and what neither row has is left out.
+        assert_eq!(float_order(&target, &drafts), [1, 0, 2, 4]);
+        assert_eq!(float_order(&target, &[0.0, 0.0, 0.0, 0.0, 1.0]), [4, 0, 2]);
+        let problem = problem(
+            &["1/4", "0", "1/4", "0", "1/2"],
+            WithReplacement::new(draft(&["1/4", "1/4", "1/4", "0", "1/4"]), 2),
+        );
+        assert_eq!(exact_order(&problem).unwrap(), [1, 0, 2, 4]);
+        // Ratios that are one in f64 are told apart, whatever the ids are.
+        let most = "100000000000000000001/300000000000000000000";
+        let least = "99999999999999999999/300000000000000000000";
+        let near = WithReplacement::new(draft(&["1/3", least, most]), 2);
+        let near = self::problem(&["1/3", "1/3", "1/3"], near);
+        assert_eq!(exact_order(&near).unwrap(), [2, 0, 1]);
+    }
+}

@@ -357,6 +357,74 @@ mod tests {
         assert!(search.certificate().is_none());
     }
 
+    fn small(target: [f64; 3], draft: [f64; 3]) -> Problem {
+        let law = WithReplacement::new(Draft::new(&draft).unwrap(), 2);
+        Problem::new("three", Target::new(&target).unwrap(), law).unwrap()
+    }
+
+    /// Shares of the point of least norm in the plane of some bases, by their products.
+    #[test]
+    fn points_of_least_norm_by_hand() {
+        let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
+        let of = |gram: &[&[f64]]| {
+            let mut search = Search::new(&problem);
+            search.gram = gram.iter().map(|row| row.to_vec()).collect();
+            search.bases = vec![(Vec::new(), Vec::new()); gram.len()];
+            search.affine_minimiser()
+        };
+        let near = |gram: &[&[f64]], expected: &[f64]| {
+            let found = of(gram).unwrap();
+            for (found, expected) in found.iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-14, "{found} {expected}");
+            }
+        };
+        near(&[&[3.0]], &[1.0]);
+        near(&[&[1.0, 0.0], &[0.0, 1.0]], &[0.5, 0.5]);
+        near(&[&[1.0, 0.0], &[0.0, 4.0]], &[0.8, 0.2]);
+        // (1, 0), (0, 2) and (1, 2): the last one lies on the wrong side.
+        near(
+            &[&[1.0, 0.0, 1.0], &[0.0, 4.0, 4.0], &[1.0, 4.0, 5.0]],
+            &[1.0, 1.0, -1.0],
+        );
+        // At right angles: shares as 1, 1/2 and 1/4.
+        near(
+            &[&[1.0, 0.0, 0.0], &[0.0, 2.0, 0.0], &[0.0, 0.0, 4.0]],
+            &[4.0 / 7.0, 2.0 / 7.0, 1.0 / 7.0],
+        );
+        // The same base twice, or nearly.
+        assert!(of(&[&[1.0, 1.0], &[1.0, 1.0]]).is_none());
+        assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 2e-15]]).is_none());
+        assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 1e-12]]).is_some());
+    }
+
+    /// Bases are increments of P - Q along an order, and the best prefix is kept.
+    #[test]
+    fn bases_by_hand() {
+        // Q = 1/4, 9/16, 1 along 0, 1, 2.
+        let problem = small([0.125, 0.125, 0.75], [0.5, 0.25, 0.25]);
+        let mut search = Search::new(&problem);
+        let expected = [0.125 - 0.25, 0.125 - 0.3125, 0.75 - 0.4375];
+        assert_eq!(search.bases, [(vec![0, 1, 2], expected.to_vec())]);
+        assert_eq!(search.upper, (0.25 - 0.5625, vec![0, 1]));
+        let square: f64 = expected.iter().map(|x| x * x).sum();
+        assert!((search.gram[0][0] - square).abs() < 1e-16);
+        assert_eq!(search.lower.0, -0.3125);
+        assert_eq!(search.scans, 1);
+        // Q = 1/16, 1/4, 1 along 2, 1, 0: nothing better.
+        let base = search.base(&[2, 1, 0]);
+        assert_eq!(base, [0.125 - 0.75, 0.125 - 0.1875, 0.75 - 0.0625]);
+        assert_eq!((search.scans, search.upper.0), (2, -0.3125));
+        // Both bounds meet at once: 1 - 5/16 exactly.
+        let found = solve(&problem).unwrap();
+        assert_eq!(
+            found.rate.rational(),
+            Some(&Rational::new(11.into(), 16.into()))
+        );
+        assert_eq!(found.subset, Some(vec![0, 1]));
+        let note = found.note.unwrap();
+        assert!(note.contains("scanned: 1"), "{note}");
+    }
+
     /// Too many sets to recompute the bounds exactly: they still hold the exact optimum, and many
     /// steps bring them together.
     #[test]
@@ -386,6 +454,20 @@ mod tests {
                 assert!(truth.lower() <= found.upper(), "{found:?} {truth:?}");
                 assert!(found.width() < widest, "{seed} {steps}: {found:?}");
                 assert!(found.rational().is_none());
+                // 3 n + 2 of the scan, P and a sum; below, thrice that for every token.
+                let error = 21.0 * f64::EPSILON + PROBABILITY_RELATIVE_ERROR;
+                assert_eq!(found.value(), 1.0 + search.upper.0);
+                let above = found.upper() - found.value();
+                assert!(
+                    (above - error).abs() < 2.0 * f64::EPSILON,
+                    "{above} {error}"
+                );
+                let below = 1.0 + search.lower.0 - found.lower();
+                let cut = found.lower() == 0.0;
+                assert!(
+                    cut || (below - 96.0 * error).abs() < 2.0 * f64::EPSILON,
+                    "{below}"
+                );
             }
         }
     }

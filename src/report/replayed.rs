@@ -3,7 +3,7 @@
 use super::length::numbers::decimals;
 use super::page::{Block, Fact, Section};
 use super::text::{count, counted, temperature};
-use crate::text::{Surprise, TextLog};
+use crate::text::{MeasuredTexts, Surprise, TextLog};
 use std::collections::BTreeMap;
 
 /// Prompts below which an interval is rough.
@@ -13,14 +13,14 @@ pub(super) const FEW: usize = 10;
 const SURPRISING: f64 = 4.0;
 
 /// How much text of which models.
-pub(super) fn subtitle(logs: &[TextLog], positions: usize, clusters: usize, at: f64) -> String {
+pub(super) fn subtitle(of: &MeasuredTexts) -> String {
     let mut parts = vec![format!(
         "{} of {}, temperature {}",
-        counted(positions, "position"),
-        counted(clusters, "prompt"),
-        temperature(at)
+        counted(of.positions, "position"),
+        counted(of.clusters, "prompt"),
+        temperature(of.temperature)
     )];
-    for log in logs {
+    for log in &of.logs {
         if let (Some(target), Some(draft)) = (&log.metadata.target, &log.metadata.draft) {
             let pair = format!("target {}, draft {}", target.name, draft.name);
             if !parts.contains(&pair) {
@@ -53,6 +53,12 @@ pub(super) fn surprise(z: f64) -> Option<String> {
             decimals(z.abs(), 1)
         )
     })
+}
+
+/// The names of the logs.
+pub(super) fn names(of: &MeasuredTexts) -> String {
+    let names: Vec<&str> = of.logs.iter().map(|log| log.name.as_str()).collect();
+    names.join(", ")
 }
 
 /// What the surprise of the text says.
@@ -139,14 +145,14 @@ fn facts(log: &TextLog) -> Vec<Fact> {
     facts
 }
 
-pub(super) fn made_by(command: &str, tool: &str, schema: u32) -> Section {
+pub(super) fn made_by(of: &MeasuredTexts, schema: u32) -> Section {
     Section::new(
         "made-by",
         "Made by",
         "",
         [
-            Block::Command(command.to_owned()),
-            Block::Paragraph(format!("{tool}, report schema {schema}.")),
+            Block::Command(of.command.clone()),
+            Block::Paragraph(format!("{}, report schema {schema}.", of.tool)),
         ],
     )
 }

@@ -265,6 +265,21 @@ mod tests {
         }
     }
 
+    /// A policy that says nothing of its memory keeps it, and begins with none.
+    #[test]
+    fn a_memory_is_kept_unless_the_policy_says_otherwise() {
+        for end in [RoundEnd::AllAccepted, RoundEnd::Rejected] {
+            assert_eq!(FixedLength(4).next(7, end), 7);
+        }
+        assert_eq!(FixedLength(4).first(), 0);
+        let stops = [0, 3, 4, 5].map(|length| FixedLength(4).stops(0, length, 4));
+        assert_eq!(stops, [true, true, false, false]);
+        assert_eq!(
+            [2, 4, 9].map(|most| FixedLength(4).along(0, most, 1)),
+            [2, 4, 4]
+        );
+    }
+
     #[test]
     fn what_a_round_remembers_reaches_the_next() {
         // Unless a policy says so, nothing is remembered.

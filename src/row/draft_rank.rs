@@ -330,6 +330,62 @@ mod tests {
         row
     }
 
+    /// Quadrature, tails, truncation, and roundings of a few clocks one by one.
+    #[test]
+    fn every_part_of_the_error_counts() {
+        let draft = [0.3, 0.25, 0.2, 0.15, 0.1];
+        let target = [0.2; 5];
+        for draws in [1, 2] {
+            let ranks = Ranks::new(&target, &draft, [1.0, 1.0], draws);
+            assert_eq!(
+                (ranks.error, ranks.rates.len()),
+                (128.0 * f64::EPSILON, draws)
+            );
+        }
+        for draws in [3usize, 4] {
+            let error = Ranks::new(&target, &draft, [1.0, 1.0], draws).error;
+            let n = draws as f64;
+            let (_, quadrature) = log_time_step(draws, 1e-12);
+            let tails = 8e-15 + 2e-17;
+            let truncation = n * 3000.0 * 2f64.powi(-60);
+            // Sums of 48 roundings; five operations for each of five clocks.
+            let paths = 1.04f64.powf(n) * (25.0 + (n + 1.0) * (40.0 + n + 48.0));
+            let least = (128.0 + paths + 60.0 * 48.0) * f64::EPSILON;
+            let nodes = (error - quadrature - tails - truncation - least) / f64::EPSILON;
+            // And one for each of some dozens of nodes.
+            assert!((20.0..300.0).contains(&nodes), "{draws}: {error} {nodes}");
+            assert!((nodes - nodes.round()).abs() < 0.1, "{draws}: {nodes}");
+        }
+    }
+
+    /// One clock and two of them, at a time at which each rings with probability 1/2.
+    #[test]
+    fn counts_of_clocks_by_hand() {
+        let mut counts = Counts::new(3);
+        counts.plain[0] = 1.0;
+        let half = 2f64.ln();
+        counts.clock(half, 1.0);
+        counts.clock(half, 0.0);
+        assert_eq!(counts.operations, 10.0);
+        let marked = half / 4.0;
+        for (found, expected) in [
+            (counts.plain[0], 0.25),
+            (counts.plain[1], 0.5),
+            (counts.plain[2], 0.25),
+            (counts.marked[0], marked),
+            (counts.marked[1], marked),
+            (counts.marked[2], 0.0),
+            (counts.few(), 1.0),
+        ] {
+            assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+        }
+        assert!(counts.is_over(9e-19) && !counts.is_over(1.1e-18));
+        assert_eq!(
+            product(&[1.0, 2.0, 3.0], &[5.0, 7.0, 11.0], 2),
+            11.0 + 14.0 + 15.0
+        );
+    }
+
     fn spread(vocab: usize, nats: f64, random: &mut ChaCha8Rng) -> Vec<f64> {
         normalised(
             (0..vocab)

@@ -12,6 +12,8 @@
 //! Every answer is `f64` and enclosed, [`Kind::Enclosed`](crate::known::Kind::Enclosed),
 //! with rounding within the bounds, unless it says that it is a mean over random draws.
 
+#[cfg(test)]
+mod by_hand_tests;
 pub(crate) mod clocks;
 mod cut;
 mod draft_rank;

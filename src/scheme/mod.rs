@@ -64,4 +64,6 @@ pub(crate) use engines::{drafted_by, engines_with};
 pub(crate) use law::token_id;
 
 #[cfg(test)]
+mod by_hand_tests;
+#[cfg(test)]
 pub(crate) mod tests;

@@ -115,7 +115,7 @@ fn close(value: f64, exact: &Rational, relative: f64) -> bool {
     error <= exact.abs() * exact_value(relative).unwrap() + exact_value(UNDERFLOW).unwrap()
 }
 
-fn check(scheme: &dyn DraftScheme) {
+pub(super) fn check(scheme: &dyn DraftScheme) {
     let name = scheme.name();
     let merged = merged_tuples(scheme);
     assert!(

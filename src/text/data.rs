@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 /// The version of the report's `report.json`.
 pub const SCHEMA: u32 = 1;
 
-/// Draft lengths and stopping policies, replayed along logged text.
+/// What a report on texts was measured on, and by what; its fields are the report's own in
+/// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct LengthReport {
-    /// [`SCHEMA`].
-    pub schema: u32,
+pub struct MeasuredTexts {
     /// `specgap`, with its version.
     pub tool: String,
     /// The command that made it, without paths of the machine.
@@ -31,6 +30,17 @@ pub struct LengthReport {
     pub temperature: f64,
     /// Tokens of the text that their rows do not list.
     pub unlisted: usize,
+}
+
+/// Draft lengths and stopping policies, replayed along logged text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LengthReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// What was measured.
+    #[serde(flatten)]
+    pub of: MeasuredTexts,
     /// The most tokens that a policy which stops by itself may draft.
     pub max_length: usize,
     /// The rollouts that drafts behind rejected tokens are known from, if all logs have any.

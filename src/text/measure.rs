@@ -4,8 +4,8 @@ use super::TextError;
 use super::bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 use super::cost::Timings;
 use super::data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, Parameter,
-    PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, MeasuredTexts,
+    Parameter, PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 use super::glossary::definitions;
 use super::paths::possible_with_paths;
@@ -169,7 +169,6 @@ struct Measurement<'a> {
     settings: &'a Settings,
     /// Tokens of each prompt.
     tokens: Vec<f64>,
-    unlisted: usize,
     /// What rows do not list leaves ratios open.
     are_open: bool,
     max_length: usize,
@@ -193,7 +192,6 @@ impl<'a> Measurement<'a> {
             texts,
             settings,
             tokens: texts.tokens(),
-            unlisted: texts.unlisted(),
             are_open: texts.are_open(),
             max_length: (settings.max_length)
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
@@ -266,14 +264,7 @@ impl<'a> Measurement<'a> {
             .collect();
         LengthReport {
             schema: SCHEMA,
-            tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
-            command: command.to_owned(),
-            logs: logs.iter().map(text_log).collect(),
-            positions: self.texts.positions(),
-            texts: self.texts.texts.len(),
-            clusters: self.texts.clusters,
-            temperature: self.texts.temperature,
-            unlisted: self.unlisted,
+            of: measured(self.texts, logs, command),
             max_length: self.max_length,
             rollouts: self.rollouts_read(),
             needs: self.needs(logs, &played),
@@ -910,7 +901,21 @@ fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
     places.map(ratio).collect()
 }
 
-pub(super) fn text_log(log: &Log) -> TextLog {
+/// What a report is of: texts of these logs, measured by a command.
+pub(super) fn measured(texts: &Texts, logs: &[Log], command: &str) -> MeasuredTexts {
+    MeasuredTexts {
+        tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
+        command: command.to_owned(),
+        logs: logs.iter().map(text_log).collect(),
+        positions: texts.positions(),
+        texts: texts.texts.len(),
+        clusters: texts.clusters,
+        temperature: texts.temperature,
+        unlisted: texts.unlisted(),
+    }
+}
+
+fn text_log(log: &Log) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {

@@ -38,8 +38,8 @@ pub use crate::rounds::{
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, Parameter,
-    PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, MeasuredTexts,
+    Parameter, PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
 };
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};

@@ -69,6 +69,8 @@ pub struct KSeq {
     draft: Draft,
     factor: Rational,
     float_factor: f64,
+    /// Whether the factor is at or above the root in exact arithmetic.
+    is_checked: bool,
     float: OnceLock<Rule<f64>>,
     exact: OnceLock<Rule<Rational>>,
 }
@@ -169,7 +171,8 @@ impl KSeq {
         let draft = Self::draft_of(problem)?;
         let drafts = problem.drafts();
         let mut factor = Self::float_root(problem, &draft);
-        if Self::exact_bits(problem, &draft) <= EXACT_FORMULA_BITS {
+        let is_checked = Self::exact_bits(problem, &draft) <= EXACT_FORMULA_BITS;
+        if is_checked {
             let (p, q) = (Rational::row(problem.target()), Rational::row(&draft));
             let test = |factor: f64| {
                 exact_value(factor).is_some_and(|factor| is_lossless(&p, &q, &factor, drafts))
@@ -183,7 +186,7 @@ impl KSeq {
             }
         }
         let exact = exact_value(factor).unwrap_or_else(Rational::one);
-        Ok(Self::build(problem, draft, exact))
+        Ok(Self::build(problem, draft, exact, is_checked))
     }
 
     fn float_root(problem: &Problem, draft: &Draft) -> f64 {
@@ -207,7 +210,7 @@ impl KSeq {
                 least: Self::new(problem)?.float_factor,
             });
         }
-        Ok(Self::build(problem, draft, factor))
+        Ok(Self::build(problem, draft, factor, true))
     }
 
     fn draft_of(problem: &Problem) -> Result<Draft, VerifierError> {
@@ -219,12 +222,13 @@ impl KSeq {
         }
     }
 
-    fn build(problem: &Problem, draft: Draft, factor: Rational) -> Self {
+    fn build(problem: &Problem, draft: Draft, factor: Rational, is_checked: bool) -> Self {
         Self {
             problem: problem.clone(),
             draft,
             float_factor: round_nearest(&factor),
             factor,
+            is_checked,
             float: OnceLock::new(),
             exact: OnceLock::new(),
         }
@@ -349,6 +353,10 @@ impl Verifier for KSeq {
 
     fn has_rounded_parameter(&self) -> bool {
         true
+    }
+
+    fn has_unchecked_parameter(&self) -> bool {
+        !self.is_checked
     }
 
     fn acceptance(&self) -> Acceptance {

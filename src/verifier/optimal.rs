@@ -451,17 +451,20 @@ fn sequential_plan(
 /// Plans by weights, for the laws that have them at large vocabularies.
 fn on_row(scheme: SchemeName) -> Option<RowRule> {
     if scheme == SchemeName::WITH_REPLACEMENT {
-        return Some(RowRule::always(RowRate::Planned(iid_plan)));
+        return Some(RowRule {
+            // docs/optimal-plan.md, sections 2 and 3.
+            by_theorem: true,
+            ..RowRule::always(RowRate::Planned(iid_plan))
+        });
     }
     (scheme == SchemeName::WITHOUT_REPLACEMENT).then_some(RowRule {
-        rate: RowRate::Planned(sequential_plan),
-        fast: None,
-        cut: None,
         most: MOST_SEQUENTIAL_DRAFTS,
         slow: Some(
             "it accepts alpha*, which is measured; solving its plans, which --sequential-plans does, \
              takes longer than everything else together",
         ),
+        // That there are weights for the outer part is tested, and not proved.
+        ..RowRule::always(RowRate::Planned(sequential_plan))
     })
 }
 

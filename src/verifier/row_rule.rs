@@ -50,6 +50,9 @@ pub struct RowRule {
     /// Bounds, on a row that lists only some tokens; `None` where no more is known than
     /// that it is at most alpha*. Asked only of rules that do not attain that.
     pub cut: Option<CutAnswer>,
+    /// Whether its rate is alpha* at every row by a theorem, so that to compute it otherwise is
+    /// a check: of the theorem, and of what computes it.
+    pub by_theorem: bool,
     /// The most drafts that it answers for.
     pub most: usize,
     /// Why it is computed only where that is asked for by an option of its own, and
@@ -148,6 +151,7 @@ impl RowRule {
             rate,
             fast: None,
             cut: None,
+            by_theorem: false,
             most: usize::MAX,
             slow: None,
         }

@@ -274,6 +274,28 @@ fn k_seq_with_a_large_factor_has_two_acceptances() {
     assert!(KSeq::with_factor(&iid, below).is_err());
 }
 
+/// Where the factor is too long to be checked in fractions it is off by rounding, and so is the
+/// exact law: nothing is lost by that but 1e-310 of the target.
+#[test]
+fn a_factor_that_was_not_checked_is_lossless_up_to_rounding() {
+    let (p, q) = (
+        target(&[1.0, 1e-310, 0.0, 0.0, 0.0]),
+        draft(&[1.0, 0.0, 0.0, 0.0, 0.0]),
+    );
+    for (drafts, is_checked) in [(1, true), (64, false)] {
+        let scheme = WithReplacement::new(q.clone(), drafts);
+        let problem = Problem::new("", p.clone(), scheme).unwrap();
+        let rule = KSeq::new(&problem).unwrap();
+        assert_eq!(rule.has_unchecked_parameter(), !is_checked, "{drafts}");
+        let report = verify(&problem);
+        let mut all = report.verifiers.iter();
+        let k_seq = all.find(|one| one.name == VerifierName::K_SEQ).unwrap();
+        let measured = k_seq.outcome.done().unwrap();
+        assert_eq!(measured.lossless, Some(true), "{measured:?}");
+        assert!(measured.total_variation.as_ref().unwrap().value < 1e-300);
+    }
+}
+
 fn exact_below(value: f64) -> Rational {
     crate::distribution::exact_value(value * (1.0 - 1e-12)).unwrap()
 }
@@ -576,6 +598,128 @@ fn extremes_are_handled() {
                     });
                 }
             }
+        }
+    }
+}
+
+/// The closed forms of `f64` are as wide as what is said of their rounding: no wider, and not
+/// narrower by a term.
+#[test]
+fn closed_forms_are_as_wide_as_their_analysis() {
+    let (p, q) = (target(&[0.4, 0.3, 0.2, 0.1]), draft(&[0.1, 0.2, 0.3, 0.4]));
+    let other = draft(&[0.3, 0.2, 0.4, 0.1]);
+    let epsilon = f64::EPSILON;
+    let is = |rate: &Known, error: f64, what: &str| {
+        let width = rate.upper() - rate.lower();
+        assert!(rate.upper() < 1.0 && rate.lower() > 0.0, "{what}: {rate:?}");
+        assert!(
+            (width - 2.0 * error * epsilon).abs() <= 1.01 * epsilon,
+            "{what}: {width} {error}"
+        );
+        assert_eq!(rate.kind(), crate::known::Kind::Enclosed, "{what}");
+    };
+    for drafts in 1..=3usize {
+        let n = drafts as f64;
+        let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+        is(
+            &Rrs::new(&iid).unwrap().enclosed(),
+            4.0 * (n + 1.0) * (n + 1.0),
+            "rrs",
+        );
+        let k_seq = KSeq::new(&iid).unwrap().enclosed();
+        is(&k_seq.algorithmic, 8.0 * n + 8.0, "k-seq");
+        is(&k_seq.membership, 16.0 * n + 16.0, "k-seq");
+        let largest = Rational::from_integer((drafts + 1).into());
+        let rule = KSeq::with_factor(&iid, largest).unwrap();
+        let (wide, exact) = (rule.enclosed(), rule.acceptance());
+        is(&wide.membership, 16.0 * n + 16.0, "k-seq");
+        // Some drafts are refused that the residual puts out again.
+        let hits = exact.membership.value() - exact.algorithmic.value();
+        let found = wide.membership.value() - wide.algorithmic.value();
+        assert!(
+            hits > 1e-3 && (found - hits).abs() < 1e-14,
+            "{found} {hits}"
+        );
+        let mut workspace = Workspace::new();
+        let rows = Rows {
+            target: p.probabilities(),
+            draft: q.probabilities(),
+        };
+        let mut row = workspace.load(rows, 4).unwrap();
+        for (name, error) in [(VerifierName::NAIVE_TREE, 2.0 * n + 8.0)] {
+            let rule = name.on_row(SchemeName::WITH_REPLACEMENT).unwrap();
+            is(
+                &rule.answer(&mut row, drafts, 0).unwrap().rate,
+                error,
+                "naive-tree",
+            );
+        }
+        assert_eq!(Naive::new(&iid).formula().1, (4.0 * n + 16.0) * epsilon);
+        let rows: Vec<Draft> = (0..drafts)
+            .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
+            .collect();
+        let product =
+            Problem::new("", p.clone(), crate::scheme::Product::new(rows).unwrap()).unwrap();
+        is(
+            &Rrs::new(&product).unwrap().enclosed(),
+            8.0 * 2f64.powf(n),
+            "rrs of a product",
+        );
+        let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
+        is(
+            &GreedyVerifier::new(&fixed).unwrap().enclosed(),
+            8.0,
+            "greedy",
+        );
+        if drafts == 1 {
+            is(&Single::new(&iid).unwrap().enclosed(), 4.0, "single");
+        }
+        if drafts == 2 {
+            let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+            is(&SpecHub::new(&star).unwrap().enclosed(), 8.0, "spechub");
+        }
+    }
+}
+
+/// Small problems are answered in fractions and large ones are not: fractions over a
+/// vocabulary would take for ever.
+#[test]
+fn rates_of_large_rows_are_not_fractions() {
+    use crate::known::Kind;
+    let row = |vocab: usize, step: usize| -> Vec<f64> {
+        (0..vocab)
+            .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
+            .collect()
+    };
+    for (vocab, kind) in [(5, Kind::Exact), (20_000, Kind::Enclosed)] {
+        let (p, q) = (target(&row(vocab, 1)), draft(&row(vocab, 7)));
+        let iid =
+            |drafts| Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
+        let product = crate::scheme::Product::new(vec![q.clone(), q.clone()]).unwrap();
+        let product = Problem::new("", p.clone(), product).unwrap();
+        let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), 3)).unwrap();
+        let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
+        let drawn = Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), 2)).unwrap();
+        let rules: [(&str, Box<dyn Verifier>); 9] = [
+            ("single", Box::new(Single::new(&iid(1)).unwrap())),
+            ("rrs", Box::new(Rrs::new(&iid(3)).unwrap())),
+            ("rrs of a product", Box::new(Rrs::new(&product).unwrap())),
+            ("k-seq", Box::new(KSeq::new(&iid(3)).unwrap())),
+            ("naive-tree", Box::new(NaiveTree::new(&iid(3)).unwrap())),
+            ("naive", Box::new(Naive::new(&iid(3)))),
+            ("naive, sequential", Box::new(Naive::new(&drawn))),
+            ("greedy", Box::new(GreedyVerifier::new(&fixed).unwrap())),
+            ("spechub", Box::new(SpecHub::new(&star).unwrap())),
+        ];
+        for (what, rule) in rules {
+            let rate = rule.acceptance();
+            assert_eq!(rate.membership.kind(), kind, "{what} {vocab}");
+            assert_eq!(rate.algorithmic.kind(), kind, "{what} {vocab}");
+            let rate = rate.membership;
+            assert!(
+                rate.width() < 1e-12 && rate.value() > 0.0,
+                "{what} {vocab} {rate:?}"
+            );
         }
     }
 }

@@ -6,7 +6,8 @@ use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
 use specgap::gap::{
-    Estimate, GapReport, Part, Settings, SlowRates, Summary, measure, regressions, summarise,
+    Estimate, GapReport, Part, Settings, SlowRates, SolvedPlans, Summary, measure, regressions,
+    summarise,
 };
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
@@ -193,6 +194,87 @@ fn sequential_plans_attain_the_optimum_when_asked_for() {
             .iter()
             .all(|row| row.kind == Kind::Enclosed && row.width_max < 1e-10)
     );
+}
+
+/// Plans are solved where rates are audited, and the rate of `optimal` is alpha*; or all are
+/// solved, and its rate is theirs. Both are alpha* of the exact solvers.
+#[test]
+fn plans_are_a_check_unless_all_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, rows) = log_of(folder.path(), 45);
+    let logs = [Log::open(&path).unwrap()];
+    let mut settings = Settings::new(&[1.0], &[2, 3], 3).unwrap();
+    settings.schemes = vec![SchemeName::WITH_REPLACEMENT];
+    settings.verifiers = vec![VerifierName::OPTIMAL];
+    let audited = measure(&logs, &settings, "", &|_| ()).unwrap();
+    let mut every = settings.clone();
+    every.plans = SolvedPlans::Every;
+    assert!(every.options().contains(" --plans every"));
+    let all = measure(&logs, &every, "", &|_| ()).unwrap();
+    for (cell, solved) in audited.cells.iter().zip(&all.cells) {
+        let exact = |(p, q): &Pair| {
+            let problem = &problems(p, q, 1.0, cell.drafts)[0];
+            best(problem).unwrap().rate.value()
+        };
+        let mean = rows.iter().map(exact).sum::<f64>() / rows.len() as f64;
+        let (optimum, row) = (&cell.optimal_acceptance_rate, &cell.verifiers[0]);
+        assert_eq!(row.acceptance, optimum.estimate);
+        assert_eq!(
+            (row.kind, row.width_max),
+            (Kind::Enclosed, optimum.width_max)
+        );
+        assert_eq!((row.gap.max, row.gap.estimate.mean), (0.0, 0.0));
+        assert!((row.acceptance.mean - mean).abs() < 1e-12);
+        let solved = &solved.verifiers[0];
+        assert_eq!(solved.kind, Kind::Enclosed);
+        // The enclosure of a solve is another one.
+        assert!(solved.width_max > row.width_max);
+        assert!((solved.acceptance.mean - mean).abs() < 1e-9);
+    }
+    // Every fifth of 45.
+    let solved = |report: &GapReport| -> Vec<(usize, Option<u64>, Option<u64>)> {
+        let plans = report.plans.iter();
+        plans
+            .map(|plan| (plan.drafts, plan.positions, plan.laws_measured))
+            .collect()
+    };
+    assert_eq!(
+        solved(&audited),
+        [(2, Some(9), Some(9)), (3, Some(9), Some(9))]
+    );
+    assert_eq!(solved(&all), [(2, None, Some(9)), (3, None, Some(9))]);
+    for plan in audited.plans.iter().chain(&all.plans) {
+        assert!(plan.shortfall_max < 1e-9 && plan.law_l1_max.unwrap() < 1e-10);
+        assert!(plan.iterations_mean > 0.0 && plan.iterations_mean <= plan.iterations_max);
+    }
+    // Stretches of three: some have no position that is audited.
+    let part = |settings: &Settings, index| {
+        let part = Part { index, count: 15 };
+        let part = summarise(&logs, settings, part, None, &|_| ()).unwrap();
+        Summary::from_json(&part.to_json().unwrap()).unwrap()
+    };
+    let second = part(&settings, 3).report("");
+    assert!(second.plans.is_empty());
+    let why = "none of these positions is audited";
+    assert!(second.left_out.iter().any(|line| line.contains(why)));
+    let mut merged = part(&settings, 3);
+    for index in [7, 1, 2, 15, 14, 13, 12, 11, 10, 9, 8, 4, 5, 6] {
+        merged.merge(&part(&settings, index)).unwrap();
+    }
+    assert_eq!(merged.report(""), audited);
+    let refusal = merged.merge(&part(&every, 1)).unwrap_err().to_string();
+    assert!(
+        refusal.contains("--plans every") && refusal.contains("audited"),
+        "{refusal}"
+    );
+    // A summary from before there was a choice is of plans that were all solved.
+    let text = summarise(&logs, &every, Part::WHOLE, None, &|_| ()).unwrap();
+    let text = text.to_json().unwrap();
+    let older = text.replace("\"plans\":\"every\",", "");
+    assert_ne!(older, text);
+    let older = Summary::from_json(&older).unwrap();
+    assert_eq!(older.settings(), &every);
+    assert_eq!(older.report(""), all);
 }
 
 #[test]
@@ -454,7 +536,7 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
                 rounds.tokens,
                 rounds.unlisted
             ),
-            (1.0, 4, 20, of_length.unlisted)
+            (1.0, 4, 20, of_length.of.unlisted)
         );
         assert_eq!(rounds.unlisted > 0, name == "cut");
         let lengths: Vec<usize> = rounds.lengths.iter().map(|row| row.length).collect();

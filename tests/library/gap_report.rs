@@ -2,8 +2,8 @@
 
 use specgap::gap::{
     BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, RateAudit, RestMass, RoundsOfLength, SCHEMA,
-    Strip, StripText, StripToken, VerifierRow,
+    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, PlanRow, RateAudit, RestMass, RoundsOfLength,
+    SCHEMA, Strip, StripText, StripToken, VerifierRow,
 };
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
@@ -679,6 +679,77 @@ fn estimates_are_audited_where_they_stand() {
         "Estimates are outside of the enclosure: rrs-wo at T = 1.0 with 3 drafts: 2 of 12 audited \
          positions. Measure again with --rrs-wo enclosed."
     ));
+}
+
+/// Plans that were solved as a check say at how many positions; all of them, that they were all;
+/// and a finding that they fall short is among the first lines.
+#[test]
+fn plans_say_where_they_were_solved() {
+    let mut report = full_rows();
+    let row = PlanRow {
+        temperature: 1.0,
+        drafts: 3,
+        scheme: "with-replacement".into(),
+        positions: None,
+        shortfall_max: 2e-12,
+        law_l1_max: Some(4e-15),
+        laws_measured: Some(9),
+        iterations_mean: 7.25,
+        iterations_max: 11.0,
+        seconds_mean: None,
+    };
+    report.plans = vec![row.clone()];
+    let (page, markdown) = everything(&report);
+    for text in [&page, &markdown] {
+        assert!(text.contains("Optimal plans, solved at every position"));
+        assert!(!text.contains("as a check"), "{text}");
+    }
+    let checked = PlanRow {
+        positions: Some(1234),
+        ..row.clone()
+    };
+    let sequential = PlanRow {
+        scheme: "without-replacement".into(),
+        ..row
+    };
+    report.plans = vec![checked, sequential];
+    let (page, markdown) = everything(&report);
+    for text in [&page, &markdown] {
+        assert!(text.contains("Optimal plans, solved at audited positions as a check"));
+        assert!(
+            text.contains("is a theorem (docs/optimal-plan.md)"),
+            "{text}"
+        );
+        assert!(!text.contains("solved at every position"), "{text}");
+    }
+    let cells = |scheme: &str| -> Vec<String> {
+        let table = &markdown[markdown
+            .find("solved at audited positions as a check")
+            .unwrap()..];
+        let start = format!("| {scheme}, ");
+        let line = table.lines().find(|line| line.starts_with(&start)).unwrap();
+        line.split(" | ")
+            .skip(1)
+            .take(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(cells("with-replacement"), ["1,234", "2.0e-12"]);
+    assert_eq!(cells("without-replacement"), ["all", "2.0e-12"]);
+    let lines = |report: &GapReport| first_lines(report).join("\n");
+    assert!(!lines(&report).contains("accept less than alpha*"));
+    // Of plans that are solved for their rate the gap says it.
+    report.plans[1].shortfall_max = 3e-5;
+    assert!(!lines(&report).contains("accept less than alpha*"));
+    report.plans[0].shortfall_max = 3e-5;
+    for lines in first_lines(&report) {
+        assert!(
+            lines.contains(
+                "accept less than alpha*: with-replacement at T = 1.0 with 3 drafts: by up to 3.0e-5."
+            ),
+            "{lines}"
+        );
+    }
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn blocks_end_with_their_text_and_start_wherever_they_may() {
     let made = Made::default();
     let report = report_of(&made, &settings(&[2])).unwrap();
     assert!(report.ends_with_text);
-    assert!(report.positions < made.prompts * made.tokens);
+    assert!(report.of.positions < made.prompts * made.tokens);
     // Of texts that run to the limit, all but the last two positions.
     let all = Made {
         ends: false,

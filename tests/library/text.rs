@@ -176,7 +176,7 @@ fn the_report_of_a_log_has_the_same_values() {
     };
     let report = report(&settings);
     assert_eq!(
-        (report.positions, report.texts, report.clusters),
+        (report.of.positions, report.of.texts, report.of.clusters),
         (56, 4, 4)
     );
     for (length, verifier, expected, counts) in LENGTHS {
@@ -506,7 +506,11 @@ fn tokens_that_rows_do_not_list_are_between_bounds() {
         &|_| {},
     )
     .unwrap();
-    assert!(full.unlisted == 0 && cut.unlisted > 0, "{}", cut.unlisted);
+    assert!(
+        full.of.unlisted == 0 && cut.of.unlisted > 0,
+        "{}",
+        cut.of.unlisted
+    );
     let mut bounded = 0;
     for (whole, part) in full.results.iter().zip(&cut.results) {
         let what = format!("{} {} {}", part.policy, part.parameter, part.verifier);

@@ -352,7 +352,7 @@ fn report(folder: &std::path::Path, tokens: KeptTokens) -> TreeReport {
 fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
     let folder = tempfile::tempdir().unwrap();
     let report = report(folder.path(), KeptTokens::All);
-    assert_eq!((report.positions, report.clusters), (30, 6));
+    assert_eq!((report.of.positions, report.of.clusters), (30, 6));
     for (tree, nodes) in [("chain-2", 2), ("2x2", 6), ("3x1", 3)] {
         for scheme in SchemeName::ALL {
             for verifier in VerifierName::ALL {

@@ -1121,3 +1121,33 @@ fn fast_rates_and_enclosed_ones_are_not_mixed() {
     let run = specgap(folder.path(), ["merge", "fast.json", "enclosed.json"]);
     run.refused(&["--rrs-wo", "same options"]);
 }
+
+/// Where plans are solved is an option, which the report's command names, and which parts have to
+/// agree on.
+#[test]
+fn plans_of_every_position_and_audited_ones_are_not_mixed() {
+    let folder = folder_with_log();
+    let line = "log --drafts 3 --temperature 1.0 --schemes with-replacement --verifiers optimal";
+    let of = |options: &str| -> GapReport {
+        let run = gap(folder.path(), &format!("{line} --format json {options}"));
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        serde_json::from_str(&run.out).unwrap()
+    };
+    let (audited, every) = (of(""), of("--plans every"));
+    assert!(!audited.command.contains("--plans") && every.command.ends_with("--plans every"));
+    assert!(audited.plans[0].positions.is_some() && every.plans[0].positions.is_none());
+    refused(
+        folder.path(),
+        &format!("{line} --plans none"),
+        &["--plans", "audited", "every"],
+    );
+    for (index, plans) in [(1, "audited"), (2, "every")] {
+        let run = gap(
+            folder.path(),
+            &format!("{line} --plans {plans} --shard {index}/2 --partial {plans}.json"),
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+    }
+    let run = specgap(folder.path(), ["merge", "audited.json", "every.json"]);
+    run.refused(&["--plans", "same options"]);
+}

@@ -52,11 +52,11 @@ fn a_log_becomes_a_folder_of_files() {
     let text = std::fs::read_to_string(made.join("report.json")).unwrap();
     let report: LengthReport = serde_json::from_str(&text).unwrap();
     assert_eq!(
-        (report.positions, report.texts, report.clusters),
+        (report.of.positions, report.of.texts, report.of.clusters),
         (20, 4, 4)
     );
     assert_eq!(
-        report.command,
+        report.of.command,
         "specgap length log --lengths 1,2,4 --verifiers token,block --cost-ratio 0.1"
     );
     let html = std::fs::read_to_string(made.join("report.html")).unwrap();

@@ -30,7 +30,10 @@ fn a_log_becomes_a_folder_of_files() {
     let made = folder.path().join("made");
     let text = std::fs::read_to_string(made.join("report.json")).unwrap();
     let report: PathsReport = serde_json::from_str(&text).unwrap();
-    assert_eq!(report.command, "specgap paths log --paths 1,2,3 --length 2");
+    assert_eq!(
+        report.of.command,
+        "specgap paths log --paths 1,2,3 --length 2"
+    );
     assert_eq!((report.length, report.by_drafts.len()), (2, 3));
     let html = std::fs::read_to_string(made.join("report.html")).unwrap();
     for id in [

@@ -35,9 +35,9 @@ fn a_log_becomes_a_folder_of_files() {
     let made = folder.path().join("made");
     let read = |name: &str| std::fs::read_to_string(made.join(name)).unwrap();
     let report: TreeReport = serde_json::from_str(&read("report.json")).unwrap();
-    assert_eq!((report.positions, report.clusters), (20, 4));
+    assert_eq!((report.of.positions, report.of.clusters), (20, 4));
     assert_eq!(
-        report.command,
+        report.of.command,
         "specgap tree log --topology own.json,2x2 --schemes with-replacement --verifiers \
          rrs,naive --budget 5 --max-depth 2 --max-branch 3 --cost-ratio 0.1"
     );

@@ -91,9 +91,10 @@ fn options() -> Fallible<Options> {
     if let Some(rooms) = &options.rooms
         && let Some(unknown) = rooms
             .iter()
-            .find(|room| !rooms::NAMES.contains(&room.as_str()))
+            .find(|room| *room != NAMED && !rooms::NAMES.contains(&room.as_str()))
     {
-        return Err(format!("--rooms {unknown}: one of {}", rooms::NAMES.join(", ")).into());
+        let names = rooms::NAMES.join(", ");
+        return Err(format!("--rooms {unknown}: one of {names}, {NAMED}").into());
     }
     Ok(options)
 }

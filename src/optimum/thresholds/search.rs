@@ -422,3 +422,228 @@ impl Search<'_> {
         Some([lower, upper])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, Target};
+    use crate::optimum::thresholds::enclose;
+    use crate::problem::Problem;
+    use crate::scheme::Product;
+
+    /// Tokens of three sorts by p, a and b, none of them alike.
+    fn groups(count: usize) -> Vec<Group> {
+        let cycle = |i: usize, step: usize| ((i * step + 3) % 17 + 1) as f64 / 400.0;
+        (0..count)
+            .map(|i| Group {
+                p: cycle(i, 5),
+                w: [cycle(i, 7), cycle(i, 11)],
+            })
+            .collect()
+    }
+
+    fn search<'a>(f: &'a Polynomial, count: usize) -> Search<'a> {
+        Search {
+            groups: groups(count),
+            f,
+            best: Found {
+                value: 0.0,
+                low: [f64::NAN; 2],
+                also: Vec::new(),
+            },
+            given_up: f64::INFINITY,
+            parts: 0,
+            read: 0,
+        }
+    }
+
+    fn part(low: [f64; 2], high: [f64; 2], unsure: std::ops::Range<u32>) -> Part {
+        Part {
+            low,
+            high,
+            p: TwoFloat::from(0.125),
+            x: [TwoFloat::from(0.25), TwoFloat::from(0.1875)],
+            unsure: unsure.collect(),
+            bound: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Products of one draft of each model, and of two and one.
+    fn polynomials() -> [Polynomial; 2] {
+        [[1, 1], [2, 1]].map(|powers| {
+            let flat = Draft::new(&[0.5, 0.25, 0.25]).unwrap();
+            let tilted = Draft::new(&[0.25, 0.25, 0.5]).unwrap();
+            let rows = [vec![flat; powers[0]], vec![tilted; powers[1]]];
+            let target = Target::new(&[0.25, 0.5, 0.25]).unwrap();
+            let law = Product::new(rows.concat()).unwrap();
+            let problem = Problem::new("two", target, law).unwrap();
+            Two::of(&problem).unwrap().polynomial.unwrap()
+        })
+    }
+
+    /// P, x and y of a part's sure groups and of those in a mask.
+    fn sums(search: &Search<'_>, part: &Part, mask: usize) -> (f64, [f64; 2]) {
+        let (mut p, mut x) = (part.p.value(), part.x.map(TwoFloat::value));
+        for (bit, &index) in part.unsure.iter().enumerate() {
+            if mask >> bit & 1 == 1 {
+                let group = search.groups[index as usize];
+                p += group.p;
+                x[0] += group.w[0];
+                x[1] += group.w[1];
+            }
+        }
+        (p, x)
+    }
+
+    /// For every l, P(H) - l.x(H) at its least over the sets, and the corners' least of
+    /// l.c - f(c): the better of the chord's l and the middle's is the bound.
+    #[test]
+    fn a_bound_is_the_best_of_two_lines_by_enumeration() {
+        for f in &polynomials() {
+            for (low, high) in [([0.1, 0.2], [0.6, 0.9]), ([0.4, 0.3], [0.5, 0.4])] {
+                let mut search = search(f, 9);
+                let part = part(low, high, 0..9);
+                let all = 1usize << 9;
+                let (near, far) = (sums(&search, &part, 0).1, sums(&search, &part, all - 1).1);
+                let corner = |i: usize| [[near[0], far[0]][i & 1], [near[1], far[1]][i >> 1]];
+                let value = |i: usize| f.value(corner(i));
+                let width = [far[0] - near[0], far[1] - near[1]];
+                let chord = [
+                    0.5 * (value(1) - value(0) + value(3) - value(2)) / width[0],
+                    0.5 * (value(2) - value(0) + value(3) - value(1)) / width[1],
+                ];
+                let middle = [0, 1].map(|axis| 0.5 * (low[axis] + high[axis]));
+                let of = |l: [f64; 2]| {
+                    let sets = (0..all).map(|mask| {
+                        let (p, x) = sums(&search, &part, mask);
+                        p - l[0] * x[0] - l[1] * x[1]
+                    });
+                    let corners = (0..4).map(|i| {
+                        let c = corner(i);
+                        l[0] * c[0] + l[1] * c[1] - value(i)
+                    });
+                    let least = |all: f64, one: f64| all.min(one);
+                    sets.fold(f64::INFINITY, least) + corners.fold(f64::INFINITY, least)
+                };
+                let expected = of(chord).max(of(middle));
+                let truth = (0..all).map(|mask| {
+                    let (p, x) = sums(&search, &part, mask);
+                    p - f.value(x)
+                });
+                let truth = truth.fold(f64::INFINITY, f64::min);
+                let offered = [chord, middle].map(|l| {
+                    let held =
+                        (0..9).filter(|&bit| search.groups[bit].p < search.groups[bit].price(l));
+                    let (p, x) = sums(&search, &part, held.map(|bit| 1 << bit).sum());
+                    p - f.value(x)
+                });
+                let found = search.bound(&part);
+                assert!((found - expected).abs() < 4e-15, "{found} {expected}");
+                assert!(found <= truth + 4e-15, "{found} {truth}");
+                assert_eq!(search.read, 18);
+                // The sets that are met are offered.
+                let best = offered[0].min(offered[1]).min(0.0);
+                assert!((search.best.value - best).abs() < 4e-15, "{best}");
+                // And of a few, all are tried.
+                search.try_all(&part);
+                assert!((search.best.value - truth.min(0.0)).abs() < 4e-15);
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_is_cut_where_it_matters_more() {
+        let f = &polynomials()[0];
+        let search = search(f, 9);
+        let (near, far) = {
+            let part = part([0.0; 2], [1.0; 2], 0..9);
+            (sums(&search, &part, 0).1, sums(&search, &part, 511).1)
+        };
+        let width = [far[0] - near[0], far[1] - near[1]];
+        for high in [[0.75, 0.5], [0.5, 0.75], [0.5, 0.5], [0.3, 4.0], [4.0, 0.3]] {
+            let low = [0.25, 0.125];
+            let matters = [0, 1].map(|axis| (high[axis] - low[axis]) * width[axis]);
+            let axis = usize::from(matters[1] > matters[0]);
+            let middle = 0.5 * (low[axis] + high[axis]);
+            let [lower, upper] = search.halves(&part(low, high, 0..9)).unwrap();
+            assert_eq!((lower.high[axis], upper.low[axis]), (middle, middle));
+            let other = 1 - axis;
+            assert_eq!((lower.low, upper.high), (low, high));
+            assert_eq!(
+                (lower.high[other], upper.low[other]),
+                (high[other], low[other])
+            );
+            assert_eq!(lower.unsure.len() + upper.unsure.len(), 18);
+        }
+        // One side is too small to be cut; then the other is, or nothing.
+        let next = 0.25f64.next_up();
+        let [lower, _] = search
+            .halves(&part([0.25, 0.0], [next, 1e-30], 0..9))
+            .unwrap();
+        assert_eq!(lower.high, [next, 5e-31]);
+        assert!(search.halves(&part([0.25; 2], [next; 2], 0..9)).is_none());
+    }
+
+    #[test]
+    fn sides_leave_room_for_rounding() {
+        let group = Group {
+            p: 1.0,
+            w: [0.25, 0.5],
+        };
+        // 2/4 + 1/2 is p: on neither side. A little more or less decides.
+        let price = [2.0, 1.0];
+        assert_eq!(group.price(price), 1.0);
+        let moved = |share: f64| price.map(|l| l * (1.0 + share));
+        for (share, sides) in [
+            (0.0, [false, false]),
+            (15.0 * f64::EPSILON, [false, false]),
+            (17.0 * f64::EPSILON, [true, false]),
+            (-15.0 * f64::EPSILON, [false, false]),
+            (-17.0 * f64::EPSILON, [false, true]),
+        ] {
+            assert_eq!(
+                [is_in(&group, moved(share)), is_out(&group, moved(share))],
+                sides
+            );
+        }
+        // What is settled moves into the sums, or out of the way.
+        let f = &polynomials()[0];
+        let mut search = search(f, 3);
+        search.groups = vec![group; 3];
+        search.groups[1].p = 0.5;
+        search.groups[2].p = 2.0;
+        let mut part = part(price, price, 0..3);
+        search.settle(&mut part);
+        assert_eq!(part.unsure, [0]);
+        assert_eq!(part.p.value(), 0.625);
+        assert_eq!(part.x.map(TwoFloat::value), [0.5, 0.6875]);
+        assert_eq!(search.read, 3);
+    }
+
+    /// Few tokens are all tried: what is left between the bounds is rounding, as counted.
+    #[test]
+    fn what_is_allowed_for_rounding() {
+        let target = Target::new(&[0.125, 0.125, 0.25, 0.5]).unwrap();
+        let rows = [[0.5, 0.25, 0.125, 0.125], [0.25, 0.5, 0.125, 0.125]];
+        let rows = rows.map(|row| Draft::new(&row).unwrap());
+        for (counts, terms) in [([1, 1], 1.0), ([2, 1], 1.0), ([3, 3], 1.0)] {
+            let n = (counts[0] + counts[1]) as f64;
+            let all = [0, 1].map(|k| vec![rows[k].clone(); counts[k]]).concat();
+            let law = Product::new(all).unwrap();
+            let problem = Problem::new("few", target.clone(), law).unwrap();
+            let found = enclose(&problem).unwrap();
+            // H is the first two: P = 1/4 and Q = (3/4)^n, or nothing.
+            let value = 1.0 + (0.25 - 0.75f64.powf(n)).min(0.0);
+            assert!((found.rate.value() - value).abs() < 1e-15, "{found:?}");
+            // 24 for each draft and each degree; the scan's 3 n + 2, and 4 and 2 of P.
+            let below = (64.0 + 24.0 * 2.0 * n + 2.0 * terms) * f64::EPSILON;
+            let above = (3.0 * n + 2.0 + 4.0) * f64::EPSILON + PROBABILITY_RELATIVE_ERROR;
+            let error = found.rate.value() - found.rate.lower();
+            assert!((error - below).abs() < 2.0 * f64::EPSILON, "{n}: {error}");
+            if value < 1.0 {
+                let error = found.rate.upper() - found.rate.value();
+                assert!((error - above).abs() < 2.0 * f64::EPSILON, "{n}: {error}");
+            }
+        }
+    }
+}

@@ -113,3 +113,33 @@ impl Polynomial {
         slopes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::parse_rational;
+
+    /// 1/2 x^2 y + 3 y^3 + 1/4 + 2 x at x = 1/2, y = 1/4.
+    #[test]
+    fn polynomials_and_their_slopes_by_hand() {
+        let term = |coefficient: &str, powers: &[usize]| Term {
+            coefficient: parse_rational(coefficient).unwrap(),
+            powers: powers.to_vec(),
+        };
+        let terms = [
+            term("1/2", &[2, 1]),
+            term("3", &[0, 3]),
+            term("1/4", &[0, 0]),
+            term("2", &[1, 0]),
+        ];
+        let polynomial = Polynomial::of(&terms);
+        assert_eq!(polynomial.degree, 3);
+        assert_eq!(polynomial.terms.len(), 4);
+        let at = [0.5, 0.25];
+        assert_eq!(polynomial.value(at), 0.03125 + 0.046875 + 0.25 + 1.0);
+        // x y + 2, and x^2/2 + 9 y^2.
+        assert_eq!(polynomial.slopes(at), [0.125 + 2.0, 0.125 + 0.5625]);
+        assert_eq!(polynomial.slopes([0.0; 2]), [2.0, 0.0]);
+        assert_eq!(Polynomial::of(&[]).degree, 0);
+    }
+}

@@ -249,4 +249,6 @@ fn first_logs(
 }
 
 #[cfg(test)]
+mod by_hand_tests;
+#[cfg(test)]
 mod tests;

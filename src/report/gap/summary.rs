@@ -2,10 +2,10 @@
 
 use super::certainty::is_truncated;
 use super::select::{drafts, sampled_at, temperatures};
-use crate::gap::{Cuts, GapReport, LogSummary, RateAudit};
+use crate::gap::{Cuts, GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
 use crate::report::cautions;
-use crate::report::text::{count, counted, cuts, listed, rate, temperature};
+use crate::report::text::{at_most, count, counted, cuts, listed, rate, temperature};
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;
@@ -66,6 +66,7 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
         ),
         cautions::parallel(report.logs.iter().any(|log| log.metadata.is_parallel())),
         audits(report),
+        short_plans(report),
         clusters(report),
     ];
     all.into_iter().flatten().collect()
@@ -249,6 +250,33 @@ fn audits(report: &GapReport) -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
             "Estimates are outside of the enclosure: {}. Measure again with --rrs-wo enclosed.",
+            names.join("; ")
+        )
+    })
+}
+
+/// What a plan that is solved as a check may lack by rounding.
+const SHORT: f64 = 1e-9;
+
+/// Plans that were solved as a check and fall short of the theorem.
+fn short_plans(report: &GapReport) -> Option<String> {
+    let short = |plan: &&PlanRow| plan.positions.is_some() && plan.shortfall_max > SHORT;
+    let names: Vec<String> = (report.plans.iter().filter(short))
+        .map(|plan| {
+            format!(
+                "{} at T = {} with {}: by up to {}",
+                plan.scheme,
+                temperature(plan.temperature),
+                counted(plan.drafts, "draft"),
+                at_most(plan.shortfall_max)
+            )
+        })
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Optimal plans that were solved as a check accept less than alpha*: {}. The rate of \
+             optimal is alpha* all the same, by a theorem; --plans every measures what the plans \
+             accept.",
             names.join("; ")
         )
     })

@@ -9,17 +9,11 @@ use crate::report::text::{count, counted, listed, percent};
 use crate::text::{AtCost, Chosen, ChosenPolicy, DecidedOn, FAMILIES, LengthReport, Parameter};
 
 pub(super) fn title(report: &LengthReport) -> String {
-    let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
-    format!("Draft lengths: {}", names.join(", "))
+    format!("Draft lengths: {}", replayed::names(&report.of))
 }
 
 pub(super) fn subtitle(report: &LengthReport) -> String {
-    replayed::subtitle(
-        &report.logs,
-        report.positions,
-        report.clusters,
-        report.temperature,
-    )
+    replayed::subtitle(&report.of)
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
@@ -27,7 +21,7 @@ pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
     blocks.push(Block::List(points(report)));
     let cautions = [
         unlisted(report),
-        replayed::few_prompts(report.clusters, "length"),
+        replayed::few_prompts(report.of.clusters, "length"),
         replayed::surprise(report.surprise.z),
     ];
     blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
@@ -118,7 +112,7 @@ fn advice(report: &LengthReport) -> String {
 
 /// Why there is no length to set.
 fn no_choice(report: &LengthReport) -> String {
-    if report.clusters < 2 {
+    if report.of.clusters < 2 {
         "There is one prompt only. A length has to be chosen on some prompts and reported on \
          others: log more prompts."
             .to_owned()
@@ -246,19 +240,19 @@ fn points(report: &LengthReport) -> Vec<String> {
         ));
     }
     let paths = report.draft_paths.as_ref();
-    let logs = report.logs.iter().map(|log| log.name.as_str());
+    let logs = report.of.logs.iter().map(|log| log.name.as_str());
     points.extend(paths.and_then(|paths| draft_paths::sentence(paths, logs)));
     points
 }
 
 fn unlisted(report: &LengthReport) -> Option<String> {
-    if report.unlisted > 0 {
+    if report.of.unlisted > 0 {
         return Some(format!(
             "Rows list only some tokens, and {} of the text's {} tokens are not among them. Their \
              acceptance is taken from the mass of all tokens that are not listed; “in [a, b]” \
              bounds what full rows would give, where such bounds are known.",
-            count(report.unlisted),
-            count(report.positions)
+            count(report.of.unlisted),
+            count(report.of.positions)
         ));
     }
     report.acceptance.truncation.map(|_| {

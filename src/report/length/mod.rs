@@ -33,13 +33,9 @@ pub fn page(report: &LengthReport) -> Page {
         draft_paths(report),
         Some(checks(report)),
         Some(replayed::definitions(&report.definitions)),
-        Some(replayed::provenance(&report.logs, None)),
+        Some(replayed::provenance(&report.of.logs, None)),
         left_out(report),
-        Some(replayed::made_by(
-            &report.command,
-            &report.tool,
-            report.schema,
-        )),
+        Some(replayed::made_by(&report.of, report.schema)),
     ];
     Page {
         title: lead::title(report),
@@ -136,7 +132,7 @@ fn bounds(report: &LengthReport) -> Section {
 /// What the logs' draft paths could give.
 fn draft_paths(report: &LengthReport) -> Option<Section> {
     let paths = report.draft_paths.as_ref()?;
-    let logs = report.logs.iter().map(|log| log.name.as_str());
+    let logs = report.of.logs.iter().map(|log| log.name.as_str());
     Some(super::draft_paths::section(paths, logs))
 }
 

@@ -17,8 +17,7 @@ const ONE: &str = "greedy-block";
 const COMMON: &str = "token";
 
 pub(super) fn title(report: &PathsReport) -> String {
-    let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
-    format!("Several draft paths: {}", names.join(", "))
+    format!("Several draft paths: {}", replayed::names(&report.of))
 }
 
 /// The verifier of K paths that accepts most.
@@ -59,7 +58,7 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
     blocks.push(Block::List(points(report, at)));
     let cautions = [
         unlisted(report),
-        replayed::few_prompts(report.clusters, "limit"),
+        replayed::few_prompts(report.of.clusters, "limit"),
         replayed::surprise(report.surprise.z),
     ];
     blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
@@ -189,13 +188,13 @@ fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
 
 /// What tokens that their rows do not list make unsure.
 fn unlisted(report: &PathsReport) -> Option<String> {
-    (report.unlisted > 0).then(|| {
+    (report.of.unlisted > 0).then(|| {
         format!(
             "{} of {} tokens of the text are not listed by their rows. Tokens that a row does not \
              list count as one token there: two paths with different ones are taken to agree, so \
              that what verifiers of several paths accept may be a little less.",
-            count(report.unlisted),
-            count(report.positions)
+            count(report.of.unlisted),
+            count(report.of.positions)
         )
     })
 }

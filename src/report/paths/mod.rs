@@ -31,22 +31,16 @@ pub fn page(report: &PathsReport) -> Page {
         upper_bounds(report),
         checks(report),
         Some(replayed::definitions(&report.definitions)),
-        Some(replayed::provenance(&report.logs, Some(&report.surprise))),
-        left_out(report),
-        Some(replayed::made_by(
-            &report.command,
-            &report.tool,
-            report.schema,
+        Some(replayed::provenance(
+            &report.of.logs,
+            Some(&report.surprise),
         )),
+        left_out(report),
+        Some(replayed::made_by(&report.of, report.schema)),
     ];
     Page {
         title: lead::title(report),
-        subtitle: replayed::subtitle(
-            &report.logs,
-            report.positions,
-            report.clusters,
-            report.temperature,
-        ),
+        subtitle: replayed::subtitle(&report.of),
         lead: lead::lead(report),
         sections: sections.into_iter().flatten().collect(),
     }

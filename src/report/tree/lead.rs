@@ -7,17 +7,11 @@ use crate::report::text::{count, counted, percent};
 use crate::text::{TreeReport, TreeResult};
 
 pub(super) fn title(report: &TreeReport) -> String {
-    let names: Vec<&str> = report.logs.iter().map(|log| log.name.as_str()).collect();
-    format!("Draft trees: {}", names.join(", "))
+    format!("Draft trees: {}", replayed::names(&report.of))
 }
 
 pub(super) fn subtitle(report: &TreeReport) -> String {
-    replayed::subtitle(
-        &report.logs,
-        report.positions,
-        report.clusters,
-        report.temperature,
-    )
+    replayed::subtitle(&report.of)
 }
 
 pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
@@ -28,7 +22,7 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     }
     let cautions = [
         unlisted(report),
-        replayed::few_prompts(report.clusters, "tree"),
+        replayed::few_prompts(report.of.clusters, "tree"),
         replayed::surprise(report.surprise.z),
         flat(report),
     ];
@@ -145,8 +139,8 @@ fn unlisted(report: &TreeReport) -> Option<String> {
              not listed for as few as they can be, with p and q in proportion.",
             percent(p),
             percent(q),
-            count(report.unlisted),
-            count(report.positions)
+            count(report.of.unlisted),
+            count(report.of.positions)
         )
     })
 }

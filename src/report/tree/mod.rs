@@ -30,13 +30,12 @@ pub fn page(report: &TreeReport) -> Page {
         slot_values(report),
         independence(report),
         Some(replayed::definitions(&report.definitions)),
-        Some(replayed::provenance(&report.logs, Some(&report.surprise))),
-        Some(left_out(report)),
-        Some(replayed::made_by(
-            &report.command,
-            &report.tool,
-            report.schema,
+        Some(replayed::provenance(
+            &report.of.logs,
+            Some(&report.surprise),
         )),
+        Some(left_out(report)),
+        Some(replayed::made_by(&report.of, report.schema)),
     ];
     Page {
         title: lead::title(report),

@@ -197,3 +197,72 @@ impl CutRow<'_> {
         Ok([lower, upper + rest])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CutQuestion, CutRow, CutWorkspace, Listed, Unlisted};
+
+    /// p = 2/5, 1/5, 1/5 and q = 1/5, 2/5, 1/5, and a fifth of each that is not listed, of
+    /// which no token of the draft has more than this over what is.
+    fn with_row(largest: f64, check: impl FnOnce(&mut CutRow<'_>)) {
+        let rest = |largest| Unlisted {
+            mass: [0.2, 0.2],
+            largest,
+        };
+        let listed = Listed {
+            target: &[0.5, 0.25, 0.25],
+            draft: &[0.25, 0.5, 0.25],
+            unlisted: [rest(f64::INFINITY), rest(largest)],
+            vocabulary: 50,
+        };
+        let mut workspace = CutWorkspace::default();
+        check(&mut workspace.load(listed, 4).unwrap().unwrap());
+    }
+
+    fn ask(drafts: usize) -> CutQuestion {
+        CutQuestion {
+            drafts,
+            overlap: [0.0, 1.0],
+        }
+    }
+
+    fn are(found: [f64; 2], expected: [f64; 2]) {
+        let close = |i: usize| (found[i] - expected[i]).abs() < 1e-14;
+        assert!(close(0) && close(1), "{found:?} {expected:?}");
+    }
+
+    #[test]
+    fn the_heaviest_tokens_are_listed() {
+        with_row(0.1, |row| {
+            are(row.top_mass(ask(0)).unwrap(), [0.0, 0.0]);
+            are(row.top_mass(ask(1)).unwrap(), [0.2, 0.2]);
+            // Tokens 0 and 2 tie for the second place: neither is sure.
+            are(row.top_mass(ask(2)).unwrap(), [0.2, 0.8]);
+            are(row.top_mass(ask(3)).unwrap(), [0.8, 0.8]);
+            // Token 1, and min(p, q/(3/5)) of the others; of the rest, a fifth of p at most.
+            are(
+                row.optimum_with_fixed(ask(2)).unwrap(),
+                [0.2 + 1.0 / 3.0 + 0.2, 0.2 + 1.0 / 3.0 + 0.2 + 0.2],
+            );
+            are(
+                row.hits_with_fixed(ask(2)).unwrap(),
+                [0.2 + 0.6 / 3.0, 0.2 + 0.8 / 3.0],
+            );
+            // One draw of q: the overlap.
+            are(row.optimum_with_fixed(ask(1)).unwrap(), [0.6, 0.8]);
+            are(row.hits_with_fixed(ask(1)).unwrap(), [0.2, 0.24]);
+        });
+    }
+
+    #[test]
+    fn the_heaviest_tokens_may_be_others() {
+        with_row(f64::INFINITY, |row| {
+            // Token 1 is heavier than all of the rest, and the next ones are not.
+            are(row.top_mass(ask(1)).unwrap(), [0.2, 0.2]);
+            are(row.top_mass(ask(2)).unwrap(), [0.2, 1.0]);
+            // Two of them and one draw: half of what is left for 0 and 2 at least.
+            are(row.optimum_with_fixed(ask(3)).unwrap(), [0.8, 1.0]);
+            are(row.hits_with_fixed(ask(3)).unwrap(), [0.5, 1.0]);
+        });
+    }
+}

@@ -718,6 +718,101 @@ mod tests {
         });
     }
 
+    #[test]
+    fn quotients_of_bounds() {
+        let of = |a: [f64; 2], b: [f64; 2]| {
+            let [a, b] = [a, b].map(|[low, high]| Interval { low, high });
+            let found = quotient(a, b);
+            [found.low, found.high]
+        };
+        assert_eq!(of([0.25, 0.375], [0.5, 1.0]), [0.25, 0.75]);
+        // Bounds that overlap say nothing above, and nothing over nothing says nothing.
+        assert_eq!(of([0.25, 0.75], [0.5, 1.0]), [0.25, 1.0]);
+        assert_eq!(of([0.0, 0.0], [0.0, 0.0]), [0.0, 1.0]);
+        assert_eq!(of([2.0, 0.5], [0.25, 1.0]), [1.0, 1.0]);
+        assert_eq!(of([-1.0, 0.5], [1.0, 1.0]), [0.0, 0.5]);
+    }
+
+    #[test]
+    fn what_is_allowed_for_rounding() {
+        let n = |draws: usize| (draws * draws) as f64;
+        for draws in [1, 2, 11] {
+            assert_eq!(allowance(draws), 1e-12);
+        }
+        for draws in [12, 64] {
+            assert!(32.0 * f64::EPSILON * n(draws) > 1e-12);
+            assert_eq!(allowance(draws), 32.0 * f64::EPSILON * n(draws));
+        }
+        with_search(|search, curve| {
+            let step = step(curve, 0.7);
+            let next = step.factor.low;
+            // A leaf by itself, and the root with all: in units of L' S.
+            for (height, index, tokens) in [(0, 2, 2..3), (3, 0, 0..6)] {
+                let found = search.paths.weight(height, index, 1.0, step.offer.low);
+                let within = tokens.clone().filter(|&i| TARGET[i] <= next * DRAFT[i]);
+                let sums: (f64, f64) = within
+                    .map(|i| (DRAFT[i], DRAFT[i] * DRAFT[i]))
+                    .fold((0.0, 0.0), |(a, b), (x, y)| (a + x, b + y));
+                let unit = 20.0 * f64::EPSILON * next;
+                assert!((found.mass_error / (unit * sums.0) - 1.0).abs() < 1e-14);
+                assert!((found.moment_error / (unit * sums.1) - 1.0).abs() < 1e-14);
+                let mass: f64 = tokens.clone().map(|i| weight_of(i, &step)).sum();
+                let moment: f64 = tokens.map(|i| weight_of(i, &step) * DRAFT[i]).sum();
+                assert!((found.mass - mass).abs() < 1e-15, "{found:?} {mass}");
+                assert!((found.moment - moment).abs() < 1e-15, "{found:?} {moment}");
+            }
+            // What cannot be rejected has no error, and an offer of nothing rejects nothing.
+            let found = search.paths.weight(0, 5, 1.0, 0.5);
+            assert_eq!((found.mass, found.mass_error), (0.0, 0.0));
+            assert_eq!(search.paths.weight(3, 0, 1.0, 0.0).mass, 0.0);
+            assert!(
+                search
+                    .paths
+                    .weight(3, 0, 1.0, f64::INFINITY)
+                    .mass
+                    .is_infinite()
+            );
+            // Rounding widens what a node holds, to both sides.
+            let held = search.held(&step, 0, 1).unwrap();
+            let mass = weight_of(1, &step);
+            let error = 20.0 * f64::EPSILON * next * DRAFT[1];
+            assert!((held.low.mass - (mass - error)).abs() < 1e-17, "{held:?}");
+            assert!((held.high.mass - (mass + error)).abs() < 1e-17, "{held:?}");
+            assert!(held.indivisible);
+        });
+    }
+
+    /// Enclosures of any width hold the sum over all tuples, and are as narrow as asked.
+    #[test]
+    fn enclosures_hold_the_sum_over_all_tuples() {
+        let curve = Curve::new(&TARGET, &DRAFT);
+        let rising = || curve.tokens.iter().rev().copied();
+        let paths = RejectedPaths::new(&TARGET, &DRAFT, rising());
+        for draws in 1..=5 {
+            let truth = super::super::summed::all_rejected(&TARGET, &DRAFT, draws);
+            for width in [0.1, 1e-3, 1e-6, 1e-11] {
+                let (low, high) = paths.all_rejected(&curve, draws, width, u64::MAX);
+                assert!(
+                    low <= truth && truth <= high,
+                    "{draws} {width}: {low} {high} {truth}"
+                );
+                assert!(high - low <= width, "{draws} {width}: {low} {high}");
+            }
+            // What is found within a limit holds it too, and never nothing is known.
+            for limit in [0, 1, 5, 30] {
+                let (low, high) = paths.all_rejected(&curve, draws, 1e-9, limit);
+                assert!(
+                    low <= truth && truth <= high,
+                    "{draws} {limit}: {low} {high} {truth}"
+                );
+                assert!(high < 0.5, "{draws} {limit}: {high}");
+            }
+        }
+        // A token that is known but not which of two: spread by both, not by one.
+        let (low, high) = paths.all_rejected(&curve, 2, 1.0, u64::MAX);
+        assert!(high - low < 1e-11, "{low} {high}");
+    }
+
     /// Weights that are known within bounds only may lie on the light tokens or on the
     /// heavy ones.
     #[test]

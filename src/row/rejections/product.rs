@@ -387,3 +387,55 @@ fn gauss(moments: [f64; 4], [low, high]: [f64; 2]) -> [Option<[f64; 2]>; 2] {
         Some([weight * (1.0 - share), mean + right]),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::gauss;
+
+    /// Nodes with the moments of two masses are these masses.
+    #[test]
+    fn two_nodes_have_the_moments_that_are_given() {
+        let moments = |nodes: &[[f64; 2]]| {
+            std::array::from_fn(|k| nodes.iter().map(|[w, x]| w * x.powi(k as i32)).sum())
+        };
+        for nodes in [
+            [[0.5, 0.25], [0.25, 0.75]],
+            [[0.1, 0.25], [0.9, 0.5]],
+            [[1.0, 0.1], [1.0, 0.9]],
+        ] {
+            let found = gauss(moments(&nodes), [0.05, 0.95]).map(Option::unwrap);
+            for (found, node) in found.iter().flatten().zip(nodes.iter().flatten()) {
+                assert!((found - node).abs() < 1e-14, "{found} {node}");
+            }
+            // The same in reverse is the same.
+            let [a, b] = nodes;
+            assert_eq!(gauss(moments(&[b, a]), [0.05, 0.95]), found.map(Some));
+            // Where one of them is out of the range there is one, at the mean.
+            let mean = moments(&nodes)[1] / moments(&nodes)[0];
+            for range in [[a[1] + 1e-3, 0.95], [0.05, b[1] - 1e-3]] {
+                let [one, none] = gauss(moments(&nodes), range);
+                let [weight, place] = one.unwrap();
+                assert_eq!((weight, none), (moments(&nodes)[0], None));
+                assert!((place - mean).abs() < 1e-15);
+            }
+        }
+        // Three masses have the moments of two nodes as well.
+        let three = moments(&[[0.2, 0.1], [0.3, 0.4], [0.5, 0.6]]);
+        let nodes = gauss(three, [0.0, 1.0]).map(Option::unwrap);
+        for (found, given) in moments(&nodes).iter().zip(three) {
+            assert!((found - given).abs() < 1e-15, "{found} {given}");
+        }
+        // One mass is one node, within the range; and nothing is none.
+        assert_eq!(
+            gauss([0.5, 0.125, 0.03125, 0.0078125], [0.0, 1.0]),
+            [Some([0.5, 0.25]), None]
+        );
+        assert_eq!(
+            gauss([0.5, 0.125, 0.03125, 0.0078125], [0.3, 1.0])[0],
+            Some([0.5, 0.3])
+        );
+        assert_eq!(gauss([0.0, 0.1, 0.1, 0.1], [0.0, 1.0]), [None, None]);
+        assert_eq!(gauss([-1e-20, 0.1, 0.1, 0.1], [0.0, 1.0]), [None, None]);
+        assert_eq!(gauss([0.5, 0.125, f64::NAN, 0.0], [0.0, 1.0])[1], None);
+    }
+}

@@ -232,6 +232,42 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
+    /// Maurer and Pontil's bound on the values of the same paths, summed up afterwards.
+    #[test]
+    fn means_have_empirical_bernstein_bounds() {
+        let curve = Curve::new(&[0.02, 0.5, 0.28, 0.1, 0.1], &[0.3, 0.3, 0.25, 0.1, 0.05]);
+        let (samples, confidence) = (400, 0.99);
+        let mut sampler = PathSampler::new(&curve);
+        let mut random = ChaCha8Rng::seed_from_u64(4);
+        let values: Vec<f64> = (0..samples).map(|_| sampler.path(3, &mut random)).collect();
+        let n = f64::from(samples);
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        assert!(variance > 1e-6);
+        // L is 1, then 1 + M(1) and on: M(L) if nothing is taken from q.
+        let most = (0..3).fold([0.0, 1.0], |[factor, mass], _| {
+            let next = factor + mass;
+            [next, curve.at(next)]
+        })[1];
+        assert!((sampler.most(3) - most).abs() < 1e-15);
+        let log = (4.0f64 / 0.01).ln();
+        let error = (2.0 * variance * log / n).sqrt() + 7.0 * most * log / (3.0 * (n - 1.0));
+        let mut random = ChaCha8Rng::seed_from_u64(4);
+        let found = sampler.mean(3, samples as u64, confidence, &mut random);
+        assert!((found.mean - mean).abs() < 1e-14, "{found:?} {mean}");
+        assert!(
+            (found.lower - (mean - error).max(0.0)).abs() < 1e-13,
+            "{found:?} {error}"
+        );
+        assert!(
+            (found.upper - (mean + error).min(most)).abs() < 1e-13,
+            "{found:?} {error}"
+        );
+        // One path bounds nothing but by what all are bounded.
+        let one = sampler.mean(3, 1, confidence, &mut random);
+        assert_eq!((one.lower, one.upper), (0.0, sampler.most(3)));
+    }
+
     /// Frequencies of the second rejected token against the weights, token by token.
     /// 5 cells, false-positive rate 1e-5 a case.
     #[test]

@@ -91,6 +91,128 @@ fn the_smallest_case_in_fractions() {
     }
 }
 
+/// Sums that are powers of two change no digit: rows that sum to 2 and 4 are those of 1 and 1.
+#[test]
+fn a_sweep_divides_both_rows_by_their_sums() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for trial in 0..12 {
+        let vocabulary = [4, 9, 40][trial % 3];
+        let mut row = || {
+            normalised(
+                (0..vocabulary)
+                    .map(|_| rng.random::<f64>().powi(4))
+                    .collect(),
+            )
+        };
+        let (mut target, mut draft) = (row(), row());
+        if trial % 2 == 0 {
+            draft[1] = 0.0;
+            target[2] = 0.0;
+        }
+        let scaled = |row: &[f64], by: f64| -> Vec<f64> { row.iter().map(|x| x * by).collect() };
+        let (double, fourfold) = (scaled(&target, 2.0), scaled(&draft, 4.0));
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        let large = Rows {
+            target: &double,
+            draft: &fourfold,
+        };
+        for least in [0.0, 0.05, 1.0] {
+            let plain = Sweep::new(rows, [1.0, 1.0], 4, |_, _| least);
+            let same = Sweep::new(large, [2.0, 4.0], 4, |_, _| least);
+            assert_eq!(format!("{plain:?}"), format!("{same:?}"));
+            let two = plain.two_rejected(rows, [1.0, 1.0]);
+            assert_eq!(two, same.two_rejected(large, [2.0, 4.0]));
+            // What a sweep holds, by its definition.
+            let pairs = || target.iter().zip(&draft);
+            let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-14, "{trial}: {a} {b}");
+            close(plain.total, draft.iter().sum());
+            close(plain.first, pairs().map(|(p, q)| (p - q).max(0.0)).sum());
+            let alone = pairs().filter(|(_, q)| **q == 0.0).map(|(p, _)| p);
+            close(plain.unreachable, alone.sum());
+            let listed = draft.iter().filter(|&&q| q >= least && q > 0.0).count();
+            assert_eq!(plain.listed.len(), listed);
+            for factor in [1.0, 1.3, 2.0, 40.0] {
+                let mass = pairs().map(|(p, q)| (p - factor * q).max(0.0)).sum();
+                close(plain.mass(factor), mass);
+                let below = pairs().filter(|&(p, q)| p / q <= factor && *q < least);
+                let mut sums = [0.0; 8];
+                for (p, q) in below {
+                    for (k, sum) in sums.iter_mut().enumerate() {
+                        *sum += match k {
+                            0..4 => q.powi(k as i32 + 1),
+                            _ => p * q.powi(k as i32 - 4),
+                        };
+                    }
+                }
+                for (found, expected) in plain.up_to(factor).into_iter().zip(sums) {
+                    close(found, expected);
+                }
+            }
+        }
+    }
+}
+
+/// What is left after the heaviest tokens decides whether there is anything to divide by.
+#[test]
+fn enough_has_to_be_left_to_divide_by() {
+    let target = [0.25, 0.25, 0.5];
+    let leaves = |last: f64, draws: usize| {
+        let draft = [0.5, 0.5 - last, last];
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        let sweep = Sweep::new(rows, [1.0, 1.0], 3, |_, _| 0.0);
+        let two = sweep.two_rejected(rows, [1.0, 1.0]).is_some();
+        (sweep.leaves_enough(draws), two)
+    };
+    assert_eq!(leaves(1e-7, 1), (true, true));
+    assert_eq!(leaves(1e-7, 2), (false, true));
+    assert_eq!(leaves(1.1e-6, 2), (true, true));
+    // Two drafts: a thousandth is needed beside the heaviest.
+    let heavy = |first: f64| {
+        let draft = [first, 1.0 - first, 0.0];
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        Sweep::new(rows, [1.0, 1.0], 2, |_, _| 0.0).two_rejected(rows, [1.0, 1.0])
+    };
+    assert!(heavy(0.9991).is_none() && heavy(0.9989).is_some());
+    // Nothing is rejected where p is q.
+    let same = Rows {
+        target: &target,
+        draft: &target,
+    };
+    let sweep = Sweep::new(same, [1.0, 1.0], 2, |_, _| 0.0);
+    assert_eq!(sweep.two_rejected(same, [1.0, 1.0]), Some(0.0));
+}
+
+/// Draws beyond what `f64` can leave of q are not relied on.
+#[test]
+fn draws_are_reliable_while_something_is_left() {
+    let flat = [0.25; 4];
+    let reliable = |draft: &[f64], drafts| {
+        let target = vec![1.0 / draft.len() as f64; draft.len()];
+        let rejections = Rejections::new(&target, draft);
+        (
+            rejections.reliable_draws(drafts),
+            rejections.is_reliable(drafts),
+        )
+    };
+    assert_eq!(reliable(&flat, 2), (2, true));
+    // No more draws than tokens, and all of them leave nothing, but after the last.
+    assert_eq!(reliable(&flat, 9), (4, true));
+    assert_eq!(reliable(&[1.0, 1e-17, 0.0], 2), (2, true));
+    assert_eq!(reliable(&[1.0, 1e-19, 0.0], 2), (1, false));
+    assert_eq!(reliable(&[1.0, 1e-19, 1e-20], 1), (1, true));
+    assert_eq!(reliable(&[0.5, 0.5, 1e-19, 1e-19], 3), (2, false));
+    assert_eq!(reliable(&[0.5, 0.5, 1e-17, 1e-17], 4), (4, true));
+}
+
 /// sum (q - p)+ M(1 + M(1)/(1-q))/M(1) in fractions, for rows divided by their sums.
 fn two_rejected_exactly(target: &[f64], draft: &[f64]) -> f64 {
     let exact = |row: &[f64]| -> Vec<Rational> {

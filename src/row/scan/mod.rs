@@ -17,6 +17,8 @@
 //! sequential draws (`docs/sequential-draws.md`).
 
 mod buckets;
+#[cfg(test)]
+mod by_hand_tests;
 mod chords;
 mod distinct;
 mod iid;

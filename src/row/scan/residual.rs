@@ -173,6 +173,48 @@ mod tests {
         sum.value()
     }
 
+    /// Rows that sum to 1 but for what is allowed: both are divided by their sums.
+    #[test]
+    fn rows_are_divided_by_their_sums() {
+        let (above, below) = (1.0 + 2f64.powi(-21), 1.0 - 2f64.powi(-21));
+        let target = [0.125, 0.25, 0.625].map(|p| p * above);
+        let draft = [0.5, 0.25, 0.25].map(|q| q * below);
+        let (target, draft) = (&target[..], &draft[..]);
+        let mut scan = Workspace::new();
+        let mut row = scan.load(Rows { target, draft }, 2).unwrap();
+        // p - L q above 0: 3/8 for L = 1, 5/8 - L/4 from there on, 1/8 for L = 2.
+        for (factor, mass) in [
+            (0.0, 1.0),
+            (0.5, 0.625),
+            (1.0, 0.375),
+            (2.0, 0.125),
+            (2.5, 0.0),
+        ] {
+            let found = row.residual_mass(factor);
+            assert!((found - mass).abs() < 1e-15, "{factor}: {found} {mass}");
+        }
+        // It is 1/4 at L = 3/2.
+        let (factor, mass) = row.turning_factor(1.0, 8.0, |_, mass| mass > 0.25);
+        assert!(
+            (factor - 1.5).abs() < 1e-14 && (mass - 0.25).abs() < 1e-14,
+            "{factor} {mass}"
+        );
+        // It holds nowhere, or everywhere.
+        let (factor, mass) = row.turning_factor(1.0, 8.0, |_, mass| mass > 0.5);
+        assert!(
+            factor == 1.0 && (mass - 0.375).abs() < 1e-15,
+            "{factor} {mass}"
+        );
+        let (factor, mass) = row.turning_factor(1.0, 2.0, |_, mass| mass > 0.1);
+        assert!(
+            factor == 2.0 && (mass - 0.125).abs() < 1e-15,
+            "{factor} {mass}"
+        );
+        // By the factor alone.
+        let (factor, _) = row.turning_factor(1.0, 8.0, |factor, _| factor < 2.0);
+        assert!((factor - 2.0).abs() < 1e-14, "{factor}");
+    }
+
     #[test]
     fn masses_and_turning_factors_agree_with_sums_over_all_tokens() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);

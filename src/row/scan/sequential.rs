@@ -39,3 +39,33 @@ impl Prefixes for Sequential<'_> {
         self.rule.error + self.rounding + 300.0 * ROUNDING
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of the rule, the largest rounding of what was asked, and that of P.
+    #[test]
+    fn every_part_of_the_error_counts() {
+        let (target, draft) = ([0.0625, 0.0625, 0.375, 0.5], [0.375, 0.25, 0.25, 0.125]);
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        let (mut buckets, mut race) = (Buckets::new(), Race::default());
+        buckets.load(rows).unwrap();
+        let mut chain = Sequential::new(&mut race, &buckets, rows, 3);
+        let of_rule = chain.rule.error;
+        assert!(of_rule > 1e-13);
+        assert_eq!(chain.error(), of_rule + 300.0 * ROUNDING);
+        let last = buckets.links().len() - 1;
+        let (inside, rounding) = chain.race.inside(&chain.rule, last, &[], &[]);
+        assert!(rounding > 1000.0 * ROUNDING);
+        assert_eq!(chain.inside(last, &[], &[]), inside);
+        assert_eq!(chain.error(), of_rule + rounding + 300.0 * ROUNDING);
+        // Where nothing is rounded the largest so far stays.
+        assert_eq!(chain.inside(0, &[], &[]), 0.0);
+        assert_eq!(chain.error(), of_rule + rounding + 300.0 * ROUNDING);
+        assert_eq!(chain.mass(0), chain.race.mass(0));
+    }
+}

@@ -1,6 +1,6 @@
 //! What a report on several paths says, as data: `report.json` is this, serialised.
 
-use super::super::data::{Surprise, TextLog};
+use super::super::data::{MeasuredTexts, Surprise};
 use crate::gap::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,22 +14,9 @@ pub const PATHS_SCHEMA: u32 = 1;
 pub struct PathsReport {
     /// [`PATHS_SCHEMA`].
     pub schema: u32,
-    /// `specgap`, with its version.
-    pub tool: String,
-    /// The command that made it, without paths of the machine.
-    pub command: String,
-    /// Where the texts come from.
-    pub logs: Vec<TextLog>,
-    /// N, over all texts.
-    pub positions: usize,
-    /// How many texts there are.
-    pub texts: usize,
-    /// Prompts: the independent units of all intervals.
-    pub clusters: usize,
-    /// The temperature at which the text was drawn, and of all numbers.
-    pub temperature: f64,
-    /// Tokens of the text that their rows do not list.
-    pub unlisted: usize,
+    /// What was measured.
+    #[serde(flatten)]
+    pub of: MeasuredTexts,
     /// L: tokens of a path.
     pub length: usize,
     /// Starts of blocks along the text.

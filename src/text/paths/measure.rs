@@ -1,7 +1,7 @@
 //! From texts and logged draft paths to a report.
 
 use super::super::TextError;
-use super::super::measure::{surprise, text_log};
+use super::super::measure::{measured, surprise};
 use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, reached};
 use super::bounds::lower_bound_of_text;
@@ -197,14 +197,7 @@ impl Measurement<'_> {
         let checks = self.checks(&told, &drafts, &by_prompt);
         PathsReport {
             schema: PATHS_SCHEMA,
-            tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
-            command: command.to_owned(),
-            logs: logs.iter().map(text_log).collect(),
-            positions: self.texts.positions(),
-            texts: self.texts.texts.len(),
-            clusters,
-            temperature: self.texts.temperature,
-            unlisted: self.texts.unlisted(),
+            of: measured(self.texts, logs, command),
             length: self.contexts.length,
             starts,
             anchors: contexts.len(),

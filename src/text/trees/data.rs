@@ -1,7 +1,7 @@
 //! What a report on trees says, as data: `report.json` is this, serialised.
 
 use super::super::cost::Timings;
-use super::super::data::{Surprise, TextLog};
+use super::super::data::{MeasuredTexts, Surprise};
 use crate::gap::Estimate;
 use crate::tree::SequoiaGrowMap;
 use serde::{Deserialize, Serialize};
@@ -16,22 +16,9 @@ pub const TREE_SCHEMA: u32 = 1;
 pub struct TreeReport {
     /// [`TREE_SCHEMA`].
     pub schema: u32,
-    /// `specgap`, with its version.
-    pub tool: String,
-    /// The command that made it, without paths of the machine.
-    pub command: String,
-    /// Where the texts come from.
-    pub logs: Vec<TextLog>,
-    /// N, over all texts.
-    pub positions: usize,
-    /// How many texts there are.
-    pub texts: usize,
-    /// Prompts: the independent units of all intervals.
-    pub clusters: usize,
-    /// The temperature at which the text was drawn, and of all numbers.
-    pub temperature: f64,
-    /// Tokens of the text that their rows do not list.
-    pub unlisted: usize,
+    /// What was measured.
+    #[serde(flatten)]
+    pub of: MeasuredTexts,
     /// Mean mass that the target's and the draft's rows do not list.
     pub unlisted_mass: [f64; 2],
     /// Seed of what is random.

@@ -2,7 +2,7 @@
 
 use super::super::TextError;
 use super::super::cost::Timings;
-use super::super::measure::{add_each, capture_with, surprise, text_log};
+use super::super::measure::{add_each, capture_with, measured, surprise};
 use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
@@ -565,14 +565,7 @@ impl Measurement<'_> {
         let trees = self.settings.trees.iter();
         TreeReport {
             schema: TREE_SCHEMA,
-            tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
-            command: command.to_owned(),
-            logs: logs.iter().map(text_log).collect(),
-            positions: self.texts.positions(),
-            texts: self.texts.texts.len(),
-            clusters: self.texts.clusters,
-            temperature: self.texts.temperature,
-            unlisted: self.texts.unlisted(),
+            of: measured(self.texts, logs, command),
             unlisted_mass,
             seed: self.settings.seed,
             timings: self.settings.timings.clone(),

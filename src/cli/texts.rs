@@ -1,0 +1,77 @@
+//! Reports on logged text, from the logs that are named to the files that are written.
+
+use super::gap::refuse_repetition;
+use super::host::Bar;
+use super::options::{Common, Folder, Kept};
+use super::output::{CliError, Verdict, check_folder};
+use super::printed::deliver;
+use super::recorded::Recorded;
+use crate::log::Log;
+use crate::report::page::Page;
+use crate::report::paper::Files;
+use crate::text::TextError;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The text that a report is of, and where it goes.
+#[derive(Args, Debug)]
+pub(super) struct Texts {
+    /// Logs with sampled text: .safetensors or .npz files, or directories with a log.json.
+    /// Texts of several are counted together.
+    #[arg(required = true, value_name = "LOG")]
+    logs: Vec<PathBuf>,
+    /// The temperature at which the text was drawn, where the log does not say.
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    pub(super) temperature: Option<f64>,
+    #[command(flatten)]
+    kept: Kept,
+    #[command(flatten)]
+    folder: Folder,
+}
+
+impl Texts {
+    /// The beginning of the command that makes the report.
+    pub(super) fn recorded(&self, command: &str) -> Recorded {
+        Recorded::new(command, &self.logs)
+    }
+
+    /// The options that are here, behind those of the command.
+    pub(super) fn record(&self, command: &mut Recorded) {
+        command
+            .number("temperature", self.temperature)
+            .option("vocab", self.kept.vocab);
+    }
+
+    /// Measures the texts and delivers the report, with further files of it `beside`.
+    pub(super) fn report<R: Serialize>(
+        &self,
+        common: &Common,
+        measure: impl FnOnce(&[Log], &Bar) -> Result<R, CliError>,
+        page: impl Fn(&R) -> Page,
+        beside: impl Fn(&R) -> Result<Files, CliError>,
+    ) -> Result<Verdict, CliError> {
+        // Everything that can be refused is, before the long part.
+        refuse_repetition(&self.logs)?;
+        if let Some(folder) = &self.folder.out {
+            check_folder(folder)?;
+        }
+        let logs = self
+            .logs
+            .iter()
+            .map(|path| common.open(path, self.kept.vocab))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(TextError::from)?;
+        let bar = common.progress(logs.iter().map(Log::positions).sum());
+        let report = measure(&logs, &bar)?;
+        bar.finish_and_clear();
+        deliver(
+            &report,
+            &page(&report),
+            beside(&report)?,
+            &self.folder,
+            common,
+        )?;
+        Ok(Verdict::Agrees)
+    }
+}

@@ -1,0 +1,207 @@
+//! Answers about rows of a few tokens, worked out by hand, with the errors that are told beside
+//! them; and the series behind counts of clocks.
+
+use super::clocks::{Clocks, EXPANSION, POWERS, PowerSums, chances, summing, terms};
+use super::overlap::residual_error;
+use super::scan::Row;
+use super::{Rows, Workspace};
+use crate::known::Known;
+
+const E: f64 = f64::EPSILON;
+
+/// Half, a quarter and two eighths of q, in another order; rows that sum to 1 but for what is
+/// allowed, which changes nothing.
+fn with_rows(check: impl Fn(&mut Row<'_>)) {
+    let small = 2f64.powi(-21);
+    for [above, below] in [[1.0, 1.0], [1.0 + small, 1.0 - small]] {
+        let target = [0.25, 0.125, 0.125, 0.5].map(|p| p * above);
+        let draft = [0.125, 0.5, 0.25, 0.125].map(|q| q * below);
+        let rows = Rows {
+            target: &target,
+            draft: &draft,
+        };
+        check(&mut Workspace::new().load(rows, 4).unwrap());
+    }
+}
+
+/// A value of so many roundings to both sides.
+fn is(found: &Known, value: f64, error: f64) {
+    assert!((found.value() - value).abs() < 4.0 * E, "{found:?} {value}");
+    let cut = (value + error).min(1.0) - (value - error).max(0.0);
+    assert!((found.width() - cut).abs() <= 2.0 * E, "{found:?} {error}");
+}
+
+#[test]
+fn fixed_drafts_by_hand() {
+    with_rows(|row| {
+        assert_eq!(row.heaviest(3), [1, 2, 0]);
+        assert_eq!(row.heaviest(9), [1, 2, 0, 3]);
+        assert_eq!(row.heaviest(1), [1]);
+        for (count, p) in [(0, 0.0), (1, 0.125), (2, 0.25), (3, 0.5), (4, 1.0)] {
+            is(&row.top_mass(count), p, 8.0 * E);
+        }
+        // Token 1 is a draft, and the other is token 2 half of the time, else 0 or 3.
+        is(
+            &row.accepted_with_fixed(1),
+            0.125 + 0.25 + 0.125 + 0.25,
+            8.0 * E,
+        );
+        is(&row.optimum_with_fixed(1), 0.75, 32.0 * E);
+        let hits = 0.125 + 0.5 * 0.125 + 0.25 * 0.25 + 0.25 * 0.5;
+        is(&row.hits_with_fixed(1), hits, 8.0 * E);
+        // Tokens 1 and 2 are, and then 0 and 3 are alike.
+        is(&row.accepted_with_fixed(2), 0.25 + 0.25 + 0.5, 8.0 * E);
+        is(&row.optimum_with_fixed(2), 0.25 + 0.25 + 0.5, 32.0 * E);
+        is(&row.hits_with_fixed(2), 0.25 + 0.375, 8.0 * E);
+        // One draw of q alone.
+        is(&row.accepted_with_fixed(0), 0.5, 8.0 * E);
+        is(&row.hits_with_fixed(0), 0.1875, 8.0 * E);
+        // Nothing is left to draw.
+        is(&row.accepted_with_fixed(4), 1.0, 8.0 * E);
+        is(&row.optimum_with_fixed(4), 1.0, 32.0 * E);
+        is(&row.hits_with_fixed(4), 1.0, 8.0 * E);
+        for (fixed, rest) in [(0, 1.0), (1, 0.5), (2, 0.25), (4, 0.0)] {
+            assert!(
+                (row.rest_of_draft(fixed) - rest).abs() <= 2.0 * E,
+                "{fixed}"
+            );
+        }
+    });
+}
+
+#[test]
+fn hits_and_overlaps_by_hand() {
+    assert_eq!(residual_error(1), 32.0 * E);
+    assert_eq!(residual_error(3), 128.0 * E);
+    with_rows(|row| {
+        // Sum of min(p, q).
+        is(&row.overlap(), 0.125 + 0.125 + 0.125 + 0.125, 32.0 * E);
+        let (p, q) = ([0.25, 0.125, 0.125, 0.5], [0.125f64, 0.5, 0.25, 0.125]);
+        for drafts in 1..=4usize {
+            let terms = p
+                .iter()
+                .zip(q)
+                .map(|(p, q)| p * (1.0 - (1.0 - q).powi(drafts as i32)));
+            is(
+                &row.hits_iid(drafts),
+                terms.sum(),
+                (4.0 * drafts as f64 + 16.0) * E,
+            );
+        }
+        // A pair: q_i and, after j, q_i/(1 - q_j).
+        let pair = |i: usize| {
+            let second = (0..4)
+                .filter(|&j| j != i)
+                .map(|j| q[j] * q[i] / (1.0 - q[j]));
+            [q[i], second.sum::<f64>()]
+        };
+        let hits: f64 = (0..4).map(|i| p[i] * pair(i).iter().sum::<f64>()).sum();
+        let found = row.hits_sequential(2);
+        assert!((found.value() - hits).abs() < 1e-13, "{found:?} {hits}");
+        assert!(found.lower() <= hits && hits <= found.upper());
+        for token in 0..4 {
+            let drawn = row.drawn_at(token, 2);
+            for (found, expected) in drawn.iter().zip(pair(token)) {
+                assert!((found - expected).abs() < 1e-13, "{found} {expected}");
+            }
+            // Of four draws from four tokens, one is this.
+            let all = row.drawn_at(token, 4);
+            assert!((all.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{all:?}");
+            assert!(all.iter().all(|&chance| chance > 0.01), "{all:?}");
+        }
+        assert_eq!(row.drawn_at(9, 2), [0.0; 2]);
+        // All of the support is drafted.
+        is(&row.hits_sequential(4), 1.0, 8.0 * E);
+    });
+    // A token that is never drafted, and one draw more than there are tokens.
+    let rows = Rows {
+        target: &[0.5, 0.25, 0.25],
+        draft: &[0.75, 0.25, 0.0],
+    };
+    let mut workspace = Workspace::new();
+    let mut row = workspace.load(rows, 3).unwrap();
+    assert_eq!(row.drawn_at(2, 2), [0.0; 2]);
+    let drawn = row.drawn_at(1, 3);
+    assert!((drawn[0] - 0.25).abs() < 1e-13 && (drawn[1] - 0.75).abs() < 1e-13);
+    assert_eq!(drawn[2], 0.0);
+    is(&row.hits_sequential(2), 0.75, 8.0 * E);
+}
+
+/// e^y - 1 and its powers, and how many of their terms are needed.
+#[test]
+fn series_of_clocks() {
+    assert_eq!(EXPANSION[0][..4], [1.0, 0.5, 1.0 / 6.0, 1.0 / 24.0]);
+    assert_eq!(EXPANSION[1][..3], [0.0, 1.0, 1.0]);
+    assert!((EXPANSION[1][3] - 7.0 / 12.0).abs() < 2e-16);
+    assert_eq!(EXPANSION[2][..4], [0.0, 0.0, 1.0, 1.5]);
+    // 60 bits by the octaves below 1, and two more.
+    for (z, count) in [
+        (1.0, POWERS),
+        (0.0625, POWERS),
+        (0.01, 12),
+        (1e-3, 8),
+        (1e-9, 4),
+    ] {
+        assert_eq!(terms(z), count, "{z}");
+    }
+    assert_eq!(terms(1e-30), 2);
+    assert_eq!(terms(0.0), 2);
+    assert_eq!(summing(100), 48.0);
+    assert_eq!(summing(3 * 4096), 51.0);
+    for small in [0.0, 1.0] {
+        for exponent in [1e-9f64, 0.3, 2.0] {
+            let (waits, rings) = chances(exponent, small);
+            assert!((waits - (-exponent).exp()).abs() < 2e-16, "{waits}");
+            let off = rings / -(-exponent).exp_m1() - 1.0;
+            assert!(
+                off.abs() < if exponent > small { 1e-6 } else { 1e-15 },
+                "{off}"
+            );
+        }
+    }
+}
+
+/// More than a block of clocks, against each by itself.
+#[test]
+fn clocks_ring_as_each_does_by_itself() {
+    for count in [1usize, 5, 40, 300, 600] {
+        let rates: Vec<f64> = (1..=count)
+            .map(|i| 0.06 * i as f64 / count as f64)
+            .collect();
+        let weights: Vec<f64> = (0..count).map(|i| 1.0 / (i + 3) as f64).collect();
+        let clocks = Clocks::of(&rates);
+        assert_eq!((clocks.count, clocks.largest), (count, 0.06));
+        let marked = PowerSums::of(&rates, &weights, 0.06);
+        for time in [1e-6, 0.1, 1.0] {
+            let mut found = [0.5; 5];
+            let none = clocks.ring(time, &mut found);
+            let (mut odds, mut waits) = ([1.0, 0.0, 0.0, 0.0, 0.0], 0.0);
+            for q in &rates {
+                for k in (1..5).rev() {
+                    odds[k] += odds[k - 1] * (q * time).exp_m1();
+                }
+                waits += q * time;
+            }
+            let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b + 1e-15;
+            assert!(near(none, (-waits).exp()), "{count} {time}: {none}");
+            for (k, (found, expected)) in found.iter().zip(odds).enumerate() {
+                assert!(
+                    near(*found, expected),
+                    "{count} {time} {k}: {found} {expected}"
+                );
+            }
+            let mut marks = [0.5; 4];
+            marked.marked(0.06 * time, &mut marks);
+            for (k, found) in marks.iter().enumerate() {
+                let term = |(q, weight): (&f64, &f64)| {
+                    weight * q * time * (q * time).exp_m1().powi(k as i32)
+                };
+                let expected: f64 = rates.iter().zip(&weights).map(term).sum();
+                assert!(
+                    near(*found, expected),
+                    "{count} {time} {k}: {found} {expected}"
+                );
+            }
+        }
+    }
+}
