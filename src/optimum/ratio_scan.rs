@@ -272,6 +272,16 @@ mod tests {
         );
     }
 
+    /// Of prefixes that are equally good the shortest is taken.
+    #[test]
+    fn ties_go_to_the_smaller_set() {
+        let law = || WithReplacement::new(draft(&["1/2", "1/4", "1/4"]), 1);
+        let problem = problem(&["1/8", "1/4", "5/8"], law());
+        for found in [exact(&problem).unwrap(), enclosed(&problem).unwrap()] {
+            assert_eq!((found.rate.value(), found.subset), (0.625, Some(vec![0])));
+        }
+    }
+
     #[test]
     fn orders_by_hand() {
         let target = [0.25, 0.0, 0.25, 0.0, 0.5];
