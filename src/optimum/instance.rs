@@ -4,7 +4,7 @@ use crate::plan::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
 use crate::scheme::DraftScheme;
-use crate::scheme::{SetFamily, UNDERFLOW};
+use crate::scheme::SetFamily;
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;
@@ -171,7 +171,8 @@ impl ScaledInstance {
             .relative_error
             .max(crate::distribution::PROBABILITY_RELATIVE_ERROR)
             * 1.01;
-        let lost = entries * (2f64.powi(-GRID_BITS) + UNDERFLOW);
+        // What leaves the range of f64 is nothing beside the grid.
+        let lost = entries * 2f64.powi(-GRID_BITS);
         Instance {
             sets: law.sets,
             supply,
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(instance.supply.iter().sum::<u128>(), 1 << 120);
         // 20 epsilon of a set, and 10 sets and 4 tokens.
         let relative = 1.01 * (20.0 * f64::EPSILON).max(PROBABILITY_RELATIVE_ERROR);
-        let lost = 14.0 * (2f64.powi(-120) + 1e-290);
+        let lost = 14.0 * 2f64.powi(-120);
         let Rounding::Grid {
             feasible_share,
             absolute_error,

@@ -272,6 +272,20 @@ mod tests {
         );
     }
 
+    /// Tokens, and what a scan takes besides, times the bits of Q and P.
+    #[test]
+    fn costs_of_exact_scans_by_hand() {
+        let q = || draft(&["1/2", "1/4", "1/8", "1/8", "0"]);
+        let target = ["1/16", "1/8", "1/4", "1/16", "1/2"];
+        let cost = |problem: &Problem| exact_cost(problem);
+        assert_eq!(
+            cost(&problem(&target, WithReplacement::new(q(), 2))),
+            5.0 * 13.0
+        );
+        let sequential = problem(&target, WithoutReplacement::new(q(), 3));
+        assert_eq!(cost(&sequential), (64.0 + 5.0) * (44.0 + 5.0));
+    }
+
     /// Of prefixes that are equally good the shortest is taken.
     #[test]
     fn ties_go_to_the_smaller_set() {
