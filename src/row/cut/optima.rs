@@ -247,6 +247,10 @@ mod tests {
             // With it: p of token 1 at least, 3/16, and 1/4; q from 9/16, of 3/4 at most.
             close(row.least_of_sets(1, true), 1.4375 - 0.75);
             close(row.least_of_sets(1, false), 1.0 + 0.25 * 0.875 - 0.5625);
+            // 3/16 of both at least; at most that of both tokens where the rests are 1/4.
+            let [lower, upper] = row.overlap();
+            close(lower, 0.375);
+            close(upper, 0.375 + 0.25);
         });
         let apart: [&[f64]; 2] = [&[0.5, 0.5, f64::NAN], &[0.5, f64::NAN, 0.5]];
         with_row(apart, [QUARTER; 2], 100, |row| {
