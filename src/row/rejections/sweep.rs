@@ -91,8 +91,9 @@ impl Sweep {
         sweep
     }
 
-    /// Of rows that sum to 1, for up to `draws` drafts. Tokens are listed from the least q on that `listed` says, given q of the heaviest tokens. O(V).
-    /// Memory that was taken for other rows is used again.
+    /// Of rows that sum to 1, for up to `draws` drafts. Tokens are listed from the least q on
+    /// that `listed` says, given q of the heaviest tokens. O(V). Memory that was taken for other
+    /// rows is used again.
     pub(super) fn fill(
         &mut self,
         rows: Rows<'_>,

@@ -91,9 +91,9 @@ fn the_smallest_case_in_fractions() {
     }
 }
 
-/// Sums that are powers of two change no digit: rows that sum to 2 and 4 are those of 1 and 1.
+/// What a sweep holds, by its definition.
 #[test]
-fn a_sweep_holds_what_its_definition_says() {
+fn a_sweep_holds_what_it_says() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for trial in 0..12 {
         let vocabulary = [4, 9, 40][trial % 3];
@@ -113,24 +113,8 @@ fn a_sweep_holds_what_its_definition_says() {
             target: &target,
             draft: &draft,
         };
-        // Memory of a larger row, filled anew.
-        let flat = vec![1.0 / 64.0; 64];
-        let peaked: Vec<f64> = (0..64u32).map(|i| f64::from(i) / 2016.0).collect();
-        let other = Rows {
-            target: &peaked,
-            draft: &flat,
-        };
         for least in [0.0, 0.05, 1.0] {
             let plain = Sweep::new(rows, 4, |_, _| least);
-            let mut again = Sweep::new(other, 8, |_, _| 0.01);
-            again.fill(rows, 4, |_, _| least);
-            assert_eq!(again.two_rejected(rows), plain.two_rejected(rows));
-            assert_eq!(again.mass(1.25), plain.mass(1.25));
-            assert_eq!(again.up_to(1.25), plain.up_to(1.25));
-            assert_eq!(
-                (again.draws, &again.heaviest, again.listed.len()),
-                (plain.draws, &plain.heaviest, plain.listed.len())
-            );
             let pairs = || target.iter().zip(&draft);
             let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-14, "{trial}: {a} {b}");
             close(plain.total, draft.iter().sum());
