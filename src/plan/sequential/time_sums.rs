@@ -1,6 +1,6 @@
 //! Sums over the time of the last draft, at several nodes of s side by side.
 
-use super::arrivals::{Arrivals, LANES, Lanes, MOST, POWERS, TERMS, Value};
+use super::arrivals::{Arrivals, Lanes, MOST, POWERS, TERMS, Value};
 use super::race::Race;
 use super::times::Times;
 use crate::quadrature::Resolution;
