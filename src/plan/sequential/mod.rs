@@ -38,8 +38,9 @@ use times::Times;
 /// Heavy tokens, handled one by one, at most.
 const MOST_HEAVY: usize = 2048;
 
-/// Roundings in the emission of all tokens together, a draft, in ulps of 1: two stages
-/// of sums of some forty, the prefix products, powers and exponentials; doubled.
+/// Roundings in the emission of all tokens together, a draft, in units of 2^-52: the sums of a
+/// bin and of its polynomials are off by some 145 (`docs/optimal-plan.md`, "Rounding, counted"),
+/// and the sums over both kinds of nodes, products, powers and exponentials share the rest.
 const ROUNDINGS: f64 = 256.0;
 
 /// Less than rounding: such tuples are rejected.
