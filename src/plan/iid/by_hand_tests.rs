@@ -78,9 +78,9 @@ fn emissions_of_two_drafts_by_hand() {
             };
             let expected = [value(v, 0.25, w, 0.375), value(w, 0.375, v, 0.25)];
             let mut residual = 0.0;
-            for j in 0..2 {
-                close(state.value[j], expected[j]);
-                residual += tier.mass[j] * (tier.ratio[j] - expected[j]).abs();
+            for (j, expected) in expected.into_iter().enumerate() {
+                close(state.value[j], expected);
+                residual += tier.mass[j] * (tier.ratio[j] - expected).abs();
             }
             close(state.residual, residual);
             // Its slope where the others stay.
