@@ -207,3 +207,128 @@ fn bernoulli(problem: &Problem) -> Optimum {
         note: Some("V = 2: min(p, 1-(1-q)^n) + min(1-p, 1-q^n)".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, Target, parse_rational};
+    use crate::optimum::flow;
+    use crate::scheme::{
+        DistinctConditioned, Greedy, Hub, Top, WithReplacement, WithoutReplacement,
+    };
+
+    fn row(texts: &[&str]) -> Vec<Rational> {
+        let row = texts.iter().map(|text| parse_rational(text).unwrap());
+        row.collect()
+    }
+
+    fn problem(target: &[&str], law: impl DraftScheme + 'static) -> Problem {
+        Problem::new("small", Target::from_rationals(row(target)).unwrap(), law).unwrap()
+    }
+
+    fn q(texts: &[&str]) -> Draft {
+        Draft::from_rationals(row(texts)).unwrap()
+    }
+
+    /// The formula is the maximum flow, is what it is by hand, and its set proves it.
+    fn is(problem: &Problem, rate: &str, subset: Option<&[usize]>) {
+        let found = solve(problem).unwrap();
+        let expected = parse_rational(rate).unwrap();
+        assert_eq!(found.rate.rational(), Some(&expected), "{:?}", found.note);
+        assert_eq!(found.subset.as_deref(), subset, "{:?}", found.note);
+        assert_eq!(
+            flow::solve(problem).optimum().rate.rational(),
+            Some(&expected)
+        );
+        if let Some(subset) = subset {
+            let cut = problem.target().exact().mass(subset) - problem.scheme().inside_exact(subset);
+            assert_eq!(Rational::one() + cut, expected, "{:?}", found.note);
+        }
+    }
+
+    const HALVES: [&str; 3] = ["1/2", "1/4", "1/4"];
+
+    #[test]
+    fn every_formula_by_hand_and_by_flow() {
+        let draft = || q(&HALVES);
+        let target = ["1/8", "1/4", "5/8"];
+        // One draft: 1/8 + 1/4 + 1/4.
+        is(
+            &problem(&target, WithReplacement::new(draft(), 1)),
+            "5/8",
+            Some(&[0]),
+        );
+        is(
+            &problem(&HALVES, WithReplacement::new(draft(), 1)),
+            "1",
+            Some(&[]),
+        );
+        // Token 0 and half of each of the others.
+        is(&problem(&target, Hub::new(draft())), "7/8", Some(&[0, 1]));
+        is(
+            &problem(&target, Greedy::new(draft(), 2)),
+            "7/8",
+            Some(&[0, 1]),
+        );
+        is(
+            &problem(&target, Top::new(draft(), 2)),
+            "3/8",
+            Some(&[0, 1]),
+        );
+        // p is q without token 0, which two drafts are a quarter of the time.
+        let rest = ["0", "1/2", "1/2"];
+        is(
+            &problem(&rest, WithReplacement::new(draft(), 2)),
+            "3/4",
+            Some(&[0]),
+        );
+        is(
+            &problem(&rest, WithReplacement::new(draft(), 3)),
+            "7/8",
+            Some(&[0]),
+        );
+        // Two tokens: 1/4 of token 0 are reached 7/16 of the time, 3/4 of it 15/16.
+        let coin = || WithReplacement::new(q(&["1/4", "3/4"]), 2);
+        is(&problem(&["3/4", "1/4"], coin()), "11/16", Some(&[1]));
+        is(&problem(&["1/4", "3/4"], coin()), "1", Some(&[]));
+        is(&problem(&["1/32", "31/32"], coin()), "31/32", Some(&[0]));
+        // The whole support: p of it. Both laws that draw distinct tokens.
+        let pair = || q(&["1/3", "0", "2/3"]);
+        is(
+            &problem(&target, WithoutReplacement::new(pair(), 2)),
+            "3/4",
+            None,
+        );
+        is(
+            &problem(&target, DistinctConditioned::new(pair(), 3)),
+            "3/4",
+            None,
+        );
+        // p is q, and p and q have nothing in common.
+        is(
+            &problem(&HALVES, WithoutReplacement::new(draft(), 2)),
+            "1",
+            Some(&[]),
+        );
+        let apart = || q(&["1/4", "1/4", "1/2", "0"]);
+        let last = ["0", "0", "0", "1"];
+        is(
+            &problem(&last, WithoutReplacement::new(apart(), 2)),
+            "0",
+            Some(&[0, 1, 2]),
+        );
+        is(
+            &problem(&last, DistinctConditioned::new(apart(), 2)),
+            "0",
+            Some(&[0, 1, 2]),
+        );
+        // No formula for these.
+        for none in [
+            problem(&target, WithReplacement::new(draft(), 2)),
+            problem(&target, WithoutReplacement::new(draft(), 2)),
+            problem(&HALVES, DistinctConditioned::new(draft(), 2)),
+        ] {
+            assert!(solve(&none).is_none());
+        }
+    }
+}

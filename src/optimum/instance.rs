@@ -4,7 +4,7 @@ use crate::plan::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
 use crate::scheme::DraftScheme;
-use crate::scheme::{SetFamily, UNDERFLOW};
+use crate::scheme::SetFamily;
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;
@@ -171,7 +171,8 @@ impl ScaledInstance {
             .relative_error
             .max(crate::distribution::PROBABILITY_RELATIVE_ERROR)
             * 1.01;
-        let lost = entries * (2f64.powi(-GRID_BITS) + UNDERFLOW);
+        // What leaves the range of f64 is nothing beside the grid.
+        let lost = entries * 2f64.powi(-GRID_BITS);
         Instance {
             sets: law.sets,
             supply,
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(instance.supply.iter().sum::<u128>(), 1 << 120);
         // 20 epsilon of a set, and 10 sets and 4 tokens.
         let relative = 1.01 * (20.0 * f64::EPSILON).max(PROBABILITY_RELATIVE_ERROR);
-        let lost = 14.0 * (2f64.powi(-120) + 1e-290);
+        let lost = 14.0 * 2f64.powi(-120);
         let Rounding::Grid {
             feasible_share,
             absolute_error,
@@ -269,6 +270,33 @@ mod tests {
         assert_eq!([0.0, 1.0, 0.5].map(to_grid), [0, 1 << 120, 1 << 119]);
         assert_eq!(to_grid(1.5 * 2f64.powi(-120)), 1);
         assert_eq!(to_grid(0.5 * 2f64.powi(-120)), 0);
+    }
+
+    /// Pairs of a set and a token, or what the law of the sets costs over 500.
+    #[test]
+    fn sizes_of_plans_by_hand() {
+        use crate::optimum::flow::plan_size;
+        let problem = |row: &[f64], law: std::sync::Arc<dyn crate::scheme::DraftScheme>| {
+            Problem::from_law("sizes", Target::new(row).unwrap(), law).unwrap()
+        };
+        let quarter = [0.25; 4];
+        let three = WithReplacement::new(Draft::new(&quarter).unwrap(), 3);
+        assert_eq!(
+            plan_size(&problem(&quarter, std::sync::Arc::new(three))),
+            14.0 * 3.0
+        );
+        let five = WithReplacement::new(Draft::new(&quarter).unwrap(), 5);
+        assert_eq!(
+            plan_size(&problem(&quarter, std::sync::Arc::new(five))),
+            15.0 * 4.0
+        );
+        // 64 k 2^k for each of the sets of k of 12 tokens: 64 * 24 * 3^11.
+        let flat = [1.0 / 12.0; 12];
+        let many = vec![Draft::new(&flat).unwrap(); 64];
+        let many = crate::scheme::Product::new(many).unwrap();
+        let size = plan_size(&problem(&flat, std::sync::Arc::new(many)));
+        let expected = 64.0 * 24.0 * 177_147.0 / 500.0;
+        assert!((size / expected - 1.0).abs() < 1e-12, "{size} {expected}");
     }
 
     /// Entries times bits, operations times bits, and reductions of fractions.

@@ -272,6 +272,30 @@ mod tests {
         );
     }
 
+    /// Tokens, and what a scan takes besides, times the bits of Q and P.
+    #[test]
+    fn costs_of_exact_scans_by_hand() {
+        let q = || draft(&["1/2", "1/4", "1/8", "1/8", "0"]);
+        let target = ["1/16", "1/8", "1/4", "1/16", "1/2"];
+        let cost = |problem: &Problem| exact_cost(problem);
+        assert_eq!(
+            cost(&problem(&target, WithReplacement::new(q(), 2))),
+            5.0 * 13.0
+        );
+        let sequential = problem(&target, WithoutReplacement::new(q(), 3));
+        assert_eq!(cost(&sequential), (64.0 + 5.0) * (44.0 + 5.0));
+    }
+
+    /// Of prefixes that are equally good the shortest is taken.
+    #[test]
+    fn ties_go_to_the_smaller_set() {
+        let law = || WithReplacement::new(draft(&["1/2", "1/4", "1/4"]), 1);
+        let problem = problem(&["1/8", "1/4", "5/8"], law());
+        for found in [exact(&problem).unwrap(), enclosed(&problem).unwrap()] {
+            assert_eq!((found.rate.value(), found.subset), (0.625, Some(vec![0])));
+        }
+    }
+
     #[test]
     fn orders_by_hand() {
         let target = [0.25, 0.0, 0.25, 0.0, 0.5];

@@ -442,3 +442,50 @@ impl TokenPlan {
         self.thinning.law(emitted, target.probabilities())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From the least that a plan accepts to the most that alpha* can be.
+    #[test]
+    fn what_a_plan_falls_short_by() {
+        let acceptance = Known::rate(0.5, 0.375, 0.625);
+        let of = |acceptance: &Known, bound, tolerance| {
+            Attained::new(acceptance.clone(), bound, 7, tolerance)
+        };
+        let optimum = || Bound::Optimum(Known::rate(0.75, 0.6875, 0.8125));
+        for (tolerance, status) in [(0.4375, PlanStatus::Optimal), (0.437, PlanStatus::Short)] {
+            let found = of(&acceptance, optimum(), tolerance);
+            assert_eq!((found.shortfall, found.iterations), (0.4375, 7));
+            assert_eq!(found.status, status);
+            assert_eq!(found.optimum, Known::rate(0.75, 0.6875, 0.8125));
+            assert_eq!(found.acceptance, acceptance);
+        }
+        // A plan that accepts more than rounding leaves of alpha* falls short by nothing.
+        let below = Bound::Optimum(Known::rate(0.25, 0.25, 0.25));
+        assert_eq!(of(&acceptance, below, 0.0).shortfall, 0.0);
+        // alpha* lies between what the plan accepts and a cut.
+        let above = |value| Bound::Above {
+            value,
+            error: 0.125,
+        };
+        let found = of(&acceptance, above(0.75), 0.0);
+        assert_eq!(
+            (found.optimum.value(), found.optimum.lower()),
+            (0.75, 0.375)
+        );
+        assert_eq!((found.optimum.upper(), found.shortfall), (0.875, 0.5));
+        assert_ne!(found.optimum.kind(), Kind::Estimate);
+        let found = of(&acceptance, above(0.125), 0.0);
+        assert_eq!(
+            (found.optimum.value(), found.optimum.upper()),
+            (0.375, 0.375)
+        );
+        assert_eq!(found.shortfall, 0.0);
+        // What is estimated of the one is estimated of the other.
+        let estimate = Known::estimate(0.5, 0.125);
+        let found = of(&estimate, above(0.75), 0.0);
+        assert_eq!(found.optimum.kind(), Kind::Estimate);
+    }
+}

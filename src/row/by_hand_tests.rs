@@ -1,7 +1,7 @@
 //! Answers about rows of a few tokens, worked out by hand, with the errors that are told beside
 //! them; and the series behind counts of clocks.
 
-use super::clocks::{Clocks, EXPANSION, POWERS, PowerSums, chances, summing, terms};
+use super::clocks::{EXPANSION, POWERS, terms};
 use super::overlap::residual_error;
 use super::scan::Row;
 use super::{Rows, Workspace};
@@ -146,62 +146,4 @@ fn series_of_clocks() {
     }
     assert_eq!(terms(1e-30), 2);
     assert_eq!(terms(0.0), 2);
-    assert_eq!(summing(100), 48.0);
-    assert_eq!(summing(3 * 4096), 51.0);
-    for small in [0.0, 1.0] {
-        for exponent in [1e-9f64, 0.3, 2.0] {
-            let (waits, rings) = chances(exponent, small);
-            assert!((waits - (-exponent).exp()).abs() < 2e-16, "{waits}");
-            let off = rings / -(-exponent).exp_m1() - 1.0;
-            assert!(
-                off.abs() < if exponent > small { 1e-6 } else { 1e-15 },
-                "{off}"
-            );
-        }
-    }
-}
-
-/// More than a block of clocks, against each by itself.
-#[test]
-fn clocks_ring_as_each_does_by_itself() {
-    for count in [1usize, 5, 40, 300, 600] {
-        let rates: Vec<f64> = (1..=count)
-            .map(|i| 0.06 * i as f64 / count as f64)
-            .collect();
-        let weights: Vec<f64> = (0..count).map(|i| 1.0 / (i + 3) as f64).collect();
-        let clocks = Clocks::of(&rates);
-        assert_eq!((clocks.count, clocks.largest), (count, 0.06));
-        let marked = PowerSums::of(&rates, &weights, 0.06);
-        for time in [1e-6, 0.1, 1.0] {
-            let mut found = [0.5; 5];
-            let none = clocks.ring(time, &mut found);
-            let (mut odds, mut waits) = ([1.0, 0.0, 0.0, 0.0, 0.0], 0.0);
-            for q in &rates {
-                for k in (1..5).rev() {
-                    odds[k] += odds[k - 1] * (q * time).exp_m1();
-                }
-                waits += q * time;
-            }
-            let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b + 1e-15;
-            assert!(near(none, (-waits).exp()), "{count} {time}: {none}");
-            for (k, (found, expected)) in found.iter().zip(odds).enumerate() {
-                assert!(
-                    near(*found, expected),
-                    "{count} {time} {k}: {found} {expected}"
-                );
-            }
-            let mut marks = [0.5; 4];
-            marked.marked(0.06 * time, &mut marks);
-            for (k, found) in marks.iter().enumerate() {
-                let term = |(q, weight): (&f64, &f64)| {
-                    weight * q * time * (q * time).exp_m1().powi(k as i32)
-                };
-                let expected: f64 = rates.iter().zip(&weights).map(term).sum();
-                assert!(
-                    near(*found, expected),
-                    "{count} {time} {k}: {found} {expected}"
-                );
-            }
-        }
-    }
 }

@@ -460,6 +460,41 @@ fn limits_of_compositions() {
     ));
 }
 
+/// What is left after the heaviest token has no finite inverse.
+#[test]
+fn four_derivations_of_rows_whose_odds_leave_the_range() {
+    for drafts in [2, 3] {
+        let row = Draft::new(&[1.0, 1e-300, 1e-310, 2e-310]).unwrap();
+        super::tests::check(&WithoutReplacement::new(row, drafts));
+    }
+}
+
+/// Lists of tokens have scores of their own, unless another has the same tokens.
+#[test]
+fn lists_are_scores_where_no_other_serves() {
+    let list = |tokens: &[usize]| Composition::Fixed(tokens.to_vec());
+    let count = |parts: Vec<Composition>| {
+        let parts = parts.into_iter().map(|part| (fraction("1"), part));
+        let law = law(Composition::Mixture(parts.collect()));
+        law.scores().unwrap().distinct.len()
+    };
+    let one = |row: &[u32]| Composition::Draws {
+        draft: weights(row),
+        count: 2,
+        how: Draws::Independent,
+    };
+    assert_eq!(count(vec![list(&[1]), list(&[2])]), 2);
+    assert_eq!(count(vec![list(&[1, 2]), list(&[1, 2])]), 0);
+    assert_eq!(
+        count(vec![one(&[1, 2, 0, 0]), one(&[0, 0, 2, 1]), list(&[2, 3])]),
+        2
+    );
+    assert_eq!(
+        count(vec![one(&[1, 2, 0, 0]), one(&[0, 0, 2, 1]), list(&[1, 2])]),
+        3
+    );
+}
+
 #[test]
 fn ties_go_to_the_lower_token() {
     assert_eq!(

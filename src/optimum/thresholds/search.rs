@@ -461,7 +461,7 @@ mod tests {
         Part {
             low,
             high,
-            p: TwoFloat::from(0.125),
+            p: TwoFloat::ZERO,
             x: [TwoFloat::from(0.25), TwoFloat::from(0.1875)],
             unsure: unsure.collect(),
             bound: f64::NEG_INFINITY,
@@ -542,6 +542,7 @@ mod tests {
                 assert!(found <= truth + 4e-15, "{found} {truth}");
                 assert_eq!(search.read, 18);
                 // The sets that are met are offered.
+                assert!(offered[0].min(offered[1]) < -0.01, "{offered:?}");
                 let best = offered[0].min(offered[1]).min(0.0);
                 assert!((search.best.value - best).abs() < 4e-15, "{best}");
                 // And of a few, all are tried.
@@ -615,9 +616,27 @@ mod tests {
         let mut part = part(price, price, 0..3);
         search.settle(&mut part);
         assert_eq!(part.unsure, [0]);
-        assert_eq!(part.p.value(), 0.625);
+        assert_eq!(part.p.value(), 0.5);
         assert_eq!(part.x.map(TwoFloat::value), [0.5, 0.6875]);
         assert_eq!(search.read, 3);
+    }
+
+    /// Tokens of p = 0 are in, those that are never drafted are out, and tokens alike are one.
+    #[test]
+    fn tokens_are_searched_in_groups() {
+        let target = Target::new(&[0.0, 0.125, 0.0625, 0.3125, 0.5]).unwrap();
+        let rows = [[0.25, 0.5, 0.25, 0.0, 0.0], [0.5, 0.25, 0.125, 0.0, 0.125]];
+        let all = rows.map(|row| Draft::new(&row).unwrap()).to_vec();
+        let problem = Problem::new("groups", target, Product::new(all).unwrap()).unwrap();
+        let found = enclose(&problem).unwrap();
+        // Tokens 1 and 2 are one, token 4 another; H = {0, 1, 2} has P = 3/16 and Q = 7/8.
+        assert_eq!(found.subset, Some(vec![0, 1, 2]));
+        assert!((found.rate.value() - 0.3125).abs() < 1e-15, "{found:?}");
+        let note = found.note.unwrap();
+        assert!(
+            note.starts_with("1 parts") && note.contains("in 2 groups"),
+            "{note}"
+        );
     }
 
     /// Few tokens are all tried: what is left between the bounds is rounding, as counted.

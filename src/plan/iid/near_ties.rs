@@ -208,6 +208,52 @@ impl Tier {
 mod tests {
     use super::*;
 
+    /// Two groups of 1/4 and 3/8, the first of which is to be emitted a little beyond what
+    /// it alone is drafted.
+    #[test]
+    fn weights_of_near_ties_by_hand() {
+        let tier = |ratio: [f64; 2], base: f64, rejected| Tier {
+            mass: vec![0.25, 0.375],
+            ratio: ratio.to_vec(),
+            base,
+            inside: base + 0.625,
+            drafts: 2,
+            rejected,
+        };
+        // 1/16 and 0.0001: out of 3/16, in which both groups are drafted.
+        let near = tier([0.2504, 0.9], 0.0, None);
+        let rise = near.coordinate(0.9) - near.coordinate(0.2504);
+        let odds: f64 = 0.0001 / (0.1875 - 0.0001);
+        assert!(-odds.ln() > rise);
+        let weights = near.apart().unwrap();
+        assert_eq!(weights[0], 1.0);
+        assert!((weights[1] * odds - 1.0).abs() < 1e-9, "{weights:?}");
+        let cuts = near.wanted_cuts();
+        assert!((cuts[1] - 0.0001).abs() < 1e-15, "{cuts:?}");
+        // With 1/8 that emits nothing: 9/64 and 1/64 are drafted of it, 15/64 of both.
+        let near = tier([(0.0001 + 0.125) / 0.25, 0.9], 0.125, None);
+        let both = 0.5625 - 0.140625 - (0.25 - 0.015625);
+        let odds: f64 = 0.0001 / (both - 0.0001);
+        let weights = near.apart().unwrap();
+        assert!((weights[1] * odds - 1.0).abs() < 1e-9, "{weights:?} {odds}");
+        assert!((near.wanted_cuts()[1] - 0.0001).abs() < 1e-15);
+        // A slot that refuses loses to all: the first group may be near a tie itself.
+        let near = tier([0.5, 0.9], 0.0, Some(0.0001));
+        let odds: f64 = 0.0001 / (0.390625 - 0.0001);
+        let weights = near.apart().unwrap();
+        assert!((weights[0] * odds - 1.0).abs() < 1e-9, "{weights:?} {odds}");
+        let rise = (near.coordinate(0.9) - near.coordinate(0.5)).min(2.0);
+        assert!((weights[1] / weights[0] / rise.exp() - 1.0).abs() < 1e-12);
+        let cuts = near.wanted_cuts();
+        assert!((cuts[0] - 0.0001).abs() < 1e-15, "{cuts:?}");
+        assert!(
+            (cuts[1] - (0.0001 + 0.125 - 0.0625)).abs() < 1e-15,
+            "{cuts:?}"
+        );
+        // Where nothing is near a tie there is nothing to say.
+        assert!(tier([0.5, 0.9], 0.0, None).apart().is_none());
+    }
+
     /// The cuts as integrals against what emissions say by subtraction.
     #[test]
     fn cuts_are_what_is_emitted_beyond_a_prefix() {

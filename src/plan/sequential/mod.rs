@@ -15,6 +15,7 @@
 
 mod arrivals;
 mod audit;
+mod bins;
 mod emission;
 mod groups;
 mod kernels;
@@ -76,11 +77,10 @@ pub(super) fn solve(
         race(p, q, drafts, subset, settings).unwrap_or_else(|| first_draft(p, q, drafts))
     };
     let known = |accepted| {
-        let acceptance = Known::rate_within(accepted, solved.error);
         if solved.is_proven {
-            acceptance
+            Known::rate_within(accepted, solved.error)
         } else {
-            acceptance.estimated()
+            Known::estimate(accepted, solved.error)
         }
     };
     (solved.plan).finish(p, solved.bound, known, settings.tolerance)

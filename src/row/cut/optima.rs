@@ -211,6 +211,14 @@ mod tests {
             }
             // One draft is the overlap, which is known better.
             assert_eq!(lower(row, 1)[0], 0.75);
+            let ask = |drafts| CutQuestion {
+                drafts,
+                overlap: [0.8, 0.9],
+            };
+            assert_eq!(row.optimum_distinct(ask(1)).unwrap(), [0.8, 0.9]);
+            // Above: what is listed, p of which is 3/4, and all of the rest.
+            let merged = row.likely.distinct_conditioned(2).unwrap().rate.upper();
+            close(row.optimum_distinct(ask(2)).unwrap()[1], merged + 0.25);
         });
         // Few enough tokens to be each a piece, or none at all of the draft: nothing meets.
         with_row(HALVES, [QUARTER; 2], 500, |row| {
@@ -239,6 +247,10 @@ mod tests {
             // With it: p of token 1 at least, 3/16, and 1/4; q from 9/16, of 3/4 at most.
             close(row.least_of_sets(1, true), 1.4375 - 0.75);
             close(row.least_of_sets(1, false), 1.0 + 0.25 * 0.875 - 0.5625);
+            // 3/16 of both at least; at most that of both tokens where the rests are 1/4.
+            let [lower, upper] = row.overlap();
+            close(lower, 0.375);
+            close(upper, 0.375 + 0.25);
         });
         let apart: [&[f64]; 2] = [&[0.5, 0.5, f64::NAN], &[0.5, f64::NAN, 0.5]];
         with_row(apart, [QUARTER; 2], 100, |row| {

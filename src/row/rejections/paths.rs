@@ -782,6 +782,29 @@ mod tests {
         });
     }
 
+    /// The last draft is a quotient of two masses, and nothing is looked at for it.
+    #[test]
+    fn the_last_draft_is_one_step() {
+        with_search(|search, curve| {
+            let mut state = step(curve, 0.7).state;
+            let found = search.rejected(state, 1, 1.0);
+            let expected = curve.at(1.0 + curve.at(1.0) / 0.7) / curve.at(1.0);
+            assert_eq!(
+                (found.low, found.high, search.work),
+                (expected, expected, 1)
+            );
+            // No draft is left, or nothing of p.
+            let found = search.rejected(state, 0, 1.0);
+            assert_eq!((found.low, found.high, search.work), (1.0, 1.0, 2));
+            // Paths that hardly happen are not followed: nothing is known but the first step.
+            let found = search.rejected(state, 3, 1.0);
+            assert_eq!((found.low, found.high, search.work), (0.0, expected, 3));
+            state.mass = point(0.0);
+            let found = search.rejected(state, 3, 1.0);
+            assert_eq!((found.low, found.high, search.work), (0.0, 0.0, 4));
+        });
+    }
+
     /// Enclosures of any width hold the sum over all tuples, and are as narrow as asked.
     #[test]
     fn enclosures_hold_the_sum_over_all_tuples() {
