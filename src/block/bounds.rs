@@ -129,3 +129,20 @@ pub fn per_depth_bound<T: Number>(tree: &TokenTree<T>, drafts: usize) -> T {
         .collect();
     T::total(&optima)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lemma_is_the_optimum_of_one_draft_alone() {
+        assert!(lemma_5_1_status(1).starts_with("equals the optimum"));
+        for drafts in [2, 3] {
+            assert!(lemma_5_1_status(drafts).starts_with("not an upper bound"));
+        }
+        // q/p = 1/2 of p = 1/2, twice: 1/4 + 1/8. All of p where q has more.
+        assert_eq!(covered(&0.5, &0.25, 2), 0.375);
+        assert_eq!(covered(&0.25, &0.5, 2), 0.25);
+        assert_eq!(covered(&0.25, &0.25, 3), 0.25);
+    }
+}
