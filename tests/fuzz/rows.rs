@@ -522,7 +522,7 @@ impl Target for RandomRows {
             .map_err(|message| format!("p = {p:?}, q = {q:?}: {message}"))
     }
 
-    /// A plan of sequential draws takes some ten seconds where q spans 300 decades.
+    /// Plans of sequential draws are slow where q spans hundreds of decades.
     fn limit(&self) -> Duration {
         Duration::from_secs(60)
     }
