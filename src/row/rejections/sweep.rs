@@ -303,22 +303,20 @@ fn cell(ratio: f64, shift: u32) -> usize {
 /// M(1), the sum of q, and the mass of p where q = 0.
 #[multiversion(targets = "simd")]
 fn totals(rows: Rows<'_>) -> (f64, f64, f64) {
-    let (mut first, mut total) = (SplitSum::default(), SplitSum::default());
-    let mut unreachable = SplitSum::default();
+    let mut sums = [SplitSum::default(); 3];
     for_lanes(rows.target, rows.draft, |p, q| {
-        let (mut more, mut alone) = ([0.0; LANES], [0.0; LANES]);
+        let mut terms = [[0.0; LANES]; 3];
         for lane in 0..LANES {
             let (p, q) = (p[lane], q[lane]);
-            more[lane] = if p > q { p - q } else { 0.0 };
+            terms[0][lane] = if p > q { p - q } else { 0.0 };
+            terms[1][lane] = q;
+            terms[2][lane] = if q > 0.0 { 0.0 } else { p };
         }
-        for lane in 0..LANES {
-            alone[lane] = if q[lane] > 0.0 { 0.0 } else { p[lane] };
+        for (sum, terms) in sums.iter_mut().zip(&terms) {
+            sum.add(terms);
         }
-        first.add(&more);
-        total.add(q);
-        unreachable.add(&alone);
     });
-    (first.value(), total.value(), unreachable.value())
+    sums.map(|sum| sum.value()).into()
 }
 
 /// M(1 + first/(total - q)) of unlisted tokens before the first knot: a line.
