@@ -153,15 +153,15 @@ impl<T: Value, const N: usize> Arrivals<T, N> {
         let mut result = Self::one();
         for m in 1..n {
             let mut sum = T::all(0.0);
-            for j in 1..=m {
-                sum = sum + (p[j] * result.plain[m - j]).scaled(j as f64);
+            for (j, (p, plain)) in (1..).zip(p[1..=m].iter().zip(result.plain[..m].iter().rev())) {
+                sum = sum + (*p * *plain).scaled(f64::from(j));
             }
             result.plain[m] = sum.scaled(1.0 / m as f64);
         }
         for m in 0..n {
             let mut sum = T::all(0.0);
-            for j in 0..=m {
-                sum = sum + q[j] * result.plain[m - j];
+            for (q, plain) in q[..=m].iter().zip(result.plain[..=m].iter().rev()) {
+                sum = sum + *q * *plain;
             }
             result.dual[m] = sum;
         }

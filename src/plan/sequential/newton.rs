@@ -483,10 +483,8 @@ impl Tier<'_> {
                 .zip(&theta)
                 .map(|(next, theta)| next - theta)
                 .collect();
-            if let Some((from, before)) = &last {
-                if stretch == 1.0 {
-                    extrapolate((from, before), (&theta, &step), &emitted, &mut next);
-                }
+            if let Some((from, before)) = last.as_ref().filter(|_| stretch == 1.0) {
+                extrapolate((from, before), (&theta, &step), &emitted, &mut next);
             }
             last = Some((theta.clone(), step));
             lengthen(&theta, &mut next, stretch);
