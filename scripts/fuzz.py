@@ -23,7 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENGINES = ROOT / "tests/fixtures/engines"
 QUICK = ["--drafts", "1", "--temperature", "1.0", "-q"]
-BREAKER = ["cargo", "test", "--quiet", "--all-features", "--locked", "--test", "fuzz", "--"]
+BREAKER = ["cargo", "test", "--all-features", "--locked", "--test", "fuzz", "--"]
 LIMIT = 30
 # Files of each reader that are made at a time.
 BATCH = 10

@@ -210,10 +210,7 @@ impl Known {
     /// assert!(rate.may_equal(&Known::rate_within(0.51, 1e-9)));
     /// ```
     pub fn estimate(value: f64, error: f64) -> Self {
-        Self {
-            basis: Basis::Estimate,
-            ..Self::rate_within(value, error)
-        }
+        Self::rate_within(value, error).estimated()
     }
 
     /// The same value and bounds, as an estimate: they are where it is thought to be.

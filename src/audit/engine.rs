@@ -451,9 +451,7 @@ pub(super) fn normalise(row: &mut [f64]) -> bool {
 fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
     let mut scaled = residual.to_vec();
     let mut law = vec![0.0; residual.len()];
-    if !normalise(&mut scaled) {
-        return law;
-    }
+    normalise(&mut scaled);
     let mut order: Vec<(f64, usize)> = scaled
         .iter()
         .zip(q)

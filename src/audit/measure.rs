@@ -788,6 +788,7 @@ impl AuditReport {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::log;
     use super::*;
 
     #[test]
@@ -887,6 +888,200 @@ mod tests {
         assert_eq!(listed(false), expected);
         expected.insert(1, named("outside-claimed-cut", 1, Some(1)));
         assert_eq!(listed(true), expected);
+    }
+
+    /// r = min(1, r p/q) along a round, and 1 where one begins.
+    #[test]
+    fn how_blocks_are_reached() {
+        let row = ([0.5, 0.25, 0.25], [0.8, 0.1, 0.1]);
+        let rows = [row; 7];
+        let records = [
+            ([0, 0], 2, 0),
+            ([-1, -1], -1, 0),
+            ([-1, -1], -1, 1),
+            ([0, 1], 2, 0),
+            ([-1, -1], -1, 1),
+            ([-1, -1], -1, 2),
+            ([1, 1], 0, 2),
+        ];
+        let log = log(&rows, &records);
+        let opened = Opened::new(&log, &Settings::new(Rule::Block), Rule::Block, None).unwrap();
+        let r = 0.625;
+        let expected = [1.0, r, r * r, 1.0, r, 1.0, 1.0];
+        assert_eq!(opened.reach.len(), expected.len());
+        for (found, expected) in opened.reach.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-6, "{:?}", opened.reach);
+        }
+        // Other rules do not look.
+        let single = Opened::new(&log, &Settings::new(Rule::Single), Rule::Single, None).unwrap();
+        assert!(single.reach.is_empty());
+        // Rows are spread evenly.
+        for (rows, expected) in [
+            (1, vec![0]),
+            (2, vec![0, 3]),
+            (3, vec![0, 2, 4]),
+            (7, (0..7).collect()),
+        ] {
+            let mut seen = Vec::new();
+            single
+                .for_each_row(rows, |index, pair| {
+                    seen.push(index);
+                    assert!((pair.p[0] - 0.5).abs() < 1e-6 && (pair.q[0] - 0.8).abs() < 1e-6);
+                })
+                .unwrap();
+            assert_eq!(seen, expected);
+        }
+        // All of it at once: steps by part, and groups by depth.
+        let judge = Judge::new(Rule::Single, 0.0);
+        let told = std::sync::atomic::AtomicUsize::new(0);
+        let found = single
+            .found(&judge, &|count| {
+                told.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+            })
+            .unwrap();
+        assert_eq!(told.into_inner(), 7);
+        // Five drafts, of which one was rejected; and two tokens behind whole chains.
+        assert_eq!(found.total.steps, [5, 5, 3, 7]);
+        let depths: Vec<_> = found
+            .groups
+            .iter()
+            .map(|(group, tally)| (*group, tally.steps[3]))
+            .collect();
+        let depth = |depth| (Family::Depth, depth);
+        assert_eq!(depths, [(depth(0), 3), (depth(1), 2), (depth(2), 2)]);
+        assert_eq!(found.checks, RowChecks::default());
+        assert_eq!(found.lossy, (0.0, 0));
+        let lossy = Opened::new(
+            &log,
+            &Settings::new(Rule::Single),
+            Rule::Threshold(0.625),
+            None,
+        );
+        let judge = Judge::new(Rule::Threshold(0.625), 0.0);
+        let found = lossy.unwrap().found(&judge, &|_| {}).unwrap();
+        // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
+        assert_eq!(found.lossy.1, 7);
+        assert!(
+            (found.lossy.0 / 7.0 - 0.3).abs() < 1e-6,
+            "{:?}",
+            found.lossy
+        );
+    }
+
+    /// What it takes to see bugs, on rows that are all alike.
+    #[test]
+    fn minimum_n_of_rows_that_are_alike() {
+        let row = ([0.5, 0.25, 0.25], [0.8, 0.1, 0.1]);
+        let records = [
+            ([0, 0], 2, 0),
+            ([-1, -1], -1, 0),
+            ([-1, -1], -1, 1),
+            ([1, 1], 0, 2),
+        ];
+        let log = log(&[row; 4], &records);
+        let settings = Settings {
+            tolerance: 0.0,
+            ..Settings::new(Rule::Single)
+        };
+        let found = plan(&log, &settings).unwrap();
+        assert_eq!((found.positions, found.rows), (4, 4));
+        let bugs = BUGS.iter().filter(|bug| (bug.of)(Rule::Single));
+        assert_eq!(found.minimum.len(), bugs.count());
+        let of = |name: &str| found.minimum.iter().find(|one| one.bug == name).unwrap();
+        // Token 0 always, kept with 0.625 and replaced by one of the others.
+        let argmax = of("argmax-drafts");
+        assert!(
+            (argmax.output_tv.unwrap() - 0.125).abs() < 1e-6,
+            "{argmax:?}"
+        );
+        assert_eq!(argmax.part.as_deref(), Some("draft-law"));
+        assert!(argmax.positions < argmax.positions_by_output);
+        let all = of("accepts-everything");
+        assert!((all.output_tv.unwrap() - 0.3).abs() < 1e-6, "{all:?}");
+        assert_eq!(all.part.as_deref(), Some("acceptance"));
+        // Lossless, so that outputs show nothing of it.
+        let exact = of("exact-match");
+        assert!(exact.output_tv.unwrap() < 1e-12 && exact.positions_by_output.is_none());
+        for one in &found.minimum {
+            assert_eq!(one.part.is_some(), one.positions.is_some(), "{one:?}");
+            assert!(one.positions.is_none_or(|n| n > 10), "{one:?}");
+        }
+        // A row of rounding and nothing else is within any tolerance.
+        assert_eq!(of("bf16-drafts").positions, None);
+        assert_eq!(plan(&log, &settings).unwrap(), found);
+    }
+
+    /// How a log says that it was sampled, and what is out of range.
+    #[test]
+    fn what_is_claimed_of_a_log() {
+        let log = log(&[([0.5, 0.25, 0.25], [0.8, 0.1, 0.1])], &[([0, 0], 0, 1)]);
+        let with = |change: &dyn Fn(&mut Claimed)| {
+            let mut claimed = Claimed::at(0.7);
+            change(&mut claimed);
+            let settings = Settings {
+                claimed: Some(claimed),
+                ..Settings::new(Rule::Single)
+            };
+            claimed_of(&log, &settings).map_err(|error| error.to_string())
+        };
+        assert_eq!(with(&|_| {}).unwrap(), Claimed::at(0.7));
+        let noted = claimed_of(&log, &Settings::new(Rule::Single)).unwrap();
+        assert_eq!(noted, Claimed::at(1.0));
+        for share in [1.0, 1e-9] {
+            assert!(with(&|c| (c.top_p, c.min_p) = (Some(share), Some(share))).is_ok());
+        }
+        assert!(with(&|c| c.top_k = Some(1)).is_ok());
+        type Refused<'a> = (&'a dyn Fn(&mut Claimed), &'a str);
+        let all: [Refused<'_>; 11] = [
+            (
+                &|c| c.temperature = 0.0,
+                "the temperature is 0: a greedy engine",
+            ),
+            (
+                &|c| c.draft_temperature = 0.0,
+                "the draft temperature is 0: a greedy",
+            ),
+            (
+                &|c| c.temperature = -1.0,
+                "the temperature is -1; it is finite",
+            ),
+            (
+                &|c| c.temperature = f64::NAN,
+                "the temperature is NaN; it is finite",
+            ),
+            (
+                &|c| c.draft_temperature = f64::INFINITY,
+                "the draft temperature is inf; it",
+            ),
+            (&|c| c.top_k = Some(0), "top-k is 0; it is at least 1"),
+            (
+                &|c| c.top_p = Some(0.0),
+                "top-p is 0; it is above 0 and at most 1",
+            ),
+            (
+                &|c| c.top_p = Some(1.5),
+                "top-p is 1.5; it is above 0 and at most 1",
+            ),
+            (
+                &|c| c.min_p = Some(0.0),
+                "min-p is 0; it is above 0 and at most 1",
+            ),
+            (
+                &|c| c.min_p = Some(1.0000001),
+                "min-p is 1.0000001; it is above 0",
+            ),
+            (
+                &|c| c.min_p = Some(f64::NAN),
+                "min-p is NaN; it is above 0 and at most 1",
+            ),
+        ];
+        for (change, words) in all {
+            let message = with(change).unwrap_err();
+            assert!(
+                message.contains(words) && message.contains("made.safetensors"),
+                "{message}"
+            );
+        }
     }
 
     /// The root of n m - z sqrt(n v) = wanted, rounded up.

@@ -31,6 +31,8 @@ mod rule;
 mod siblings;
 mod simulate;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use compact::{Record, Records, audit_records};

@@ -291,9 +291,58 @@ mod tests {
         let mut out = row;
         cut(&mut out, &claimed(None, Some(0.86), None), true).unwrap();
         assert!(out[0] > 0.0 && out[4] == 0.0);
+        // An end itself is kept, and so are its equals.
+        for (claimed, kept) in [
+            (claimed(None, None, Some(0.25)), 4),
+            (claimed(None, None, Some(0.2501)), 3),
+            (claimed(None, Some(1.0), None), 5),
+            (claimed(Some(9), None, None), 5),
+            (claimed(Some(1), None, None), 1),
+            (claimed(None, Some(1e-9), None), 1),
+        ] {
+            let mut out = row;
+            cut(&mut out, &claimed, false).unwrap();
+            assert_eq!(
+                out.iter().filter(|x| **x > 0.0).count(),
+                kept,
+                "{claimed:?}"
+            );
+        }
+        let mut equal = [0.25; 4];
+        cut(&mut equal, &claimed(Some(2), None, None), false).unwrap();
+        assert_eq!(equal, [0.25; 4]);
+        // Top-p of what top-k left: half of 0.7 is in the first.
+        let mut out = row;
+        cut(&mut out, &claimed(Some(2), Some(0.5), None), false).unwrap();
+        assert_eq!(out, [0.0, 1.0, 0.0, 0.0, 0.0]);
+        // Without a cut the rest stays.
+        let mut out = row;
+        cut(&mut out, &claimed(None, None, None), true).unwrap();
+        assert!((out[4] - 0.1).abs() < 1e-15);
         // Behind a top-k nothing that is not listed is kept.
         let mut out = row;
         cut(&mut out, &claimed(Some(3), None, Some(0.1)), true).unwrap();
         assert_eq!((out[0], out[4]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_outside_of_a_cut() {
+        let (p, q) = ([0.75, 0.0, 0.0, 0.25], [0.25; 4]);
+        let outside = |least: f64, tolerance: f64| {
+            let pair = Pair::made(p, q, [0.6, 0.2, 0.0, 0.2], least, false);
+            [0, 1, 2, 3, 9].map(|place| pair.is_outside(place, tolerance))
+        };
+        let only = |second: bool| [false, second, false, false, false];
+        assert_eq!(outside(0.3, 0.0), only(true));
+        // As likely as the last that is kept.
+        assert_eq!(outside(0.2, 0.0), only(false));
+        // A quarter of a nat is forgiven: exp(-1/4) is 0.7788.
+        assert_eq!(outside(0.2569, 1e-3), only(true));
+        assert_eq!(outside(0.2567, 1e-3), only(false));
+        let mut pair = Pair::made(p, q, p, 0.25, false);
+        assert_eq!(pair.place(2), 2);
+        pair.rest = true;
+        pair.places = BTreeMap::from([(7, 0), (3, 1), (5, 2)]);
+        assert_eq!([7, 3, 5, 4].map(|token| pair.place(token)), [0, 1, 2, 3]);
     }
 }

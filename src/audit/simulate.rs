@@ -358,6 +358,8 @@ fn id_of(row: &crate::log::Row, pair: &Pair, place: usize, vocabulary: usize) ->
 type Change = dyn Fn(&mut Vec<EngineRecord>) -> bool;
 /// A hard check, what was done, and whether it was found; or why it was not done.
 type TamperedRound = (&'static str, &'static str, Result<bool, String>);
+/// A hard check, what was done, and the rounds after it; `None` where it cannot be done.
+type Tampered = (&'static str, &'static str, Option<Vec<EngineRecord>>);
 
 /// Whether a position belongs to a round that began before it.
 fn in_a_round(records: &[EngineRecord], at: usize) -> bool {
@@ -389,14 +391,42 @@ pub(super) fn tampered_rounds(
 ) -> Result<Vec<TamperedRound>, AuditError> {
     let records = opened.log.engine_records()?;
     let has_rounds = opened.log.engine_tensors().contains(&"accepted");
-    let read = |records: &[EngineRecord]| {
-        Steps::from_records(records, opened.rule, has_rounds, stop)
-            .map_err(|error| position_error(opened.log, error))
-    };
-    let ends = stop.first().map(|id| i64::from(*id));
-    let other = i64::try_from(opened.log.vocabulary()).unwrap_or(1).max(1);
-    let starts = |record: &EngineRecord| record.accepted.is_some_and(|count| count >= 0);
     let siblings = opened.steps.siblings;
+    let mut results = Vec::new();
+    for (name, words, changed) in tampered(&records, siblings, stop, opened.log.vocabulary()) {
+        let Some(changed) = changed else {
+            let reason = if name == "text-after-its-end" && stop.is_empty() {
+                "no token is known that ends texts; name them with --stop"
+            } else {
+                "the log has no round that this can be done to"
+            };
+            results.push((name, words, Err(reason.to_owned())));
+            continue;
+        };
+        let checks = Steps::from_records(&changed, opened.rule, has_rounds, stop)
+            .map_err(|error| position_error(opened.log, error))?
+            .checks;
+        let count = match name {
+            "accepted-after-rejection" => checks.after_rejection,
+            "accepted-not-emitted" => checks.not_emitted,
+            "tokens-missing" => checks.missing,
+            _ => checks.after_end,
+        };
+        results.push((name, words, Ok(count.violations > 0)));
+    }
+    Ok(results)
+}
+
+/// Rounds, each broken in one way.
+fn tampered(
+    records: &[EngineRecord],
+    siblings: bool,
+    stop: &BTreeSet<u32>,
+    vocabulary: usize,
+) -> Vec<Tampered> {
+    let ends = stop.first().map(|id| i64::from(*id));
+    let other = i64::try_from(vocabulary).unwrap_or(i64::MAX);
+    let starts = |record: &EngineRecord| record.accepted.is_some_and(|count| count >= 0);
     let goes_on = move |records: &mut Vec<EngineRecord>| {
         let at = (1..records.len()).find(|&i| {
             starts(&records[i])
@@ -472,28 +502,13 @@ pub(super) fn tampered_rounds(
             &ends_inside,
         ),
     ];
-    let mut results = Vec::new();
-    for (name, words, change) in all {
-        let mut changed = records.clone();
-        if !change(&mut changed) {
-            let reason = if name == "text-after-its-end" && stop.is_empty() {
-                "no token is known that ends texts; name them with --stop"
-            } else {
-                "the log has no round that this can be done to"
-            };
-            results.push((name, words, Err(reason.to_owned())));
-            continue;
-        }
-        let checks = read(&changed)?.checks;
-        let count = match name {
-            "accepted-after-rejection" => checks.after_rejection,
-            "accepted-not-emitted" => checks.not_emitted,
-            "tokens-missing" => checks.missing,
-            _ => checks.after_end,
-        };
-        results.push((name, words, Ok(count.violations > 0)));
-    }
-    Ok(results)
+    all.into_iter()
+        .map(|(name, words, change)| {
+            let mut changed = records.to_vec();
+            let done = change(&mut changed);
+            (name, words, done.then_some(changed))
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -590,6 +605,73 @@ mod tests {
         let steps = [step(&[1, 2], true, 2), step(&[0, 3, 4], false, 1)];
         let expected = [(vec![11, 12, -1], 1, 0), (vec![10, 13, 14], 0, 0)];
         assert_eq!(write(&steps, true), expected);
+    }
+
+    /// Two chains of a text, one with a rejection, and what each change makes of them.
+    #[test]
+    fn rounds_are_broken_where_they_can_be() {
+        let with =
+            |accepted: i64, drafts: [i64; 2], output: i64, at: i64, round: i64| EngineRecord {
+                drafts: drafts.to_vec(),
+                output: Some(output),
+                round: Some(round),
+                ..record(0, at, accepted)
+            };
+        let records = [
+            with(0, [1, 2], 3, 0, 0),
+            with(2, [0, 2], 0, 1, 0),
+            with(-1, [-1, -1], 2, 2, 1),
+            with(-1, [-1, -1], 1, 3, 2),
+            with(0, [2, 1], 0, 4, 0),
+        ];
+        let stop = BTreeSet::from([7, 9]);
+        let all = |siblings: bool, stop: &BTreeSet<u32>| tampered(&records, siblings, stop, 8);
+        let [goes_on, emits, misses, ends] = <[_; 4]>::try_from(all(false, &stop)).unwrap();
+        assert_eq!(goes_on.0, "accepted-after-rejection");
+        let mut expected = records.to_vec();
+        // The second round is one of the first now, with all that is behind it.
+        for (depth, record) in (1..).zip(&mut expected[1..4]) {
+            record.round = Some(depth);
+        }
+        expected[1].accepted = Some(-1);
+        expected[1].drafts = vec![-1, -1];
+        assert_eq!(goes_on.2.as_ref(), Some(&expected));
+        assert_eq!(emits.0, "accepted-not-emitted");
+        let mut expected = records.to_vec();
+        expected[1].output = Some(1);
+        assert_eq!(emits.2.as_ref(), Some(&expected));
+        assert_eq!(misses.0, "tokens-missing");
+        let mut expected = records.to_vec();
+        expected[4].position = Some(3);
+        expected.remove(3);
+        assert_eq!(misses.2.as_ref(), Some(&expected));
+        assert_eq!(ends.0, "text-after-its-end");
+        let mut expected = records.to_vec();
+        expected[0].output = Some(7);
+        assert_eq!(ends.2.as_ref(), Some(&expected));
+        // Alternatives stand at their own positions, and no chain can lack its end.
+        let [goes_on, _, misses, ends] = <[_; 4]>::try_from(all(true, &BTreeSet::new())).unwrap();
+        assert_eq!(goes_on.2.unwrap()[1].drafts, [0, 2]);
+        assert!(misses.2.is_none() && ends.2.is_none());
+        // Where every round is a text of its own, or nothing was accepted, little can be done.
+        let alone: Vec<EngineRecord> = (0..3)
+            .map(|text| EngineRecord {
+                drafts: vec![1, 2],
+                output: Some(3),
+                ..record(text, 0, 0)
+            })
+            .collect();
+        let none = tampered(&alone, false, &stop, 8);
+        assert!(none.iter().all(|(.., changed)| changed.is_none()));
+        // Nor where the text jumps, for what ends it.
+        let jumps = [with(0, [1, 2], 3, 0, 0), with(0, [1, 2], 3, 5, 0)];
+        let [goes_on, emits, misses, ends] =
+            <[_; 4]>::try_from(tampered(&jumps, false, &stop, 8)).unwrap();
+        assert!(goes_on.2.is_some() && emits.2.is_none());
+        assert!(misses.2.is_none() && ends.2.is_none());
+        // All tokens were drafted: none is left that could come out instead.
+        let full = tampered(&records[1..], false, &stop, 1);
+        assert!(full[1].2.is_none());
     }
 
     #[test]

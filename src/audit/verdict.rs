@@ -212,9 +212,10 @@ pub(super) fn smallest_tv(share: f64, tolerance: f64, steps: u64, alpha: f64) ->
     }
     let share = low as f64 / n;
     let divergence = |mean: f64| {
-        let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+        let term = |a: f64, b: f64| a * (a / b).ln();
         term(share, mean) + term(1.0 - share, 1.0 - mean)
     };
+    // A share of 1 is above all means, so that no logarithm of 0 is taken.
     let found = |t: f64| 0.5 + t > share && n * divergence(0.5 + t) >= 100f64.ln();
     let most = 0.5 - 1e-12;
     if !found(most) {

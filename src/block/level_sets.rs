@@ -600,6 +600,29 @@ pub(crate) mod tests {
         assert_eq!(all, expected);
     }
 
+    /// In fractions the search goes on where in `f64` the bounds would be one number.
+    #[test]
+    fn fractions_meet_however_near_the_bounds_are() {
+        let small =
+            |numerator: u32| ratio(&numerator.into(), &num_bigint::BigUint::from(10u32).pow(17));
+        let row = |mass: Rational| vec![Rational::one().minus(&mass), mass];
+        let mut searched = 0;
+        for (p, q) in [(1, 3), (3, 1), (2, 1)] {
+            let target = Target::from_rationals(row(small(p))).unwrap();
+            let draft = Draft::from_rationals(row(small(q))).unwrap();
+            let target = BTreeMap::from([(String::new(), target)]);
+            let draft = BTreeMap::from([(String::new(), draft)]);
+            let problem =
+                BlockProblem::new("near".to_owned(), 2, 1, 2, target, draft, None).unwrap();
+            let tree = TokenTree::<Rational>::new(&problem);
+            let truth = block_optimum(&tree, 2).unwrap().unwrap();
+            let found = path_optimum(&tree, 2, MOST_WORK);
+            assert_eq!((&found.lower, &found.upper), (&truth, &truth), "{p} {q}");
+            searched += found.boxes - 1;
+        }
+        assert!(searched > 0, "nothing was near");
+    }
+
     #[test]
     fn one_path_takes_one_box() {
         let mut rng = ChaCha8Rng::seed_from_u64(8);

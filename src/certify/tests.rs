@@ -178,6 +178,33 @@ fn a_rounded_plan_allows_for_underflow() {
     ));
 }
 
+/// What is above a capacity by as little as underflow is no rounding of the plan, however
+/// large its share; and a set that is not of the law has nothing to give.
+#[test]
+fn a_rounded_plan_is_refused_for_more_than_underflow() {
+    let tiny = problem(&[0.5, 0.5], &[1.0, 1e-287], 1);
+    let unit = BigUint::from(10u32).pow(295);
+    let with = |mass: u128| {
+        let mut filled = plan(&[&[1]], &[0], unit.clone(), GRID);
+        filled.accepted = PlanMasses::Native(vec![mass]);
+        rounded_plan(&tiny, &filled)
+    };
+    // 1e-287, and 5e-291 more; then 5e-290.
+    let found = with(100_050_000).unwrap();
+    assert!((found - 1e-287).abs() < 4e-290, "{found:e}");
+    assert!(matches!(
+        with(100_500_000),
+        Err(CertificateError::SetOverdrawn { .. })
+    ));
+    let problem = problem(&[0.5, 0.5], &[0.75, 0.25], 1);
+    let never = plan(&[&[0, 1]], &[1, 0], 4u32.into(), GRID);
+    let message = optimum(&problem, &never, &[]).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "plan: set [0, 1] is used for 0.25; its probability is 0"
+    );
+}
+
 /// Up to a share of 1e-9 above what there is is rounding.
 #[test]
 fn what_is_scaled_and_what_is_refused() {

@@ -383,18 +383,23 @@ pub(crate) fn running_sums(terms: &mut [f64]) {
 #[inline(always)]
 pub(crate) fn for_lanes(a: &[f64], b: &[f64], mut each: impl FnMut(&[f64; LANES], &[f64; LANES])) {
     let ((a, a_end), (b, b_end)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        each(a, b);
+    let (mut last_a, mut last_b) = ([0.0; LANES], [0.0; LANES]);
+    for (lane, &value) in last_a.iter_mut().zip(a_end) {
+        *lane = value;
     }
-    if !a_end.is_empty() {
-        let filled = |end: &[f64]| {
-            let mut lanes = [0.0; LANES];
-            for (lane, &value) in lanes.iter_mut().zip(end) {
-                *lane = value;
-            }
-            lanes
+    for (lane, &value) in last_b.iter_mut().zip(b_end) {
+        *lane = value;
+    }
+    let whole = a.len().min(b.len());
+    let all = whole + usize::from(!a_end.is_empty());
+    // `each` stands here once, so that it is compiled in place: with the registers of the
+    // function that calls this, and no call for each group.
+    for at in 0..all {
+        let (a, b) = match (a.get(at), b.get(at)) {
+            (Some(a), Some(b)) => (a, b),
+            _ => (&last_a, &last_b),
         };
-        each(&filled(a_end), &filled(b_end));
+        each(a, b);
     }
 }
 

@@ -237,6 +237,12 @@ fn largest(row: &[f64], k: usize) -> Option<f64> {
     Some(*value)
 }
 
+/// Whether any entry is NaN, many of them at a time.
+fn has_nan(row: &[f64]) -> bool {
+    let any = |chunk: &[f64]| chunk.iter().fold(false, |any, x| any | x.is_nan());
+    row.chunks(256).any(any)
+}
+
 /// A logged row as probabilities at a temperature; of a list, the shares of the listed
 /// tokens, and NaN where the row does not list one.
 pub(crate) fn probabilities(
@@ -246,7 +252,7 @@ pub(crate) fn probabilities(
     logits: &mut Vec<f64>,
     out: &mut Vec<f64>,
 ) -> Result<(), DistributionError> {
-    if row.iter().any(|x| x.is_nan()) {
+    if has_nan(row) {
         let own: Vec<f64> = row.iter().copied().filter(|x| !x.is_nan()).collect();
         let mut shares = Vec::with_capacity(own.len());
         probabilities(&own, kind, rule, logits, &mut shares)?;

@@ -263,6 +263,16 @@ mod tests {
         common_beginning(&text(first), &text(other)).collect()
     }
 
+    /// Token 0 is a token, and -1 is none.
+    #[test]
+    fn the_first_token_of_a_vocabulary_counts() {
+        assert_eq!(
+            numbers(&[(0, 0), (1, 5)], &[(0, 0), (1, 5)]),
+            [[10, 10], [11, 11]]
+        );
+        assert!(numbers(&[(0, -1), (1, 5)], &[(0, -1), (1, 5)]).is_empty());
+    }
+
     #[test]
     fn texts_are_one_until_they_part() {
         let text = [(0, 5), (1, 7), (2, 5)];

@@ -156,6 +156,19 @@ pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    /// Sides of other sizes: 1/2 of four positions, and 1/5 of ten.
+    #[test]
+    fn a_paired_difference_by_hand() {
+        let clusters = [((1.0, 1.0), (2.0, 2.0)), ((1.0, 3.0), (0.0, 8.0))];
+        let found = Clustered::difference(clusters.into_iter());
+        // Both clusters are off by 1/8 - 4/25 of what they should be, one up and one down.
+        assert!((found.mean - 0.3).abs() < 1e-15, "{found:?}");
+        assert!((found.error - 0.07).abs() < 1e-15, "{found:?}");
+        assert_eq!(found.clusters, 2);
+        let alone = Clustered::difference(clusters.into_iter().take(1));
+        assert_eq!((alone.mean, alone.error, alone.clusters), (0.0, 0.0, 1));
+    }
+
     #[test]
     fn clusters_of_one_position_give_the_textbook_interval() {
         // Mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.7764451.

@@ -289,6 +289,16 @@ mod tests {
     }
 
     #[test]
+    fn bounds_are_means_of_bounds() {
+        let mut tally = Tally::default();
+        for (value, upper) in [(0.25, 0.5), (0.5, 0.5), (0.75, 1.0)] {
+            tally.add(0, &Known::enclosed(value, value - 0.125, upper));
+        }
+        let [lower, upper] = tally.bounds();
+        assert!((lower - 0.375).abs() < 1e-15 && (upper - 2.0 / 3.0).abs() < 1e-15);
+    }
+
+    #[test]
     fn quantiles_of_four_values_by_hand() {
         let mut tally = Tally::default();
         for value in [0.1, 0.2, 0.3, 0.4] {

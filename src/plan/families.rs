@@ -101,9 +101,10 @@ impl TokenPlan {
     /// 1..=[`MOST_SEQUENTIAL_DRAFTS`](crate::plan::MOST_SEQUENTIAL_DRAFTS).
     ///
     /// # Complexity
-    /// O(V log V) to sort; then O(V M_s) a step on all tokens with M_s about 100 nodes of
-    /// s, plus `M_s M_t` products of the heavy tokens (some tens, at most a few hundred;
-    /// q times the time of the last draft above about 0.1) with M_t about 40.
+    /// O(V) to sort by cells, and O(V) a step on all tokens: polynomials of degree 12 for each
+    /// power of q that a token needs. Plus `M_s M_t` products of the heavy tokens (some tens, at
+    /// most a few hundred; q times the time of the last draft above about 0.1), with about 100
+    /// nodes of s and 40 of t.
     ///
     /// # Source
     /// The race of exponential clocks is the classical representation of the Plackett-Luce

@@ -16,6 +16,7 @@
 
 mod families;
 mod iid;
+mod log_bins;
 mod measurement;
 mod selection;
 mod sequential;

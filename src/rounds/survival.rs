@@ -188,6 +188,18 @@ mod tests {
         parse_rational(text).unwrap()
     }
 
+    /// So many rounds that start somewhere have that many tokens behind them.
+    #[test]
+    fn starts_are_counted_by_length() {
+        let ratios = [fraction("1/2"), fraction("1/4"), fraction("1")];
+        let lengths = accepted_lengths(ChainVerifier::ALL[0], &ratios, 2);
+        let starts: Vec<usize> = lengths.iter().map(|(_, starts)| *starts).collect();
+        assert_eq!(starts, [3, 2]);
+        // 1/2 + 1/4 + 1, and of two tokens 1/2 + 1/8 and 1/4 + 1/4.
+        let sums: Vec<Rational> = lengths.into_iter().map(|(sum, _)| sum).collect();
+        assert_eq!(sums, [fraction("7/4"), fraction("9/8")]);
+    }
+
     /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix, L = 3: all eight texts.
     #[test]
     fn the_three_verifiers_of_a_chain_of_three() {

@@ -1,10 +1,10 @@
 //! Answers about rows of a few tokens, worked out by hand, with the errors that are told beside
 //! them; and the series behind counts of clocks.
 
-use super::clocks::{Clocks, EXPANSION, POWERS, PowerSums, chances, summing, terms};
+use super::clocks::{EXPANSION, POWERS, terms};
 use super::overlap::residual_error;
 use super::scan::Row;
-use super::{Rows, Workspace};
+use super::{RejectionBudget, Rows, Workspace};
 use crate::known::Known;
 
 const E: f64 = f64::EPSILON;
@@ -146,62 +146,66 @@ fn series_of_clocks() {
     }
     assert_eq!(terms(1e-30), 2);
     assert_eq!(terms(0.0), 2);
-    assert_eq!(summing(100), 48.0);
-    assert_eq!(summing(3 * 4096), 51.0);
-    for small in [0.0, 1.0] {
-        for exponent in [1e-9f64, 0.3, 2.0] {
-            let (waits, rings) = chances(exponent, small);
-            assert!((waits - (-exponent).exp()).abs() < 2e-16, "{waits}");
-            let off = rings / -(-exponent).exp_m1() - 1.0;
-            assert!(
-                off.abs() < if exponent > small { 1e-6 } else { 1e-15 },
-                "{off}"
-            );
-        }
-    }
 }
 
-/// More than a block of clocks, against each by itself.
+/// Shares are the rows over their sums, also in memory that a larger row has used.
 #[test]
-fn clocks_ring_as_each_does_by_itself() {
-    for count in [1usize, 5, 40, 300, 600] {
-        let rates: Vec<f64> = (1..=count)
-            .map(|i| 0.06 * i as f64 / count as f64)
-            .collect();
-        let weights: Vec<f64> = (0..count).map(|i| 1.0 / (i + 3) as f64).collect();
-        let clocks = Clocks::of(&rates);
-        assert_eq!((clocks.count, clocks.largest), (count, 0.06));
-        let marked = PowerSums::of(&rates, &weights, 0.06);
-        for time in [1e-6, 0.1, 1.0] {
-            let mut found = [0.5; 5];
-            let none = clocks.ring(time, &mut found);
-            let (mut odds, mut waits) = ([1.0, 0.0, 0.0, 0.0, 0.0], 0.0);
-            for q in &rates {
-                for k in (1..5).rev() {
-                    odds[k] += odds[k - 1] * (q * time).exp_m1();
-                }
-                waits += q * time;
-            }
-            let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * b + 1e-15;
-            assert!(near(none, (-waits).exp()), "{count} {time}: {none}");
-            for (k, (found, expected)) in found.iter().zip(odds).enumerate() {
-                assert!(
-                    near(*found, expected),
-                    "{count} {time} {k}: {found} {expected}"
-                );
-            }
-            let mut marks = [0.5; 4];
-            marked.marked(0.06 * time, &mut marks);
-            for (k, found) in marks.iter().enumerate() {
-                let term = |(q, weight): (&f64, &f64)| {
-                    weight * q * time * (q * time).exp_m1().powi(k as i32)
-                };
-                let expected: f64 = rates.iter().zip(&weights).map(term).sum();
-                assert!(
-                    near(*found, expected),
-                    "{count} {time} {k}: {found} {expected}"
-                );
-            }
+fn shares_sum_to_one() {
+    let flat = [0.2; 5];
+    let mut workspace = Workspace::new();
+    let rows = Rows {
+        target: &flat,
+        draft: &flat,
+    };
+    let mut row = workspace.load(rows, 4).unwrap();
+    let shares = row.shares();
+    assert_eq!(shares.target.len(), 5);
+    row.memo().keep(shares);
+    let by = 1.0 + 2f64.powi(-21);
+    let (target, draft) = ([0.25 * by, 0.75 * by], [0.5 / by, 0.5 / by]);
+    let rows = Rows {
+        target: &target,
+        draft: &draft,
+    };
+    let mut row = workspace.load(rows, 4).unwrap();
+    let shares = row.shares();
+    assert_eq!(shares.target, [0.25, 0.75]);
+    assert_eq!(shares.draft, [0.5, 0.5]);
+}
+
+/// Questions in any order, and again, have the same answers; those about another row do not
+/// remember this one.
+#[test]
+fn what_is_kept_is_of_one_row() {
+    type Ask = fn(&mut Row<'_>) -> Known;
+    let asks: [Ask; 8] = [
+        |row| row.hits_iid(1),
+        |row| row.hits_iid(3),
+        |row| row.hits_sequential(3),
+        |row| row.accepted_with_fixed(1),
+        |row| row.optimum_with_fixed(2),
+        |row| row.hits_with_fixed(0),
+        |row| row.accepted_in_turn_fast(2, &RejectionBudget::default()),
+        |row| row.accepted_in_turn_fast(3, &RejectionBudget::default()),
+    ];
+    let made = |seed: u32| -> Vec<f64> {
+        let row: Vec<f64> = (1..=40u32).map(|i| f64::from(i * seed % 41)).collect();
+        let sum: f64 = row.iter().sum();
+        row.iter().map(|x| x / sum).collect()
+    };
+    let pairs = [[made(7), made(11)], [made(19), made(5)]];
+    let fresh = |ask: Ask, [target, draft]: &[Vec<f64>; 2]| {
+        let rows = Rows { target, draft };
+        ask(&mut Workspace::new().load(rows, 4).unwrap()).value()
+    };
+    let mut workspace = Workspace::new();
+    for round in 0..4 {
+        let pair = &pairs[round % 2];
+        let [target, draft] = pair;
+        let mut row = workspace.load(Rows { target, draft }, 4).unwrap();
+        for turn in 0..16 {
+            let ask = asks[(turn * 5 + round) % 8];
+            assert_eq!(ask(&mut row).value(), fresh(ask, pair), "{round} {turn}");
         }
     }
 }

@@ -14,15 +14,18 @@
 //! At a time t, P(N = k) for the number N of clocks that have rung is a coefficient of
 //! prod (w_i + (1-w_i) z), w_i = e^{-q_i t}; the integrand is that of the same product
 //! with one clock *marked*, p_i q_i t w_i in place of its factor, summed over the marked
-//! clock. Clocks are held by octaves of q. While q t <= 1/32 in an octave, it enters as a
+//! clock. Clocks of rates below a power of two s with s t <= 1/32 are *light* and enter as a
 //! whole: with r_i = e^{q_i t} - 1,
 //!
 //! ```text
 //! sum over marked i in it = prod (1 + r_j z) * sum over i of p_i q_i t / (1 + r_i z)
 //! ```
 //!
-//! (times the w), both from twelve power sums. Else it is taken clock by clock. As soon as
-//! t P(N < n) < 1e-18, neither the clocks nor the times that are left add anything.
+//! (times the w), both from twelve power sums. Those of the smallest s come from one pass over
+//! the rows, which lists the other clocks; the octave above an s joins its sums in those of 2s.
+//! All other clocks are taken one by one. Eight times stand side by side in vector registers,
+//! and the last of them says which clocks are light. As soon as t P(N < n) < 1e-18, neither
+//! the clocks nor the times that are left add anything.
 //!
 //! # Error
 //! *Quadrature.* The integrand is e^{-t} times q_i t and a product of at most n - 1 odds
@@ -37,24 +40,40 @@
 //! what A_2 and on can still gain.
 //!
 //! *Truncation.* Terms from (q t)^13 on have coefficients below 25 in the series of R_k
-//! and of the marks, and the q t of octaves that matter add up to less than 60: less than
+//! and of the marks, and the q t of clocks that matter add up to less than 60: less than
 //! 60 * 50 * 32^-12 for each of n factors.
 //!
-//! *Rounding* is counted: five operations a clock and n + 7 an octave on the way to a
-//! coefficient, the sums' own, and 40 + n + (those of the sums) for each ring, times
-//! 1.04^n, the most by which sums of alternating terms exceed those they stand for.
+//! *Rounding* is counted: eight operations a clock and n + 7 for the light ones on the way to a
+//! coefficient, the sums' own, and 40 + n + (those of the sums) for each ring. Sums of
+//! alternating terms exceed those they stand for: with every sign positive the light clocks'
+//! product is prod 1/(1 - r_i z), whose first n coefficients, times the w, sum up to less than
+//! exp(Q/30), Q the sum of their q t, and to the more the smaller Q is beside n: 1.04^(n+4) is
+//! above that for every Q. Products with other clocks' factors, which are probabilities, make
+//! no sum of errors larger.
 
-use super::clocks::{Clocks, PowerSums, chances, summing};
-use super::fixed::total;
-use crate::distribution::{heaviest, split_sum};
+use super::clocks::{EXPANSION, POWERS, terms};
+use crate::distribution::{SplitSum, exp_nonpositive, for_lanes, heaviest, wait_and_ring};
 use crate::quadrature::log_time_step;
 use multiversion::multiversion;
+use std::borrow::Cow;
 
-/// An octave is expanded while its largest q t is at most this.
-const EXPANSION_LIMIT: f64 = 1.0 / 32.0;
+/// Times side by side, and rates that are summed side by side.
+const LANES: usize = 8;
 
-/// So few clocks are taken one by one at all times.
-const FEW: usize = 6;
+type Lanes = [f64; LANES];
+
+/// Clocks are light while q t is at most this.
+const LIGHT: f64 = 1.0 / 32.0;
+
+/// Rates summed before their sums join the others in two words.
+const CHUNK: usize = 256;
+
+/// Roundings of a power sum: in a lane, over the lanes, in two words, in a power, and of a rate;
+/// one more where an octave joins.
+const SUMMING: f64 = (CHUNK / LANES + LANES + 4 + POWERS + 4) as f64;
+
+/// Clocks taken between two looks at whether enough has rung.
+const TAKEN: usize = 16;
 
 const QUADRATURE_ERROR: f64 = 1e-12;
 
@@ -66,9 +85,6 @@ const LATEST: f64 = 1e306;
 /// What t P(N_t < n) may be when the rest is left out.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// Exponents of positive `f64`, denormal ones as one.
-const OCTAVES: usize = 1024;
-
 /// A_0, A_1.. and a bound on the error of any sum of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Ranks {
@@ -76,33 +92,30 @@ pub(crate) struct Ranks {
     pub(crate) error: f64,
 }
 
-/// Clocks of one octave of q.
-struct Octave {
-    rates: Vec<f64>,
-    /// p, entry for entry.
-    targets: Vec<f64>,
-    clocks: Clocks,
-    marks: PowerSums,
-}
-
 impl Ranks {
     /// A_0..A_{draws-1}; `draws` is less than the number of tokens with q > 0. The p_i sum
     /// to `target_whole` and the q_i to `draft_whole`, both about 1, and are divided by it.
     ///
-    /// O(V), then some hundred nodes of O(n^2) for each octave of q and O(n) for each of
-    /// the clocks, a few thousand at most, that may ring while it matters.
+    /// O(V), then some hundred nodes of O(n^2), and of O(n) for each of the clocks, a few
+    /// thousand at most, that may ring while it matters.
     pub(crate) fn new(
         target: &[f64],
         draft: &[f64],
         [target_whole, draft_whole]: [f64; 2],
         draws: usize,
     ) -> Self {
-        let mut rates = first_two(target, draft, draft_whole);
+        let top = heaviest(draft, draws.max(2) - 1);
+        let mut rates = first_two(target, draft, draft_whole, top.first().copied());
         rates.resize(draws.max(2), 0.0);
         let mut error = 128.0 * f64::EPSILON;
         if draws > 2 {
-            let octaves = octaves(target, draft, draft_whole);
-            error += integrate(&octaves, &mut rates);
+            let held: f64 = top.iter().map(|&token| draft[token] / draft_whole).sum();
+            let rates_of: Cow<'_, [f64]> = match draft_whole {
+                1.0 => draft.into(),
+                whole => draft.iter().map(|q| q / whole).collect(),
+            };
+            let list = |scale| Clocks::of(target, &rates_of, scale);
+            error += integrate(&list, 1.0 - held, &mut rates);
         }
         rates.truncate(draws);
         for rate in &mut rates {
@@ -117,205 +130,513 @@ impl Ranks {
     }
 }
 
+/// The largest power of two that is not above a normal number.
+fn power_of_two(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() >> 52 << 52)
+}
+
 /// A_0 and A_1, not normalised by p.
 ///
 /// The heaviest token h is set apart: 1 - q_h is summed over the others, whose q_j/(1-q_j)
-/// add up to less than 2.
-fn first_two(p: &[f64], q: &[f64], whole: f64) -> Vec<f64> {
-    let Some(&heavy) = heaviest(q, 1).first() else {
+/// add up to less than 2. The sum of p_i q_i (all - q_i/(1-q_i)) over them is a difference of two
+/// sums, of which the second is at most half of the first: no odds is above those of h.
+fn first_two(p: &[f64], q: &[f64], whole: f64, heavy: Option<usize>) -> Vec<f64> {
+    let Some(heavy) = heavy else {
         return vec![0.0; 2];
     };
-    let parts = [0..heavy, heavy + 1..q.len()];
-    let (mut rest, mut odds) = (0.0, 0.0);
-    for part in &parts {
-        rest += total(&q[part.clone()]);
-        odds += total_odds(&q[part.clone()], whole);
-    }
-    let (mut first, mut second) = (0.0, 0.0);
-    if rest > 0.0 {
-        let all = odds + q[heavy] / rest;
-        for part in parts {
-            first += overlap(&p[part.clone()], &q[part.clone()]);
-            second += behind_others(&p[part.clone()], &q[part], whole, all);
-        }
+    let [mut rest, mut odds, mut first, mut behind] = [0.0; 4];
+    for part in [0..heavy, heavy + 1..q.len()] {
+        let sums = odds_and_overlaps(&p[part.clone()], &q[part], whole);
+        rest += sums[0];
+        odds += sums[1];
+        first += sums[2];
+        behind += sums[3];
     }
     let own = p[heavy] * q[heavy];
-    vec![(first + own) / whole, second + own * odds / whole]
+    let mut second = own * odds / whole;
+    if rest > 0.0 {
+        second += (first * (odds + q[heavy] / rest) - behind) / whole;
+    }
+    vec![(first + own) / whole, second]
 }
 
+/// Sums of q, of q/(1-q), of p q, and of p q q/(1-q).
 #[multiversion(targets = "simd")]
-fn total_odds(q: &[f64], whole: f64) -> f64 {
-    split_sum(q, q, |q, _| q / (whole - q))
+fn odds_and_overlaps(p: &[f64], q: &[f64], whole: f64) -> [f64; 4] {
+    const LANES: usize = crate::distribution::LANES;
+    let (mut rest, mut all, mut first, mut behind) = <[SplitSum; 4]>::default().into();
+    // A loop each, and a sum each: so they run in vector registers.
+    for_lanes(p, q, |p, q| {
+        let (mut odds, mut both, mut mixed) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            odds[lane] = q[lane] / (whole - q[lane]);
+        }
+        for lane in 0..LANES {
+            both[lane] = p[lane] * q[lane];
+        }
+        for lane in 0..LANES {
+            mixed[lane] = both[lane] * odds[lane];
+        }
+        rest.add(q);
+        all.add(&odds);
+        first.add(&both);
+        behind.add(&mixed);
+    });
+    [rest.value(), all.value(), first.value(), behind.value()]
 }
 
-/// Sum of p q.
-#[multiversion(targets = "simd")]
-fn overlap(p: &[f64], q: &[f64]) -> f64 {
-    split_sum(p, q, |p, q| p * q)
+/// Sums of (q/s)^m and of p (q/s)^m, m from 1 to [`POWERS`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    plain: [f64; POWERS],
+    marked: [f64; POWERS],
 }
 
-/// Sum of p q (all - q/(1-q)).
-#[multiversion(targets = "simd")]
-fn behind_others(p: &[f64], q: &[f64], whole: f64, all: f64) -> f64 {
-    split_sum(p, q, |p, q| p * (q / whole * (all - q / (whole - q))))
+/// The clocks below a power of two, as power sums.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    /// s; 0 where there are none.
+    scale: f64,
+    sums: Sums,
+    /// The first listed clock above.
+    start: usize,
 }
 
-/// Tokens of q > 0 by octaves of q, the heaviest first.
-fn octaves(target: &[f64], draft: &[f64], whole: f64) -> Vec<Octave> {
-    let mut sets: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); OCTAVES];
-    for (&p, &q) in target.iter().zip(draft) {
-        let rate = q / whole;
-        if rate > 0.0 {
-            // Rates are at most about 1.
-            let octave = (OCTAVES - 1).saturating_sub((rate.to_bits() >> 52) as usize);
-            sets[octave].0.push(rate);
-            sets[octave].1.push(p);
+/// Clocks of q > 0.
+struct Clocks {
+    /// By rising s, each twice the one before but for the first.
+    levels: Vec<Level>,
+    /// Octaves that have listed clocks.
+    octaves: usize,
+    /// Rates of at least the first s, by octaves, and p entry for entry.
+    rates: Vec<f64>,
+    targets: Vec<f64>,
+}
+
+impl Clocks {
+    /// Lists clocks from `scale` on, a power of two, or all if that is 0. O(V).
+    fn of(target: &[f64], draft: &[f64], scale: f64) -> Self {
+        let (mut sums, mut listed) = (Sums::default(), Vec::new());
+        gather(target, draft, scale, &mut sums, &mut listed);
+        let exponent = |rate: f64| (rate.to_bits() >> 52) as usize;
+        let first = exponent(scale);
+        let octave = |rate: f64| exponent(rate).saturating_sub(first);
+        let mut ends = vec![
+            0usize;
+            listed
+                .iter()
+                .map(|one| octave(one[0]) + 1)
+                .max()
+                .unwrap_or(0)
+        ];
+        for &[rate, _] in &listed {
+            ends[octave(rate)] += 1;
+        }
+        let mut end = 0;
+        for slot in &mut ends {
+            let start = end;
+            end += *slot;
+            *slot = start;
+        }
+        let (mut rates, mut targets) = (vec![0.0; listed.len()], vec![0.0; listed.len()]);
+        for [rate, p] in listed {
+            let place = &mut ends[octave(rate)];
+            (rates[*place], targets[*place]) = (rate, p);
+            *place += 1;
+        }
+        // Each start has moved to the end of its octave.
+        let (mut levels, mut start) = (
+            vec![Level {
+                scale,
+                sums,
+                start: 0,
+            }],
+            0,
+        );
+        let mut octaves = 0;
+        for (above, end) in (1u64..).zip(ends) {
+            let scale = f64::from_bits((first as u64 + above) << 52);
+            octaves += usize::from(end > start);
+            let mut half = 0.5;
+            for (plain, marked) in sums.plain.iter_mut().zip(&mut sums.marked) {
+                *plain *= half;
+                *marked *= half;
+                half *= 0.5;
+            }
+            let own = start..end;
+            powers(&rates[own.clone()], &targets[own], scale, &mut sums);
+            levels.push(Level {
+                scale,
+                sums,
+                start: end,
+            });
+            start = end;
+        }
+        Self {
+            levels,
+            octaves,
+            rates,
+            targets,
         }
     }
-    sets.into_iter()
-        .filter(|(rates, _)| !rates.is_empty())
-        .map(|(rates, targets)| {
-            let clocks = Clocks::of(&rates);
-            let marks = PowerSums::of(&rates, &targets, clocks.largest);
-            Octave {
-                rates,
-                targets,
-                clocks,
-                marks,
-            }
-        })
-        .collect()
 }
 
-/// Fills in A_2 and on; the bound on the error.
-fn integrate(octaves: &[Octave], rates: &mut [f64]) -> f64 {
+/// Sums in lanes, and their sum in two words.
+#[derive(Clone, Copy)]
+struct LaneSums {
+    plain: [Lanes; POWERS],
+    marked: [Lanes; POWERS],
+}
+
+impl LaneSums {
+    const ZERO: Self = Self {
+        plain: [[0.0; LANES]; POWERS],
+        marked: [[0.0; LANES]; POWERS],
+    };
+
+    #[inline(always)]
+    fn add(&mut self, base: &Lanes, targets: &Lanes) {
+        let (mut plain, mut marked) = (*base, [0.0; LANES]);
+        for lane in 0..LANES {
+            marked[lane] = targets[lane] * base[lane];
+        }
+        for sum in &mut self.plain {
+            for lane in 0..LANES {
+                sum[lane] += plain[lane];
+                plain[lane] *= base[lane];
+            }
+        }
+        for sum in &mut self.marked {
+            for lane in 0..LANES {
+                sum[lane] += marked[lane];
+                marked[lane] *= base[lane];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn join(&self, sums: &mut Sums, rests: &mut Sums) {
+        for m in 0..POWERS {
+            join(&self.plain[m], &mut sums.plain[m], &mut rests.plain[m]);
+            join(&self.marked[m], &mut sums.marked[m], &mut rests.marked[m]);
+        }
+    }
+}
+
+#[inline(always)]
+fn join([a, b, c, d, e, f, g, h]: &Lanes, sum: &mut f64, rest: &mut f64) {
+    let own = ((a + b) + (c + d)) + ((e + f) + (g + h));
+    let all = *sum + own;
+    let seen = all - *sum;
+    *rest += (*sum - (all - seen)) + (own - seen);
+    *sum = all;
+}
+
+#[inline(always)]
+fn add_rests(sums: &mut Sums, rests: &Sums) {
+    for m in 0..POWERS {
+        sums.plain[m] += rests.plain[m];
+        sums.marked[m] += rests.marked[m];
+    }
+}
+
+/// The light clocks' sums, and a list of the others.
+#[multiversion(targets = "simd")]
+fn gather(target: &[f64], draft: &[f64], scale: f64, sums: &mut Sums, listed: &mut Vec<[f64; 2]>) {
+    let mut rests = Sums::default();
+    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+    for (target, draft) in target.chunks(CHUNK).zip(draft.chunks(CHUNK)) {
+        let mut own = LaneSums::ZERO;
+        for (p, q) in target.chunks(LANES).zip(draft.chunks(LANES)) {
+            let (mut targets, mut rates) = ([0.0; LANES], [0.0; LANES]);
+            match (<&Lanes>::try_from(p), <&Lanes>::try_from(q)) {
+                (Ok(p), Ok(q)) => (targets, rates) = (*p, *q),
+                _ => {
+                    targets[..p.len()].copy_from_slice(p);
+                    rates[..q.len()].copy_from_slice(q);
+                }
+            }
+            let mut base = [0.0; LANES];
+            let mut any = false;
+            for lane in 0..LANES {
+                let rate = rates[lane];
+                base[lane] = if rate < scale { rate * inverse } else { 0.0 };
+                any |= rate >= scale;
+            }
+            own.add(&base, &targets);
+            if any {
+                for lane in 0..LANES {
+                    if rates[lane] >= scale && rates[lane] > 0.0 {
+                        listed.push([rates[lane], targets[lane]]);
+                    }
+                }
+            }
+        }
+        own.join(sums, &mut rests);
+    }
+    add_rests(sums, &rests);
+}
+
+/// Adds the clocks of an octave to sums, all of them below `scale`.
+#[multiversion(targets = "simd")]
+fn powers(rates: &[f64], targets: &[f64], scale: f64, sums: &mut Sums) {
+    let mut rests = Sums::default();
+    for (rates, targets) in rates.chunks(CHUNK).zip(targets.chunks(CHUNK)) {
+        let mut own = LaneSums::ZERO;
+        for (q, p) in rates.chunks(LANES).zip(targets.chunks(LANES)) {
+            let (mut base, mut targets) = ([0.0; LANES], [0.0; LANES]);
+            for lane in 0..q.len().min(LANES) {
+                base[lane] = q[lane] / scale;
+                targets[lane] = p[lane];
+            }
+            own.add(&base, &targets);
+        }
+        own.join(sums, &mut rests);
+    }
+    add_rests(sums, &rests);
+}
+
+/// Fills in A_2 and on; the bound on the error. `rest` is what the n - 1 heaviest tokens leave
+/// of q: until the others have rung so often at that rate, clocks that are lighter than it says
+/// need not be listed.
+fn integrate(list: &impl Fn(f64) -> Clocks, rest: f64, rates: &mut [f64]) -> f64 {
     let draws = rates.len();
     let (step, quadrature) = log_time_step(draws, QUADRATURE_ERROR);
-    let mut counts = Counts::new(draws);
-    let mut operations = 0.0f64;
-    let mut node = 0;
-    let unfinished = loop {
-        let time = (FIRST_TIME.ln() + node as f64 * step).exp();
-        if time > LATEST {
-            break counts.few();
+    let enough = (48.0 + 3.0 * draws as f64) / rest.max(1e-12);
+    let mut smallest = power_of_two(LIGHT / enough);
+    let mut clocks = list(smallest);
+    let (mut plain, mut marked) = (vec![[0.0; LANES]; draws], vec![[0.0; LANES]; draws]);
+    let (mut most, mut node, mut before) = (0, 0, 1.0);
+    let unfinished = 'nodes: loop {
+        // All that is not listed is light until then.
+        let last = if smallest > 0.0 {
+            LIGHT / smallest
+        } else {
+            LATEST
+        };
+        let mut times = [0.0; LANES];
+        for (lane, time) in times.iter_mut().enumerate() {
+            *time = (FIRST_TIME.ln() + (node + lane) as f64 * step)
+                .exp()
+                .min(last);
         }
-        counts.ring(octaves, time);
-        operations = operations.max(counts.operations);
-        if counts.is_over(time) {
-            break 0.0;
+        let is_light = |level: &&Level| level.scale * times[LANES - 1] <= LIGHT;
+        let level = clocks.levels.iter().rev().find(is_light);
+        let level = level.copied().unwrap_or_default();
+        let (others, targets) = (&clocks.rates[level.start..], &clocks.targets[level.start..]);
+        let taken = ring(&level, others, targets, &times, &mut plain, &mut marked);
+        most = most.max(taken);
+        for (lane, &time) in times.iter().enumerate() {
+            let few: f64 = plain.iter().map(|count| count[lane]).sum();
+            if time * few < NEGLIGIBLE {
+                break 'nodes 0.0;
+            }
+            if time >= last {
+                if smallest == 0.0 {
+                    break 'nodes before;
+                }
+                smallest = 0.0;
+                clocks = list(smallest);
+                node += lane;
+                continue 'nodes;
+            }
+            before = few;
+            for (rate, marked) in rates.iter_mut().zip(&marked).skip(2) {
+                *rate += step * marked[lane];
+            }
         }
-        for (rate, marked) in rates.iter_mut().zip(&counts.marked).skip(2) {
-            *rate += step * marked;
-        }
-        node += 1;
+        node += LANES;
     };
     let draws = draws as f64;
-    let truncation = draws * 60.0 * 50.0 * EXPANSION_LIMIT.powi(12);
-    let most = octaves.iter().map(|octave| octave.rates.len()).max();
-    let sum = summing(most.unwrap_or(0));
-    let rings = (draws + 1.0) * (40.0 + draws + sum);
-    let rounding = 1.04f64.powf(draws) * (operations + rings) + 60.0 * sum + node as f64;
+    let truncation = draws * 60.0 * 50.0 * LIGHT.powi(12);
+    let operations = 8.0 * most as f64 + draws + 7.0;
+    let summing = SUMMING + clocks.octaves as f64;
+    let rings = (draws + 1.0) * (40.0 + draws + summing);
+    let rounding = 1.04f64.powf(draws + 4.0) * (operations + rings)
+        + (60.0 + draws) * summing
+        + (node + LANES) as f64;
     let tails = FIRST_TIME.powi(3) + 20.0 * NEGLIGIBLE;
     quadrature + tails + truncation + rounding * f64::EPSILON + unfinished
 }
 
-/// The number of clocks that rang, below n.
-struct Counts {
-    /// P(N_t = k).
-    plain: Vec<f64>,
-    /// t times the density of "the token drawn from p rings at t, after k others".
-    marked: Vec<f64>,
-    operations: f64,
-    odds: Vec<f64>,
-    marks: Vec<f64>,
-    marked_odds: Vec<f64>,
+/// P(N_t = k), and t times the density of "the token drawn from p rings at t, after k others",
+/// k from 0 on, at rising times: of the light clocks, and of others until nothing that rings
+/// besides changes much at any of the times. How many others were taken.
+fn ring(
+    level: &Level,
+    rates: &[f64],
+    targets: &[f64],
+    times: &Lanes,
+    plain: &mut [Lanes],
+    marked: &mut [Lanes],
+) -> usize {
+    match plain.len() {
+        3 => ring_few::<3>(level, rates, targets, times, plain, marked),
+        4 => ring_few::<4>(level, rates, targets, times, plain, marked),
+        5 => ring_few::<5>(level, rates, targets, times, plain, marked),
+        6 => ring_few::<6>(level, rates, targets, times, plain, marked),
+        _ => ring_many(level, rates, targets, times, plain, marked),
+    }
 }
 
-impl Counts {
-    fn new(draws: usize) -> Self {
-        let zeros = || vec![0.0; draws];
-        Self {
-            plain: zeros(),
-            marked: zeros(),
-            operations: 0.0,
-            odds: zeros(),
-            marks: zeros(),
-            marked_odds: zeros(),
+#[multiversion(targets = "simd")]
+fn ring_few<const N: usize>(
+    level: &Level,
+    rates: &[f64],
+    targets: &[f64],
+    times: &Lanes,
+    plain: &mut [Lanes],
+    marked: &mut [Lanes],
+) -> usize {
+    let (mut own_plain, mut own_marked) = ([[0.0; LANES]; N], [[0.0; LANES]; N]);
+    expand(level, times, &mut own_plain, &mut own_marked);
+    let taken = take(rates, targets, times, &mut own_plain, &mut own_marked);
+    plain.copy_from_slice(&own_plain);
+    marked.copy_from_slice(&own_marked);
+    taken
+}
+
+#[multiversion(targets = "simd")]
+fn ring_many(
+    level: &Level,
+    rates: &[f64],
+    targets: &[f64],
+    times: &Lanes,
+    plain: &mut [Lanes],
+    marked: &mut [Lanes],
+) -> usize {
+    expand(level, times, plain, marked);
+    take(rates, targets, times, plain, marked)
+}
+
+/// The light clocks.
+#[inline(always)]
+fn expand(level: &Level, times: &Lanes, plain: &mut [Lanes], marked: &mut [Lanes]) {
+    let (scale, sums) = (level.scale, &level.sums);
+    let terms = terms(scale * times[LANES - 1]);
+    let (mut powers, mut marks) = ([[0.0; LANES]; POWERS], [[0.0; LANES]; POWERS]);
+    let mut z = [1.0; LANES];
+    for m in 0..terms {
+        for lane in 0..LANES {
+            z[lane] *= scale * times[lane];
+            powers[m][lane] = z[lane] * sums.plain[m];
+            marks[m][lane] = z[lane] * sums.marked[m];
         }
     }
-
-    /// P(N_t < n).
-    fn few(&self) -> f64 {
-        self.plain.iter().sum()
+    // R_k, then e_k by k e_k = sum (-1)^{j-1} R_j e_{k-j}; and the sums of p q t r^k.
+    let most = plain.len() - 1;
+    let degree = most.min(terms);
+    let (mut odds, mut marked_odds) = ([[0.0; LANES]; POWERS + 1], [[0.0; LANES]; POWERS + 1]);
+    marked_odds[0] = marks[0];
+    for k in 1..=degree {
+        for m in k - 1..terms {
+            let coefficient = EXPANSION[k - 1][m];
+            for lane in 0..LANES {
+                odds[k][lane] += coefficient * powers[m][lane];
+            }
+        }
+        for m in k..terms {
+            let coefficient = EXPANSION[k - 1][m - 1];
+            for lane in 0..LANES {
+                marked_odds[k][lane] += coefficient * marks[m][lane];
+            }
+        }
     }
-
-    fn is_over(&self, time: f64) -> bool {
-        time * self.few() < NEGLIGIBLE
+    plain[0] = [1.0; LANES];
+    for k in 1..=most {
+        let mut sum = [0.0; LANES];
+        let mut sign = 1.0;
+        for j in 1..=k.min(degree) {
+            for lane in 0..LANES {
+                sum[lane] += sign * odds[j][lane] * plain[k - j][lane];
+            }
+            sign = -sign;
+        }
+        for lane in 0..LANES {
+            let value = sum[lane] / k as f64;
+            plain[k][lane] = if value > 0.0 { value } else { 0.0 };
+        }
     }
+    let mut waits = [0.0; LANES];
+    for lane in 0..LANES {
+        waits[lane] = exp_nonpositive(-powers[0][lane]);
+    }
+    for k in 0..=most {
+        let mut sum = [0.0; LANES];
+        let mut sign = 1.0;
+        for j in 0..=k.min(degree) {
+            for lane in 0..LANES {
+                sum[lane] += sign * marked_odds[j][lane] * plain[k - j][lane];
+            }
+            sign = -sign;
+        }
+        for lane in 0..LANES {
+            let value = if sum[lane] > 0.0 { sum[lane] } else { 0.0 };
+            marked[k][lane] = value * waits[lane];
+        }
+    }
+    for count in plain {
+        for lane in 0..LANES {
+            count[lane] *= waits[lane];
+        }
+    }
+}
 
-    /// All clocks at one time, or as many as it takes to be over.
-    fn ring(&mut self, octaves: &[Octave], time: f64) {
-        self.plain.fill(0.0);
-        self.marked.fill(0.0);
-        self.plain[0] = 1.0;
-        self.operations = 0.0;
-        for octave in octaves {
-            let many = octave.rates.len() > FEW;
-            if many && octave.clocks.largest * time <= EXPANSION_LIMIT {
-                self.octave(octave, time);
-            } else {
-                for (rate, p) in octave.rates.iter().zip(&octave.targets) {
-                    self.clock(rate * time, *p);
+/// Clocks one by one.
+#[inline(always)]
+fn take(
+    rates: &[f64],
+    targets: &[f64],
+    times: &Lanes,
+    plain: &mut [Lanes],
+    marked: &mut [Lanes],
+) -> usize {
+    let mut taken = 0;
+    for (rates, targets) in rates.chunks(TAKEN).zip(targets.chunks(TAKEN)) {
+        if is_over(times, plain) {
+            return taken;
+        }
+        for (&rate, &p) in rates.iter().zip(targets) {
+            let (mut waits, mut rings) = ([0.0; LANES], [0.0; LANES]);
+            let mut now = [0.0; LANES];
+            for lane in 0..LANES {
+                let exponent = rate * times[lane];
+                (waits[lane], rings[lane]) = wait_and_ring(exponent);
+                now[lane] = p * exponent * waits[lane];
+            }
+            for k in (1..plain.len().min(marked.len())).rev() {
+                for lane in 0..LANES {
+                    marked[k][lane] = marked[k][lane] * waits[lane]
+                        + marked[k - 1][lane] * rings[lane]
+                        + now[lane] * plain[k][lane];
+                    plain[k][lane] =
+                        plain[k][lane] * waits[lane] + plain[k - 1][lane] * rings[lane];
                 }
             }
-            if self.is_over(time) {
-                return;
+            for lane in 0..LANES {
+                marked[0][lane] = marked[0][lane] * waits[lane] + now[lane] * plain[0][lane];
+                plain[0][lane] *= waits[lane];
             }
         }
+        taken += rates.len();
     }
-
-    /// One clock, of rate times time `exponent`.
-    #[inline(always)]
-    fn clock(&mut self, exponent: f64, p: f64) {
-        let (waits, rings) = chances(exponent, EXPANSION_LIMIT);
-        let now = p * exponent * waits;
-        let (plain, marked) = (&mut self.plain[..], &mut self.marked[..]);
-        for k in (1..plain.len().min(marked.len())).rev() {
-            marked[k] = marked[k] * waits + marked[k - 1] * rings + now * plain[k];
-            plain[k] = plain[k] * waits + plain[k - 1] * rings;
-        }
-        marked[0] = marked[0] * waits + now * plain[0];
-        plain[0] *= waits;
-        // A product, two sums, and the two of `waits`.
-        self.operations += 5.0;
-    }
-
-    /// All clocks of an octave.
-    fn octave(&mut self, octave: &Octave, time: f64) {
-        let waits = octave.clocks.ring(time, &mut self.odds);
-        let z = octave.clocks.largest * time;
-        octave.marks.marked(z, &mut self.marks);
-        for mark in self.marks.iter_mut().skip(1).step_by(2) {
-            *mark = -*mark;
-        }
-        let draws = self.plain.len();
-        for k in 0..draws {
-            self.marked_odds[k] = product(&self.odds, &self.marks, k).max(0.0);
-        }
-        for k in (0..draws).rev() {
-            let own = product(&self.marked, &self.odds, k);
-            self.marked[k] = waits * (own + product(&self.plain, &self.marked_odds, k));
-            self.plain[k] = waits * product(&self.plain, &self.odds, k);
-        }
-        // The factor `waits`, its exponent, and the sums.
-        self.operations += draws as f64 + 7.0;
-    }
+    taken
 }
 
-/// Coefficient k of a product.
-fn product(a: &[f64], b: &[f64], k: usize) -> f64 {
-    let pairs = a[..=k].iter().zip(b[..=k].iter().rev());
-    pairs.map(|(a, b)| a * b).sum()
+/// Whether t P(N_t < n) is negligible at all of the times.
+#[inline(always)]
+fn is_over(times: &Lanes, plain: &[Lanes]) -> bool {
+    let mut sums = [0.0; LANES];
+    for count in plain {
+        for lane in 0..LANES {
+            sums[lane] += count[lane];
+        }
+    }
+    let mut over = true;
+    for lane in 0..LANES {
+        over &= times[lane] * sums[lane] < NEGLIGIBLE;
+    }
+    over
 }
 
 #[cfg(test)]
@@ -348,9 +669,12 @@ mod tests {
             let (_, quadrature) = log_time_step(draws, 1e-12);
             let tails = 8e-15 + 2e-17;
             let truncation = n * 3000.0 * 2f64.powi(-60);
-            // Sums of 48 roundings; five operations for each of five clocks.
-            let paths = 1.04f64.powf(n) * (25.0 + (n + 1.0) * (40.0 + n + 48.0));
-            let least = (128.0 + paths + 60.0 * 48.0) * f64::EPSILON;
+            // Sums of 60 roundings and one for each of three octaves; eight operations for each of
+            // five clocks, and n + 7 for the light ones.
+            let summing = 60.0 + 3.0;
+            let rings = (n + 1.0) * (40.0 + n + summing);
+            let paths = 1.04f64.powf(n + 4.0) * (8.0 * 5.0 + n + 7.0 + rings);
+            let least = (128.0 + paths + (60.0 + n) * summing) * f64::EPSILON;
             let nodes = (error - quadrature - tails - truncation - least) / f64::EPSILON;
             // And one for each of some dozens of nodes.
             assert!((20.0..300.0).contains(&nodes), "{draws}: {error} {nodes}");
@@ -361,29 +685,90 @@ mod tests {
     /// One clock and two of them, at a time at which each rings with probability 1/2.
     #[test]
     fn counts_of_clocks_by_hand() {
-        let mut counts = Counts::new(3);
-        counts.plain[0] = 1.0;
         let half = 2f64.ln();
-        counts.clock(half, 1.0);
-        counts.clock(half, 0.0);
-        assert_eq!(counts.operations, 10.0);
-        let marked = half / 4.0;
+        let (mut plain, mut marked) = ([[0.0; LANES]; 3], [[0.0; LANES]; 3]);
+        plain[0] = [1.0; LANES];
+        let times = [1.0; LANES];
+        let taken = take(&[half, half], &[1.0, 0.0], &times, &mut plain, &mut marked);
+        assert_eq!(taken, 2);
         for (found, expected) in [
-            (counts.plain[0], 0.25),
-            (counts.plain[1], 0.5),
-            (counts.plain[2], 0.25),
-            (counts.marked[0], marked),
-            (counts.marked[1], marked),
-            (counts.marked[2], 0.0),
-            (counts.few(), 1.0),
+            (plain[0], 0.25),
+            (plain[1], 0.5),
+            (plain[2], 0.25),
+            (marked[0], half / 4.0),
+            (marked[1], half / 4.0),
+            (marked[2], 0.0),
         ] {
-            assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+            assert!(found.iter().all(|one| (one - expected).abs() < 1e-15));
         }
-        assert!(counts.is_over(9e-19) && !counts.is_over(1.1e-18));
-        assert_eq!(
-            product(&[1.0, 2.0, 3.0], &[5.0, 7.0, 11.0], 2),
-            11.0 + 14.0 + 15.0
-        );
+        // Two drafts are enough of 0, 1 and 2, whose chances add up to 1 here; each time counts.
+        assert!(is_over(&[9e-19; LANES], &plain));
+        assert!(!is_over(&[1.1e-18; LANES], &plain));
+        let mut one_left = [9e-19; LANES];
+        one_left[5] = 1.1e-18;
+        assert!(!is_over(&one_left, &plain));
+    }
+
+    /// P(N = k) and the marked sums for k < 5, clock by clock.
+    fn by_products(rates: &[f64], targets: &[f64], time: f64) -> [[f64; 5]; 2] {
+        let (mut plain, mut marked) = ([1.0, 0.0, 0.0, 0.0, 0.0], [0.0; 5]);
+        for (q, p) in rates.iter().zip(targets) {
+            let (waits, rings) = ((-q * time).exp(), -(-q * time).exp_m1());
+            for k in (0..5).rev() {
+                let before = |row: &[f64; 5]| if k > 0 { row[k - 1] } else { 0.0 };
+                marked[k] = marked[k] * waits + before(&marked) * rings;
+                marked[k] += p * q * time * waits * plain[k];
+                plain[k] = plain[k] * waits + before(&plain) * rings;
+            }
+        }
+        [plain, marked]
+    }
+
+    /// More than a chunk of light clocks, all at once and with some of them listed, against each
+    /// by itself.
+    #[test]
+    fn light_clocks_ring_as_each_does_by_itself() {
+        let times = [1e-6, 1e-3, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5];
+        for count in [1usize, 5, 40, 300, 600] {
+            let rates: Vec<f64> = (1..=count)
+                .map(|i| 0.06 * i as f64 / count as f64)
+                .collect();
+            let targets: Vec<f64> = (0..count).map(|i| 1.0 / (i + 3) as f64).collect();
+            for (smallest, octaves) in [(0.0625, 0), (1.0 / 64.0, 2)] {
+                let clocks = Clocks::of(&targets, &rates, smallest);
+                let listed = rates.iter().filter(|rate| **rate >= smallest).count();
+                assert_eq!(clocks.rates.len(), listed);
+                assert!(clocks.octaves <= octaves);
+                // One at which all are light, and the one of the fewest.
+                for level in [clocks.levels.last().unwrap(), &clocks.levels[0]] {
+                    assert!(level.scale <= 0.0625);
+                    let (mut plain, mut marked) = ([[0.5; LANES]; 5], [[0.5; LANES]; 5]);
+                    let others = level.start..listed;
+                    let taken = ring(
+                        level,
+                        &clocks.rates[others.clone()],
+                        &clocks.targets[others.clone()],
+                        &times,
+                        &mut plain,
+                        &mut marked,
+                    );
+                    assert_eq!(taken, others.len());
+                    for (lane, &time) in times.iter().enumerate() {
+                        let [chances, sums] = by_products(&rates, &targets, time);
+                        for k in 0..5 {
+                            for (found, expected) in
+                                [(plain[k][lane], chances[k]), (marked[k][lane], sums[k])]
+                            {
+                                assert!(
+                                    (found - expected).abs() <= 1e-12 * expected + 1e-15,
+                                    "{count} {smallest} {time} {k}: {found} {expected}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 
     fn spread(vocab: usize, nats: f64, random: &mut ChaCha8Rng) -> Vec<f64> {

@@ -1,7 +1,7 @@
 //! Drafts of which all but the last are the heaviest tokens of q.
 
 use super::scan::Row;
-use crate::distribution::{compensated_sum, heaviest, split_sum};
+use crate::distribution::{LANES, Rows, SplitSum, compensated_sum, for_lanes, heaviest, split_sum};
 use crate::known::Known;
 use multiversion::multiversion;
 
@@ -22,11 +22,14 @@ impl Row<'_> {
     /// # Ok::<(), specgap::row::RowError>(())
     /// ```
     pub fn heaviest(&mut self, count: usize) -> &[usize] {
-        if self.memo.heaviest.len() < count {
+        if self.memo().heaviest.len() < count {
             let most = count.max(self.most_drafts());
-            self.memo.heaviest = heaviest(self.rows().draft, most);
+            let found = heaviest(self.rows().draft, most);
+            let memo = self.memo();
+            memo.heaviest = found;
+            memo.light = None;
         }
-        let top = &self.memo.heaviest;
+        let top = &self.memo().heaviest;
         &top[..count.min(top.len())]
     }
 
@@ -45,11 +48,7 @@ impl Row<'_> {
     pub fn accepted_with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.totals();
         let star = self.star(fixed);
-        let overlap = match star.rest {
-            0.0 => 0.0,
-            rest => star.sum(|p, q| overlap(p, q, rest, p_sum)),
-        };
-        Known::rate_within((star.held + overlap) / p_sum, 8.0 * f64::EPSILON)
+        Known::rate_within((star.held + star.overlap) / p_sum, 8.0 * f64::EPSILON)
     }
 
     /// alpha* where all drafts but the last are fixed tokens: the k most probable ones
@@ -65,7 +64,7 @@ impl Row<'_> {
         // Without others, the whole support is drafted.
         let rate = match star.rest {
             0.0 => star.held / p_sum,
-            rest => 1.0 + (star.held - star.sum(|p, q| excess(p, q, rest, p_sum))) / p_sum,
+            _ => 1.0 + (star.held - star.excess) / p_sum,
         };
         Known::rate_within(rate, 32.0 * f64::EPSILON)
     }
@@ -76,11 +75,7 @@ impl Row<'_> {
     pub fn hits_with_fixed(&mut self, fixed: usize) -> Known {
         let (p_sum, _) = self.totals();
         let star = self.star(fixed);
-        let drawn = match star.rest {
-            0.0 => 0.0,
-            rest => star.sum(|p, q| drawn(p, q, rest)),
-        };
-        Known::rate_within((star.held + drawn) / p_sum, 8.0 * f64::EPSILON)
+        Known::rate_within((star.held + star.drawn) / p_sum, 8.0 * f64::EPSILON)
     }
 
     /// What the `fixed` heaviest tokens leave of q: 1 - q(top), summed over the others. O(V).
@@ -89,69 +84,94 @@ impl Row<'_> {
         self.star(fixed).rest / q_sum
     }
 
-    fn star(&mut self, fixed: usize) -> Star<'_> {
-        let mut top = self.heaviest(fixed).to_vec();
-        let rows = self.rows();
-        top.sort_unstable();
-        let held = compensated_sum(top.iter().map(|&token| rows.target[token]));
-        let mut parts = Vec::with_capacity(top.len() + 1);
-        let mut start = 0;
-        for end in top.into_iter().chain([rows.draft.len()]) {
-            parts.push((&rows.target[start..end], &rows.draft[start..end]));
-            start = end + 1;
+    /// The sums that three questions ask of, the first time; O(V).
+    fn star(&mut self, fixed: usize) -> Star {
+        let known = self.memo().stars.iter().find(|(count, _)| *count == fixed);
+        if let Some(&(_, star)) = known {
+            return star;
         }
+        let (p_sum, _) = self.totals();
+        let rows = self.rows();
+        let top = self.heaviest(fixed).to_vec();
+        // The sum over what no question fixes is the same for all.
+        let all = self.memo().heaviest.clone();
+        let light = match self.memo().light {
+            Some(light) => light,
+            None => between(rows, &all).map(|(_, q)| total(q)).sum(),
+        };
+        self.memo().light = Some(light);
+        let others = all.iter().skip(fixed).map(|&token| rows.draft[token]);
+        let rest = compensated_sum(std::iter::once(light).chain(others));
+        let held = compensated_sum(top.iter().map(|&token| rows.target[token]));
         let mut star = Star {
             held,
-            rest: 0.0,
-            parts,
+            rest,
+            ..Star::default()
         };
-        star.rest = star.sum(|_, q| total(q));
+        if rest > 0.0 {
+            for (p, q) in between(rows, &top) {
+                let [overlap, excess, drawn] = with_last(p, q, rest, p_sum);
+                star.overlap += overlap;
+                star.excess += excess;
+                star.drawn += drawn;
+            }
+        }
+        self.memo().stars.push((fixed, star));
         star
     }
 }
 
-/// Rows with some tokens of the draft taken out.
-struct Star<'a> {
-    /// Their p.
+/// Sums over all tokens but the heaviest few of the draft, which are drafts anyway.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Star {
+    /// p of these.
     held: f64,
-    /// Sum of the other q.
+    /// q of the others, by whose share of that the last draft is drawn.
     rest: f64,
-    /// What lies between them.
-    parts: Vec<(&'a [f64], &'a [f64])>,
+    /// Sum of min(p, share).
+    overlap: f64,
+    /// Sum of (share - p)+.
+    excess: f64,
+    /// Sum of p times the share.
+    drawn: f64,
 }
 
-impl Star<'_> {
-    fn sum(&self, part: impl Fn(&[f64], &[f64]) -> f64) -> f64 {
-        self.parts.iter().map(|(p, q)| part(p, q)).sum()
-    }
+/// What lies between some tokens.
+fn between<'a>(rows: Rows<'a>, tokens: &[usize]) -> impl Iterator<Item = (&'a [f64], &'a [f64])> {
+    let mut tokens = tokens.to_vec();
+    tokens.sort_unstable();
+    tokens.push(rows.draft.len());
+    let mut start = 0;
+    tokens.into_iter().map(move |end| {
+        let part = start..end;
+        start = end + 1;
+        (&rows.target[part.clone()], &rows.draft[part])
+    })
 }
 
 /// Sum of a row.
 #[multiversion(targets = "simd")]
-pub(super) fn total(q: &[f64]) -> f64 {
+fn total(q: &[f64]) -> f64 {
     split_sum(q, q, |q, _| q)
 }
 
-/// Sum of min(p, scale q/rest).
+/// Sums of min(p, scale q/rest), of (scale q/rest - p)+, and of p q/rest, which does not vanish
+/// where p q does.
 #[multiversion(targets = "simd")]
-fn overlap(p: &[f64], q: &[f64], rest: f64, scale: f64) -> f64 {
-    split_sum(p, q, |p, q| {
-        let last = scale * (q / rest);
-        if last < p { last } else { p }
-    })
-}
-
-/// Sum of p q/rest, which does not vanish where p q does.
-#[multiversion(targets = "simd")]
-fn drawn(p: &[f64], q: &[f64], rest: f64) -> f64 {
-    split_sum(p, q, |p, q| p * (q / rest))
-}
-
-/// Sum of (scale q/rest - p)+.
-#[multiversion(targets = "simd")]
-fn excess(p: &[f64], q: &[f64], rest: f64, scale: f64) -> f64 {
-    split_sum(p, q, |p, q| {
-        let more = scale * (q / rest) - p;
-        if more > 0.0 { more } else { 0.0 }
-    })
+fn with_last(p: &[f64], q: &[f64], rest: f64, scale: f64) -> [f64; 3] {
+    let mut sums = [SplitSum::default(); 3];
+    for_lanes(p, q, |p, q| {
+        let mut terms = [[0.0; LANES]; 3];
+        for lane in 0..LANES {
+            let share = q[lane] / rest;
+            let (p, last) = (p[lane], scale * share);
+            terms[0][lane] = if last < p { last } else { p };
+            terms[1][lane] = if last > p { last - p } else { 0.0 };
+            terms[2][lane] = p * share;
+        }
+        for (sum, terms) in sums.iter_mut().zip(&terms) {
+            sum.add(terms);
+        }
+    });
+    sums.map(|sum| sum.value())
 }

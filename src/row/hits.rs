@@ -6,13 +6,30 @@ use crate::distribution::{LANES, SplitSum, for_lanes};
 use crate::known::Known;
 use multiversion::multiversion;
 
+/// Numbers of drafts that one pass over the rows answers for.
+const TOGETHER: usize = 8;
+
 impl Row<'_> {
-    /// For n independent draws from q: sum of p (1 - (1-q)^n). O(nV).
-    pub fn hits_iid(&self, drafts: usize) -> Known {
+    /// For n independent draws from q: sum of p (1 - (1-q)^n). O(nV); where a row is loaded for
+    /// at most [`TOGETHER`] drafts, the first call serves the others.
+    pub fn hits_iid(&mut self, drafts: usize) -> Known {
+        let drafts = drafts.max(1);
         let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
         let rows = self.rows();
         let (p_sum, q_sum) = self.totals();
-        let hits = independent_hits(rows.target, rows.draft, q_sum, drafts.max(1));
+        let most = self.most_drafts().max(drafts);
+        let hits = if most > TOGETHER {
+            independent_hits(rows.target, rows.draft, q_sum, drafts)
+        } else {
+            if self.memo().hits.len() <= drafts {
+                let shares = self.shares();
+                let hits = hits_up_to(rows.target, &shares.draft, most);
+                let memo = self.memo();
+                memo.keep(shares);
+                memo.hits = hits;
+            }
+            self.memo().hits.get(drafts).copied().unwrap_or(f64::NAN)
+        };
         Known::rate_within(hits / p_sum, rounding)
     }
 
@@ -26,14 +43,19 @@ impl Row<'_> {
             // All of the support is drafted.
             return self.accepted_with_fixed(drafts);
         }
-        let (p_sum, q_sum) = self.totals();
+        let (p_sum, _) = self.totals();
         let rows = self.rows();
-        let ranks = match self.memo.take::<Ranks>() {
+        let ranks = match self.memo().take::<Ranks>() {
             Some(ranks) if ranks.rates.len() >= drafts => ranks,
-            _ => Box::new(Ranks::new(rows.target, rows.draft, [p_sum, q_sum], drafts)),
+            _ => {
+                let shares = self.shares();
+                let ranks = Ranks::new(rows.target, &shares.draft, [p_sum, 1.0], drafts);
+                self.memo().keep(shares);
+                Box::new(ranks)
+            }
         };
         let rate = Known::rate_within(ranks.among(drafts), ranks.error);
-        self.memo.keep(ranks);
+        self.memo().keep(ranks);
         rate
     }
 }
@@ -72,17 +94,57 @@ impl Row<'_> {
 pub(crate) fn independent_hits(p: &[f64], q: &[f64], whole: f64, drafts: usize) -> f64 {
     let mut sum = SplitSum::default();
     for_lanes(p, q, |p, q| {
-        let q = q.map(|q| q / whole);
-        let mut series = [1.0; LANES];
+        let (mut series, mut others, mut first) = ([1.0; LANES], [0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let q = q[lane] / whole;
+            others[lane] = 1.0 - q;
+            first[lane] = p[lane] * q;
+        }
         for _ in 1..drafts {
             for lane in 0..LANES {
-                series[lane] = 1.0 + (1.0 - q[lane]) * series[lane];
+                series[lane] = 1.0 + others[lane] * series[lane];
             }
         }
         for lane in 0..LANES {
-            series[lane] *= p[lane] * q[lane];
+            series[lane] *= first[lane];
         }
         sum.add(&series);
     });
     sum.value()
+}
+
+/// The same for every number of drafts from 0 to `most`, which is at most [`TOGETHER`]; the q sum
+/// to 1.
+fn hits_up_to(p: &[f64], q: &[f64], most: usize) -> Vec<f64> {
+    let (mut hits, mut sum) = (vec![0.0], 0.0);
+    let by_draft = match most {
+        ..=2 => hits_by_draft::<2>(p, q).to_vec(),
+        ..=4 => hits_by_draft::<4>(p, q).to_vec(),
+        _ => hits_by_draft::<TOGETHER>(p, q).to_vec(),
+    };
+    for share in by_draft {
+        sum += share;
+        hits.push(sum);
+    }
+    hits
+}
+
+/// Sums of p q (1-q)^j, j from 0 on.
+#[multiversion(targets = "simd")]
+fn hits_by_draft<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
+    let mut sums = [SplitSum::default(); N];
+    for_lanes(p, q, |p, q| {
+        let (mut terms, mut others) = ([0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            others[lane] = 1.0 - q[lane];
+            terms[lane] = p[lane] * q[lane];
+        }
+        for sum in &mut sums {
+            sum.add(&terms);
+            for lane in 0..LANES {
+                terms[lane] *= others[lane];
+            }
+        }
+    });
+    sums.map(|sum| sum.value())
 }

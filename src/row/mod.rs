@@ -23,6 +23,7 @@ mod memo;
 mod overlap;
 mod rejections;
 mod scan;
+mod shares;
 
 pub use cut::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, Unlisted};
 pub(crate) use draft_rank::Ranks;

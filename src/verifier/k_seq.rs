@@ -470,3 +470,41 @@ pub const ENTRY: Entry = Entry {
     compared_with: &[VerifierName::RRS],
     by_default: true,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bisection_ends_at_the_first_number_that_passes() {
+        for root in [1.0, 1.0f64.next_up(), 1.7, 2.5, 3.0f64.next_down(), 3.0] {
+            let mut tried = 0;
+            let found = bisect(3, |factor| {
+                tried += 1;
+                factor >= root
+            });
+            assert_eq!(found, root);
+            assert!(tried < 60, "{root}: {tried}");
+        }
+        assert_eq!(bisect(1, |factor| factor >= 1.0), 1.0);
+    }
+
+    /// c = 1 + (1-b) + (1-b)^2 is to be at most rho, with b = sum of min(p/rho, q).
+    #[test]
+    fn factors_are_lossless_from_the_root_on() {
+        // b = 1/2 up to rho = 2: c = 7/4.
+        let (p, q) = ([1.0, 0.0], [0.5, 0.5]);
+        for (factor, expected) in [
+            (1.75f64, true),
+            (1.75f64.next_down(), false),
+            (1.0, false),
+            (3.0, true),
+        ] {
+            assert_eq!(is_lossless(&p, &q, &factor, 3), expected, "{factor}");
+        }
+        assert_eq!(repeats(&0.5, 3), 1.75);
+        assert_eq!(covered(&[0.5, 0.5], &[0.75, 0.25], &1.5), 0.875);
+        // Nothing in common: nothing is accepted, and nothing can be lost.
+        assert!(is_lossless(&[1.0, 0.0], &[0.0, 1.0], &1.0, 3));
+    }
+}

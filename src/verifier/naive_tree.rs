@@ -7,7 +7,7 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, draw, happens,
 };
-use crate::distribution::{Draft, Rational, split_sum};
+use crate::distribution::{Draft, LANES, Rational, SplitSum, for_lanes, split_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
@@ -110,6 +110,30 @@ fn conditional<M: Number>(step: &Recursion<M>, tuple: &[u32]) -> ConditionalLaw<
     }
 }
 
+/// Numbers of drafts that one pass over the rows answers for.
+const TOGETHER: usize = 4;
+
+/// [`missed`] for 0, 1.. others, of rows that sum to 1.
+#[multiversion(targets = "simd")]
+fn missed_by_up_to<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
+    let mut all = [SplitSum::default(); N];
+    for_lanes(p, q, |p, q| {
+        let (mut terms, mut others) = ([0.0; LANES], [0.0; LANES]);
+        for lane in 0..LANES {
+            let (p, q) = (p[lane], q[lane]);
+            terms[lane] = if p > q { p - q } else { 0.0 };
+            others[lane] = 1.0 - q;
+        }
+        for sum in &mut all {
+            sum.add(&terms);
+            for lane in 0..LANES {
+                terms[lane] *= others[lane];
+            }
+        }
+    });
+    all.map(|sum| sum.value())
+}
+
 /// Sum of (p - q)+ (1-q)^others, the rows' entries being divided by their sums.
 #[multiversion(targets = "simd")]
 fn missed(p: &[f64], q: &[f64], sums: [f64; 2], others: usize) -> f64 {
@@ -124,15 +148,36 @@ fn missed(p: &[f64], q: &[f64], sums: [f64; 2], others: usize) -> f64 {
 }
 
 fn enclosed(p: &[f64], q: &[f64], sums: [f64; 2], drafts: usize) -> Known {
+    within(missed(p, q, sums, drafts.max(1) - 1), drafts)
+}
+
+fn within(missed: f64, drafts: usize) -> Known {
     // Entries are within 2 epsilon of p and q, and each factor rounds twice.
     let error = (2.0 * drafts as f64 + 8.0) * f64::EPSILON;
-    Known::rate_within(1.0 - missed(p, q, sums, drafts.max(1) - 1), error)
+    Known::rate_within(1.0 - missed, error)
 }
+
+/// What is missed by 1, 2.. drafts of one row.
+struct Missed([f64; TOGETHER]);
 
 fn on_row(row: &mut Row<'_>, drafts: usize) -> Result<Known, RowError> {
     let (p_sum, q_sum) = row.totals();
     let rows = row.rows();
-    Ok(enclosed(rows.target, rows.draft, [p_sum, q_sum], drafts))
+    if row.most_drafts() > TOGETHER {
+        return Ok(enclosed(rows.target, rows.draft, [p_sum, q_sum], drafts));
+    }
+    let missed = match row.memo().take::<Missed>() {
+        Some(missed) => missed,
+        None => {
+            let shares = row.shares();
+            let missed = missed_by_up_to::<TOGETHER>(&shares.target, &shares.draft);
+            row.memo().keep(shares);
+            Box::new(Missed(missed))
+        }
+    };
+    let found = missed.0.get(drafts.max(1) - 1).copied();
+    row.memo().keep(missed);
+    Ok(within(found.unwrap_or(f64::NAN), drafts))
 }
 
 impl Verifier for NaiveTree {

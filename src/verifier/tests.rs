@@ -274,6 +274,29 @@ fn k_seq_with_a_large_factor_has_two_acceptances() {
     assert!(KSeq::with_factor(&iid, below).is_err());
 }
 
+/// Of equal rows nothing is rejected: the factor is 1 and not the number above it.
+#[test]
+fn the_factor_of_k_seq_is_1_on_equal_rows() {
+    let row = draft(&[0.5, 0.25, 0.125, 0.125]);
+    for drafts in [1, 2, 5] {
+        let scheme = WithReplacement::new(row.clone(), drafts);
+        let same = problem(&[0.5, 0.25, 0.125, 0.125], scheme);
+        assert_eq!(KSeq::new(&same).unwrap().factor(), 1.0, "{drafts}");
+    }
+}
+
+/// Rules that look at the set of drafts alone say so, and are summed over sets.
+#[test]
+fn rules_of_sets_are_those_that_do_not_look_at_places() {
+    let q = draft(&[0.5, 0.3, 0.2]);
+    let iid = problem(&[0.2, 0.3, 0.5], WithReplacement::new(q.clone(), 2));
+    let fixed = problem(&[0.2, 0.3, 0.5], Greedy::new(q, 2));
+    assert!(Naive::new(&iid).depends_on_set_only());
+    assert!(GreedyVerifier::new(&fixed).unwrap().depends_on_set_only());
+    assert!(!Rrs::new(&iid).unwrap().depends_on_set_only());
+    assert!(!KSeq::new(&iid).unwrap().depends_on_set_only());
+}
+
 /// Where the factor is too long to be checked in fractions it is off by rounding, and so is the
 /// exact law: nothing is lost by that but 1e-310 of the target.
 #[test]

@@ -40,14 +40,16 @@ pub trait Target {
         Ok(())
     }
 
+    /// Inputs that take longer are failures.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
     /// What else there is to say of all that was run.
     fn summary(&self) -> String {
         String::new()
     }
 }
-
-/// Inputs that take longer are failures.
-const SLOW: Duration = Duration::from_secs(10);
 
 struct Options {
     runs: u64,
@@ -231,7 +233,7 @@ fn main() -> ExitCode {
             let input = target.input(&mut rng);
             let before = Instant::now();
             let mut outcome = attempt(&mut **target, &input);
-            if before.elapsed() >= SLOW {
+            if before.elapsed() >= target.limit() {
                 // Other work may have had the processor meanwhile. What it takes of that decides.
                 let (again, began) = (Instant::now(), processor());
                 outcome = outcome.and(attempt(&mut **target, &input));
@@ -239,7 +241,7 @@ fn main() -> ExitCode {
                     (Some(began), Some(ended)) => ended - began,
                     _ => again.elapsed().as_secs_f64(),
                 };
-                if seconds >= SLOW.as_secs_f64() {
+                if seconds >= target.limit().as_secs_f64() {
                     outcome = Err(format!("took {seconds:.1} s"));
                 }
             }

@@ -19,6 +19,7 @@ use specgap::verifier::{RowRate, RowRule, VERIFIERS};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows of a few tokens.
 struct RandomRows {
@@ -519,6 +520,11 @@ impl Target for RandomRows {
         let (drafts, choice, p, q) = decoded(input);
         self.check(drafts, choice, &p, &q)
             .map_err(|message| format!("p = {p:?}, q = {q:?}: {message}"))
+    }
+
+    /// A plan of sequential draws takes some ten seconds where q spans 300 decades.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(60)
     }
 
     fn summary(&self) -> String {

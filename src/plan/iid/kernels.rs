@@ -1,160 +1,34 @@
-//! All tokens of a tier at once, by bins of log w.
+//! All tokens of a tier at once, by [bins of log w](super::super::log_bins).
 //!
-//! A token's e^{-sw} at every node is hundreds of operations. But as a function of
-//! u = log w it is smooth, e^{-s e^u}, so that in bins as wide as the distance of two
-//! nodes a polynomial of degree 12 does. In a bin of centre c and half width
-//! d = log(2)/6, with t = (u - c)/d in [-1, 1] and z = s e^c,
-//!
-//! ```text
-//! f(t) = exp(-z e^{dt}),   |f| <= 1 wherever |Im dt| <= pi/2.
-//! ```
-//!
-//! That region holds the ellipse with foci -1 and 1 whose half axis along the imaginary
-//! one is pi/(2d) = 13.6; the sum of its half axes is 27.2. So the Chebyshev series of f,
-//! cut after degree 12, is off by at most 2 * 27.2^-12 / 26.2 = 4.6e-19, **whatever z
-//! is**. Bins and nodes both lie thirds of an octave apart, so z takes few values
-//! and the polynomials are one table. Tokens enter through sums of mass t^k, and the
-//! emission comes back as one polynomial a bin.
+//! Tokens enter through sums of mass t^k, and the emission comes back as one polynomial a bin.
 
 use super::emission::Field;
 use super::newton::LONGEST_STEP;
 use super::tier::{MARGIN, Tier};
 use crate::distribution::{
-    LANES as LANES_OF_SUM, LN_2_HIGH, LN_2_LOW, SplitSum, TwoFloat, exp_bounded, for_lanes,
-    ln_normal,
+    LANES as LANES_OF_SUM, SplitSum, TwoFloat, exp_bounded, for_lanes, ln_normal,
 };
-use crate::quadrature::{LaplaceGrid, PER_OCTAVE};
+use crate::plan::log_bins::{
+    CHUNK, HALF, LANES, Place, ROOM, Run, TERMS, Table, add_scaled, gather, place_in_bin,
+    power_sums, runs,
+};
+use crate::quadrature::LaplaceGrid;
 use multiversion::multiversion;
-use std::ops::Range;
 use std::sync::LazyLock;
-
-/// Coefficients of a polynomial.
-const TERMS: usize = 13;
 
 /// Emissions are off by at most n times this, in sum: the error of the polynomials where
 /// they make phi, and its integral over z up to 72 where emissions are read back.
 pub(super) const ERROR: f64 = 5e-17;
-
-/// Room for the coefficients in whole vectors.
-const ROOM: usize = 16;
-
-/// Width of a bin of log w, and half of it.
-const WIDTH: f64 = std::f64::consts::LN_2 / PER_OCTAVE as f64;
-const HALF: f64 = 0.5 * WIDTH;
-
-/// log(2)/6 in two words, the first with 21 trailing zeros, so that its multiples are
-/// exact: far from w = 1 a centre rounded to one word would be off by some 1e-14.
-const HALF_HIGH: f64 = f64::from_bits(HALF.to_bits() & !0x1f_ffff);
-const HALF_LOW: f64 = ((LN_2_HIGH - 6.0 * HALF_HIGH) + LN_2_LOW) / 6.0;
 
 /// z = 2^((i + 1/2)/3) for i from LOWEST up: before, f is 1 to 4e-18, and after, below
 /// e^-64.
 const LOWEST: i64 = -174;
 const COUNT: usize = 192;
 
-/// Sums side by side, and how many tokens they run over before they are added up: sums
-/// of sums round less often than one long sum.
-const LANES: usize = 4;
-const CHUNK: usize = 128;
-
 /// Bins whose parts of a transform are added up before they join those of the bins before.
 const BATCH: usize = 16;
 
-/// f in powers of t.
-struct Table {
-    /// By degree, then by z.
-    by_degree: Vec<[f64; COUNT]>,
-    /// By z, then by degree.
-    by_size: Vec<[f64; ROOM]>,
-}
-
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let by_size: Vec<[f64; ROOM]> = (0..COUNT as i64)
-        .map(|index| series(((LOWEST + index) as f64 + 0.5) / PER_OCTAVE as f64))
-        .collect();
-    let by_degree = (0..TERMS)
-        .map(|degree| std::array::from_fn(|index| by_size[index][degree]))
-        .collect();
-    Table { by_degree, by_size }
-});
-
-/// The Chebyshev series of f for z = 2^octave, cut after degree [`TERMS`] - 1, in powers
-/// of t.
-fn series(octave: f64) -> [f64; ROOM] {
-    // Taylor's series, whose coefficients are at most 13.6^-k, from f' = -z d e^{dt} f.
-    // Sampling f instead would leave rounding in the high Chebyshev coefficients,
-    // which powers of t multiply by up to 2^11.
-    const LONG: usize = 31;
-    let z = octave.exp2();
-    let mut taylor = [0.0; LONG];
-    taylor[0] = (-z).exp();
-    for k in 1..LONG {
-        let (mut sum, mut scale) = (0.0, 1.0);
-        for j in 0..k {
-            sum += scale * taylor[k - 1 - j];
-            scale *= HALF / (j + 1) as f64;
-        }
-        taylor[k] = -z * HALF * sum / k as f64;
-    }
-    // Chebyshev polynomials by their recurrence, exact in these numbers.
-    let mut chebyshev = [[0.0; LONG]; LONG];
-    chebyshev[0][0] = 1.0;
-    chebyshev[1][1] = 1.0;
-    for degree in 2..LONG {
-        for k in 0..LONG {
-            let above = if k > 0 {
-                2.0 * chebyshev[degree - 1][k - 1]
-            } else {
-                0.0
-            };
-            chebyshev[degree][k] = above - chebyshev[degree - 2][k];
-        }
-    }
-    for degree in (TERMS..LONG).rev() {
-        let share = taylor[degree] / chebyshev[degree][degree];
-        for (own, other) in taylor.iter_mut().zip(&chebyshev[degree]) {
-            *own -= share * other;
-        }
-    }
-    std::array::from_fn(|k| if k < TERMS { taylor[k] } else { 0.0 })
-}
-
-/// Where a bin of log w starts in the table, for given nodes: the nodes before `flat` have
-/// f = 1, those from `end` on have f = 0.
-struct Place {
-    flat: usize,
-    end: usize,
-    /// Place of the node `flat` in the table.
-    first: usize,
-}
-
-fn place(grid: &LaplaceGrid, bin: i64) -> Place {
-    let offset = grid.start + bin - LOWEST;
-    let count = grid.s.len() as i64;
-    let flat = (-offset).clamp(0, count);
-    let end = (COUNT as i64 - offset).clamp(flat, count);
-    Place {
-        flat: flat as usize,
-        end: end as usize,
-        first: (offset + flat).clamp(0, COUNT as i64) as usize,
-    }
-}
-
-/// Neighbouring tokens of one bin.
-#[derive(Clone, Debug)]
-struct Run {
-    members: Range<usize>,
-    /// Thirds of an octave from 1 to the lower end.
-    bin: i64,
-}
-
-impl Run {
-    /// In two words.
-    fn centre(&self) -> [f64; 2] {
-        let halves = (2 * self.bin + 1) as f64;
-        [halves * HALF_HIGH, halves * HALF_LOW]
-    }
-}
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(1.0, LOWEST, COUNT));
 
 /// The tokens of a tier by bins of log w. Tokens come by rising p/q, so that there are
 /// hardly more runs than bins.
@@ -169,27 +43,11 @@ pub(super) struct Bins {
 impl Bins {
     /// `logs` has log w of every token, within what [`exp_bounded`] takes.
     pub(super) fn new(logs: &[f64]) -> Self {
-        let mut runs = Vec::new();
-        let (mut lowest, mut highest) = (i64::MAX, i64::MIN);
-        let mut start = 0;
-        while start < logs.len() {
-            let bin = (logs[start] / WIDTH).floor() as i64;
-            let mut run = Run {
-                members: start..start + 1,
-                bin,
-            };
-            let centre = run.centre();
-            let within = |log: &f64| (log - centre[0]).abs() <= HALF;
-            let others = logs[start + 1..].iter().take_while(|log| within(log));
-            run.members.end += others.count();
-            start = run.members.end;
-            (lowest, highest) = (lowest.min(bin), highest.max(bin));
-            runs.push(run);
-        }
-        let (lowest, count) = if runs.is_empty() {
-            (0, 0)
-        } else {
-            (lowest, (highest - lowest) as usize + 1)
+        let runs = runs(logs, 0..logs.len());
+        let bins = || runs.iter().map(|run| run.bin);
+        let (lowest, count) = match (bins().min(), bins().max()) {
+            (Some(lowest), Some(highest)) => (lowest, (highest - lowest) as usize + 1),
+            _ => (0, 0),
         };
         Self {
             runs,
@@ -225,7 +83,7 @@ impl Bins {
                 if sums[0] == 0.0 {
                     continue;
                 }
-                let Place { flat, end, first } = place(grid, bin);
+                let Place { flat, end, first } = TABLE.place(grid, bin);
                 for part in &mut part[..flat] {
                     *part += sums[0];
                 }
@@ -259,7 +117,7 @@ impl Bins {
             if !used {
                 continue;
             }
-            let Place { flat, end, first } = place(&field.grid, bin);
+            let Place { flat, end, first } = TABLE.place(&field.grid, bin);
             gather(
                 &field.coefficients[flat..end],
                 &TABLE.by_size[first..],
@@ -318,61 +176,6 @@ impl Bins {
             );
         }
     }
-}
-
-/// t, from -1 to 1.
-#[inline(always)]
-fn place_in_bin(log: f64, [high, low]: [f64; 2]) -> f64 {
-    ((log - high) - low) * (1.0 / HALF)
-}
-
-/// Sums of mass t^k.
-#[multiversion(targets = "simd")]
-fn power_sums(logs: &[f64], masses: &[f64], centre: [f64; 2]) -> [f64; TERMS] {
-    let mut sums = [[0.0; LANES]; TERMS];
-    let mut add = |logs: &[f64; LANES], masses: &[f64; LANES]| {
-        let mut t = [0.0; LANES];
-        for (t, log) in t.iter_mut().zip(logs) {
-            *t = place_in_bin(*log, centre);
-        }
-        let mut power = *masses;
-        for sums in &mut sums {
-            for lane in 0..LANES {
-                sums[lane] += power[lane];
-                power[lane] *= t[lane];
-            }
-        }
-    };
-    let (logs, logs_end) = logs.as_chunks::<LANES>();
-    let (masses, masses_end) = masses.as_chunks::<LANES>();
-    for (logs, masses) in logs.iter().zip(masses) {
-        add(logs, masses);
-    }
-    if !logs_end.is_empty() {
-        let (mut logs, mut masses) = ([centre[0]; LANES], [0.0; LANES]);
-        logs[..logs_end.len()].copy_from_slice(logs_end);
-        masses[..masses_end.len()].copy_from_slice(masses_end);
-        add(&logs, &masses);
-    }
-    sums.map(|[a, b, c, d]| (a + b) + (c + d))
-}
-
-#[multiversion(targets = "simd")]
-fn add_scaled(share: f64, row: &[f64], sums: &mut [f64]) {
-    for (sum, value) in sums.iter_mut().zip(row) {
-        *sum += share * value;
-    }
-}
-
-#[multiversion(targets = "simd")]
-fn gather(shares: &[f64], rows: &[[f64; ROOM]], sums: &mut [f64; ROOM]) {
-    let mut own = *sums;
-    for (share, row) in shares.iter().zip(rows) {
-        for (sum, value) in own.iter_mut().zip(row) {
-            *sum += share * value;
-        }
-    }
-    *sums = own;
 }
 
 #[multiversion(targets = "simd")]
@@ -471,14 +274,6 @@ fn log_odds(ratio: &[f64], [low, up]: [f64; 2], [floor, margin]: [f64; 2], odds:
     }
 }
 
-/// e^u of every entry.
-#[multiversion(targets = "simd")]
-pub(super) fn exponentials(logs: &[f64], weights: &mut [f64]) {
-    for (weight, log) in weights.iter_mut().zip(logs) {
-        *weight = exp_bounded(*log);
-    }
-}
-
 /// Masses times F, and the sum of |mass ratio - that|.
 #[multiversion(targets = "simd")]
 pub(super) fn emitted(mass: &[f64], ratio: &[f64], values: &mut [f64]) -> f64 {
@@ -510,8 +305,10 @@ pub(super) fn add_accepted(target: &[f64], emitted: &[f64], accepted: &mut Split
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::log_bins::{WIDTH, exponentials, series};
     use super::*;
     use crate::distribution::compensated_sum;
+    use crate::quadrature::PER_OCTAVE;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -533,8 +330,8 @@ mod tests {
         }
         assert!(worst[0] < 5e-16 && worst[1] < 1e-15, "{worst:?}");
         // Beyond both ends.
-        assert!((series((LOWEST as f64 - 0.5) / 3.0)[0] - 1.0).abs() < 1e-16);
-        assert!(series((LOWEST as f64 + COUNT as f64 + 0.5) / 3.0)[0].abs() < 1e-23);
+        assert!((series(((LOWEST as f64 - 0.5) / 3.0).exp2())[0] - 1.0).abs() < 1e-16);
+        assert!(series(((LOWEST as f64 + COUNT as f64 + 0.5) / 3.0).exp2())[0].abs() < 1e-23);
     }
 
     /// Tokens of a tier: log w mostly rising, some out of order, some far away.

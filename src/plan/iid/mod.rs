@@ -26,6 +26,7 @@ mod tier;
 pub(super) use audit::emission as audit;
 pub(crate) use rising::Rising;
 
+use super::log_bins::exponentials;
 use super::token_plan::{Attained, Bound, Draws, PlanSettings, SolvedTier, TokenPlan, Unthinned};
 use crate::distribution::{SplitSum, Target};
 use crate::known::Known;
@@ -179,7 +180,7 @@ fn solve_span(
         let mut residual = f64::INFINITY;
         for _ in 0..3 {
             tokens.improve(&tier, &field, &coordinates, &mut logs);
-            kernels::exponentials(&logs, &mut weights);
+            exponentials(&logs, &mut weights);
             tokens = Bins::new(&logs);
             let grid = tier.grid(&weights);
             let phi = tokens.transform(&grid, mass, &logs);

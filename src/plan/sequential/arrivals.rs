@@ -6,50 +6,120 @@
 //! `epsilon z^{n-1}` in a product of such factors is the density of the n-th arrival.
 
 use crate::plan::token_plan::MOST_SEQUENTIAL_DRAFTS;
+use std::ops::{Add, Mul};
 
 /// Most drafts.
 pub(super) const MOST: usize = MOST_SEQUENTIAL_DRAFTS;
 
-/// `sum of (plain_m + epsilon dual_m) z^m` for m < n; what is above stays 0.
+/// Values at so many nodes of s side by side.
+pub(super) const LANES: usize = 8;
+
+/// A value at each of [`LANES`] nodes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrivals {
-    pub(super) plain: [f64; MOST],
-    pub(super) dual: [f64; MOST],
+pub(super) struct Lanes(pub(super) [f64; LANES]);
+
+/// What coefficients are: one number, or one at each of several nodes.
+pub(super) trait Value: Copy + Add<Output = Self> + Mul<Output = Self> {
+    fn all(value: f64) -> Self;
+    fn scaled(self, factor: f64) -> Self;
 }
 
-impl Arrivals {
-    pub(super) const ONE: Self = {
-        let mut plain = [0.0; MOST];
-        plain[0] = 1.0;
+impl Value for f64 {
+    #[inline(always)]
+    fn all(value: f64) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn scaled(self, factor: f64) -> Self {
+        factor * self
+    }
+}
+
+impl Add for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(mut self, other: Self) -> Self {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own += other;
+        }
+        self
+    }
+}
+
+impl Mul for Lanes {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(mut self, other: Self) -> Self {
+        for (own, other) in self.0.iter_mut().zip(other.0) {
+            *own *= other;
+        }
+        self
+    }
+}
+
+impl Value for Lanes {
+    #[inline(always)]
+    fn all(value: f64) -> Self {
+        Self([value; LANES])
+    }
+
+    #[inline(always)]
+    fn scaled(mut self, factor: f64) -> Self {
+        for own in &mut self.0 {
+            *own *= factor;
+        }
+        self
+    }
+}
+
+/// `sum of (plain_m + epsilon dual_m) z^m` for m < n; what is above stays 0. There is room
+/// for N coefficients.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrivals<T, const N: usize> {
+    pub(super) plain: [T; N],
+    pub(super) dual: [T; N],
+}
+
+impl<T: Value, const N: usize> Arrivals<T, N> {
+    #[inline(always)]
+    pub(super) fn one() -> Self {
+        let mut plain = [T::all(0.0); N];
+        plain[0] = T::all(1.0);
         Self {
             plain,
-            dual: [0.0; MOST],
+            dual: [T::all(0.0); N],
         }
-    };
+    }
 
     /// Times `wait + z arrived + epsilon now`.
     #[inline(always)]
-    pub(super) fn token(&mut self, n: usize, wait: f64, arrived: f64, now: f64) {
+    pub(super) fn token(&mut self, n: usize, wait: f64, arrived: T, now: T) {
         for m in (1..n).rev() {
-            self.dual[m] = wait * self.dual[m] + arrived * self.dual[m - 1] + now * self.plain[m];
-            self.plain[m] = wait * self.plain[m] + arrived * self.plain[m - 1];
+            self.dual[m] =
+                self.dual[m].scaled(wait) + arrived * self.dual[m - 1] + now * self.plain[m];
+            self.plain[m] = self.plain[m].scaled(wait) + arrived * self.plain[m - 1];
         }
-        self.dual[0] = wait * self.dual[0] + now * self.plain[0];
-        self.plain[0] *= wait;
+        self.dual[0] = self.dual[0].scaled(wait) + now * self.plain[0];
+        self.plain[0] = self.plain[0].scaled(wait);
     }
 
-    /// Times another of its kind.
+    /// Times another, which is the same at all nodes.
     #[inline(always)]
-    pub(super) fn times(&self, other: &Self, n: usize) -> Self {
+    pub(super) fn times<const M: usize>(&self, other: &Arrivals<f64, M>, n: usize) -> Self {
         let mut product = Self {
-            plain: [0.0; MOST],
-            dual: [0.0; MOST],
+            plain: [T::all(0.0); N],
+            dual: [T::all(0.0); N],
         };
         for m in 0..n {
-            let (mut c, mut d) = (0.0, 0.0);
+            let (mut c, mut d) = (T::all(0.0), T::all(0.0));
             for k in 0..=m {
-                c += self.plain[k] * other.plain[m - k];
-                d += self.plain[k] * other.dual[m - k] + self.dual[k] * other.plain[m - k];
+                c = c + self.plain[k].scaled(other.plain[m - k]);
+                d = d
+                    + self.plain[k].scaled(other.dual[m - k])
+                    + self.dual[k].scaled(other.plain[m - k]);
             }
             product.plain[m] = c;
             product.dual[m] = d;
@@ -59,35 +129,49 @@ impl Arrivals {
 
     /// plain_m of the product of two.
     #[inline(always)]
-    pub(super) fn plain_of(&self, other: &Self, m: usize) -> f64 {
-        (0..=m).map(|k| self.plain[k] * other.plain[m - k]).sum()
+    pub(super) fn plain_of(&self, other: &Self, m: usize) -> T {
+        let mut sum = self.plain[0] * other.plain[m];
+        for k in 1..=m {
+            sum = sum + self.plain[k] * other.plain[m - k];
+        }
+        sum
     }
 
     /// dual_m of the product of two.
     #[inline(always)]
-    pub(super) fn dual_of(&self, other: &Self, m: usize) -> f64 {
-        (0..=m)
-            .map(|k| self.plain[k] * other.dual[m - k] + self.dual[k] * other.plain[m - k])
-            .sum()
+    pub(super) fn dual_of(&self, other: &Self, m: usize) -> T {
+        let mut sum = T::all(0.0);
+        for k in 0..=m {
+            sum = sum + self.plain[k] * other.dual[m - k] + self.dual[k] * other.plain[m - k];
+        }
+        sum
     }
 
     /// `exp(sum over m >= 1 of p_m z^m) (1 + epsilon sum of q_m z^m)`.
     #[inline(always)]
-    pub(super) fn exponential(p: &[f64; MOST], q: &[f64; MOST], n: usize) -> Self {
-        let mut result = Self::ONE;
+    pub(super) fn exponential(p: &[T; N], q: &[T; N], n: usize) -> Self {
+        let mut result = Self::one();
         for m in 1..n {
-            let sum: f64 = (1..=m).map(|j| j as f64 * p[j] * result.plain[m - j]).sum();
-            result.plain[m] = sum / m as f64;
+            let mut sum = T::all(0.0);
+            for j in 1..=m {
+                sum = sum + (p[j] * result.plain[m - j]).scaled(j as f64);
+            }
+            result.plain[m] = sum.scaled(1.0 / m as f64);
         }
         for m in 0..n {
-            result.dual[m] = (0..=m).map(|j| q[j] * result.plain[m - j]).sum();
+            let mut sum = T::all(0.0);
+            for j in 0..=m {
+                sum = sum + q[j] * result.plain[m - j];
+            }
+            result.dual[m] = sum;
         }
         result
     }
 
+    #[inline(always)]
     pub(super) fn scale(&mut self, factor: f64) {
         for value in self.plain.iter_mut().chain(&mut self.dual) {
-            *value *= factor;
+            *value = value.scaled(factor);
         }
     }
 }
@@ -131,7 +215,7 @@ mod tests {
     fn two_ways_to_multiply() {
         let n = 5;
         let tokens = [(0.1, 0.02), (0.03, 0.01), (0.2, 0.1), (1e-3, 1e-4)];
-        let mut product = Arrivals::ONE;
+        let mut product = Arrivals::<f64, MOST>::one();
         let (mut arrived, mut now) = ([0.0; MOST], [0.0; MOST]);
         for &(z, e) in &tokens {
             product.token(n, 1.0, z, e);

@@ -15,12 +15,14 @@
 //! `sum of q_j^k u_j^m` at the nodes of s, for a few pairs (m, k). "Without i" is
 //! there a division by f_i, again a series, and a_i a polynomial in q_i and u_i.
 
-use super::arrivals::{Arrivals, MOST, TERMS};
+use super::arrivals::{Arrivals, LANES, Lanes, MOST, TERMS, Value};
+use super::bins::Bins;
 use super::kernels::{Decays, backward, forward, gather};
 use super::race::{Class, Race};
-use super::time_sums::{Column, Expansion, Sums, pairs, places};
+use super::time_sums::{Column, Expansion, PARTS, STEERING, Sums, pairs, places};
 use super::times::Times;
-use crate::distribution::TwoFloat;
+use crate::distribution::{TwoFloat, exp_nonpositive};
+use crate::plan::log_bins::{add_scaled, exponentials};
 use crate::quadrature::{BLOCK, LaplaceGrid, Resolution};
 use multiversion::multiversion;
 
@@ -34,6 +36,9 @@ const DEAD: f64 = 42.0;
 /// Blocks that are summed before they join the others.
 const STAGE: usize = 40;
 
+/// Light items from which on they are taken by bins, and not each at every node.
+const MANY: usize = 512;
+
 /// What is emitted, and more.
 #[derive(Clone, Debug)]
 pub(super) struct Emitted {
@@ -45,9 +50,43 @@ pub(super) struct Emitted {
     pub(super) edges: Option<Vec<f64>>,
 }
 
+/// e^theta.
+pub(super) fn weights(theta: &[f64]) -> Vec<f64> {
+    let mut weights = vec![0.0; theta.len()];
+    exponentials(theta, &mut weights);
+    weights
+}
+
+/// From values by node and pair to values by pair, `stride` apart, and node.
+fn by_pair(by_node: &[f64], width: usize, stride: usize) -> Vec<f64> {
+    let mut values = vec![0.0; width * stride];
+    for (node, row) in by_node.chunks_exact(width.max(1)).enumerate() {
+        for (pair, value) in row.iter().enumerate() {
+            values[pair * stride + node] = *value;
+        }
+    }
+    values
+}
+
+/// The other way.
+fn by_node(by_pair: &[f64], width: usize, stride: usize) -> Vec<f64> {
+    let mut values = vec![0.0; width * stride];
+    for (pair, row) in by_pair.chunks_exact(stride).enumerate() {
+        for (node, value) in row.iter().enumerate() {
+            values[node * width + pair] = *value;
+        }
+    }
+    values
+}
+
 /// By time: the product over tokens that are drafted and do not compete, and over
 /// tokens of mass `absent` that are not drafted.
-pub(super) fn base(times: &Times, drafts: usize, present: &[f64], absent: f64) -> Vec<Arrivals> {
+pub(super) fn base(
+    times: &Times,
+    drafts: usize,
+    present: &[f64],
+    absent: f64,
+) -> Vec<Arrivals<f64, MOST>> {
     let (mut heavy, mut moments, mut light, mut terms) =
         (Vec::new(), [0.0; TERMS], TwoFloat::ZERO, 0);
     for &q in present {
@@ -73,7 +112,7 @@ pub(super) fn base(times: &Times, drafts: usize, present: &[f64], absent: f64) -
         .iter()
         .map(|&time| {
             let expansion = Expansion::new(drafts, terms, time, times.scale);
-            let mut product = expansion.product(&sums, drafts, terms);
+            let mut product: Arrivals<f64, MOST> = expansion.product(&sums, drafts, terms);
             product.scale((-(light + absent) * time).exp());
             for q in &heavy {
                 let wait = (-q * time).exp();
@@ -84,19 +123,20 @@ pub(super) fn base(times: &Times, drafts: usize, present: &[f64], absent: f64) -
         .collect()
 }
 
-/// A node of s: e^{-sw} of the heavy tokens, s, and its weight in an integral with a factor s.
+/// A node of s: its lane, e^{-sw} of the heavy tokens, s, and its weight in an integral with a factor s.
 struct Node<'a> {
-    decays: &'a [f64],
+    lane: usize,
+    decays: &'a [Lanes],
     s: f64,
     share: f64,
 }
 
 /// Parts of the light items' factors along the steering pairs, at one node of s.
 #[derive(Clone, Debug)]
-struct Parts([Vec<f64>; 3]);
+struct Parts([Vec<f64>; PARTS]);
 
 impl Parts {
-    fn at(&self, item: usize) -> [f64; 3] {
+    fn at(&self, item: usize) -> [f64; PARTS] {
         std::array::from_fn(|part| self.0[part].get(item).copied().unwrap_or(0.0))
     }
 }
@@ -105,24 +145,23 @@ impl Parts {
 #[derive(Clone, Debug, Default)]
 struct LightEdges {
     /// With the sums over t for every two parts.
-    nodes: Vec<(Parts, [[f64; 3]; 3])>,
+    nodes: Vec<(Parts, [[f64; PARTS]; PARTS])>,
 }
 
 impl LightEdges {
-    fn parts(&self, s: f64, classes: &[Class], weights: &[f64]) -> Parts {
-        let mut parts: [Vec<f64>; 3] = std::array::from_fn(|_| Vec::with_capacity(weights.len()));
-        let mut start = 0;
-        for class in classes {
-            for (item, w) in weights[start..start + class.len()].iter().enumerate() {
-                let u = (-s * w).exp();
-                let moment = |k: usize| class.moments.get(k - 1).map_or(0.0, |row| row[item]);
-                parts[0].push(w * u * moment(1));
-                parts[1].push(w * u * moment(2));
-                parts[2].push(w * u * u * moment(2));
+    fn parts(s: f64, classes: &[Class], weights: &[f64]) -> Parts {
+        Parts(STEERING.map(|(m, k)| {
+            let mut part = vec![0.0; weights.len()];
+            let mut start = 0;
+            for class in classes {
+                let own = start..start + class.len();
+                if let Some(moments) = class.moments.get(k - 1) {
+                    fill_part(m as f64 * s, &weights[own.clone()], moments, &mut part[own]);
+                }
+                start += class.len();
             }
-            start += class.len();
-        }
-        Parts(parts)
+            part
+        }))
     }
 
     /// Adds all nodes to the edges of the light items, which stand behind the heavy ones: row by
@@ -132,18 +171,32 @@ impl LightEdges {
             let row = &mut edges[(heavy + item) * count + heavy..][..item];
             for (parts, kernel) in &self.nodes {
                 let own = parts.at(item);
-                let image = kernel.map(|row| row[0] * own[0] + row[1] * own[1] + row[2] * own[2]);
+                let mut image = [0.0; PARTS];
+                for (image, row) in image.iter_mut().zip(kernel) {
+                    for (kernel, own) in row.iter().zip(own) {
+                        *image += kernel * own;
+                    }
+                }
                 add_images(row, image, &parts.0);
             }
         }
     }
 }
 
+/// w u^m moment, for m s.
 #[multiversion(targets = "simd")]
-fn add_images(row: &mut [f64], image: [f64; 3], [a, b, c]: &[Vec<f64>; 3]) {
-    let parts = a.iter().zip(b).zip(c);
-    for (edge, ((a, b), c)) in row.iter_mut().zip(parts) {
-        *edge += image[0] * a + image[1] * b + image[2] * c;
+fn fill_part(s: f64, weights: &[f64], moments: &[f64], part: &mut [f64]) {
+    for ((part, w), moment) in part.iter_mut().zip(weights).zip(moments) {
+        *part = w * exp_nonpositive(-s * w) * moment;
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn add_images(row: &mut [f64], image: [f64; PARTS], parts: &[Vec<f64>; PARTS]) {
+    for (image, part) in image.iter().zip(parts) {
+        for (edge, part) in row.iter_mut().zip(part) {
+            *edge += image * part;
+        }
     }
 }
 
@@ -251,14 +304,29 @@ impl Race {
         &self,
         times: &Times,
         classes: &[Class],
-        weights: &[f64],
+        theta: &[f64],
         resolution: Resolution,
+        couple: bool,
+    ) -> Emitted {
+        let light = theta.len() - self.heavy.len();
+        let by_bins = light >= MANY && resolution == Resolution::Fine;
+        self.emit(times, classes, theta, (resolution, by_bins), couple)
+    }
+
+    /// The same, the light items by bins or one by one.
+    pub(super) fn emit(
+        &self,
+        times: &Times,
+        classes: &[Class],
+        theta: &[f64],
+        (resolution, by_bins): (Resolution, bool),
         couple: bool,
     ) -> Emitted {
         let heavy = self.heavy.len();
         let terms = most_terms(classes);
         let width = pairs(self.drafts, terms).count();
-        let (least, largest) = self.range(weights);
+        let weights = weights(theta);
+        let (least, largest) = self.range(&weights);
         let mut emitted = Emitted {
             value: vec![0.0; weights.len()],
             decline: vec![0.0; weights.len()],
@@ -270,58 +338,95 @@ impl Race {
         let grid = LaplaceGrid::new(least, largest);
         let nodes = grid.s.nodes.iter().copied();
         let s: Vec<f64> = nodes.step_by(grid.s.stride(resolution)).collect();
-        let weight = grid.s.weights_at(resolution);
+        let stride = s.len().next_multiple_of(LANES);
         let column = Column::new(self, times, resolution, terms);
         let nodes_of_s = (&grid, &s[..], resolution);
-        let sums = light_sums(self.drafts, nodes_of_s, classes, &weights[heavy..], width);
-        let mut light = LightEdges::default();
-        let mut coefficients = vec![0.0; s.len() * width];
-        let mut decays = vec![0.0; heavy];
-        for (node, (&s, &weight)) in s.iter().zip(weight).enumerate() {
-            for (decay, w) in decays.iter_mut().zip(weights) {
-                *decay = (-s * w).exp();
+        let bins = by_bins.then(|| Bins::new(self.drafts, classes, &theta[heavy..]));
+        let sums = match &bins {
+            Some(bins) => bins.sums(&grid, terms, stride),
+            None => {
+                let own = &weights[heavy..];
+                let sums = light_sums(self.drafts, nodes_of_s, classes, own, width);
+                by_pair(&sums, width, stride)
             }
-            let share = weight * (-s * self.reject).exp();
+        };
+        let mut edges = LightEdges::default();
+        let mut coefficients = vec![0.0; stride * width];
+        let mut shares = vec![0.0; stride];
+        for ((share, s), weight) in shares.iter_mut().zip(&s).zip(grid.s.weights_at(resolution)) {
+            *share = weight * (-s * self.reject).exp();
+        }
+        let mut decays = vec![Lanes([0.0; LANES]); heavy];
+        let mut own_sums = vec![Lanes([0.0; LANES]); width];
+        for (first, shares) in (0..).step_by(LANES).zip(shares.as_chunks::<LANES>().0) {
             // Weights at the left end have either sign.
-            if share == 0.0 {
+            if shares.iter().all(|&share| share == 0.0) {
                 continue;
             }
-            let at = column.sum(&decays, &sums[node * width..(node + 1) * width], couple);
-            for (index, (&sum, &decay)) in at.heavy.iter().zip(&decays).enumerate() {
-                emitted.value[index] += share * decay * sum;
-                emitted.decline[index] += share * s * decay * sum;
+            let s = &s[first..s.len().min(first + LANES)];
+            for (decay, w) in decays.iter_mut().zip(&weights) {
+                for (decay, s) in decay.0.iter_mut().zip(s) {
+                    *decay = (-s * w).exp();
+                }
             }
-            for (slot, sum) in coefficients[node * width..(node + 1) * width]
-                .iter_mut()
-                .zip(&at.light)
-            {
-                *slot = share * sum;
+            for (pair, sum) in own_sums.iter_mut().enumerate() {
+                sum.0
+                    .copy_from_slice(&sums[pair * stride + first..][..LANES]);
             }
-            if let Some(edges) = &mut emitted.edges {
-                let node = Node {
-                    decays: &decays,
-                    s,
-                    share: share * s,
-                };
-                self.couple(edges, &mut light, classes, weights, node, &at);
+            let at = column.sum(&decays, &own_sums, couple);
+            for (index, (sums, decays)) in at.heavy.iter().zip(&decays).enumerate() {
+                for (lane, s) in s.iter().enumerate() {
+                    let part = shares[lane] * decays.0[lane] * sums.0[lane];
+                    emitted.value[index] += part;
+                    emitted.decline[index] += s * part;
+                }
+            }
+            for (pair, sums) in at.light.iter().enumerate() {
+                let slots = &mut coefficients[pair * stride + first..][..LANES];
+                for ((slot, share), sum) in slots.iter_mut().zip(shares).zip(sums.0) {
+                    *slot = share * sum;
+                }
+            }
+            if let Some(heavy_edges) = &mut emitted.edges {
+                for (lane, &s) in s.iter().enumerate() {
+                    let node = Node {
+                        lane,
+                        decays: &decays,
+                        s,
+                        share: shares[lane] * s,
+                    };
+                    self.couple(heavy_edges, &mut edges, classes, &weights, node, &at);
+                }
             }
         }
         for (index, &w) in weights[..heavy].iter().enumerate() {
             emitted.value[index] *= w;
             emitted.decline[index] *= w * w;
         }
-        if let Some(edges) = &mut emitted.edges {
-            light.add_to(edges, heavy, weights.len());
+        if let Some(all) = &mut emitted.edges {
+            edges.add_to(all, heavy, weights.len());
         }
-        let sizes = (self.drafts, heavy, terms);
-        light_emission(
-            sizes,
-            nodes_of_s,
-            classes,
-            weights,
-            &coefficients,
-            &mut emitted,
-        );
+        if let Some(bins) = bins {
+            bins.emission(
+                &grid,
+                terms,
+                (&coefficients, stride),
+                &weights[heavy..],
+                &mut emitted.value[heavy..],
+                &mut emitted.decline[heavy..],
+            );
+        } else {
+            let sizes = (self.drafts, heavy, terms);
+            let coefficients = by_node(&coefficients, width, stride);
+            light_emission(
+                sizes,
+                nodes_of_s,
+                classes,
+                &weights,
+                &coefficients,
+                &mut emitted,
+            );
+        }
         emitted
     }
 
@@ -333,33 +438,41 @@ impl Race {
         light: &mut LightEdges,
         classes: &[Class],
         weights: &[f64],
-        Node { decays, s, share }: Node<'_>,
+        Node {
+            lane,
+            decays,
+            s,
+            share,
+        }: Node<'_>,
         at: &Sums,
     ) {
         let (heavy, count) = (self.heavy.len(), weights.len());
-        let strength: Vec<f64> = decays.iter().zip(weights).map(|(u, w)| u * w).collect();
+        let strength: Vec<f64> = (decays.iter().zip(weights))
+            .map(|(u, w)| u.0[lane] * w)
+            .collect();
         for i in 0..heavy {
             for j in 0..i {
                 edges[i * count + j] +=
-                    share * strength[i] * strength[j] * at.heavy_pairs[i * heavy + j];
+                    share * strength[i] * strength[j] * at.heavy_pairs[i * heavy + j].0[lane];
             }
         }
-        let parts = light.parts(s, classes, &weights[heavy..]);
-        let mixed: Vec<[f64; 3]> = (strength.iter().zip(at.mixed.chunks_exact(3)))
+        let parts = LightEdges::parts(s, classes, &weights[heavy..]);
+        let mixed: Vec<[f64; PARTS]> = (strength.iter().zip(at.mixed.chunks_exact(PARTS)))
             .map(|(strength, mixed)| {
-                std::array::from_fn(|part| share * strength * mixed.get(part).unwrap_or(&0.0))
+                std::array::from_fn(|part| share * strength * mixed[part].0[lane])
             })
             .collect();
         for item in 0..count - heavy {
-            let part = parts.at(item);
+            let own = parts.at(item);
             let row = &mut edges[(heavy + item) * count..][..heavy];
             for (edge, mixed) in row.iter_mut().zip(&mixed) {
-                *edge += mixed[0] * part[0] + mixed[1] * part[1] + mixed[2] * part[2];
+                *edge += (mixed.iter().zip(own)).map(|(a, b)| a * b).sum::<f64>();
             }
         }
         light.nodes.push((
             parts,
-            at.light_pairs.map(|row| row.map(|pair| share * pair)),
+            at.light_pairs
+                .map(|row| row.map(|pair| share * pair.0[lane])),
         ));
     }
 
@@ -386,24 +499,27 @@ impl Race {
                 }
             }
         }
-        let decays = vec![if others { 1.0 } else { 0.0 }; heavy];
+        let decays = vec![Lanes::all(if others { 1.0 } else { 0.0 }); heavy];
+        let sums: Vec<Lanes> = sums.into_iter().map(Lanes::all).collect();
         let at = column.sum(&decays, &sums, false);
-        let mut drafted = at.heavy;
-        drafted.reserve(count - heavy);
+        let mut drafted: Vec<f64> = at.heavy.iter().map(|sum| sum.0[0]).collect();
+        drafted.resize(count, 0.0);
+        let mut rest = &mut drafted[heavy..];
         for class in classes {
             let place = places(self.drafts, class.terms, terms);
             let mut by_power = vec![0.0; class.terms];
             for ((m, k), slot) in pairs(self.drafts, class.terms).zip(place) {
                 if others || m == 1 {
-                    by_power[k - 1] += at.light[slot];
+                    by_power[k - 1] += at.light[slot].0[0];
                 }
             }
-            for item in 0..class.len() {
-                let terms = by_power.iter().zip(&class.moments);
-                drafted.push(terms.map(|(sum, moment)| sum * moment[item]).sum());
+            let (own, after) = rest.split_at_mut(class.len());
+            for (sum, moments) in by_power.iter().zip(&class.moments) {
+                add_scaled(*sum, moments, own);
             }
+            rest = after;
         }
-        (drafted, column.density(&decays, &sums))
+        (drafted, at.density.0[0])
     }
 }
 

@@ -6,8 +6,8 @@ use super::tier::{CEILING, FLOOR_INNER, Items, Tier, coordinate};
 use crate::quadrature::Resolution;
 
 /// Widest group, and the most that its mass times its width squared may be.
-const WIDEST: f64 = 0.125;
-const SPREAD: f64 = 2e-6;
+const WIDEST: f64 = 0.35;
+const SPREAD: f64 = 1e-4;
 
 /// Groups up to which the Hessian is taken on all nodes.
 const SMALL: usize = 16;
@@ -33,9 +33,10 @@ impl Tier<'_> {
                 wanted: self.items.wanted[..heavy].to_vec(),
                 low: self.items.low[..heavy].to_vec(),
                 up: self.items.up[..heavy].to_vec(),
+                goal: self.items.goal[..heavy].to_vec(),
             },
             starts: (0..heavy).collect(),
-            at: self.at[..heavy].to_vec(),
+            at: self.items.goal[..heavy].to_vec(),
             mass: self.mass[..heavy].to_vec(),
             classes: vec![heavy],
         };
@@ -50,7 +51,7 @@ impl Tier<'_> {
                 let mut stop = start + 1;
                 let mut held = self.items.up[start];
                 while stop < end {
-                    let width = self.at[stop] - self.at[start];
+                    let width = self.items.goal[stop] - self.items.goal[start];
                     held += self.items.up[stop];
                     if width > 8.0 * WIDEST
                         || (width > 1e-12 && held / total * width * width > SPREAD)
@@ -65,14 +66,20 @@ impl Tier<'_> {
                     row.push(own[start - first..stop - first].iter().sum());
                 }
                 let mass = sum(&self.mass);
-                let centre = self.at[start..stop]
+                let centre = self.items.goal[start..stop]
                     .iter()
                     .zip(&self.mass[start..stop])
                     .map(|(at, q)| at * (q / mass))
                     .sum();
-                groups.items.wanted.push(sum(&self.items.wanted));
-                groups.items.low.push(sum(&self.items.low));
-                groups.items.up.push(sum(&self.items.up));
+                let (wanted, low, up) = (
+                    sum(&self.items.wanted),
+                    sum(&self.items.low),
+                    sum(&self.items.up),
+                );
+                groups.items.wanted.push(wanted);
+                groups.items.low.push(low);
+                groups.items.up.push(up);
+                groups.items.goal.push(coordinate(wanted, low, up));
                 groups.starts.push(start);
                 groups.at.push(centre);
                 groups.mass.push(mass);
@@ -154,36 +161,82 @@ impl Tier<'_> {
         }
     }
 
-    /// A function on the groups that are not held, carried to every item: the value
-    /// itself for heavy tokens, straight lines between groups of a class.
-    pub(super) fn spread(&self, groups: &Groups, value: &[f64], held: &[bool]) -> Vec<f64> {
+    /// A function on the groups that are not held, at their places `at`, carried to every item:
+    /// the value itself for heavy tokens, cubics between groups of a class that stay between
+    /// the values at their ends.
+    pub(super) fn spread(
+        &self,
+        groups: &Groups,
+        at: &[f64],
+        value: &[f64],
+        held: &[bool],
+    ) -> Vec<f64> {
         let heavy = self.race.heavy.len();
         let mut spread = value[..heavy].to_vec();
         for range in groups.classes.windows(2) {
             let points: Vec<(f64, f64)> = (range[0]..range[1])
                 .filter(|&group| !held[group])
-                .map(|group| (groups.at[group], value[group]))
+                .map(|group| (at[group], value[group]))
                 .collect();
+            let rises = rises(&points);
             let tokens = groups.starts[range[0]]..groups.starts[range[1]];
-            let mut next = 0;
-            for &at in &self.at[tokens] {
-                while next < points.len() && points[next].0 <= at {
-                    next += 1;
-                }
-                spread.push(
-                    match (
-                        next.checked_sub(1).and_then(|k| points.get(k)),
-                        points.get(next),
-                    ) {
-                        (Some(a), Some(b)) => {
-                            a.1 + (b.1 - a.1) * (at - a.0) / (b.0 - a.0).max(1e-300)
-                        }
-                        (Some(end), None) | (None, Some(end)) => end.1,
-                        (None, None) => 0.0,
-                    },
-                );
+            let mut rest = &self.items.goal[tokens];
+            for next in 0..=points.len() {
+                let end = match points.get(next) {
+                    Some(point) => rest.partition_point(|&at| at < point.0),
+                    None => rest.len(),
+                };
+                let (own, after) = rest.split_at(end);
+                rest = after;
+                let last = next.checked_sub(1);
+                let (from, [a, b, c, d]) = match (last, points.get(next)) {
+                    (Some(last), Some(&(end, to))) => {
+                        let (from, value) = points[last];
+                        let width = (end - from).max(1e-300);
+                        let rise = (to - value) / width;
+                        let (first, second) = (rises[last], rises[next]);
+                        let square = (3.0 * rise - 2.0 * first - second) / width;
+                        let cube = ((first + second) - 2.0 * rise) / (width * width);
+                        (from, [value, first, square, cube])
+                    }
+                    (Some(last), None) => (0.0, [points[last].1, 0.0, 0.0, 0.0]),
+                    (None, Some(point)) => (0.0, [point.1, 0.0, 0.0, 0.0]),
+                    (None, None) => (0.0, [0.0; 4]),
+                };
+                spread.extend(own.iter().map(|at| {
+                    let t = at - from;
+                    a + t * (b + t * (c + t * d))
+                }));
             }
         }
         spread
     }
+}
+
+/// How steep a curve through points is there: the weighted harmonic mean of the straight lines
+/// to both sides, and nothing where it turns (Fritsch and Butland, SIAM Journal on Scientific
+/// and Statistical Computing 5 (1984)).
+fn rises(points: &[(f64, f64)]) -> Vec<f64> {
+    let lines: Vec<(f64, f64)> = (points.windows(2))
+        .map(|pair| {
+            let width = pair[1].0 - pair[0].0;
+            let rise = (pair[1].1 - pair[0].1) / width;
+            (width, if width > 1e-9 { rise } else { 0.0 })
+        })
+        .collect();
+    let inner = lines.windows(2).map(|pair| {
+        let ((before, first), (after, second)) = (pair[0], pair[1]);
+        if first * second <= 0.0 {
+            return 0.0;
+        }
+        let (a, b) = (2.0 * after + before, after + 2.0 * before);
+        (a + b) / (a / first + b / second)
+    });
+    let ends = |line: Option<&(f64, f64)>| line.map_or(0.0, |line| line.1);
+    let mut rises = vec![ends(lines.first())];
+    rises.extend(inner);
+    if points.len() > 1 {
+        rises.push(ends(lines.last()));
+    }
+    rises
 }

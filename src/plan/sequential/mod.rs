@@ -15,6 +15,7 @@
 
 mod arrivals;
 mod audit;
+mod bins;
 mod emission;
 mod groups;
 mod kernels;
@@ -37,8 +38,9 @@ use times::Times;
 /// Heavy tokens, handled one by one, at most.
 const MOST_HEAVY: usize = 2048;
 
-/// Roundings in the emission of all tokens together, a draft, in ulps of 1: two stages
-/// of sums of some forty, the prefix products, powers and exponentials; doubled.
+/// Roundings in the emission of all tokens together, a draft, in units of 2^-52: the sums of a
+/// bin and of its polynomials are off by some 145 (`docs/optimal-plan.md`, "Rounding, counted"),
+/// and the sums over both kinds of nodes, products, powers and exponentials share the rest.
 const ROUNDINGS: f64 = 256.0;
 
 /// Less than rounding: such tuples are rejected.
@@ -76,11 +78,10 @@ pub(super) fn solve(
         race(p, q, drafts, subset, settings).unwrap_or_else(|| first_draft(p, q, drafts))
     };
     let known = |accepted| {
-        let acceptance = Known::rate_within(accepted, solved.error);
         if solved.is_proven {
-            acceptance
+            Known::rate_within(accepted, solved.error)
         } else {
-            acceptance.estimated()
+            Known::estimate(accepted, solved.error)
         }
     };
     (solved.plan).finish(p, solved.bound, known, settings.tolerance)

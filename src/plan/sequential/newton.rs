@@ -5,11 +5,13 @@
 //! each leaks to the rejecting slot. Edges are computed on one node an octave, which
 //! steers; what is solved is measured on all nodes with all tokens.
 
-use super::emission::Emitted;
+use super::emission::{Emitted, weights};
 use super::groups::Groups;
-use super::tier::{Items, Tier, coordinate};
+use super::tier::{Items, Tier};
+use crate::distribution::ln_normal;
 use crate::plan::token_plan::SolvedTier;
 use crate::quadrature::{Resolution, laplacian};
+use multiversion::multiversion;
 
 /// Steps in log w are cut to this.
 const LONGEST_STEP: f64 = 2.0;
@@ -21,10 +23,13 @@ const NO_CHANGE: f64 = 1e-3;
 
 /// Emission left over at which the groups' own problem is solved: its nodes are
 /// coarser than that.
-const GROUPS_SOLVED: f64 = 1e-6;
+const GROUPS_SOLVED: f64 = 3e-6;
 
 /// Below this, steps on groups end after a few that do not help.
 const GROUPS_STALE: f64 = 1e-4;
+
+/// Longest step that may be part of an extrapolation.
+const LONGEST_EXTRAPOLATED: f64 = 0.1;
 
 /// Steps that do not help before a solve gives up.
 const STALE: usize = 4;
@@ -40,25 +45,56 @@ const LOCAL_SHARES: [f64; 2] = [1.0, 0.5];
 const NOTHING: f64 = 1e-13;
 
 impl Items {
-    /// Newton step in log w for one item in a given field, in log odds.
-    fn local(&self, item: usize, emitted: &Emitted) -> f64 {
-        let (value, wanted) = (emitted.value[item], self.wanted[item]);
-        let slope = value - emitted.decline[item];
-        let up = self.up[item];
+    /// Newton steps in log w for each item in a given field, in log odds.
+    fn local(&self, emitted: &Emitted) -> Vec<f64> {
+        let mut steps = vec![0.0; self.wanted.len()];
+        let wanted = [&self.wanted[..], &self.low, &self.up, &self.goal];
+        local_steps(wanted, [&emitted.value, &emitted.decline], &mut steps);
+        steps
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn local_steps(
+    [wanted, low, up, goal]: [&[f64]; 4],
+    [value, decline]: [&[f64]; 2],
+    steps: &mut [f64],
+) {
+    let bounds = low.iter().zip(up).zip(wanted.iter().zip(goal));
+    let emitted = value.iter().zip(decline);
+    for ((step, ((low, up), (wanted, goal))), (value, decline)) in
+        steps.iter_mut().zip(bounds).zip(emitted)
+    {
+        let slope = value - decline;
         let margin = 1e-14 * up;
-        let below = (value - self.low[item]).max(1e-3 * margin);
-        let above = (up - value).max(margin);
+        let (below, above) = (value - low, up - value);
+        let below = if below > 1e-3 * margin {
+            below
+        } else {
+            1e-3 * margin
+        };
+        let above = if above > margin { above } else { margin };
         let rate = slope * (1.0 / below + 1.0 / above);
-        let goal = coordinate(wanted, self.low[item], up);
-        let offset = goal - (below / above).ln();
-        if rate.is_nan() || rate <= 0.0 {
-            return if value < wanted {
-                LONGEST_STEP
-            } else {
-                -LONGEST_STEP
-            };
-        }
-        (offset / rate.max(1e-3)).clamp(-LONGEST_STEP, LONGEST_STEP)
+        let offset = goal - ln_normal(below / above);
+        let least = if rate > 1e-3 { rate } else { 1e-3 };
+        let own = offset / least;
+        let own = if own < LONGEST_STEP {
+            own
+        } else {
+            LONGEST_STEP
+        };
+        let own = if own > -LONGEST_STEP {
+            own
+        } else {
+            -LONGEST_STEP
+        };
+        // Where nothing changes with the weight, the slope says nothing.
+        let blind = if value < wanted {
+            LONGEST_STEP
+        } else {
+            -LONGEST_STEP
+        };
+        *step = if rate > 0.0 { own } else { blind };
     }
 }
 
@@ -74,6 +110,34 @@ fn lengthen(from: &[f64], to: &mut [f64], stretch: f64) {
     }
 }
 
+/// Steps that shrink by a factor that stays are one geometric series, of which the rest is
+/// added: `next` is where the combination of the last two steps is least (Anderson's mixing
+/// of depth one), in squares weighted by how much each item's emission moves.
+fn extrapolate(
+    (from, before): (&[f64], &[f64]),
+    (theta, step): (&[f64], &[f64]),
+    emitted: &Emitted,
+    next: &mut [f64],
+) {
+    let (mut product, mut square, mut longest) = (0.0, 0.0, 0.0f64);
+    let slopes = emitted.value.iter().zip(&emitted.decline);
+    for ((step, before), (value, decline)) in step.iter().zip(before).zip(slopes) {
+        let slope = (value - decline).max(0.0);
+        let change = step - before;
+        product += slope * change * step;
+        square += slope * change * change;
+        longest = longest.max(step.abs());
+    }
+    let share = product / square;
+    if longest > LONGEST_EXTRAPOLATED || share.is_nan() || share.abs() > 1.0 {
+        return;
+    }
+    let moves = theta.iter().zip(from).zip(step.iter().zip(before));
+    for (next, ((theta, from), (step, before))) in next.iter_mut().zip(moves) {
+        *next -= share * ((theta - from) + (step - before));
+    }
+}
+
 /// What held items lack.
 fn waiting(lacking: &[f64], held: &[bool]) -> f64 {
     let terms = lacking.iter().zip(held).filter(|(_, held)| **held);
@@ -81,8 +145,8 @@ fn waiting(lacking: &[f64], held: &[bool]) -> f64 {
 }
 
 impl Tier<'_> {
-    /// Newton's step for given right sides; `held` items do not move, and `waiting` is
-    /// what they lack.
+    /// Newton's step for given right sides; of every item the share `free` moves, and `waiting`
+    /// is what the others lack.
     ///
     /// Where hardly anything leaks, the common part of the step is the quotient of two
     /// small numbers: it is taken apart, and cut on its own.
@@ -91,25 +155,25 @@ impl Tier<'_> {
         theta: &[f64],
         emitted: &Emitted,
         right: &[f64],
-        held: &[bool],
+        free: &[f64],
         waiting: f64,
     ) -> Option<Vec<f64>> {
-        let free = (0..theta.len()).filter(|&item| !held[item]);
-        let Some(heaviest) = free.max_by(|&a, &b| emitted.value[a].total_cmp(&emitted.value[b]))
+        let moving = (0..theta.len()).filter(|&item| free[item] > 0.0);
+        let Some(heaviest) = moving.max_by(|&a, &b| emitted.value[a].total_cmp(&emitted.value[b]))
         else {
             return Some(vec![0.0; theta.len()]);
         };
         let mut common = 0.0;
         if !self.outer() || waiting > NOTHING {
-            let (mut step, shared) = self.balance(theta, emitted, right, held)?;
+            let (mut step, shared) = self.balance(theta, emitted, right, free)?;
             // What is rejected follows the mean by leaks. A single token may stand for
             // a few that leave the others nearly alone: the step is then theirs only.
             common = if self.outer() { step[heaviest] } else { shared };
             let better = self.curved(common, emitted);
             let far = 2.0 * LONGEST_STEP;
             if step.iter().all(|step| step.abs() <= far) || (!self.outer() && common.abs() <= far) {
-                for (step, held) in step.iter_mut().zip(held) {
-                    if !held {
+                for (step, free) in step.iter_mut().zip(free) {
+                    if *free > 0.0 {
                         *step += better - common;
                     }
                 }
@@ -117,11 +181,11 @@ impl Tier<'_> {
             }
             common = better;
         }
-        let mut pinned = held.to_vec();
-        pinned[heaviest] = true;
+        let mut pinned = free.to_vec();
+        pinned[heaviest] = 0.0;
         let (mut step, _) = self.balance(theta, emitted, right, &pinned)?;
-        for (step, held) in step.iter_mut().zip(held) {
-            if !held {
+        for (step, free) in step.iter_mut().zip(free) {
+            if *free > 0.0 {
                 *step = step.clamp(-LONGEST_STEP, LONGEST_STEP) + common;
             }
         }
@@ -148,7 +212,7 @@ impl Tier<'_> {
         theta: &[f64],
         emitted: &Emitted,
         right: &[f64],
-        held: &[bool],
+        free: &[f64],
     ) -> Option<(Vec<f64>, f64)> {
         let count = theta.len();
         let mut edges = emitted.edges.clone()?;
@@ -158,25 +222,23 @@ impl Tier<'_> {
             {
                 *leak = (decline * self.race.reject * (-theta).exp()).max(0.0);
             }
+            for (leak, free) in leaks.iter_mut().zip(free) {
+                *leak *= free;
+            }
         }
         let mut right = right.to_vec();
         for i in 0..count {
             for j in 0..i {
                 let edge = &mut edges[i * count + j];
-                *edge = edge.max(0.0);
-                match (held[i], held[j]) {
-                    (false, true) => leaks[i] += *edge,
-                    (true, false) => leaks[j] += *edge,
-                    _ => {}
-                }
-                if held[i] || held[j] {
-                    *edge = 0.0;
-                }
+                let all = edge.max(0.0);
+                leaks[i] += free[i] * (1.0 - free[j]) * all;
+                leaks[j] += free[j] * (1.0 - free[i]) * all;
+                *edge = free[i] * free[j] * all;
             }
         }
         let (mut lacking, mut leaking) = (0.0, 0.0);
         for item in 0..count {
-            if held[item] {
+            if free[item] <= 0.0 {
                 leaks[item] = 1.0;
                 right[item] = 0.0;
             } else {
@@ -216,8 +278,11 @@ impl Tier<'_> {
                 .map(|(&lacking, &theta)| self.held(theta, lacking))
                 .collect();
             let waiting = waiting(&right, &held);
+            let free: Vec<f64> = (held.iter())
+                .map(|&held| if held { 0.0 } else { 1.0 })
+                .collect();
             let mut best: Option<(f64, Vec<f64>, Emitted)> = None;
-            if let Some(step) = self.newton(&theta, &emitted, &right, &held, waiting) {
+            if let Some(step) = self.newton(&theta, &emitted, &right, &free, waiting) {
                 for share in [1.0, 0.3] {
                     let mut next: Vec<f64> = theta
                         .iter()
@@ -245,9 +310,10 @@ impl Tier<'_> {
                 .as_ref()
                 .is_none_or(|best| best.0 > 0.25 * residual || best.0.is_nan())
             {
+                let local = items.local(&emitted);
                 for share in LOCAL_SHARES {
-                    let mut next: Vec<f64> = (0..theta.len())
-                        .map(|item| theta[item] + share * items.local(item, &emitted))
+                    let mut next: Vec<f64> = (theta.iter().zip(&local))
+                        .map(|(theta, step)| theta + share * step)
                         .collect();
                     self.bounded(&mut next);
                     let after = self.emission(items, &next, resolution, true);
@@ -297,9 +363,9 @@ impl Tier<'_> {
             .collect();
         let heavy = self.race.heavy.len();
         let mut theta: Vec<f64> = self
-            .spread(&groups, &offset, &standing)
+            .spread(&groups, &groups.at, &offset, &standing)
             .iter()
-            .zip(&self.at)
+            .zip(&items.goal)
             .map(|(offset, at)| offset + at)
             .collect();
         theta[..heavy].copy_from_slice(&group_theta[..heavy]);
@@ -318,6 +384,8 @@ impl Tier<'_> {
         // A few light tokens that compete with each other alone, at e^-35 times the weights
         // of all others, would come up by one step after the other.
         let mut stretch = 1.0;
+        // Weights before, and the step from them.
+        let mut last: Option<(Vec<f64>, Vec<f64>)> = None;
         while residual > tolerance && iterations < 2 * limit && stale < STALE * CUT_STALE {
             iterations += 1;
             let lacking: Vec<f64> = items
@@ -344,28 +412,45 @@ impl Tier<'_> {
                     .collect();
                 coupled = self.emission(&groups.items, &now, self.steering(&groups), true);
             }
-            // Groups see the sums of their free tokens.
-            let (mut right, mut diagonal, mut stand) = (Vec::new(), Vec::new(), Vec::new());
-            let mut group_theta = Vec::new();
-            for range in groups.starts.windows(2) {
-                let free = (range[0]..range[1]).filter(|&item| !held[item]);
-                let (mut sum, mut slope, mut any) = (0.0, 0.0, false);
-                for item in free {
-                    sum += lacking[item];
-                    slope += emitted.value[item] - emitted.decline[item];
-                    any = true;
+            // Groups see the sums of their free tokens, which may be a part of them.
+            let (mut right, mut diagonal) = (Vec::new(), Vec::new());
+            let (mut free, mut stand) = (Vec::new(), Vec::new());
+            let (mut group_theta, mut place) = (Vec::new(), groups.at.clone());
+            for (range, place) in groups.starts.windows(2).zip(&mut place) {
+                let (mut sum, mut slope, mut all, mut any) = (0.0, 0.0, 0.0, false);
+                let mut centre = 0.0;
+                for item in range[0]..range[1] {
+                    let own = (emitted.value[item] - emitted.decline[item]).max(0.0);
+                    all += own;
+                    if !held[item] {
+                        sum += lacking[item];
+                        slope += own;
+                        centre += own * items.goal[item];
+                        any = true;
+                    }
+                }
+                // Where what moves is.
+                centre /= slope;
+                if centre >= items.goal[range[0]] && centre <= items.goal[range[1] - 1] {
+                    *place = centre;
                 }
                 right.push(sum);
                 diagonal.push(slope);
                 stand.push(!any);
+                free.push(match any {
+                    false => 0.0,
+                    true if slope > 0.0 => slope / all,
+                    true => 1.0,
+                });
                 group_theta.push(theta[range[0]]);
             }
             let mut next = theta.clone();
+            let local = items.local(&emitted);
             if let Some(step) = self.newton(
                 &group_theta,
                 &coupled,
                 &right,
-                &stand,
+                &free,
                 waiting(&lacking, &held),
             ) {
                 let smooth: Vec<f64> = step
@@ -381,26 +466,37 @@ impl Tier<'_> {
                         }
                     })
                     .collect();
-                for (item, carried) in self.spread(&groups, &smooth, &stand).iter().enumerate() {
+                for (item, carried) in self
+                    .spread(&groups, &place, &smooth, &stand)
+                    .iter()
+                    .enumerate()
+                {
                     if held[item] {
                         continue;
                     }
-                    let own = if item < heavy {
-                        0.0
-                    } else {
-                        items.local(item, &emitted)
-                    };
+                    let own = if item < heavy { 0.0 } else { local[item] };
                     next[item] += (carried + own).clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP);
                 }
             }
+            let step: Vec<f64> = next
+                .iter()
+                .zip(&theta)
+                .map(|(next, theta)| next - theta)
+                .collect();
+            if let Some((from, before)) = &last {
+                if stretch == 1.0 {
+                    extrapolate((from, before), (&theta, &step), &emitted, &mut next);
+                }
+            }
+            last = Some((theta.clone(), step));
             lengthen(&theta, &mut next, stretch);
             self.bounded(&mut next);
             let mut after = self.emission(items, &next, Resolution::Fine, false);
             let mut now = self.residual(items, &next, &after);
             if now.is_nan() || now > 0.5 * residual {
                 for share in LOCAL_SHARES {
-                    let mut other: Vec<f64> = (0..theta.len())
-                        .map(|item| theta[item] + share * items.local(item, &emitted))
+                    let mut other: Vec<f64> = (theta.iter().zip(&local))
+                        .map(|(theta, step)| theta + share * step)
                         .collect();
                     lengthen(&theta, &mut other, stretch);
                     self.bounded(&mut other);
@@ -435,7 +531,7 @@ impl Tier<'_> {
             }
         }
         SolvedTier {
-            weights: best.1.iter().map(|theta| theta.exp()).collect(),
+            weights: weights(&best.1),
             emitted: best.2,
             iterations,
             groups: groups.at.len(),

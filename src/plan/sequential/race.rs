@@ -1,6 +1,6 @@
 //! The draws as a race of clocks, as one tier sees it: data that every sum is taken of.
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, MOST};
 use super::times::Times;
 
 /// Light tokens, or groups of them, that need the same number of powers of q.
@@ -13,6 +13,17 @@ pub(super) struct Class {
 }
 
 impl Class {
+    /// Of tokens with these q tau.
+    pub(super) fn new(terms: usize, scaled: Vec<f64>) -> Self {
+        let mut moments = vec![scaled];
+        for k in 1..terms {
+            let power = moments[k - 1].iter().zip(&moments[0]);
+            let next = power.map(|(power, q)| power * q).collect();
+            moments.push(next);
+        }
+        Self { terms, moments }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.moments.first().map_or(0, Vec::len)
     }
@@ -29,7 +40,7 @@ pub(super) struct Race {
     /// q summed over the light tokens.
     pub(super) light: f64,
     /// By time: product over all tokens that do not compete.
-    pub(super) base: Vec<Arrivals>,
+    pub(super) base: Vec<Arrivals<f64, MOST>>,
     /// By time and heavy token: e^{-qt} and 1 - e^{-qt}.
     pub(super) waits: Vec<f64>,
     pub(super) arrives: Vec<f64>,
@@ -42,7 +53,7 @@ impl Race {
         reject: f64,
         heavy: Vec<f64>,
         light: f64,
-        base: Vec<Arrivals>,
+        base: Vec<Arrivals<f64, MOST>>,
     ) -> Self {
         let mut waits = Vec::with_capacity(times.t.len() * heavy.len());
         let mut arrives = Vec::with_capacity(times.t.len() * heavy.len());

@@ -7,8 +7,9 @@ use super::arrivals::TERMS;
 use super::emission::{Emitted, base};
 use super::race::{Class, Race};
 use super::times::Times;
-use crate::distribution::compensated_sum;
+use crate::distribution::{compensated_sum, ln_normal};
 use crate::quadrature::Resolution;
+use multiversion::multiversion;
 
 /// Range of log w. In the outer tier the nodes in s reach down to the least weight;
 /// few tokens can afford many.
@@ -18,6 +19,9 @@ const FEW: usize = 64;
 pub(super) const FLOOR_INNER: f64 = -600.0;
 pub(super) const CEILING: f64 = 90.0;
 
+/// Largest coordinate.
+const FARTHEST: f64 = 60.0;
+
 /// Tokens or groups: heavy tokens first, then the classes in order.
 #[derive(Clone, Debug)]
 pub(super) struct Items {
@@ -26,6 +30,8 @@ pub(super) struct Items {
     /// Emission at weight 0 and at infinite weight.
     pub(super) low: Vec<f64>,
     pub(super) up: Vec<f64>,
+    /// Coordinate of what is wanted.
+    pub(super) goal: Vec<f64>,
 }
 
 /// One tier, ready to be solved.
@@ -38,17 +44,65 @@ pub(super) struct Tier<'a> {
     pub(super) items: Items,
     /// q of every item.
     pub(super) mass: Vec<f64>,
-    /// Coordinate of every item.
-    pub(super) at: Vec<f64>,
     /// Probability of the tier's tuples, by the same integral; in the outer tier, of
     /// all tuples.
     pub(super) total: f64,
 }
 
 /// The coordinate log((value - low)/(up - value)), in which log w is nearly linear.
+#[inline(always)]
 pub(super) fn coordinate(value: f64, low: f64, up: f64) -> f64 {
-    let (below, above) = ((value - low).max(1e-300), (up - value).max(1e-300));
-    (below / above).ln().clamp(-60.0, 60.0)
+    let (below, above) = (value - low, up - value);
+    let below = if below > 1e-300 { below } else { 1e-300 };
+    let above = if above > 1e-300 { above } else { 1e-300 };
+    let odds = ln_normal(below / above);
+    let odds = if odds > -FARTHEST { odds } else { -FARTHEST };
+    if odds < FARTHEST { odds } else { FARTHEST }
+}
+
+#[multiversion(targets = "simd")]
+fn coordinates(values: &[f64], low: &[f64], up: &[f64], odds: &mut [f64]) {
+    let rows = values.iter().zip(low).zip(up);
+    for (odds, ((value, low), up)) in odds.iter_mut().zip(rows) {
+        *odds = coordinate(*value, *low, *up);
+    }
+}
+
+/// The order in which values rise, equal ones as they come: by cells first, as many as
+/// values, and then within each.
+fn ascending(values: &[f64]) -> Vec<u32> {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let scale = values.len() as f64 / (most - least).max(1e-9);
+    let cell = |value: f64| ((value - least) * scale) as usize;
+    let mut ends = vec![0u32; values.len() + 2];
+    for &value in values {
+        ends[cell(value) + 1] += 1;
+    }
+    let mut before = 0;
+    for end in &mut ends {
+        before += *end;
+        *end = before;
+    }
+    // Each cell's place moves on from its start to its end.
+    let mut order = vec![0; values.len()];
+    for (item, &value) in (0u32..).zip(values) {
+        let place = &mut ends[cell(value)];
+        order[*place as usize] = item;
+        *place += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        let own = &mut order[start..end as usize];
+        if own.len() > 1 {
+            own.sort_unstable_by(|&a, &b| {
+                let (first, second) = (values[a as usize], values[b as usize]);
+                first.total_cmp(&second).then(a.cmp(&b))
+            });
+        }
+        start = end as usize;
+    }
+    order
 }
 
 impl<'a> Tier<'a> {
@@ -77,72 +131,27 @@ impl<'a> Tier<'a> {
         let base = base(times, drafts, present, absent);
         let heavy_mass: Vec<f64> = heavy.iter().map(|&token| q_of(token)).collect();
         let race = Race::new(times, drafts, reject, heavy_mass, light, base);
-        let classes_of = |by_terms: &[Vec<u32>]| -> Vec<Class> {
-            let used = by_terms
-                .iter()
-                .enumerate()
-                .filter(|(_, tokens)| !tokens.is_empty());
-            used.map(|(terms, tokens)| Class {
-                terms,
-                moments: {
-                    let scaled: Vec<f64> = tokens
-                        .iter()
-                        .map(|&token| q_of(token) * times.scale)
-                        .collect();
-                    let mut moments = vec![scaled.clone()];
-                    for k in 1..terms {
-                        let power = moments[k - 1].iter().zip(&scaled);
-                        moments.push(power.map(|(power, q)| power * q).collect());
-                    }
-                    moments
-                },
-            })
-            .collect()
+        let scaled = |tokens: &[u32]| -> Vec<f64> {
+            tokens.iter().map(|&t| q_of(t) * times.scale).collect()
         };
-        let list = |by_terms: &[Vec<u32>]| -> Vec<u32> {
-            heavy
-                .iter()
-                .chain(by_terms.iter().flatten())
-                .copied()
-                .collect()
-        };
-        let bounds = |classes: &[Class]| -> (Vec<f64>, Vec<f64>, f64) {
-            let (up, total) = race.drafted(times, classes, true);
-            let low = if reject > 0.0 {
-                vec![0.0; up.len()]
-            } else {
-                race.drafted(times, classes, false).0
-            };
-            (low, up, total)
-        };
-        // Sorted within each class by where the target lies between its bounds.
-        let classes = classes_of(&by_terms);
-        let (low, up, _) = bounds(&classes);
-        let mut start = heavy.len();
-        for tokens in by_terms.iter_mut().filter(|tokens| !tokens.is_empty()) {
-            let mut keyed: Vec<(f64, u32)> = tokens
-                .iter()
-                .enumerate()
-                .map(|(item, &token)| {
-                    let item = start + item;
-                    (
-                        coordinate(target[token as usize], low[item], up[item]),
-                        token,
-                    )
-                })
-                .collect();
-            keyed.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            start += tokens.len();
-            *tokens = keyed.into_iter().map(|(_, token)| token).collect();
-        }
-        let classes = classes_of(&by_terms);
-        let (low, up, total) = bounds(&classes);
-        let tokens = list(&by_terms);
-        let wanted: Vec<f64> = tokens.iter().map(|&token| target[token as usize]).collect();
-        let at = (0..tokens.len())
-            .map(|item| coordinate(wanted[item], low[item], up[item]))
+        let classes: Vec<Class> = (by_terms.iter().enumerate())
+            .filter(|(_, tokens)| !tokens.is_empty())
+            .map(|(terms, tokens)| Class::new(terms, scaled(tokens)))
             .collect();
-        Self {
+        let (up, total) = race.drafted(times, &classes, true);
+        let low = if reject > 0.0 {
+            vec![0.0; up.len()]
+        } else {
+            race.drafted(times, &classes, false).0
+        };
+        let tokens: Vec<u32> = heavy
+            .into_iter()
+            .chain(by_terms.into_iter().flatten())
+            .collect();
+        let wanted: Vec<f64> = tokens.iter().map(|&t| target[t as usize]).collect();
+        let mut goal = vec![0.0; tokens.len()];
+        coordinates(&wanted, &low, &up, &mut goal);
+        let mut tier = Self {
             times,
             mass: tokens.iter().map(|&token| q_of(token)).collect(),
             race,
@@ -152,9 +161,45 @@ impl<'a> Tier<'a> {
                 wanted,
                 low,
                 up,
+                goal,
             },
-            at,
             total,
+        };
+        tier.sort();
+        tier
+    }
+
+    /// Light tokens of a class by where the target lies between its bounds.
+    fn sort(&mut self) {
+        fn arrange<T: Copy>(order: &[u32], values: &mut [T]) {
+            let sorted: Vec<T> = order.iter().map(|&item| values[item as usize]).collect();
+            values.copy_from_slice(&sorted);
+        }
+        let mut start = self.race.heavy.len();
+        let Items {
+            classes,
+            wanted,
+            low,
+            up,
+            goal,
+        } = &mut self.items;
+        for class in classes {
+            let own = start..start + class.len();
+            start = own.end;
+            let order = ascending(&goal[own.clone()]);
+            arrange(&order, &mut self.tokens[own.clone()]);
+            for values in [
+                &mut self.mass,
+                &mut *wanted,
+                &mut *low,
+                &mut *up,
+                &mut *goal,
+            ] {
+                arrange(&order, &mut values[own.clone()]);
+            }
+            for moments in &mut class.moments {
+                arrange(&order, moments);
+            }
         }
     }
 
@@ -179,9 +224,8 @@ impl<'a> Tier<'a> {
         resolution: Resolution,
         couple: bool,
     ) -> Emitted {
-        let weights: Vec<f64> = theta.iter().map(|theta| theta.exp()).collect();
         self.race
-            .emission(self.times, &items.classes, &weights, resolution, couple)
+            .emission(self.times, &items.classes, theta, resolution, couple)
     }
 
     /// Whether an item stays at a bound that it pushes against.
@@ -214,5 +258,43 @@ impl<'a> Tier<'a> {
                 *theta = theta.clamp(FLOOR_INNER, CEILING);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn cells_sort_as_sorting_does() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        for count in [0usize, 1, 2, 3, 50, 2000] {
+            for kinds in [1, 3, 1_000_000] {
+                let values: Vec<f64> = (0..count)
+                    .map(|_| match rng.random_range(0..kinds) {
+                        0 => 7.25,
+                        1 => 7.25 + 1e-14,
+                        2 => -FARTHEST,
+                        _ => rng.random_range(-FARTHEST..FARTHEST),
+                    })
+                    .collect();
+                let mut sorted: Vec<u32> = (0..count as u32).collect();
+                sorted.sort_by(|&a, &b| values[a as usize].total_cmp(&values[b as usize]));
+                assert_eq!(ascending(&values), sorted);
+            }
+        }
+    }
+
+    #[test]
+    fn the_coordinate_is_the_logarithm_of_odds() {
+        for value in [0.1f64, 0.3, 0.500000001, 0.899999] {
+            let direct = ((value - 0.1) / (0.9 - value)).ln().max(-FARTHEST);
+            assert!((coordinate(value, 0.1, 0.9) - direct).abs() < 1e-14 * direct.abs().max(1.0));
+        }
+        assert_eq!(coordinate(0.9, 0.1, 0.9), FARTHEST);
+        assert_eq!(coordinate(0.0, 0.0, 0.9), -FARTHEST);
+        assert_eq!(coordinate(1.0, 0.0, 0.9), FARTHEST);
     }
 }

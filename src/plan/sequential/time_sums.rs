@@ -1,12 +1,14 @@
-//! Sums over the time of the last draft at one node of s.
+//! Sums over the time of the last draft, at several nodes of s side by side.
 
-use super::arrivals::{Arrivals, MOST, POWERS, TERMS};
+use super::arrivals::{Arrivals, Lanes, MOST, POWERS, TERMS, Value};
 use super::race::Race;
 use super::times::Times;
 use crate::quadrature::Resolution;
+use multiversion::multiversion;
 
 /// Pairs that the Hessian's light part is made of.
-const STEERING: [(usize, usize); 3] = [(1, 1), (1, 2), (2, 2)];
+pub(super) const PARTS: usize = 3;
+pub(super) const STEERING: [(usize, usize); PARTS] = [(1, 1), (1, 2), (2, 2)];
 
 /// Pairs (m, k) in the order in which sums are kept.
 pub(super) fn pairs(drafts: usize, terms: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -50,15 +52,25 @@ impl Expansion {
 
     /// Product over light tokens of 1 + u (z r + epsilon q), from their sums by pair.
     #[inline(always)]
-    pub(super) fn product(&self, sums: &[f64], drafts: usize, terms: usize) -> Arrivals {
-        let (mut arrived, mut now) = ([0.0; MOST], [0.0; MOST]);
-        let parts = self.arrived.iter().zip(&self.now).zip(sums);
-        for ((m, _), ((r, d), sum)) in pairs(drafts, terms).zip(parts) {
-            let part = sum / m as f64;
-            if m < drafts {
-                arrived[m] += r * part;
+    pub(super) fn product<T: Value, const N: usize>(
+        &self,
+        sums: &[T],
+        drafts: usize,
+        terms: usize,
+    ) -> Arrivals<T, N> {
+        let (mut arrived, mut now) = ([T::all(0.0); N], [T::all(0.0); N]);
+        let mut parts = self.arrived.iter().zip(&self.now).zip(sums);
+        for m in 1..=drafts.min(terms) {
+            let (mut r_sum, mut d_sum) = (T::all(0.0), T::all(0.0));
+            for ((r, d), sum) in parts.by_ref().take(terms + 1 - m) {
+                r_sum = r_sum + sum.scaled(*r);
+                d_sum = d_sum + sum.scaled(*d);
             }
-            now[m - 1] += d * part;
+            let share = 1.0 / m as f64;
+            if m < drafts {
+                arrived[m] = r_sum.scaled(share);
+            }
+            now[m - 1] = d_sum.scaled(share);
         }
         Arrivals::exponential(&arrived, &now, drafts)
     }
@@ -73,19 +85,23 @@ pub(super) struct Column<'a> {
     /// By node that is used.
     expansions: Vec<Expansion>,
     used: Vec<usize>,
+    /// By node that is used: e^{-qt}, q all light tokens.
+    quiet: Vec<f64>,
 }
 
-/// Sums over t at one s.
+/// Sums over t at some nodes of s.
 pub(super) struct Sums {
     /// By heavy token.
-    pub(super) heavy: Vec<f64>,
+    pub(super) heavy: Vec<Lanes>,
     /// By pair.
-    pub(super) light: Vec<f64>,
+    pub(super) light: Vec<Lanes>,
     /// Heavy with heavy (upper triangle, full rows), heavy with light, light with
     /// light: only if the Hessian is asked for.
-    pub(super) heavy_pairs: Vec<f64>,
-    pub(super) mixed: Vec<f64>,
-    pub(super) light_pairs: [[f64; 3]; 3],
+    pub(super) heavy_pairs: Vec<Lanes>,
+    pub(super) mixed: Vec<Lanes>,
+    pub(super) light_pairs: [[Lanes; PARTS]; PARTS],
+    /// Of the product of all tokens, at epsilon z^{n-1}.
+    pub(super) density: Lanes,
 }
 
 impl<'a> Column<'a> {
@@ -98,74 +114,50 @@ impl<'a> Column<'a> {
     ) -> Self {
         let stride = times.t.stride(resolution);
         let used: Vec<usize> = (0..times.t.len()).step_by(stride).collect();
+        let nodes = used.iter().map(|&time| times.t.nodes[time]);
         Self {
             race,
             times,
             terms,
             weights: times.t.weights_at(resolution),
-            expansions: (used.iter())
-                .map(|&time| Expansion::new(race.drafts, terms, times.t.nodes[time], times.scale))
+            expansions: (nodes.clone())
+                .map(|time| Expansion::new(race.drafts, terms, time, times.scale))
                 .collect(),
+            quiet: nodes.map(|time| (-race.light * time).exp()).collect(),
             used,
         }
     }
 
-    /// The sum over t of the product of all tokens, at epsilon z^{n-1}.
-    pub(super) fn density(&self, decays: &[f64], sums: &[f64]) -> f64 {
-        let weighted = self.weights.iter().enumerate().map(|(index, weight)| {
-            weight * self.product(index, decays, sums).dual[self.race.drafts - 1]
-        });
-        weighted.sum()
-    }
-
-    /// Tokens that do not compete and light ones, at a time.
-    #[inline(always)]
-    fn all_but_heavy<const N: usize>(&self, index: usize, sums: &[f64]) -> Arrivals {
-        let n = if N == 0 { self.race.drafts } else { N };
-        let time = self.used[index];
-        if self.terms == 0 {
-            return self.race.base[time];
-        }
-        let mut light = self.expansions[index].product(sums, n, self.terms);
-        light.scale((-self.race.light * self.times.t.nodes[time]).exp());
-        light.times(&self.race.base[time], n)
-    }
-
-    fn product(&self, index: usize, decays: &[f64], sums: &[f64]) -> Arrivals {
-        let race = self.race;
-        let mut all = self.all_but_heavy::<0>(index, sums);
-        let offset = self.used[index] * race.heavy.len();
-        for (h, (&q, &u)) in race.heavy.iter().zip(decays).enumerate() {
-            let (wait, arrived) = (race.waits[offset + h], race.arrives[offset + h]);
-            all.token(race.drafts, wait, u * arrived, u * q * wait);
-        }
-        all
-    }
-
-    /// All sums over t at one s.
-    pub(super) fn sum(&self, decays: &[f64], sums: &[f64], couple: bool) -> Sums {
-        // Loops over powers of z whose length is known are no loops.
-        match self.race.drafts {
-            2 => self.sum_of::<2>(decays, sums, couple),
-            3 => self.sum_of::<3>(decays, sums, couple),
-            4 => self.sum_of::<4>(decays, sums, couple),
-            _ => self.sum_of::<0>(decays, sums, couple),
-        }
-    }
-
-    /// The same for N drafts, or for any number where N = 0.
-    fn sum_of<const N: usize>(&self, decays: &[f64], sums: &[f64], couple: bool) -> Sums {
-        let race = self.race;
-        let n = if N == 0 { race.drafts } else { N };
-        let heavy = race.heavy.len();
+    /// All sums over t at [`LANES`] nodes of s: `decays` has e^{-sw} of the heavy tokens, `sums`
+    /// those of the light ones by pair.
+    pub(super) fn sum(&self, decays: &[Lanes], sums: &[Lanes], couple: bool) -> Sums {
+        let heavy = decays.len();
+        let zero = Lanes::all(0.0);
         let mut result = Sums {
-            heavy: vec![0.0; heavy],
-            light: vec![0.0; sums.len()],
-            heavy_pairs: vec![0.0; if couple { heavy * heavy } else { 0 }],
-            mixed: vec![0.0; if couple { 3 * heavy } else { 0 }],
-            light_pairs: [[0.0; 3]; 3],
+            heavy: vec![zero; heavy],
+            light: vec![zero; sums.len()],
+            heavy_pairs: vec![zero; if couple { heavy * heavy } else { 0 }],
+            mixed: vec![zero; if couple { PARTS * heavy } else { 0 }],
+            light_pairs: [[zero; PARTS]; PARTS],
+            density: zero,
         };
-        let mut after = vec![Arrivals::ONE; heavy + 1];
+        sum(self, decays, sums, couple, &mut result);
+        result
+    }
+
+    /// The same for N drafts, or for any number where N is the most.
+    #[inline(always)]
+    fn sum_of<const N: usize>(
+        &self,
+        decays: &[Lanes],
+        sums: &[Lanes],
+        couple: bool,
+        result: &mut Sums,
+    ) {
+        let race = self.race;
+        let n = if N == MOST { race.drafts } else { N };
+        let heavy = decays.len();
+        let mut after = vec![Arrivals::<Lanes, N>::one(); heavy + 1];
         for (index, (&time, &weight)) in self.used.iter().zip(self.weights).enumerate() {
             let offset = time * heavy;
             let waits = &race.waits[offset..offset + heavy];
@@ -173,54 +165,66 @@ impl<'a> Column<'a> {
             for h in (0..heavy).rev() {
                 let mut next = after[h + 1];
                 let (q, u) = (race.heavy[h], decays[h]);
-                next.token(n, waits[h], u * arrives[h], u * q * waits[h]);
+                next.token(n, waits[h], u.scaled(arrives[h]), u.scaled(q * waits[h]));
                 after[h] = next;
             }
-            let mut before = self.all_but_heavy::<N>(index, sums);
+            let expansion = &self.expansions[index];
+            // Tokens that do not compete and light ones.
+            let mut before: Arrivals<Lanes, N> = if self.terms == 0 {
+                Arrivals::one().times(&race.base[time], n)
+            } else {
+                let mut light: Arrivals<Lanes, N> = expansion.product(sums, n, self.terms);
+                light.scale(self.quiet[index]);
+                light.times(&race.base[time], n)
+            };
             for h in 0..heavy {
                 let (q, u, wait, arrived) = (race.heavy[h], decays[h], waits[h], arrives[h]);
                 let now = q * wait;
                 let plain = before.plain_of(&after[h + 1], n - 1);
                 let dual = before.dual_of(&after[h + 1], n - 2);
-                result.heavy[h] += weight * (arrived * dual + now * plain);
+                result.heavy[h] =
+                    result.heavy[h] + (dual.scaled(arrived) + plain.scaled(now)).scaled(weight);
                 if couple {
-                    self.couple(h, index, weight, decays, &before, &after, &mut result);
+                    self.couple(h, index, weight, decays, &before, &after, result);
                 }
-                before.token(n, wait, u * arrived, u * now);
+                before.token(n, wait, u.scaled(arrived), u.scaled(now));
             }
             // `before` is now the whole product.
-            let expansion = &self.expansions[index];
+            result.density = result.density + before.dual[n - 1].scaled(weight);
             let parts = expansion.arrived.iter().zip(&expansion.now);
-            for (((m, _), (arrived, now)), slot) in
-                pairs(n, self.terms).zip(parts).zip(&mut result.light)
-            {
-                let dual = if m < n { before.dual[n - 1 - m] } else { 0.0 };
-                *slot += weight * (arrived * dual + now * before.plain[n - m]);
+            let mut slots = result.light.iter_mut().zip(parts);
+            for m in 1..=n.min(self.terms) {
+                let plain = before.plain[n - m].scaled(weight);
+                if m < n {
+                    let dual = before.dual[n - 1 - m].scaled(weight);
+                    for (slot, (arrived, now)) in slots.by_ref().take(self.terms + 1 - m) {
+                        *slot = *slot + (dual.scaled(*arrived) + plain.scaled(*now));
+                    }
+                } else {
+                    for (slot, (_, now)) in slots.by_ref().take(self.terms + 1 - m) {
+                        *slot = *slot + plain.scaled(*now);
+                    }
+                }
             }
             if couple {
                 let steering = self.steering(index);
                 for (row, &(p, a, b)) in result.light_pairs.iter_mut().zip(&steering) {
                     for (slot, &(q, c, d)) in row.iter_mut().zip(&steering) {
-                        let plain = if p + q <= n {
-                            before.plain[n - p - q]
-                        } else {
-                            0.0
-                        };
-                        let dual = if p + q < n {
-                            before.dual[n - 1 - p - q]
-                        } else {
-                            0.0
-                        };
-                        *slot += weight * (a * c * dual + (a * d + b * c) * plain);
+                        if p + q <= n {
+                            let factor = weight * (a * d + b * c);
+                            *slot = *slot + before.plain[n - p - q].scaled(factor);
+                        }
+                        if p + q < n {
+                            *slot = *slot + before.dual[n - 1 - p - q].scaled(weight * (a * c));
+                        }
                     }
                 }
             }
         }
-        result
     }
 
     /// (m, coefficient of z^m, coefficient of epsilon z^{m-1}) of the steering pairs.
-    fn steering(&self, index: usize) -> [(usize, f64, f64); 3] {
+    fn steering(&self, index: usize) -> [(usize, f64, f64); PARTS] {
         let n = self.race.drafts;
         let scaled = self.times.t.nodes[self.used[index]] / self.times.scale;
         STEERING.map(|(m, k)| {
@@ -235,19 +239,20 @@ impl<'a> Column<'a> {
 
     /// Pairs of heavy token h with the light tokens and with the heavy ones before it.
     #[expect(clippy::too_many_arguments, reason = "one node, one caller")]
-    fn couple(
+    #[inline(always)]
+    fn couple<const N: usize>(
         &self,
         h: usize,
         index: usize,
         weight: f64,
-        decays: &[f64],
-        before: &Arrivals,
-        after: &[Arrivals],
+        decays: &[Lanes],
+        before: &Arrivals<Lanes, N>,
+        after: &[Arrivals<Lanes, N>],
         result: &mut Sums,
     ) {
         let race = self.race;
-        let n = race.drafts;
-        let heavy = race.heavy.len();
+        let n = if N == MOST { race.drafts } else { N };
+        let heavy = decays.len();
         let offset = self.used[index] * heavy;
         let factor = |h: usize| {
             let wait = race.waits[offset + h];
@@ -255,33 +260,43 @@ impl<'a> Column<'a> {
         };
         let (_, arrived, now) = factor(h);
         if self.terms > 0 {
-            for (slot, (m, a, b)) in result.mixed[3 * h..3 * h + 3]
+            for (slot, (m, a, b)) in result.mixed[PARTS * h..PARTS * h + PARTS]
                 .iter_mut()
                 .zip(self.steering(index))
             {
-                let mut sum = 0.0;
                 if n >= m + 2 {
-                    sum += arrived * a * before.dual_of(&after[h + 1], n - 2 - m);
+                    let dual = before.dual_of(&after[h + 1], n - 2 - m);
+                    *slot = *slot + dual.scaled(weight * (arrived * a));
                 }
                 if n > m {
-                    sum += (arrived * b + now * a) * before.plain_of(&after[h + 1], n - 1 - m);
+                    let plain = before.plain_of(&after[h + 1], n - 1 - m);
+                    *slot = *slot + plain.scaled(weight * (arrived * b + now * a));
                 }
-                *slot += weight * sum;
             }
         }
         let mut middle = *before;
         for j in h + 1..heavy {
             let (wait, other_rung, other_now) = factor(j);
             let plain = middle.plain_of(&after[j + 1], n - 2);
-            let dual = if n > 2 {
-                middle.dual_of(&after[j + 1], n - 3)
-            } else {
-                0.0
-            };
-            result.heavy_pairs[j * heavy + h] += weight
-                * (arrived * other_rung * dual + (arrived * other_now + now * other_rung) * plain);
+            let slot = &mut result.heavy_pairs[j * heavy + h];
+            *slot = *slot + plain.scaled(weight * (arrived * other_now + now * other_rung));
+            if n > 2 {
+                let dual = middle.dual_of(&after[j + 1], n - 3);
+                *slot = *slot + dual.scaled(weight * (arrived * other_rung));
+            }
             let u = decays[j];
-            middle.token(n, wait, u * other_rung, u * other_now);
+            middle.token(n, wait, u.scaled(other_rung), u.scaled(other_now));
         }
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn sum(column: &Column<'_>, decays: &[Lanes], sums: &[Lanes], couple: bool, result: &mut Sums) {
+    // Loops over powers of z whose length is known are no loops.
+    match column.race.drafts {
+        2 => column.sum_of::<2>(decays, sums, couple, result),
+        3 => column.sum_of::<3>(decays, sums, couple, result),
+        4 => column.sum_of::<4>(decays, sums, couple, result),
+        _ => column.sum_of::<MOST>(decays, sums, couple, result),
     }
 }

@@ -46,7 +46,7 @@ mod summed;
 mod sweep;
 
 use super::scan::Row;
-use crate::distribution::{TwoFloat, compensated_sum, heaviest};
+use crate::distribution::{Rows, TwoFloat, compensated_sum, heaviest};
 use crate::known::{Known, Sampling};
 use curve::Curve;
 use paths::RejectedPaths;
@@ -107,7 +107,7 @@ impl Row<'_> {
     /// # Ok::<(), specgap::row::RowError>(())
     /// ```
     pub fn accepted_in_turn(&mut self, drafts: usize, budget: &RejectionBudget) -> Known {
-        let rejections = match self.memo.take::<Rejections>() {
+        let rejections = match self.memo().take::<Rejections>() {
             Some(rejections) => rejections,
             None => Box::new(Rejections::of(self)),
         };
@@ -115,7 +115,7 @@ impl Row<'_> {
         let rate = rejections
             .acceptance(drafts.max(1), budget, Some(draft))
             .rate;
-        self.memo.keep(rejections);
+        self.memo().keep(rejections);
         rate
     }
 
@@ -158,40 +158,49 @@ impl Row<'_> {
         if drafts < 2 || drafts >= self.draft_support() {
             return None;
         }
-        let (p_sum, q_sum) = self.totals();
-        let rows = self.rows();
-        let sweep = match self.memo.take::<Sweep>() {
+        let shares = self.shares();
+        let rows = Rows {
+            target: &shares.target,
+            draft: &shares.draft,
+        };
+        let sweep = match self.memo().take::<Sweep>() {
             Some(sweep) if sweep.draws >= drafts => sweep,
-            _ => {
+            other => {
                 let most = self.most_drafts().max(drafts);
-                Box::new(Sweep::new(rows, [p_sum, q_sum], most, |total, heaviest| {
+                let mut sweep = other
+                    .or_else(|| self.memo().take_spare())
+                    .unwrap_or_default();
+                sweep.fill(rows, most, |total, heaviest| {
                     product::least_told_apart(most, total, heaviest)
-                }))
+                });
+                sweep
             }
         };
         let rate = |[rejected, error]: [f64; 2]| Known::estimate(1.0 - rejected, error);
         let found = if !sweep.leaves_enough(drafts) {
             None
         } else if drafts == 2 {
-            (sweep.two_rejected(rows, [p_sum, q_sum]))
+            sweep
+                .two_rejected(rows)
                 .map(|rejected| Known::rate_within(1.0 - rejected, PAIR_ROUNDING))
         } else if drafts <= product::MOST_DRAFTS {
             product::estimate(&sweep, drafts).map(rate)
         } else {
             self.controlled_mean(drafts, seed).map(rate)
         };
-        self.memo.keep(sweep);
+        self.memo().keep(sweep);
+        self.memo().keep(shares);
         found
     }
 
     fn controlled_mean(&mut self, drafts: usize, seed: u64) -> Option<[f64; 2]> {
-        let rejections = match self.memo.take::<Rejections>() {
+        let rejections = match self.memo().take::<Rejections>() {
             Some(rejections) => rejections,
             None => Box::new(Rejections::of(self)),
         };
         let found = (rejections.is_reliable(drafts))
             .then(|| controlled::rejected(&rejections.curve, drafts, seed));
-        self.memo.keep(rejections);
+        self.memo().keep(rejections);
         found
     }
 
@@ -214,12 +223,12 @@ impl Row<'_> {
         samples: usize,
         seed: u64,
     ) -> Vec<f64> {
-        let rejections = match self.memo.take::<Rejections>() {
+        let rejections = match self.memo().take::<Rejections>() {
             Some(rejections) => rejections,
             None => Box::new(Rejections::of(self)),
         };
         let masses = rejections.accepted_of_token(token, drafts, samples, seed);
-        self.memo.keep(rejections);
+        self.memo().keep(rejections);
         masses
     }
 }
@@ -264,10 +273,9 @@ impl Rejections {
 
     /// For the rows of a scan.
     fn of(row: &mut Row<'_>) -> Self {
-        let rows = row.rows();
-        let (p_sum, q_sum) = row.totals();
-        let scaled = |row: &[f64], sum: f64| row.iter().map(|x| x / sum).collect::<Vec<f64>>();
-        let (target, draft) = (scaled(rows.target, p_sum), scaled(rows.draft, q_sum));
+        let shares = row.shares();
+        let (target, draft) = (shares.target.clone(), shares.draft.clone());
+        row.memo().keep(shares);
         let curve = Curve::new(&target, &draft);
         Self::with_curve(target, draft, curve)
     }

@@ -33,7 +33,7 @@ pub(super) struct Token {
 }
 
 /// One (p, q).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sweep {
     /// The most drafts that it is for.
     pub draws: usize,
@@ -61,6 +61,10 @@ pub(super) struct Sweep {
     below: Vec<Sums>,
     /// Those of all unlisted tokens.
     pub all: Sums,
+    /// p/q and q where p > q > 0, by token, and room for as many as there may be.
+    above: Vec<[f64; 2]>,
+    /// Where the next token of each cell goes.
+    places: Vec<u32>,
 }
 
 /// Adds a token to moments.
@@ -80,85 +84,94 @@ pub(super) fn add(sums: &mut Sums, p: f64, q: f64) {
 const ONE: u64 = 1f64.to_bits();
 
 impl Sweep {
-    /// Of rows whose entries are to be divided by `sums`, for up to `draws` drafts. Tokens are
-    /// listed from the least q on that `listed` says, given q of the heaviest tokens. O(V).
-    pub(super) fn new(
+    #[cfg(test)]
+    pub(super) fn new(rows: Rows<'_>, draws: usize, listed: impl Fn(f64, &[f64]) -> f64) -> Self {
+        let mut sweep = Self::default();
+        sweep.fill(rows, draws, listed);
+        sweep
+    }
+
+    /// Of rows that sum to 1, for up to `draws` drafts. Tokens are listed from the least q on
+    /// that `listed` says, given q of the heaviest tokens. O(V). Memory that was taken for other
+    /// rows is used again.
+    pub(super) fn fill(
+        &mut self,
         rows: Rows<'_>,
-        sums: [f64; 2],
         draws: usize,
         listed: impl Fn(f64, &[f64]) -> f64,
-    ) -> Self {
-        let (first, total, unreachable) = totals(rows, sums);
-        let heaviest = heaviest(rows.draft, draws).into_iter();
-        let heaviest: Vec<f64> = heaviest.map(|token| rows.draft[token] / sums[1]).collect();
-        let least = listed(total, &heaviest);
-        let mut found = Found::default();
-        divide(rows, sums, least, &mut found);
-        let Found {
-            mut listed,
-            above,
-            below,
-        } = found;
-        listed.sort_unstable_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    ) {
+        let (first, total, unreachable) = totals(rows);
+        let tokens = heaviest(rows.draft, draws).into_iter();
+        self.heaviest.clear();
+        self.heaviest.extend(tokens.map(|token| rows.draft[token]));
+        let least = listed(total, &self.heaviest);
+        self.listed.clear();
+        let (count, below) = divide(rows, least, &mut self.listed, &mut self.above);
+        self.listed
+            .sort_unstable_by(|a, b| a.ratio.total_cmp(&b.ratio));
         // No path leads further than one that takes the heaviest tokens away, with M(1) all
         // the time.
         let (mut end, mut rest) = (1.0, total);
         for draw in 1..draws.max(2) {
-            rest -= heaviest.get(draw - 1).copied().unwrap_or(0.0);
+            rest -= self.heaviest.get(draw - 1).copied().unwrap_or(0.0);
             end += if rest > 0.0 { first / rest } else { f64::MAX };
         }
         let span = end.clamp(1.0, f64::MAX).to_bits() - ONE;
         let shift = (span / CELLS as u64 + 1)
             .next_power_of_two()
             .trailing_zeros();
-        let mut sweep = Self {
-            draws,
-            least,
-            listed,
-            heaviest,
-            total,
-            unreachable,
-            first,
-            shift,
-            starts: vec![0; CELLS + 2],
-            tokens: vec![[0.0; 2]; above.len()],
-            beyond: vec![[0.0; 2]; CELLS + 1],
-            below: Vec::with_capacity(CELLS + 1),
-            all: below,
-        };
-        for &[ratio, _] in &above {
-            let cell = sweep.cell(ratio);
-            sweep.starts[cell + 1] += 1;
-        }
+        self.draws = draws;
+        self.least = least;
+        self.total = total;
+        self.unreachable = unreachable;
+        self.first = first;
+        self.shift = shift;
+        self.all = below;
+        self.sort_into_cells(count);
+        self.below.clear();
         for cell in 0..=CELLS {
-            sweep.starts[cell + 1] += sweep.starts[cell];
-        }
-        let mut places = sweep.starts.clone();
-        for token in above {
-            let place = &mut places[sweep.cell(token[0])];
-            sweep.tokens[*place as usize] = token;
-            *place += 1;
-        }
-        for cell in 0..=CELLS {
-            sweep.below.push(sweep.all);
-            for &[ratio, q] in &sweep.tokens[sweep.range(cell)] {
+            self.below.push(self.all);
+            for &[ratio, q] in &self.tokens[self.range(cell)] {
                 if q < least {
-                    add(&mut sweep.all, ratio * q, q);
+                    add(&mut self.all, ratio * q, q);
                 }
             }
         }
+        self.beyond.clear();
+        self.beyond.resize(CELLS + 1, [0.0; 2]);
         let (mut target, mut draft) = (TwoFloat::from(unreachable), TwoFloat::ZERO);
         for cell in (0..=CELLS).rev() {
-            sweep.beyond[cell] = [target.value(), draft.value()];
+            self.beyond[cell] = [target.value(), draft.value()];
             let (mut p, mut q) = (UnitSum::default(), UnitSum::default());
-            for &[ratio, mass] in &sweep.tokens[sweep.range(cell)] {
+            for &[ratio, mass] in &self.tokens[self.range(cell)] {
                 p.add(ratio * mass);
                 q.add(mass);
             }
             target += p.value();
             draft += q.value();
         }
-        sweep
+    }
+
+    /// Fills `tokens` and `starts` with the first entries of `above`.
+    fn sort_into_cells(&mut self, count: usize) {
+        self.starts.clear();
+        self.starts.resize(CELLS + 2, 0);
+        // Without zeros where there were tokens: all places are written to.
+        self.tokens.resize(count, [0.0; 2]);
+        let above = self.above.get(..count).unwrap_or_default();
+        let shift = self.shift;
+        for &[ratio, _] in above {
+            self.starts[cell(ratio, shift) + 1] += 1;
+        }
+        for cell in 0..=CELLS {
+            self.starts[cell + 1] += self.starts[cell];
+        }
+        self.places.clone_from(&self.starts);
+        for token in above {
+            let place = &mut self.places[cell(token[0], shift)];
+            self.tokens[*place as usize] = *token;
+            *place += 1;
+        }
     }
 
     /// Whether enough of q is left before the last draft to divide by, however the heaviest
@@ -172,7 +185,7 @@ impl Sweep {
     /// (q - p)+ M(1 + M(1)/(1-q))/M(1), within the allowance for rounding of
     /// [`super::PAIR_ROUNDING`]. `None` where 1-q has lost too many digits for that, or so
     /// many tokens have p/q next to 1 + M(1) that a sum over all is as fast. O(V).
-    pub(super) fn two_rejected(&self, rows: Rows<'_>, sums: [f64; 2]) -> Option<f64> {
+    pub(super) fn two_rejected(&self, rows: Rows<'_>) -> Option<f64> {
         let largest = self.heaviest.first().copied().unwrap_or(0.0);
         if self.total - largest < LEAST_REST_OF_TWO {
             return None;
@@ -206,7 +219,7 @@ impl Sweep {
             knot: knots.first().map_or(f64::INFINITY, |knot| knot[0]),
         };
         let mut beyond = Vec::new();
-        let unlisted = along(rows, sums, line, &mut beyond);
+        let unlisted = along(rows, line, &mut beyond);
         let mut sum = TwoFloat::from(unlisted);
         for [refused, q] in beyond {
             let next = 1.0 + self.first / (self.total - q);
@@ -248,8 +261,7 @@ impl Sweep {
     }
 
     fn cell(&self, ratio: f64) -> usize {
-        let above = ratio.to_bits().saturating_sub(ONE) >> self.shift;
-        (above as usize).min(CELLS)
+        cell(ratio, self.shift)
     }
 
     fn range(&self, cell: usize) -> std::ops::Range<usize> {
@@ -281,21 +293,29 @@ impl Sweep {
     }
 }
 
+/// The cell of a ratio.
+#[inline]
+fn cell(ratio: f64, shift: u32) -> usize {
+    let above = ratio.to_bits().saturating_sub(ONE) >> shift;
+    (above as usize).min(CELLS)
+}
+
 /// M(1), the sum of q, and the mass of p where q = 0.
 #[multiversion(targets = "simd")]
-fn totals(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2]) -> (f64, f64, f64) {
+fn totals(rows: Rows<'_>) -> (f64, f64, f64) {
     let (mut first, mut total) = (SplitSum::default(), SplitSum::default());
     let mut unreachable = SplitSum::default();
     for_lanes(rows.target, rows.draft, |p, q| {
-        let (mut more, mut alone, mut own) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let (mut more, mut alone) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
-            let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
+            let (p, q) = (p[lane], q[lane]);
             more[lane] = if p > q { p - q } else { 0.0 };
-            alone[lane] = if q > 0.0 { 0.0 } else { p };
-            own[lane] = q;
+        }
+        for lane in 0..LANES {
+            alone[lane] = if q[lane] > 0.0 { 0.0 } else { p[lane] };
         }
         first.add(&more);
-        total.add(&own);
+        total.add(q);
         unreachable.add(&alone);
     });
     (first.value(), total.value(), unreachable.value())
@@ -317,7 +337,7 @@ struct Line {
 /// The sum of (q - p)+ times the line over unlisted tokens that it reaches; (q - p)+ and q of
 /// those that it does not.
 #[multiversion(targets = "simd")]
-fn along(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
+fn along(rows: Rows<'_>, line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
     let Line {
         mass,
         slope,
@@ -329,24 +349,26 @@ fn along(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], line: Line, beyond: &mut Vec<
     } = line;
     let mut sum = SplitSum::default();
     for_lanes(rows.target, rows.draft, |p, q| {
-        let mut terms = [0.0; LANES];
-        let mut any = false;
+        let (mut refused, mut next) = ([0.0; LANES], [0.0; LANES]);
+        let (mut terms, mut far) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
-            let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
-            let refused = if q > p && q < unlisted { q - p } else { 0.0 };
-            let next = 1.0 + first / (total - q);
-            let is_near = next <= knot;
-            any |= !is_near && refused > 0.0;
-            let left = mass - (next - start) * slope;
-            terms[lane] = if is_near { refused * left } else { 0.0 };
+            let (p, q) = (p[lane], q[lane]);
+            refused[lane] = if q > p && q < unlisted { q - p } else { 0.0 };
+        }
+        for lane in 0..LANES {
+            next[lane] = 1.0 + first / (total - q[lane]);
+        }
+        for lane in 0..LANES {
+            let left = mass - (next[lane] - start) * slope;
+            let is_near = next[lane] <= knot;
+            terms[lane] = if is_near { refused[lane] * left } else { 0.0 };
+            far[lane] = if is_near { 0.0 } else { refused[lane] };
         }
         sum.add(&terms);
-        if any {
+        if far.iter().fold(false, |any, &far| any | (far > 0.0)) {
             for lane in 0..LANES {
-                let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
-                let next = 1.0 + first / (total - q);
-                if q > p && q < unlisted && next > knot {
-                    beyond.push([q - p, q]);
+                if far[lane] > 0.0 {
+                    beyond.push([refused[lane], q[lane]]);
                 }
             }
         }
@@ -354,28 +376,26 @@ fn along(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], line: Line, beyond: &mut Vec<
     sum.value()
 }
 
-/// Tokens by what they are needed for.
-#[derive(Debug, Default)]
-struct Found {
-    listed: Vec<Token>,
-    /// p/q and q where p > q > 0.
-    above: Vec<[f64; 2]>,
-    /// Moments of unlisted tokens with p <= q.
-    below: Sums,
-}
-
+/// Tokens by what they are needed for: the listed ones; p/q and q where p > q > 0, the first of
+/// `above`, and how many these are; and the moments of unlisted tokens with p <= q.
 #[multiversion(targets = "simd")]
-fn divide(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], least: f64, found: &mut Found) {
+fn divide(
+    rows: Rows<'_>,
+    least: f64,
+    listed: &mut Vec<Token>,
+    above: &mut Vec<[f64; 2]>,
+) -> (usize, Sums) {
     let mut below = [[0.0; LANES]; SUMS];
-    let mut above = vec![[0.0; 2]; rows.draft.len() + LANES];
+    if above.len() < rows.draft.len() + LANES {
+        above.resize(rows.draft.len() + LANES, [0.0; 2]);
+    }
     let mut count = 0;
     for_lanes(rows.target, rows.draft, |p, q| {
-        let (mut ratios, mut masses) = ([0.0; LANES], [0.0; LANES]);
+        let mut ratios = [0.0; LANES];
         let mut any = false;
         for lane in 0..LANES {
-            let (p, q) = (p[lane] / p_sum, q[lane] / q_sum);
-            let ratio = p / q;
-            (ratios[lane], masses[lane]) = (ratio, q);
+            let (p, q) = (p[lane], q[lane]);
+            ratios[lane] = p / q;
             any |= q >= least;
             let counts = q < least && p <= q;
             let (q, p) = if counts { (q, p) } else { (0.0, 0.0) };
@@ -395,24 +415,18 @@ fn divide(rows: Rows<'_>, [p_sum, q_sum]: [f64; 2], least: f64, found: &mut Foun
             }
         }
         for lane in 0..LANES {
-            above[count] = [ratios[lane], masses[lane]];
+            above[count] = [ratios[lane], q[lane]];
             // False where both are 0; q = 0 is nothing that is drafted.
-            count += usize::from(ratios[lane] > 1.0 && masses[lane] > 0.0);
+            count += usize::from(ratios[lane] > 1.0 && q[lane] > 0.0);
         }
         if any {
             for lane in 0..LANES {
-                let (ratio, q) = (ratios[lane], masses[lane]);
+                let (ratio, p, q) = (ratios[lane], p[lane], q[lane]);
                 if q >= least && q > 0.0 {
-                    found.listed.push(Token {
-                        p: p[lane] / p_sum,
-                        q,
-                        ratio,
-                    });
+                    listed.push(Token { p, q, ratio });
                 }
             }
         }
     });
-    above.truncate(count);
-    found.above = above;
-    found.below = below.map(|sum| sum.iter().sum());
+    (count, below.map(|sum| sum.iter().sum()))
 }

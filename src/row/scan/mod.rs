@@ -74,6 +74,7 @@ pub struct Workspace {
     race: Race,
     chords: Chords,
     most_drafts: usize,
+    memo: Memo,
 }
 
 impl Default for Workspace {
@@ -92,6 +93,7 @@ impl Workspace {
             race: Race::default(),
             chords: Chords::default(),
             most_drafts: 0,
+            memo: Memo::default(),
         }
     }
 
@@ -111,14 +113,11 @@ impl Workspace {
             return Err(RowError::Drafts { drafts, limit });
         }
         self.most_drafts = most_drafts;
+        self.memo.forget();
         self.symmetric.forget();
         self.race.forget();
         self.buckets.load(rows)?;
-        Ok(Row {
-            scan: self,
-            rows,
-            memo: Memo::default(),
-        })
+        Ok(Row { scan: self, rows })
     }
 }
 
@@ -127,13 +126,12 @@ impl Workspace {
 pub struct Row<'a> {
     scan: &'a mut Workspace,
     rows: Rows<'a>,
-    pub(super) memo: Memo,
 }
 
 impl<'a> Row<'a> {
     /// What is kept between questions.
     pub fn memo(&mut self) -> &mut Memo {
-        &mut self.memo
+        &mut self.scan.memo
     }
 
     /// The rows.
