@@ -118,8 +118,8 @@ pub(crate) fn independent_hits(p: &[f64], q: &[f64], whole: f64, drafts: usize) 
 fn hits_up_to(p: &[f64], q: &[f64], most: usize) -> Vec<f64> {
     let (mut hits, mut sum) = (vec![0.0], 0.0);
     let by_draft = match most {
-        ..=2 => hits_by_draft::<2>(p, q).to_vec(),
-        ..=4 => hits_by_draft::<4>(p, q).to_vec(),
+        0..=2 => hits_by_draft::<2>(p, q).to_vec(),
+        3..=4 => hits_by_draft::<4>(p, q).to_vec(),
         _ => hits_by_draft::<TOGETHER>(p, q).to_vec(),
     };
     for share in by_draft {
