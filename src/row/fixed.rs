@@ -1,5 +1,6 @@
 //! Drafts of which all but the last are the heaviest tokens of q.
 
+use super::memo::Star;
 use super::scan::Row;
 use crate::distribution::{LANES, Rows, SplitSum, compensated_sum, for_lanes, heaviest, split_sum};
 use crate::known::Known;
@@ -119,21 +120,6 @@ impl Row<'_> {
         self.memo().stars.push((fixed, star));
         star
     }
-}
-
-/// Sums over all tokens but the heaviest few of the draft, which are drafts anyway.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Star {
-    /// p of these.
-    held: f64,
-    /// q of the others, by whose share of that the last draft is drawn.
-    rest: f64,
-    /// Sum of min(p, share).
-    overlap: f64,
-    /// Sum of (share - p)+.
-    excess: f64,
-    /// Sum of p times the share.
-    drawn: f64,
 }
 
 /// What lies between some tokens.

@@ -1,6 +1,5 @@
 //! What is kept of a row between the questions that are asked of it.
 
-use super::fixed::Star;
 use std::any::Any;
 
 /// What was computed for one row and serves further questions: other numbers of drafts,
@@ -36,6 +35,21 @@ pub struct Memo {
     kept: Vec<Box<dyn Any + Send>>,
     /// What was kept for earlier rows, for its memory.
     spare: Vec<Box<dyn Any + Send>>,
+}
+
+/// Sums over all tokens but the heaviest few of the draft, which are drafts anyway.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Star {
+    /// p of these.
+    pub held: f64,
+    /// q of the others, by whose share of that the last draft is drawn.
+    pub rest: f64,
+    /// Sum of min(p, share).
+    pub overlap: f64,
+    /// Sum of (share - p)+.
+    pub excess: f64,
+    /// Sum of p times the share.
+    pub drawn: f64,
 }
 
 /// A workspace's copy has a memo of its own.
