@@ -11,7 +11,7 @@ const TOGETHER: usize = 8;
 
 impl Row<'_> {
     /// For n independent draws from q: sum of p (1 - (1-q)^n). O(nV); where a row is loaded for
-    /// at most [`TOGETHER`] drafts, the first call serves the others.
+    /// at most 8 drafts, the first call serves the others.
     pub fn hits_iid(&mut self, drafts: usize) -> Known {
         let drafts = drafts.max(1);
         let rounding = (4.0 * drafts as f64 + 16.0) * f64::EPSILON;
