@@ -123,6 +123,7 @@ pub mod row;
 #[cfg(test)]
 mod schemas;
 pub mod scheme;
+mod scratch;
 pub mod text;
 pub mod tree;
 pub mod verifier;

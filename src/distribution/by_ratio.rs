@@ -1,5 +1,7 @@
 //! Tokens by the ratio of q to p.
 
+use crate::scratch::Scratch;
+
 /// A pair of rows over one vocabulary, V probabilities each, that sum to 1 within
 /// [`NORMALISATION_TOLERANCE`](super::NORMALISATION_TOLERANCE).
 #[derive(Clone, Copy, Debug)]
@@ -58,13 +60,16 @@ const SPREAD: usize = 2048;
 /// About as many cells as this.
 const CELLS: u64 = 1 << 16;
 
+/// Cells of more tokens are sorted by a method that many need.
+const FEW: usize = 24;
+
 /// The tokens of q > 0 by rising p/q, ties by id, each with its p/q.
 ///
 /// Positive numbers are in the order of their bits. So the pairs are spread over cells by the
 /// first bits, and the few of a cell are sorted by themselves. O(V), and O(m log m) in a cell
 /// of m different ratios.
-pub(crate) fn by_rising_ratio(rows: Rows<'_>) -> Vec<(f64, u32)> {
-    let mut pairs: Vec<(f64, u32)> = Vec::with_capacity(rows.draft.len());
+pub(crate) fn by_rising_ratio(rows: Rows<'_>) -> Scratch<(f64, u32)> {
+    let mut pairs: Scratch<(f64, u32)> = Scratch::with_capacity(rows.draft.len());
     let tokens = (0u32..).zip(rows.target.iter().zip(rows.draft));
     // A zero of either sign is the same ratio.
     pairs.extend(tokens.filter_map(|(token, (p, q))| (*q > 0.0).then_some(((p + 0.0) / q, token))));
@@ -92,14 +97,16 @@ pub(crate) fn by_rising_ratio(rows: Rows<'_>) -> Vec<(f64, u32)> {
             1 + ((bits - least) >> shift) as usize
         }
     };
-    let mut starts = vec![0u32; cell(f64::from_bits(most)) + 2];
+    let mut starts = Scratch::filled(cell(f64::from_bits(most)) + 2, 0u32);
     for (ratio, _) in &pairs {
         starts[cell(*ratio) + 1] += 1;
     }
-    for cell in 1..starts.len() {
-        starts[cell] += starts[cell - 1];
+    let mut before = 0;
+    for start in starts.iter_mut() {
+        before += *start;
+        *start = before;
     }
-    let mut sorted = vec![(0.0, 0); pairs.len()];
+    let mut sorted = Scratch::filled(pairs.len(), (0.0, 0));
     for pair in &pairs {
         let place = &mut starts[cell(pair.0)];
         sorted[*place as usize] = *pair;
@@ -107,14 +114,30 @@ pub(crate) fn by_rising_ratio(rows: Rows<'_>) -> Vec<(f64, u32)> {
     }
     // Each cell begins where the one before it ended. Ties are in order already.
     let mut start = 0;
-    for end in starts {
+    for &end in starts.iter() {
         let end = end as usize;
-        if end > start + 1 {
-            sorted[start..end].sort_unstable_by(rising);
+        let own = &mut sorted[start..end];
+        if own.len() > FEW {
+            own.sort_unstable_by(rising);
+        } else {
+            insert(own);
         }
         start = end;
     }
     sorted
+}
+
+/// Sorts by rising ratio, and leaves ties in their order. No ratio is negative.
+fn insert(pairs: &mut [(f64, u32)]) {
+    for next in 1..pairs.len() {
+        let moved = pairs[next];
+        let mut place = next;
+        while place > 0 && pairs[place - 1].0.to_bits() > moved.0.to_bits() {
+            pairs[place] = pairs[place - 1];
+            place -= 1;
+        }
+        pairs[place] = moved;
+    }
 }
 
 #[cfg(test)]

@@ -106,20 +106,7 @@ pub(super) fn series(z: f64) -> [f64; ROOM] {
         }
         taylor[k] = -z * HALF * sum / k as f64;
     }
-    // Chebyshev polynomials by their recurrence, exact in these numbers.
-    let mut chebyshev = [[0.0; LONG]; LONG];
-    chebyshev[0][0] = 1.0;
-    chebyshev[1][1] = 1.0;
-    for degree in 2..LONG {
-        for k in 0..LONG {
-            let above = if k > 0 {
-                2.0 * chebyshev[degree - 1][k - 1]
-            } else {
-                0.0
-            };
-            chebyshev[degree][k] = above - chebyshev[degree - 2][k];
-        }
-    }
+    let chebyshev = chebyshev::<LONG>();
     for degree in (TERMS..LONG).rev() {
         let share = taylor[degree] / chebyshev[degree][degree];
         for (own, other) in taylor.iter_mut().zip(&chebyshev[degree]) {
@@ -127,6 +114,24 @@ pub(super) fn series(z: f64) -> [f64; ROOM] {
         }
     }
     std::array::from_fn(|k| if k < TERMS { taylor[k] } else { 0.0 })
+}
+
+/// Chebyshev polynomials in powers, by degree. Their recurrence is exact in these numbers.
+pub(super) fn chebyshev<const COUNT: usize>() -> [[f64; COUNT]; COUNT] {
+    let mut all = [[0.0; COUNT]; COUNT];
+    all[0][0] = 1.0;
+    all[1][1] = 1.0;
+    for degree in 2..COUNT {
+        for k in 0..COUNT {
+            let above = if k > 0 {
+                2.0 * all[degree - 1][k - 1]
+            } else {
+                0.0
+            };
+            all[degree][k] = above - all[degree - 2][k];
+        }
+    }
+    all
 }
 
 /// Neighbouring tokens of one bin.

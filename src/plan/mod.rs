@@ -36,4 +36,6 @@ pub(crate) use transport::distinct;
 pub use transport::{Coupling, PlanMasses, Rounding, TransportPlan};
 
 #[cfg(test)]
+mod steps_tests;
+#[cfg(test)]
 mod tests;

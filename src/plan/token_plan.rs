@@ -7,6 +7,7 @@
 use super::thinning::{PlanLaw, Thinning, Verdict};
 use crate::distribution::Target;
 use crate::known::{Kind, Known};
+use crate::scratch::Scratch;
 use rand::RngCore;
 use std::sync::Arc;
 
@@ -158,9 +159,9 @@ pub struct TokenPlan {
 /// One tier, solved: entries in the order of its tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SolvedTier {
-    pub(super) weights: Vec<f64>,
+    pub(super) weights: Scratch<f64>,
     /// How often each token is emitted.
-    pub(super) emitted: Vec<f64>,
+    pub(super) emitted: Scratch<f64>,
     pub(super) iterations: usize,
     pub(super) groups: usize,
 }
@@ -179,7 +180,7 @@ pub(super) enum Bound {
 #[derive(Clone, Debug)]
 pub(super) struct Unthinned {
     plan: TokenPlan,
-    emitted: Vec<f64>,
+    emitted: Scratch<f64>,
 }
 
 impl Unthinned {
@@ -211,7 +212,7 @@ impl Unthinned {
         };
         Self {
             plan,
-            emitted: vec![0.0; vocab],
+            emitted: Scratch::filled(vocab, 0.0),
         }
     }
 

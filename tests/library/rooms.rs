@@ -7,15 +7,16 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 30] = [
+const ALLOWED: [(&str, &[&str]); 31] = [
     ("panics", &[]),
     ("files", &[]),
     ("entry_name", &[]),
-    ("distribution", &[]),
+    ("scratch", &[]),
+    ("distribution", &["scratch"]),
     ("known", &["distribution"]),
     ("number", &["distribution"]),
     ("quadrature", &["distribution"]),
-    ("row", &["distribution", "known", "quadrature"]),
+    ("row", &["distribution", "known", "quadrature", "scratch"]),
     (
         "scheme",
         &["distribution", "entry_name", "number", "quadrature", "row"],
@@ -32,6 +33,7 @@ const ALLOWED: [(&str, &[&str]); 30] = [
             "problem",
             "quadrature",
             "scheme",
+            "scratch",
         ],
     ),
     (

@@ -13,6 +13,7 @@ use crate::plan::log_bins::{
     power_sums, runs,
 };
 use crate::quadrature::LaplaceGrid;
+use crate::scratch::Scratch;
 use multiversion::multiversion;
 use std::sync::LazyLock;
 
@@ -135,10 +136,10 @@ impl Bins {
         field: &Field,
         logs: &[f64],
         weights: &[f64],
-    ) -> Vec<f64> {
+    ) -> Scratch<f64> {
         let (low, _) = tier.range();
         let polynomials = self.polynomials(field);
-        let mut values = vec![0.0; logs.len()];
+        let mut values = Scratch::filled(logs.len(), 0.0);
         for run in &self.runs {
             let members = run.members.clone();
             emit(
@@ -256,9 +257,9 @@ fn step(
 }
 
 /// log((rho - r_low)/(r_up - rho)) of every ratio, as [`Tier::coordinate`].
-pub(super) fn coordinates(tier: &Tier, ratio: &[f64]) -> Vec<f64> {
+pub(super) fn coordinates(tier: &Tier, ratio: &[f64]) -> Scratch<f64> {
     let (low, up) = tier.range();
-    let mut coordinates = vec![0.0; ratio.len()];
+    let mut coordinates = Scratch::filled(ratio.len(), 0.0);
     let floor = tier.least_above_low();
     log_odds(ratio, [low, up], [floor, MARGIN * up], &mut coordinates);
     coordinates

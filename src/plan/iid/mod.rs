@@ -17,6 +17,7 @@
 mod audit;
 mod emission;
 mod groups;
+mod inverse;
 mod kernels;
 mod near_ties;
 mod newton;
@@ -31,6 +32,7 @@ use super::token_plan::{Attained, Bound, Draws, PlanSettings, SolvedTier, TokenP
 use crate::distribution::{SplitSum, Target};
 use crate::known::Known;
 use crate::quadrature::QUADRATURE_ERROR;
+use crate::scratch::Scratch;
 use groups::{Curve, Groups};
 use kernels::Bins;
 use rising::{Span, Tiers};
@@ -128,10 +130,10 @@ fn solve_span(
     let mass = &rising.mass[span.positions.clone()];
     let cut = |&ratio: &f64| if ratio < span.cut { ratio } else { span.cut };
     let ratios = rising.ratio[span.positions.clone()].iter();
-    let wanted: Vec<f64> = ratios.map(cut).collect();
+    let wanted: Scratch<f64> = ratios.map(cut).collect();
     let nothing = SolvedTier {
-        weights: vec![0.0; mass.len()],
-        emitted: vec![0.0; mass.len()],
+        weights: Scratch::filled(mass.len(), 0.0),
+        emitted: Scratch::filled(mass.len(), 0.0),
         iterations: 0,
         groups: 0,
     };
@@ -141,8 +143,8 @@ fn solve_span(
     }
     if span.rejected.is_none() && mass.len() == 1 {
         let alone = SolvedTier {
-            weights: vec![1.0],
-            emitted: vec![span.touched],
+            weights: vec![1.0].into(),
+            emitted: vec![span.touched].into(),
             iterations: 0,
             groups: 1,
         };
@@ -160,8 +162,8 @@ fn solve_span(
     let mut best = f64::INFINITY;
     let mut grouping = settings.grouping;
     let coordinates = kernels::coordinates(&tier, &wanted);
-    let mut logs = vec![0.0; mass.len()];
-    let mut weights = vec![0.0; mass.len()];
+    let mut logs = Scratch::filled(mass.len(), 0.0);
+    let mut weights = Scratch::filled(mass.len(), 0.0);
     for _ in 0..3 {
         let groups = Groups::new(&tier, mass, &wanted, &coordinates, grouping);
         let (start, before) = first_logs(&tier, &groups, grouping, settings);
@@ -171,17 +173,19 @@ fn solve_span(
         let (state, iterations) = tier.solve(start, settings.residual, settings.iterations);
         solved.iterations += iterations;
         solved.groups = groups.mass.len();
-        // Weights of all tokens: along the curve of the groups, then one Newton
-        // step each.
+        // Weights of all tokens: those that fit in the groups' field, then Newton steps in their
+        // own.
         let (_, slope) = tier.emission(&state.field, &state.weights);
-        Curve::new(&tier, &groups, &state, &slope).fill(&coordinates, &mut logs);
+        let curve = Curve::new(&tier, &groups, &state, &slope);
+        inverse::fill(&tier, &state.field, &curve, &coordinates, &mut logs);
         let mut field = state.field;
-        let mut tokens = Bins::new(&logs);
         let mut residual = f64::INFINITY;
-        for _ in 0..3 {
-            tokens.improve(&tier, &field, &coordinates, &mut logs);
+        for step in 0..3 {
+            if step > 0 {
+                Bins::new(&logs).improve(&tier, &field, &coordinates, &mut logs);
+            }
             exponentials(&logs, &mut weights);
-            tokens = Bins::new(&logs);
+            let tokens = Bins::new(&logs);
             let grid = tier.grid(&weights);
             let phi = tokens.transform(&grid, mass, &logs);
             counted = counted.most(Counted {
@@ -193,7 +197,7 @@ fn solve_span(
             let now = kernels::emitted(mass, &wanted, &mut emitted);
             if now < best {
                 best = now;
-                solved.weights.copy_from_slice(&weights);
+                std::mem::swap(&mut solved.weights, &mut weights);
                 solved.emitted = emitted;
             }
             if now <= 4.0 * settings.residual || now > 0.2 * residual {

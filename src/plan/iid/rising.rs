@@ -5,8 +5,8 @@ use crate::distribution::{
     Draft, PROBABILITY_RELATIVE_ERROR, Rows, Target, UnitSum, by_rising_ratio,
 };
 use crate::known::Known;
+use crate::scratch::Scratch;
 use multiversion::multiversion;
-use std::borrow::Cow;
 
 /// A tier: the tokens between two minimisers of P - Q.
 #[derive(Clone, Debug)]
@@ -30,17 +30,17 @@ pub(super) struct Span {
 /// n have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Rising {
-    pub(super) order: Vec<u32>,
+    pub(super) order: Scratch<u32>,
     /// p/q in that order.
-    pub(super) ratio: Vec<f64>,
+    pub(super) ratio: Scratch<f64>,
     /// p and q in that order.
-    pub(super) target: Vec<f64>,
-    pub(super) mass: Vec<f64>,
+    pub(super) target: Scratch<f64>,
+    pub(super) mass: Scratch<f64>,
     /// Target and draft mass of every prefix, the latter at most 1.
-    held: Vec<f64>,
-    below: Vec<f64>,
+    held: Scratch<f64>,
+    below: Scratch<f64>,
     /// Draft mass of what is not in a prefix.
-    above: Vec<f64>,
+    above: Scratch<f64>,
     /// Tokens of p = 0 are before this.
     nulls: usize,
 }
@@ -53,8 +53,8 @@ pub(super) struct Tiers {
 }
 
 /// Sums over what is left from each place on, and 0 at the end.
-fn from_here_on(masses: &[f64]) -> Vec<f64> {
-    let mut above = vec![0.0; masses.len() + 1];
+fn from_here_on(masses: &[f64]) -> Scratch<f64> {
+    let mut above = Scratch::filled(masses.len() + 1, 0.0);
     let mut left = UnitSum::default();
     for (above, &mass) in above[..masses.len()].iter_mut().zip(masses).rev() {
         left.add(mass);
@@ -71,9 +71,10 @@ impl Rising {
             target: p,
             draft: q,
         });
-        let order: Vec<u32> = pairs.iter().map(|&(_, token)| token).collect();
-        let in_order =
-            |row: &[f64]| -> Vec<f64> { order.iter().map(|&token| row[token as usize]).collect() };
+        let order: Scratch<u32> = pairs.iter().map(|&(_, token)| token).collect();
+        let in_order = |row: &[f64]| -> Scratch<f64> {
+            order.iter().map(|&token| row[token as usize]).collect()
+        };
         let (target, mass) = (in_order(p), in_order(q));
         // A ratio may be 0 by underflow too.
         let zeros = pairs.partition_point(|&(ratio, _)| ratio == 0.0);
@@ -92,8 +93,8 @@ impl Rising {
 }
 
 /// Sums over what is before each place, none of them above `most`.
-fn up_to_here(masses: &[f64], most: f64) -> Vec<f64> {
-    let mut sums = vec![0.0; masses.len() + 1];
+fn up_to_here(masses: &[f64], most: f64) -> Scratch<f64> {
+    let mut sums = Scratch::filled(masses.len() + 1, 0.0);
     let mut sum = UnitSum::default();
     for (held, &mass) in sums[1..].iter_mut().zip(masses) {
         sum.add(mass);
@@ -142,7 +143,7 @@ impl Tiers {
             ..
         } = rising;
         let (count, nulls) = (rising.order.len(), *nulls);
-        let mut difference = vec![0.0; count + 1];
+        let mut difference = Scratch::filled(count + 1, 0.0);
         differences(&rising.held, below, drafts, &mut difference);
         let least = difference.iter().copied().fold(0.0, f64::min);
         let mut cuts: Vec<usize> = (0..=count)
@@ -218,10 +219,12 @@ impl Tiers {
 /// never reaches it.
 fn water_level(rising: &Rising, span: &Span) -> f64 {
     let positions = span.positions.clone();
+    let own;
     let above = if positions.end == rising.order.len() {
-        Cow::Borrowed(&rising.above[positions.start..])
+        &rising.above[positions.start..]
     } else {
-        Cow::Owned(from_here_on(&rising.mass[positions.clone()]))
+        own = from_here_on(&rising.mass[positions.clone()]);
+        &own
     };
     let tokens = rising.ratio[positions.clone()]
         .iter()
@@ -259,7 +262,7 @@ mod tests {
             let (p, q) = (row(), row());
             let (p, q) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
             let rising = Rising::sorted(&p, &q);
-            let order: Vec<u32> = rising.order.clone();
+            let order = rising.order.clone();
             for (place, &token) in order.iter().enumerate() {
                 assert_eq!(rising.target[place], p.probabilities()[token as usize]);
                 assert_eq!(rising.mass[place], q.probabilities()[token as usize]);

@@ -12,6 +12,7 @@ use crate::plan::log_bins::{
     CHUNK, Place, ROOM, Run, TERMS, Table, gather, place_in_bin, power_sums, runs,
 };
 use crate::quadrature::{LaplaceGrid, PER_OCTAVE};
+use crate::scratch::Scratch;
 use multiversion::multiversion;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -114,9 +115,9 @@ impl<'a> Bins<'a> {
     }
 
     /// `sum over tokens of moment_k u^m` by pair, `stride` apart, and node.
-    pub(super) fn sums(&self, grid: &LaplaceGrid, terms: usize, stride: usize) -> Vec<f64> {
-        let mut totals = vec![0.0; pairs(self.drafts, terms).count() * stride];
-        let mut part = vec![0.0; totals.len()];
+    pub(super) fn sums(&self, grid: &LaplaceGrid, terms: usize, stride: usize) -> Scratch<f64> {
+        let mut totals = Scratch::filled(pairs(self.drafts, terms).count() * stride, 0.0);
+        let mut part = Scratch::filled(totals.len(), 0.0);
         for batch in self.bins.chunks(BATCH) {
             part.fill(0.0);
             for bin in batch {
@@ -148,7 +149,7 @@ impl<'a> Bins<'a> {
         value: &mut [f64],
         decline: &mut [f64],
     ) {
-        let steep: Vec<f64> = (coefficients.chunks_exact(stride))
+        let steep: Scratch<f64> = (coefficients.chunks_exact(stride))
             .flat_map(|row| {
                 let nodes = grid.s.nodes.iter().chain(std::iter::repeat(&0.0));
                 row.iter()

@@ -24,6 +24,7 @@ use super::times::Times;
 use crate::distribution::{TwoFloat, exp_nonpositive};
 use crate::plan::log_bins::{add_scaled, exponentials};
 use crate::quadrature::{BLOCK, LaplaceGrid, Resolution};
+use crate::scratch::Scratch;
 use multiversion::multiversion;
 
 fn most_terms(classes: &[Class]) -> usize {
@@ -42,24 +43,24 @@ const MANY: usize = 512;
 /// What is emitted, and more.
 #[derive(Clone, Debug)]
 pub(super) struct Emitted {
-    pub(super) value: Vec<f64>,
+    pub(super) value: Scratch<f64>,
     /// w_i^2 times the same integral with a factor s: value - decline is the
     /// derivative in log w_i, all other weights held.
-    pub(super) decline: Vec<f64>,
+    pub(super) decline: Scratch<f64>,
     /// Edges of the Hessian's graph, if asked for.
-    pub(super) edges: Option<Vec<f64>>,
+    pub(super) edges: Option<Scratch<f64>>,
 }
 
 /// e^theta.
-pub(super) fn weights(theta: &[f64]) -> Vec<f64> {
-    let mut weights = vec![0.0; theta.len()];
+pub(super) fn weights(theta: &[f64]) -> Scratch<f64> {
+    let mut weights = Scratch::filled(theta.len(), 0.0);
     exponentials(theta, &mut weights);
     weights
 }
 
 /// From values by node and pair to values by pair, `stride` apart, and node.
-fn by_pair(by_node: &[f64], width: usize, stride: usize) -> Vec<f64> {
-    let mut values = vec![0.0; width * stride];
+fn by_pair(by_node: &[f64], width: usize, stride: usize) -> Scratch<f64> {
+    let mut values = Scratch::filled(width * stride, 0.0);
     for (node, row) in by_node.chunks_exact(width.max(1)).enumerate() {
         for (pair, value) in row.iter().enumerate() {
             values[pair * stride + node] = *value;
@@ -69,8 +70,8 @@ fn by_pair(by_node: &[f64], width: usize, stride: usize) -> Vec<f64> {
 }
 
 /// The other way.
-fn by_node(by_pair: &[f64], width: usize, stride: usize) -> Vec<f64> {
-    let mut values = vec![0.0; width * stride];
+fn by_node(by_pair: &[f64], width: usize, stride: usize) -> Scratch<f64> {
+    let mut values = Scratch::filled(width * stride, 0.0);
     for (pair, row) in by_pair.chunks_exact(stride).enumerate() {
         for (node, value) in row.iter().enumerate() {
             values[node * width + pair] = *value;
@@ -133,7 +134,7 @@ struct Node<'a> {
 
 /// Parts of the light items' factors along the steering pairs, at one node of s.
 #[derive(Clone, Debug)]
-struct Parts([Vec<f64>; PARTS]);
+struct Parts([Scratch<f64>; PARTS]);
 
 impl Parts {
     fn at(&self, item: usize) -> [f64; PARTS] {
@@ -151,7 +152,7 @@ struct LightEdges {
 impl LightEdges {
     fn parts(s: f64, classes: &[Class], weights: &[f64]) -> Parts {
         Parts(STEERING.map(|(m, k)| {
-            let mut part = vec![0.0; weights.len()];
+            let mut part = Scratch::filled(weights.len(), 0.0);
             let mut start = 0;
             for class in classes {
                 let own = start..start + class.len();
@@ -192,7 +193,7 @@ fn fill_part(s: f64, weights: &[f64], moments: &[f64], part: &mut [f64]) {
 }
 
 #[multiversion(targets = "simd")]
-fn add_images(row: &mut [f64], image: [f64; PARTS], parts: &[Vec<f64>; PARTS]) {
+fn add_images(row: &mut [f64], image: [f64; PARTS], parts: &[Scratch<f64>; PARTS]) {
     for (image, part) in image.iter().zip(parts) {
         for (edge, part) in row.iter_mut().zip(part) {
             *edge += image * part;
@@ -328,9 +329,9 @@ impl Race {
         let weights = weights(theta);
         let (least, largest) = self.range(&weights);
         let mut emitted = Emitted {
-            value: vec![0.0; weights.len()],
-            decline: vec![0.0; weights.len()],
-            edges: couple.then(|| vec![0.0; weights.len() * weights.len()]),
+            value: Scratch::filled(weights.len(), 0.0),
+            decline: Scratch::filled(weights.len(), 0.0),
+            edges: couple.then(|| Scratch::filled(weights.len() * weights.len(), 0.0)),
         };
         if weights.is_empty() || least.is_nan() || least <= 0.0 || !largest.is_finite() {
             return emitted;
@@ -351,7 +352,7 @@ impl Race {
             }
         };
         let mut edges = LightEdges::default();
-        let mut coefficients = vec![0.0; stride * width];
+        let mut coefficients = Scratch::filled(stride * width, 0.0);
         let mut shares = vec![0.0; stride];
         for ((share, s), weight) in shares.iter_mut().zip(&s).zip(grid.s.weights_at(resolution)) {
             *share = weight * (-s * self.reject).exp();
@@ -484,7 +485,7 @@ impl Race {
         times: &Times,
         classes: &[Class],
         others: bool,
-    ) -> (Vec<f64>, f64) {
+    ) -> (Scratch<f64>, f64) {
         let heavy = self.heavy.len();
         let terms = most_terms(classes);
         let width = pairs(self.drafts, terms).count();
@@ -502,8 +503,10 @@ impl Race {
         let decays = vec![Lanes::all(if others { 1.0 } else { 0.0 }); heavy];
         let sums: Vec<Lanes> = sums.into_iter().map(Lanes::all).collect();
         let at = column.sum(&decays, &sums, false);
-        let mut drafted: Vec<f64> = at.heavy.iter().map(|sum| sum.0[0]).collect();
-        drafted.resize(count, 0.0);
+        let mut drafted = Scratch::filled(count, 0.0);
+        for (drafted, sum) in drafted.iter_mut().zip(&at.heavy) {
+            *drafted = sum.0[0];
+        }
         let mut rest = &mut drafted[heavy..];
         for class in classes {
             let place = places(self.drafts, class.terms, terms);

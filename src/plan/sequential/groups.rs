@@ -4,6 +4,7 @@
 use super::race::Class;
 use super::tier::{CEILING, FLOOR_INNER, Items, Tier, coordinate};
 use crate::quadrature::Resolution;
+use crate::scratch::Scratch;
 
 /// Widest group, and the most that its mass times its width squared may be.
 const WIDEST: f64 = 0.35;
@@ -30,10 +31,10 @@ impl Tier<'_> {
         let mut groups = Groups {
             items: Items {
                 classes: Vec::new(),
-                wanted: self.items.wanted[..heavy].to_vec(),
-                low: self.items.low[..heavy].to_vec(),
-                up: self.items.up[..heavy].to_vec(),
-                goal: self.items.goal[..heavy].to_vec(),
+                wanted: Scratch::copied(&self.items.wanted[..heavy]),
+                low: Scratch::copied(&self.items.low[..heavy]),
+                up: Scratch::copied(&self.items.up[..heavy]),
+                goal: Scratch::copied(&self.items.goal[..heavy]),
             },
             starts: (0..heavy).collect(),
             at: self.items.goal[..heavy].to_vec(),
@@ -45,7 +46,7 @@ impl Tier<'_> {
         let mut first = heavy;
         for class in &self.items.classes {
             let end = first + class.len();
-            let mut moments = vec![Vec::new(); class.terms];
+            let mut moments = vec![Scratch::default(); class.terms];
             let mut start = first;
             while start < end {
                 let mut stop = start + 1;
@@ -170,9 +171,10 @@ impl Tier<'_> {
         at: &[f64],
         value: &[f64],
         held: &[bool],
-    ) -> Vec<f64> {
+    ) -> Scratch<f64> {
         let heavy = self.race.heavy.len();
-        let mut spread = value[..heavy].to_vec();
+        let mut spread = Scratch::with_capacity(self.tokens.len());
+        spread.extend_from_slice(&value[..heavy]);
         for range in groups.classes.windows(2) {
             let points: Vec<(f64, f64)> = (range[0]..range[1])
                 .filter(|&group| !held[group])

@@ -32,6 +32,7 @@ use crate::distribution::{
     Draft, PROBABILITY_RELATIVE_ERROR, RatioCut, Target, TwoFloat, compensated_sum,
 };
 use crate::known::Known;
+use crate::scratch::Scratch;
 use tier::Tier;
 use times::Times;
 
@@ -156,11 +157,13 @@ fn race(
 ) -> Option<Solved> {
     let times = Times::new(q, drafts);
     let heavy = q.iter().filter(|&&q| q > 0.0 && times.terms(q).is_none());
+    let vocab = q.len();
     if times.missed > 1e-17 || heavy.count() > MOST_HEAVY {
         return None;
     }
-    let (mut inner, mut outer, mut idle) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut in_subset, mut absent) = (Vec::new(), TwoFloat::ZERO);
+    let [mut inner, mut outer] = [0; 2].map(|_| Scratch::with_capacity(vocab));
+    let [mut idle, mut in_subset] = [0; 2].map(|_| Scratch::with_capacity(vocab));
+    let mut absent = TwoFloat::ZERO;
     let mut held = TwoFloat::ZERO;
     for (token, (&p, &q)) in (0u32..).zip(p.iter().zip(q)) {
         if q == 0.0 {

@@ -11,6 +11,7 @@ use super::tier::{Items, Tier};
 use crate::distribution::ln_normal;
 use crate::plan::token_plan::SolvedTier;
 use crate::quadrature::{Resolution, laplacian};
+use crate::scratch::Scratch;
 use multiversion::multiversion;
 
 /// Steps in log w are cut to this.
@@ -46,8 +47,8 @@ const NOTHING: f64 = 1e-13;
 
 impl Items {
     /// Newton steps in log w for each item in a given field, in log odds.
-    fn local(&self, emitted: &Emitted) -> Vec<f64> {
-        let mut steps = vec![0.0; self.wanted.len()];
+    fn local(&self, emitted: &Emitted) -> Scratch<f64> {
+        let mut steps = Scratch::filled(self.wanted.len(), 0.0);
         let wanted = [&self.wanted[..], &self.low, &self.up, &self.goal];
         local_steps(wanted, [&emitted.value, &emitted.decline], &mut steps);
         steps
@@ -362,7 +363,7 @@ impl Tier<'_> {
             .map(|(theta, at)| theta - at)
             .collect();
         let heavy = self.race.heavy.len();
-        let mut theta: Vec<f64> = self
+        let mut theta: Scratch<f64> = self
             .spread(&groups, &groups.at, &offset, &standing)
             .iter()
             .zip(&items.goal)
@@ -385,10 +386,10 @@ impl Tier<'_> {
         // of all others, would come up by one step after the other.
         let mut stretch = 1.0;
         // Weights before, and the step from them.
-        let mut last: Option<(Vec<f64>, Vec<f64>)> = None;
+        let mut last: Option<(Scratch<f64>, Scratch<f64>)> = None;
         while residual > tolerance && iterations < 2 * limit && stale < STALE * CUT_STALE {
             iterations += 1;
-            let lacking: Vec<f64> = items
+            let lacking: Scratch<f64> = items
                 .wanted
                 .iter()
                 .zip(&emitted.value)
@@ -478,7 +479,7 @@ impl Tier<'_> {
                     next[item] += (carried + own).clamp(-2.0 * LONGEST_STEP, 2.0 * LONGEST_STEP);
                 }
             }
-            let step: Vec<f64> = next
+            let step: Scratch<f64> = next
                 .iter()
                 .zip(&theta)
                 .map(|(next, theta)| next - theta)
@@ -493,7 +494,7 @@ impl Tier<'_> {
             let mut now = self.residual(items, &next, &after);
             if now.is_nan() || now > 0.5 * residual {
                 for share in LOCAL_SHARES {
-                    let mut other: Vec<f64> = (theta.iter().zip(&local))
+                    let mut other: Scratch<f64> = (theta.iter().zip(&local))
                         .map(|(theta, step)| theta + share * step)
                         .collect();
                     lengthen(&theta, &mut other, stretch);

@@ -2,6 +2,7 @@
 
 use super::arrivals::{Arrivals, MOST};
 use super::times::Times;
+use crate::scratch::Scratch;
 
 /// Light tokens, or groups of them, that need the same number of powers of q.
 #[derive(Clone, Debug)]
@@ -9,12 +10,12 @@ pub(super) struct Class {
     /// Powers q^1..q^terms are used.
     pub(super) terms: usize,
     /// `moments[k-1][item]`: sum of (q tau)^k over the item's tokens.
-    pub(super) moments: Vec<Vec<f64>>,
+    pub(super) moments: Vec<Scratch<f64>>,
 }
 
 impl Class {
     /// Of tokens with these q tau.
-    pub(super) fn new(terms: usize, scaled: Vec<f64>) -> Self {
+    pub(super) fn new(terms: usize, scaled: Scratch<f64>) -> Self {
         let mut moments = vec![scaled];
         for k in 1..terms {
             let power = moments[k - 1].iter().zip(&moments[0]);
@@ -25,7 +26,7 @@ impl Class {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.moments.first().map_or(0, Vec::len)
+        self.moments.first().map_or(0, |moments| moments.len())
     }
 }
 

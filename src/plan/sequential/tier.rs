@@ -9,6 +9,7 @@ use super::race::{Class, Race};
 use super::times::Times;
 use crate::distribution::{compensated_sum, ln_normal};
 use crate::quadrature::Resolution;
+use crate::scratch::{Entry, Scratch};
 use multiversion::multiversion;
 
 /// Range of log w. In the outer tier the nodes in s reach down to the least weight;
@@ -26,12 +27,12 @@ const FARTHEST: f64 = 60.0;
 #[derive(Clone, Debug)]
 pub(super) struct Items {
     pub(super) classes: Vec<Class>,
-    pub(super) wanted: Vec<f64>,
+    pub(super) wanted: Scratch<f64>,
     /// Emission at weight 0 and at infinite weight.
-    pub(super) low: Vec<f64>,
-    pub(super) up: Vec<f64>,
+    pub(super) low: Scratch<f64>,
+    pub(super) up: Scratch<f64>,
     /// Coordinate of what is wanted.
-    pub(super) goal: Vec<f64>,
+    pub(super) goal: Scratch<f64>,
 }
 
 /// One tier, ready to be solved.
@@ -40,10 +41,10 @@ pub(super) struct Tier<'a> {
     pub(super) times: &'a Times,
     pub(super) race: Race,
     /// Token of every item.
-    pub(super) tokens: Vec<u32>,
+    pub(super) tokens: Scratch<u32>,
     pub(super) items: Items,
     /// q of every item.
-    pub(super) mass: Vec<f64>,
+    pub(super) mass: Scratch<f64>,
     /// Probability of the tier's tuples, by the same integral; in the outer tier, of
     /// all tuples.
     pub(super) total: f64,
@@ -70,29 +71,29 @@ fn coordinates(values: &[f64], low: &[f64], up: &[f64], odds: &mut [f64]) {
 
 /// The order in which values rise, equal ones as they come: by cells first, as many as
 /// values, and then within each.
-fn ascending(values: &[f64]) -> Vec<u32> {
+fn ascending(values: &[f64]) -> Scratch<u32> {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let scale = values.len() as f64 / (most - least).max(1e-9);
     let cell = |value: f64| ((value - least) * scale) as usize;
-    let mut ends = vec![0u32; values.len() + 2];
+    let mut ends = Scratch::filled(values.len() + 2, 0u32);
     for &value in values {
         ends[cell(value) + 1] += 1;
     }
     let mut before = 0;
-    for end in &mut ends {
+    for end in ends.iter_mut() {
         before += *end;
         *end = before;
     }
     // Each cell's place moves on from its start to its end.
-    let mut order = vec![0; values.len()];
+    let mut order = Scratch::filled(values.len(), 0u32);
     for (item, &value) in (0u32..).zip(values) {
         let place = &mut ends[cell(value)];
         order[*place as usize] = item;
         *place += 1;
     }
     let mut start = 0;
-    for end in ends {
+    for &end in &ends {
         let own = &mut order[start..end as usize];
         if own.len() > 1 {
             own.sort_unstable_by(|&a, &b| {
@@ -120,18 +121,26 @@ impl<'a> Tier<'a> {
         let (target, draft) = rows;
         let q_of = |token: u32| draft[token as usize];
         let mut heavy: Vec<u32> = Vec::new();
-        let mut by_terms: Vec<Vec<u32>> = vec![Vec::new(); TERMS + 1];
-        for &token in players {
-            match times.terms(q_of(token)) {
-                Some(terms) => by_terms[terms].push(token),
-                None => heavy.push(token),
+        let mut sizes = [0; TERMS + 1];
+        let needed: Scratch<u32> = (players.iter())
+            .map(|&token| {
+                let terms = times.terms(q_of(token)).unwrap_or(0);
+                sizes[terms] += 1;
+                terms as u32
+            })
+            .collect();
+        let mut by_terms = sizes.map(Scratch::with_capacity);
+        for (&token, &terms) in players.iter().zip(&needed) {
+            match terms {
+                0 => heavy.push(token),
+                _ => by_terms[terms as usize].push(token),
             }
         }
         let light = compensated_sum(by_terms.iter().flatten().map(|&token| q_of(token)));
         let base = base(times, drafts, present, absent);
         let heavy_mass: Vec<f64> = heavy.iter().map(|&token| q_of(token)).collect();
         let race = Race::new(times, drafts, reject, heavy_mass, light, base);
-        let scaled = |tokens: &[u32]| -> Vec<f64> {
+        let scaled = |tokens: &[u32]| -> Scratch<f64> {
             tokens.iter().map(|&t| q_of(t) * times.scale).collect()
         };
         let classes: Vec<Class> = (by_terms.iter().enumerate())
@@ -140,16 +149,19 @@ impl<'a> Tier<'a> {
             .collect();
         let (up, total) = race.drafted(times, &classes, true);
         let low = if reject > 0.0 {
-            vec![0.0; up.len()]
+            Scratch::filled(up.len(), 0.0)
         } else {
             race.drafted(times, &classes, false).0
         };
-        let tokens: Vec<u32> = heavy
+        let mut tokens = Scratch::with_capacity(players.len());
+        for own in [&heavy[..]]
             .into_iter()
-            .chain(by_terms.into_iter().flatten())
-            .collect();
-        let wanted: Vec<f64> = tokens.iter().map(|&t| target[t as usize]).collect();
-        let mut goal = vec![0.0; tokens.len()];
+            .chain(by_terms.iter().map(|own| &own[..]))
+        {
+            tokens.extend_from_slice(own);
+        }
+        let wanted: Scratch<f64> = tokens.iter().map(|&t| target[t as usize]).collect();
+        let mut goal = Scratch::filled(tokens.len(), 0.0);
         coordinates(&wanted, &low, &up, &mut goal);
         let mut tier = Self {
             times,
@@ -171,8 +183,8 @@ impl<'a> Tier<'a> {
 
     /// Light tokens of a class by where the target lies between its bounds.
     fn sort(&mut self) {
-        fn arrange<T: Copy>(order: &[u32], values: &mut [T]) {
-            let sorted: Vec<T> = order.iter().map(|&item| values[item as usize]).collect();
+        fn arrange<T: Entry>(order: &[u32], values: &mut [T]) {
+            let sorted: Scratch<T> = order.iter().map(|&item| values[item as usize]).collect();
             values.copy_from_slice(&sorted);
         }
         let mut start = self.race.heavy.len();
@@ -282,7 +294,7 @@ mod tests {
                     .collect();
                 let mut sorted: Vec<u32> = (0..count as u32).collect();
                 sorted.sort_by(|&a, &b| values[a as usize].total_cmp(&values[b as usize]));
-                assert_eq!(ascending(&values), sorted);
+                assert_eq!(ascending(&values)[..], sorted[..]);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! sampling without replacement needs of a (p, q), in O(log V) a question.
 
 use crate::distribution::{LANES, Rows, TwoFloat, by_rising_ratio};
+use crate::scratch::Scratch;
 
 /// Tokens of which a few may hold nearly all of q.
 const HEAVY: f64 = 1.0 / 1024.0;
@@ -11,15 +12,15 @@ const HEAVY: f64 = 1.0 / 1024.0;
 /// Prefix sums are rounded once, so M(L) is within 2 epsilon (1 + L).
 #[derive(Debug)]
 pub(super) struct Curve {
-    pub(super) ratios: Vec<f64>,
+    pub(super) ratios: Scratch<f64>,
     /// Entry k: sums over the k tokens of the largest ratio.
-    pub(super) target: Vec<f64>,
-    pub(super) draft: Vec<f64>,
+    pub(super) target: Scratch<f64>,
+    pub(super) draft: Scratch<f64>,
     /// Mass of p where q = 0.
     pub(super) unreachable: f64,
     /// The tokens in that order, and their q.
-    pub(super) tokens: Vec<u32>,
-    pub(super) masses: Vec<f64>,
+    pub(super) tokens: Scratch<u32>,
+    pub(super) masses: Scratch<f64>,
     /// Sum of q, in two words; what is left without the heaviest tokens is good to
     /// (heavy tokens + 3) 2^-104 and V 2^-104 relative.
     pub(super) total: TwoFloat,
@@ -40,15 +41,18 @@ impl Curve {
             }
         }
         let (mut p_sum, mut q_sum) = (unreachable, TwoFloat::ZERO);
+        let room = order.len();
         let mut curve = Self {
-            ratios: Vec::with_capacity(order.len()),
-            target: vec![p_sum.value()],
-            draft: vec![0.0],
+            ratios: Scratch::with_capacity(room),
+            target: Scratch::with_capacity(room + 1),
+            draft: Scratch::with_capacity(room + 1),
             unreachable: unreachable.value(),
-            tokens: Vec::with_capacity(order.len()),
-            masses: Vec::with_capacity(order.len()),
+            tokens: Scratch::with_capacity(room),
+            masses: Scratch::with_capacity(room),
             total: TwoFloat::ZERO,
         };
+        curve.target.push(p_sum.value());
+        curve.draft.push(0.0);
         for &(ratio, token) in order {
             let (p, q) = (target[token as usize], draft[token as usize]);
             p_sum += p;

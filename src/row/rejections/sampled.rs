@@ -330,7 +330,7 @@ mod tests {
         let target = [target[0], target[1], target[4], target[2], target[3]];
         let curve = Curve::new(&target, &draft);
         // By falling p/q: 0, 1, the heavy one, and the last two.
-        assert_eq!(curve.tokens, [0, 1, 2, 3, 4]);
+        assert_eq!(curve.tokens[..], [0, 1, 2, 3, 4]);
         let rest = curve.total - TwoFloat::from(1.0);
         assert!((rest.value() - 1e-16).abs() < 1e-30);
         let mut sampler = PathSampler::new(&curve);
