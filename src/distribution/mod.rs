@@ -130,6 +130,39 @@ impl ExactWeights {
     }
 }
 
+/// Asked this way round, a sum that overflowed to NaN is not.
+fn is_near_one(sum: f64) -> bool {
+    (sum - 1.0).abs() <= NORMALISATION_TOLERANCE
+}
+
+/// Whether all entries are finite and at least 0.
+#[multiversion(targets = "simd")]
+fn are_masses(values: &[f64]) -> bool {
+    let is_mass = |value: f64| (0.0..f64::INFINITY).contains(&value);
+    (values.iter()).fold(true, |all, &value| all & is_mass(value))
+}
+
+/// The error of the first entry that is no mass.
+fn refuse_entry(values: &[f64]) -> Result<(), DistributionError> {
+    for (index, &value) in values.iter().enumerate() {
+        if !value.is_finite() {
+            return Err(DistributionError::NotFinite { index, value });
+        }
+        if value < 0.0 {
+            return Err(DistributionError::Negative {
+                index,
+                value: value.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[multiversion(targets = "simd")]
+fn split_total(values: &[f64]) -> f64 {
+    split_sum(values, values, |value, _| value)
+}
+
 #[derive(Clone, Debug)]
 enum Origin {
     Float(Vec<f64>),
@@ -152,21 +185,15 @@ impl Distribution {
         if values.is_empty() {
             return Err(DistributionError::Empty);
         }
-        for (index, &value) in values.iter().enumerate() {
-            if !value.is_finite() {
-                return Err(DistributionError::NotFinite { index, value });
-            }
-            if value < 0.0 {
-                return Err(DistributionError::Negative {
-                    index,
-                    value: value.to_string(),
-                });
-            }
+        if !are_masses(values) {
+            refuse_entry(values)?;
         }
-        let sum = compensated_sum(values.iter().copied());
-        // Asked this way round, a sum that overflowed to NaN is refused.
-        let near_one = (sum - 1.0).abs() <= NORMALISATION_TOLERANCE;
-        if !near_one {
+        // Entries that sum to about 1 are at most that, as a split sum wants them.
+        let mut sum = split_total(values);
+        if !is_near_one(sum) {
+            sum = compensated_sum(values.iter().copied());
+        }
+        if !is_near_one(sum) {
             return Err(DistributionError::Sum {
                 entries: values.len(),
                 // Finite entries >= 0 make no other NaN than an overflow.

@@ -69,6 +69,20 @@ fn fixed_drafts_by_hand() {
     });
 }
 
+/// What is left beside the top may be next to nothing.
+#[test]
+fn a_last_draft_from_next_to_nothing() {
+    let mut workspace = Workspace::new();
+    for least in [f64::from_bits(1), 1e-290, 1e-279, 1e-100] {
+        let (target, draft) = ([0.25; 4], [1.0, 3.0 * least, least, 0.0]);
+        let (target, draft) = (&target[..], &draft[..]);
+        let mut row = workspace.load(Rows { target, draft }, 2).unwrap();
+        is(&row.accepted_with_fixed(1), 0.75, 8.0 * E);
+        is(&row.optimum_with_fixed(1), 0.75, 32.0 * E);
+        is(&row.hits_with_fixed(1), 0.5, 8.0 * E);
+    }
+}
+
 #[test]
 fn hits_and_overlaps_by_hand() {
     assert_eq!(residual_error(1), 32.0 * E);

@@ -145,11 +145,14 @@ fn total(q: &[f64]) -> f64 {
 /// where p q does.
 #[multiversion(targets = "simd")]
 fn with_last(p: &[f64], q: &[f64], rest: f64, scale: f64) -> [f64; 3] {
+    // 1/rest is finite for all that is left but numbers next to none.
+    let up = if rest < 1e-280 { 2f64.powi(600) } else { 1.0 };
+    let inverse = 1.0 / (up * rest);
     let mut sums = [SplitSum::default(); 3];
     for_lanes(p, q, |p, q| {
         let mut terms = [[0.0; LANES]; 3];
         for lane in 0..LANES {
-            let share = q[lane] / rest;
+            let share = (up * q[lane]) * inverse;
             let (p, last) = (p[lane], scale * share);
             terms[0][lane] = if last < p { last } else { p };
             terms[1][lane] = if last > p { last - p } else { 0.0 };

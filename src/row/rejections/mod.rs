@@ -170,8 +170,8 @@ impl Row<'_> {
                 let mut sweep = other
                     .or_else(|| self.memo().take_spare())
                     .unwrap_or_default();
-                sweep.fill(rows, most, |total, heaviest| {
-                    product::least_told_apart(most, total, heaviest)
+                sweep.fill(rows, most, |heaviest| {
+                    product::least_told_apart(most, heaviest)
                 });
                 sweep
             }

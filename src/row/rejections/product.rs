@@ -75,10 +75,10 @@ const MOST_PATHS: f64 = 1e6;
 /// A rule that differs by more than this from another says nothing.
 const WORST: f64 = 1e-3;
 
-/// The least q that any rule of up to `draws` drafts tells from others, given q's sum and its
-/// heaviest entries.
-pub(super) fn least_told_apart(draws: usize, total: f64, heaviest: &[f64]) -> f64 {
-    let mut rest = total;
+/// The least q that any rule of up to `draws` drafts tells from others, given the heaviest entries
+/// of a q that sums to 1.
+pub(super) fn least_told_apart(draws: usize, heaviest: &[f64]) -> f64 {
+    let mut rest = 1.0;
     let mut least = f64::INFINITY;
     for (splits, gone) in SPLITS.iter().zip(heaviest).take(draws.max(3) - 2) {
         rest -= gone;

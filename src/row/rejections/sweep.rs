@@ -9,7 +9,7 @@ use crate::distribution::{LANES, Rows, SplitSum, TwoFloat, UnitSum, for_lanes, h
 use multiversion::multiversion;
 
 /// Cells of the ratios above 1 that paths lead to; one more has all that are above these.
-const CELLS: usize = 1024;
+const CELLS: usize = 2048;
 
 /// Moments: sums of q, q^2, q^3, q^4, p, p q, p q^2, p q^3.
 pub(super) const SUMS: usize = 8;
@@ -85,7 +85,7 @@ const ONE: u64 = 1f64.to_bits();
 
 impl Sweep {
     #[cfg(test)]
-    pub(super) fn new(rows: Rows<'_>, draws: usize, listed: impl Fn(f64, &[f64]) -> f64) -> Self {
+    pub(super) fn new(rows: Rows<'_>, draws: usize, listed: impl Fn(&[f64]) -> f64) -> Self {
         let mut sweep = Self::default();
         sweep.fill(rows, draws, listed);
         sweep
@@ -94,19 +94,17 @@ impl Sweep {
     /// Of rows that sum to 1, for up to `draws` drafts. Tokens are listed from the least q on
     /// that `listed` says, given q of the heaviest tokens. O(V). Memory that was taken for other
     /// rows is used again.
-    pub(super) fn fill(
-        &mut self,
-        rows: Rows<'_>,
-        draws: usize,
-        listed: impl Fn(f64, &[f64]) -> f64,
-    ) {
-        let (first, total, unreachable) = totals(rows);
+    pub(super) fn fill(&mut self, rows: Rows<'_>, draws: usize, listed: impl Fn(&[f64]) -> f64) {
         let tokens = heaviest(rows.draft, draws).into_iter();
         self.heaviest.clear();
         self.heaviest.extend(tokens.map(|token| rows.draft[token]));
-        let least = listed(total, &self.heaviest);
+        let least = listed(&self.heaviest);
         self.listed.clear();
-        let (count, below) = divide(rows, least, &mut self.listed, &mut self.above);
+        let Divided {
+            count,
+            below,
+            totals: [first, total, unreachable],
+        } = divide(rows, least, &mut self.listed, &mut self.above);
         self.listed
             .sort_unstable_by(|a, b| a.ratio.total_cmp(&b.ratio));
         // No path leads further than one that takes the heaviest tokens away, with M(1) all
@@ -129,26 +127,18 @@ impl Sweep {
         self.all = below;
         self.sort_into_cells(count);
         self.below.clear();
-        for cell in 0..=CELLS {
-            self.below.push(self.all);
-            for &[ratio, q] in &self.tokens[self.range(cell)] {
-                if q < least {
-                    add(&mut self.all, ratio * q, q);
-                }
-            }
-        }
+        self.below.resize(CELLS + 1, [0.0; SUMS]);
         self.beyond.clear();
         self.beyond.resize(CELLS + 1, [0.0; 2]);
+        let cells: Cells<'_> = (&mut self.below, &mut self.beyond);
+        by_cell(&self.tokens, &self.starts, least, &mut self.all, cells);
+        // From sums over the cells to sums over the cells above.
         let (mut target, mut draft) = (TwoFloat::from(unreachable), TwoFloat::ZERO);
-        for cell in (0..=CELLS).rev() {
-            self.beyond[cell] = [target.value(), draft.value()];
-            let (mut p, mut q) = (UnitSum::default(), UnitSum::default());
-            for &[ratio, mass] in &self.tokens[self.range(cell)] {
-                p.add(ratio * mass);
-                q.add(mass);
-            }
-            target += p.value();
-            draft += q.value();
+        for sums in self.beyond.iter_mut().rev() {
+            let [p, q] = *sums;
+            *sums = [target.value(), draft.value()];
+            target += p;
+            draft += q;
         }
     }
 
@@ -293,30 +283,41 @@ impl Sweep {
     }
 }
 
+type Cells<'a> = (&'a mut [Sums], &'a mut [[f64; 2]]);
+
+/// Of every cell the moments before it, to which those of its unlisted tokens are added, and its
+/// sums of p and q.
+#[multiversion(targets = "simd")]
+fn by_cell(
+    tokens: &[[f64; 2]],
+    starts: &[u32],
+    least: f64,
+    moments: &mut Sums,
+    (below, beyond): Cells<'_>,
+) {
+    let mut all = *moments;
+    let cells = below.iter_mut().zip(beyond);
+    for ((before, own), ends) in cells.zip(starts.windows(2)) {
+        *before = all;
+        let (mut p, mut q) = (UnitSum::default(), UnitSum::default());
+        for &[ratio, mass] in &tokens[ends[0] as usize..ends[1] as usize] {
+            let target = ratio * mass;
+            p.add(target);
+            q.add(mass);
+            if mass < least {
+                add(&mut all, target, mass);
+            }
+        }
+        *own = [p.value(), q.value()];
+    }
+    *moments = all;
+}
+
 /// The cell of a ratio.
 #[inline]
 fn cell(ratio: f64, shift: u32) -> usize {
     let above = ratio.to_bits().saturating_sub(ONE) >> shift;
     (above as usize).min(CELLS)
-}
-
-/// M(1), the sum of q, and the mass of p where q = 0.
-#[multiversion(targets = "simd")]
-fn totals(rows: Rows<'_>) -> (f64, f64, f64) {
-    let mut sums = [SplitSum::default(); 3];
-    for_lanes(rows.target, rows.draft, |p, q| {
-        let mut terms = [[0.0; LANES]; 3];
-        for lane in 0..LANES {
-            let (p, q) = (p[lane], q[lane]);
-            terms[0][lane] = if p > q { p - q } else { 0.0 };
-            terms[1][lane] = q;
-            terms[2][lane] = if q > 0.0 { 0.0 } else { p };
-        }
-        for (sum, terms) in sums.iter_mut().zip(&terms) {
-            sum.add(terms);
-        }
-    });
-    sums.map(|sum| sum.value()).into()
 }
 
 /// M(1 + first/(total - q)) of unlisted tokens before the first knot: a line.
@@ -374,16 +375,26 @@ fn along(rows: Rows<'_>, line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
     sum.value()
 }
 
-/// Tokens by what they are needed for: the listed ones; p/q and q where p > q > 0, the first of
-/// `above`, and how many these are; and the moments of unlisted tokens with p <= q.
+struct Divided {
+    /// Tokens of p > q > 0.
+    count: usize,
+    /// Moments of unlisted tokens with p <= q.
+    below: Sums,
+    /// M(1), the sum of q, and the mass of p where q = 0.
+    totals: [f64; 3],
+}
+
+/// Tokens by what they are needed for: the listed ones; and p/q and q where p > q > 0, the first
+/// of `above`.
 #[multiversion(targets = "simd")]
 fn divide(
     rows: Rows<'_>,
     least: f64,
     listed: &mut Vec<Token>,
     above: &mut Vec<[f64; 2]>,
-) -> (usize, Sums) {
+) -> Divided {
     let mut below = [[0.0; LANES]; SUMS];
+    let mut totals = [SplitSum::default(); 3];
     if above.len() < rows.draft.len() + LANES {
         above.resize(rows.draft.len() + LANES, [0.0; 2]);
     }
@@ -412,6 +423,16 @@ fn divide(
                 sum[lane] += term;
             }
         }
+        let mut terms = [[0.0; LANES]; 3];
+        for lane in 0..LANES {
+            let (p, q) = (p[lane], q[lane]);
+            terms[0][lane] = if p > q { p - q } else { 0.0 };
+            terms[1][lane] = q;
+            terms[2][lane] = if q > 0.0 { 0.0 } else { p };
+        }
+        for (total, terms) in totals.iter_mut().zip(&terms) {
+            total.add(terms);
+        }
         for lane in 0..LANES {
             above[count] = [ratios[lane], q[lane]];
             // False where both are 0; q = 0 is nothing that is drafted.
@@ -426,5 +447,9 @@ fn divide(
             }
         }
     });
-    (count, below.map(|sum| sum.iter().sum()))
+    Divided {
+        count,
+        below: below.map(|sum| sum.iter().sum()),
+        totals: totals.map(|sum| sum.value()),
+    }
 }

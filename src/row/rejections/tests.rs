@@ -44,7 +44,7 @@ fn with_every_token_heavy_the_rule_is_enumeration() {
             continue;
         }
         for draws in 2..=4usize.min(support.saturating_sub(1)) {
-            let sweep = Sweep::new(rows, draws, |_, _| 0.0);
+            let sweep = Sweep::new(rows, draws, |_| 0.0);
             let split = Split {
                 heavy: 0.0,
                 cut: 0.0,
@@ -77,7 +77,7 @@ fn the_smallest_case_in_fractions() {
         draft: &q,
     };
     for (draws, truth) in [(2, 0.25), (3, 0.125)] {
-        let sweep = Sweep::new(rows, 3, |_, _| 0.0);
+        let sweep = Sweep::new(rows, 3, |_| 0.0);
         let all = Split {
             heavy: 0.0,
             cut: 0.0,
@@ -114,7 +114,7 @@ fn a_sweep_holds_what_it_says() {
             draft: &draft,
         };
         for least in [0.0, 0.05, 1.0] {
-            let plain = Sweep::new(rows, 4, |_, _| least);
+            let plain = Sweep::new(rows, 4, |_| least);
             let pairs = || target.iter().zip(&draft);
             let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-14, "{trial}: {a} {b}");
             close(plain.total, draft.iter().sum());
@@ -154,7 +154,7 @@ fn enough_has_to_be_left_to_divide_by() {
             target: &target,
             draft: &draft,
         };
-        let sweep = Sweep::new(rows, 3, |_, _| 0.0);
+        let sweep = Sweep::new(rows, 3, |_| 0.0);
         let two = sweep.two_rejected(rows).is_some();
         (sweep.leaves_enough(draws), two)
     };
@@ -168,7 +168,7 @@ fn enough_has_to_be_left_to_divide_by() {
             target: &target,
             draft: &draft,
         };
-        Sweep::new(rows, 2, |_, _| 0.0).two_rejected(rows)
+        Sweep::new(rows, 2, |_| 0.0).two_rejected(rows)
     };
     assert!(heavy(0.9991).is_none() && heavy(0.9989).is_some());
     // Nothing is rejected where p is q.
@@ -176,7 +176,7 @@ fn enough_has_to_be_left_to_divide_by() {
         target: &target,
         draft: &target,
     };
-    let sweep = Sweep::new(same, 2, |_, _| 0.0);
+    let sweep = Sweep::new(same, 2, |_| 0.0);
     assert_eq!(sweep.two_rejected(same), Some(0.0));
 }
 
@@ -287,7 +287,7 @@ fn two_drafts_are_within_the_roundings_that_are_counted() {
             draft: &draft,
         };
         for least in [0.4, 0.01, 0.0] {
-            let sweep = Sweep::new(rows, 2, |_, _| least);
+            let sweep = Sweep::new(rows, 2, |_| least);
             if let Some(rejected) = sweep.two_rejected(rows) {
                 swept += 1;
                 worst = worst.max((rejected - truth).abs());
@@ -459,7 +459,7 @@ fn numbers_of_drafts_without_a_rule_have_no_estimate() {
         target: &target,
         draft: &draft,
     };
-    let sweep = Sweep::new(rows, 8, |_, _| 0.0);
+    let sweep = Sweep::new(rows, 8, |_| 0.0);
     assert!(estimate(&sweep, 2).is_none() && estimate(&sweep, MOST_DRAFTS + 1).is_none());
     // All tokens are drafted in the end: no estimate is needed.
     let mut scan = Workspace::new();

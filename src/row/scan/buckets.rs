@@ -27,8 +27,8 @@ const LOWEST_RATIO: f64 = f64::from_bits(BOTTOM_KEY << SHIFT);
 const BLOCK: usize = 512;
 
 /// Buckets whose tokens are searched for among all before all are grouped, which takes the
-/// time of some twenty searches; and the tokens looked at together.
-const SEARCHES: usize = 6;
+/// time of some four searches; and the tokens looked at together.
+const SEARCHES: usize = 3;
 const LANES: usize = 16;
 
 /// Parts of a bucket, by the bits of the ratio that follow those of the bucket.

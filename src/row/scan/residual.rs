@@ -79,28 +79,45 @@ impl Row<'_> {
             high = high.min(end(first).0);
         }
         high = high.max(low);
-        let mut at = |factor: f64| {
+        if first == self.scan.buckets.links().len() {
+            return self.turn(low, high, &mut Crossed::default(), holds);
+        }
+        let mut crossed = self.crossed(first);
+        self.turn(low, high, &mut crossed, holds)
+    }
+
+    /// [`Self::turning_factor`] by halving, where M is that of a bucket from `low` to `high`.
+    fn turn(
+        &self,
+        mut low: f64,
+        mut high: f64,
+        crossed: &mut Crossed,
+        holds: impl Fn(f64, f64) -> bool,
+    ) -> (f64, f64) {
+        let at = |crossed: &Crossed, factor: f64| {
             let scale = self.scaled(factor);
-            if first < self.scan.buckets.links().len() {
-                self.residual_in(first, scale)
-            } else {
-                0.0
-            }
+            let tokens = positive_parts(&crossed.target, &crossed.draft, scale);
+            self.share(&crossed.beyond, scale, tokens)
         };
+        let mut halved = 0;
         while low < high {
             let middle = low.midpoint(high);
             if middle <= low || middle >= high {
                 break;
             }
-            if holds(middle, at(middle)) {
+            if holds(middle, at(crossed, middle)) {
                 low = middle;
             } else {
                 high = middle;
             }
+            halved += 1;
+            if halved % HALVINGS == 0 {
+                crossed.narrow(self.scaled(low), self.scaled(high));
+            }
         }
-        let mass = at(low);
+        let mass = at(crossed, low);
         if holds(low, mass) {
-            (high, at(high))
+            (high, at(crossed, high))
         } else {
             (low, mass)
         }
@@ -119,13 +136,59 @@ impl Row<'_> {
 
     /// M where 1/L lies in the bucket of a link, or next to it with no token between.
     fn residual_in(&mut self, index: usize, scale: f64) -> f64 {
-        let link = self.scan.buckets.links()[index];
-        let mut until = link.before;
-        until.merge(&link.own);
-        let beyond = self.scan.buckets.all().without(&until);
+        let beyond = self.beyond(index);
         let (target, draft) = self.scan.buckets.pick(self.rows, index);
         let tokens = positive_parts(target, draft, scale);
         self.share(&beyond, scale, tokens)
+    }
+
+    /// Sums over the buckets after that of a link.
+    fn beyond(&self, index: usize) -> Masses {
+        let link = &self.scan.buckets.links()[index];
+        let mut until = link.before;
+        until.merge(&link.own);
+        self.scan.buckets.all().without(&until)
+    }
+
+    fn crossed(&mut self, index: usize) -> Crossed {
+        let beyond = self.beyond(index);
+        let (target, draft) = self.scan.buckets.pick(self.rows, index);
+        Crossed {
+            beyond,
+            target: target.to_vec(),
+            draft: draft.to_vec(),
+        }
+    }
+}
+
+/// Halvings after which the tokens are looked through: few are left to look at then.
+const HALVINGS: usize = 4;
+
+/// What M is made of while L moves within a bucket.
+#[derive(Default)]
+struct Crossed {
+    /// Sums over tokens of p/q above all of these L.
+    beyond: Masses,
+    /// p and q of those whose p/q is among them.
+    target: Vec<f64>,
+    draft: Vec<f64>,
+}
+
+impl Crossed {
+    /// For L from `low` to `high` alone.
+    fn narrow(&mut self, low: f64, high: f64) {
+        let mut kept = 0;
+        for token in 0..self.target.len() {
+            let (p, q) = (self.target[token], self.draft[token]);
+            if p > high * q {
+                self.beyond.add(p, q);
+            } else if p > low * q {
+                (self.target[kept], self.draft[kept]) = (p, q);
+                kept += 1;
+            }
+        }
+        self.target.truncate(kept);
+        self.draft.truncate(kept);
     }
 }
 
