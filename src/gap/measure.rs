@@ -11,8 +11,12 @@ use super::{GapError, GapReport};
 use crate::log::{Log, Row, RowKind, Span};
 use rayon::prelude::*;
 
-/// Positions that one task takes.
-const SPAN: usize = 8;
+/// Positions that one task takes: as many as list so many tokens, but a few at least.
+const LISTED: usize = 1 << 17;
+const SPAN: [usize; 2] = [2, 16];
+
+/// Positions a thread that are measured between two looks at their results.
+const HELD: usize = 256;
 
 /// Measures all positions of some logs of one pair of models, together. `command` goes into
 /// the report, and `progress` is told of positions as they are done.
@@ -127,17 +131,9 @@ fn summarise_into(
         .collect::<Result<Vec<_>, GapError>>()?;
     let columns = Columns::new(settings);
     for (task, key) in tasks.iter().zip(&keys) {
-        // Many tasks a thread, few results held at once.
-        let spans = task.log.spans_of(part.of(task.log.positions()), SPAN);
-        for batch in spans.chunks(rayon::current_num_threads().max(1) * 8) {
-            let results: Vec<Result<Vec<Measured>, GapError>> = batch
-                .par_iter()
-                .map_init(Workspace::default, |workspace, span| {
-                    let result = measure_span(task, span, workspace);
-                    progress(span.positions().len());
-                    result
-                })
-                .collect();
+        let span = (LISTED / task.log.listed().max(1)).clamp(SPAN[0], SPAN[1]);
+        let spans = task.log.spans_of(part.of(task.log.positions()), span);
+        let mut add = |results: Vec<Result<Vec<Measured>, GapError>>| -> Result<(), GapError> {
             for result in results {
                 for measured in result? {
                     summary.add(key, task.log.metadata(), &measured);
@@ -149,7 +145,30 @@ fn summarise_into(
                     }
                 }
             }
+            Ok(())
+        };
+        // Results are added up, in order, while the next are computed.
+        let mut ready = Vec::new();
+        for batch in spans.chunks(rayon::current_num_threads().max(1) * HELD / span) {
+            let mut next = Vec::new();
+            let added = rayon::in_place_scope(|scope| {
+                scope.spawn(|_| {
+                    let results =
+                        batch
+                            .par_iter()
+                            .map_init(Workspace::default, |workspace, span| {
+                                let result = measure_span(task, span, workspace);
+                                progress(span.positions().len());
+                                result
+                            });
+                    next = results.collect();
+                });
+                add(std::mem::take(&mut ready))
+            });
+            added?;
+            ready = next;
         }
+        add(ready)?;
     }
     Ok(summary)
 }
