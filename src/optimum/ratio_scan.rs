@@ -256,6 +256,25 @@ mod tests {
         }
     }
 
+    /// Each of four tokens is drafted one time in four: with the empty set alpha* is how often
+    /// any is, (3/4)^4 short of 1, and every other set says more.
+    #[test]
+    fn drafts_may_be_none_at_all() {
+        let chances = ["1/4"; 4].map(|text| parse_rational(text).unwrap());
+        let law = Composed::new(4, Composition::Poisson(chances.to_vec())).unwrap();
+        let problem = problem(&["1/4"; 4], law);
+        for optimum in [exact(&problem).unwrap(), enclosed(&problem).unwrap()] {
+            assert_eq!(optimum.rate.value(), 175.0 / 256.0);
+            assert_eq!(optimum.subset.as_deref(), Some(&[][..]));
+        }
+        let found = crate::optimum::submodular::solve(&problem).unwrap().rate;
+        assert!(
+            found.lower() <= 175.0 / 256.0 && 175.0 / 256.0 <= found.upper(),
+            "{found:?}"
+        );
+        assert!(found.width() < 1e-12, "{found:?}");
+    }
+
     /// From the first ratio below 2^-1000 on nothing is known of the order.
     #[test]
     fn ratios_that_may_be_in_a_wrong_order_bound_nothing() {

@@ -485,6 +485,21 @@ mod tests {
         row.iter().map(Number::to_f64).collect()
     }
 
+    /// What is never drafted stands in no bin, whatever it has of p.
+    #[test]
+    fn bins_hold_what_is_drafted() {
+        let bins = RatioBins::new(&[0.25, 0.5, 0.25, 0.0], &[0.5, 0.0, 0.25, 0.25]);
+        assert_eq!(bins.bin[1], NONE);
+        for token in [0, 2, 3] {
+            assert_ne!(bins.bin[token], NONE, "{token}");
+        }
+        let sums = bins
+            .masses
+            .iter()
+            .fold([0.0; 2], |[p, q], own| [p + own[0], q + own[1]]);
+        assert_eq!(sums, [0.5, 1.0]);
+    }
+
     /// What has to stay in every set of tokens, and the sum of min(c p, s) of any selectable
     /// law: at most the least over G of c P(G) + 1 - q(G)^m, which is attained.
     #[test]

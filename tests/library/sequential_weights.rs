@@ -6,7 +6,7 @@ use crate::rows::{model_rows, row, rows};
 use crate::sampler::follows_the_law;
 use proptest::prelude::*;
 use specgap::distribution::{Draft, RatioCut, Softmax, Target};
-use specgap::known::Known;
+use specgap::known::{Kind, Known};
 use specgap::log::{Log, Row};
 use specgap::optimum::flow;
 use specgap::plan::{
@@ -313,6 +313,30 @@ fn any_subset_gives_a_lossless_plan() {
             assert!(bound.lower() <= truth.upper() && truth.upper() < bound.upper());
             assert!(bound.width() > 0.05, "n = {drafts}: {bound:?}");
         }
+    }
+}
+
+/// Plans of one draft and of the whole support are sums, which are enclosed with room for their
+/// rounding; a race's is an estimate.
+#[test]
+fn how_well_acceptance_is_known() {
+    let (p, q) = rows(&[0.2, 0.3, 0.5], &[0.6, 0.3, 0.1]);
+    let (short_p, short_q) = rows(&[0.25, 0.25, 0.5], &[0.75, 0.25, 0.0]);
+    for (p, q, drafts, rate, kind) in [
+        (&p, &q, 1, 0.2 + 0.3 + 0.1, Kind::Enclosed),
+        (&p, &q, 2, 1.05 - 0.3 * 6.0 / 7.0, Kind::Estimate),
+        (&p, &q, 3, 1.0, Kind::Enclosed),
+        (&short_p, &short_q, 2, 0.5, Kind::Enclosed),
+    ] {
+        let plan = solve(p, q, drafts);
+        for known in [plan.acceptance_rate(), plan.optimal_acceptance_rate()] {
+            assert_eq!(known.kind(), kind, "n = {drafts}");
+            let off = (known.value() - rate).abs();
+            assert!(off < 1e-12, "n = {drafts}: {known:?}");
+        }
+        let room = rate - plan.acceptance_rate().lower();
+        assert!(room >= 4.0 * f64::EPSILON, "n = {drafts}: {room}");
+        assert!(room < 1e-11, "n = {drafts}: {room}");
     }
 }
 

@@ -2,8 +2,11 @@
 //! change that they are to make, bins against the moments that they are to keep.
 
 use super::groups::{Curve, Groups};
+use super::kernels;
 use super::newton::LONGEST_STEP;
 use super::tier::{MARGIN, Tier, power_quotient};
+use super::{Counted, TABLE_ROUNDING};
+use crate::quadrature::QUADRATURE_ERROR;
 
 /// Groups of mass 1/4 and 3/8 beside 1/8 that emits nothing.
 fn tier(drafts: usize, base: f64, rejected: Option<f64>) -> Tier {
@@ -53,6 +56,46 @@ fn ranges_and_coordinates_by_hand() {
         assert!((tier.least_above_low() / least - 1.0).abs() < 1e-14);
         assert!((tier.coordinate(low) - (least / (up - low)).ln()).abs() < 1e-12);
     }
+}
+
+/// Nine tokens, of which the last is beyond a vector: each is off by what its place says.
+#[test]
+fn what_is_emitted_is_mass_times_value() {
+    let mass: Vec<f64> = (1..=9).map(|token| f64::from(token) / 64.0).collect();
+    let wanted = [2.0; 9];
+    let mut values: Vec<f64> = (1..=9)
+        .map(|token| if token % 2 == 0 { 2.5 } else { 1.0 })
+        .collect();
+    let off = kernels::emitted(&mass, &wanted, &mut values);
+    // Odd tokens lack 1 a mass, even ones have half too much.
+    assert_eq!(off, (25.0 + 20.0 / 2.0) / 64.0);
+    assert_eq!(values[..3], [1.0 / 64.0, 5.0 / 64.0, 3.0 / 64.0]);
+    assert_eq!(values[8], 9.0 / 64.0);
+}
+
+/// `docs/optimal-plan.md` counts the parts.
+#[test]
+fn acceptance_is_off_by_every_part() {
+    let unit = 0.5 * f64::EPSILON;
+    let none = Counted::default().acceptance_error(0.0, 3);
+    let parts = 3.0 * (kernels::ERROR + TABLE_ROUNDING) + (3.0 * 12.0 + 138.0) * unit;
+    close(none / parts, 1.0);
+    let counted = Counted {
+        nodes: 100,
+        transform: 1000,
+    };
+    let more = counted.acceptance_error(0.5, 3) - none;
+    let parts = 0.5 * (QUADRATURE_ERROR + (6.0 + 300.0 + 128.0) * unit) + 3000.0 * unit;
+    close(more / parts, 1.0);
+    let other = Counted {
+        nodes: 7,
+        transform: 2000,
+    };
+    let both = Counted {
+        nodes: 100,
+        transform: 2000,
+    };
+    assert_eq!(counted.most(other), both);
 }
 
 /// Of two drafts: each alone beside what emits nothing, both of one group, one of each.
