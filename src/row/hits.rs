@@ -132,12 +132,23 @@ fn hits_up_to(p: &[f64], q: &[f64], most: usize) -> Vec<f64> {
 /// Sums of p q (1-q)^j, j from 0 on.
 #[multiversion(targets = "simd")]
 fn hits_by_draft<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
+    sums_of_misses(p, q, |p, q| p * q)
+}
+
+/// Sums of term(p, q) (1-q)^j, j from 0 on: what other drafts miss. Terms are in [0, 1] and sum to
+/// less than 2, and that of (0, 0) is 0.
+#[inline(always)]
+pub(crate) fn sums_of_misses<const N: usize>(
+    p: &[f64],
+    q: &[f64],
+    term: impl Fn(f64, f64) -> f64,
+) -> [f64; N] {
     let mut sums = [SplitSum::default(); N];
     for_lanes(p, q, |p, q| {
         let (mut terms, mut others) = ([0.0; LANES], [0.0; LANES]);
         for lane in 0..LANES {
             others[lane] = 1.0 - q[lane];
-            terms[lane] = p[lane] * q[lane];
+            terms[lane] = term(p[lane], q[lane]);
         }
         for sum in &mut sums {
             sum.add(&terms);

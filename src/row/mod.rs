@@ -27,7 +27,7 @@ mod shares;
 
 pub use cut::{CUT_ROUNDING, CutAnswer, CutQuestion, CutRow, CutWorkspace, Listed, Unlisted};
 pub(crate) use draft_rank::Ranks;
-pub(crate) use hits::independent_hits;
+pub(crate) use hits::{independent_hits, sums_of_misses};
 pub use memo::Memo;
 pub(crate) use overlap::residual_error;
 pub use rejections::RejectionBudget;

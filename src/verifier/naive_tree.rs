@@ -7,11 +7,11 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, draw, happens,
 };
-use crate::distribution::{Draft, LANES, Rational, SplitSum, for_lanes, split_sum};
+use crate::distribution::{Draft, Rational, split_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
-use crate::row::{CutRow, Question, Row, RowError};
+use crate::row::{CutRow, Question, Row, RowError, sums_of_misses};
 use crate::scheme::SchemeName;
 use multiversion::multiversion;
 use rand::RngCore;
@@ -116,22 +116,7 @@ const TOGETHER: usize = 4;
 /// [`missed`] for 0, 1.. others, of rows that sum to 1.
 #[multiversion(targets = "simd")]
 fn missed_by_up_to<const N: usize>(p: &[f64], q: &[f64]) -> [f64; N] {
-    let mut all = [SplitSum::default(); N];
-    for_lanes(p, q, |p, q| {
-        let (mut terms, mut others) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            let (p, q) = (p[lane], q[lane]);
-            terms[lane] = if p > q { p - q } else { 0.0 };
-            others[lane] = 1.0 - q;
-        }
-        for sum in &mut all {
-            sum.add(&terms);
-            for lane in 0..LANES {
-                terms[lane] *= others[lane];
-            }
-        }
-    });
-    all.map(|sum| sum.value())
+    sums_of_misses(p, q, |p, q| if p > q { p - q } else { 0.0 })
 }
 
 /// Sum of (p - q)+ (1-q)^others, the rows' entries being divided by their sums.

@@ -639,6 +639,41 @@ mod tests {
         );
     }
 
+    /// How many parts of the plane are looked at: what slopes cut off and bounds give up.
+    #[test]
+    fn few_parts_are_looked_at() {
+        for (step, vocab, most) in [
+            (0usize, 60usize, [3u64, 550]),
+            (1, 400, [13, 3700]),
+            (2, 3000, [11, 11_500]),
+        ] {
+            let mass = |token: usize, factor: usize| {
+                let noise = ((token * factor + step) % 97) as f64 / 97.0;
+                (3.0 * noise).exp() / (1.0 + token as f64).sqrt()
+            };
+            let row = |factor: usize| {
+                let row: Vec<f64> = (0..vocab).map(|token| mass(token, factor)).collect();
+                let sum: f64 = row.iter().sum();
+                row.iter().map(|x| x / sum).collect::<Vec<f64>>()
+            };
+            let drafts = [37, 59].map(|factor| Draft::new(&row(factor)).unwrap());
+            let law = Product::new(drafts.to_vec()).unwrap();
+            let problem = Problem::new("parts", Target::new(&row(71)).unwrap(), law).unwrap();
+            let found = enclose(&problem).unwrap();
+            assert!(found.rate.width() < 1e-11, "{found:?}");
+            let note = found.note.unwrap();
+            let numbers: Vec<u64> = (note.split(' '))
+                .filter_map(|word| word.parse().ok())
+                .collect();
+            let [parts, read, ..] = numbers[..] else {
+                panic!("{note}")
+            };
+            // The last digits may decide about a part.
+            assert!(parts <= most[0] + most[0] / 8, "{note}");
+            assert!(read <= most[1] + most[1] / 8, "{note}");
+        }
+    }
+
     /// Few tokens are all tried: what is left between the bounds is rounding, as counted.
     #[test]
     fn what_is_allowed_for_rounding() {
