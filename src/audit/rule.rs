@@ -168,3 +168,30 @@ impl FromStr for Rule {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_has_its_own_words() {
+        let rules = [
+            Rule::Single,
+            Rule::Rrs,
+            Rule::RrsWo,
+            Rule::KSeq,
+            Rule::Block,
+            Rule::OneHot,
+            Rule::ExactMatch,
+            Rule::Threshold(0.5),
+        ];
+        assert_eq!(rules.len(), Rule::WORDS.len());
+        for rule in rules {
+            let name = rule.to_string();
+            let name = name.split(':').next().unwrap();
+            let own = (Rule::WORDS.iter()).filter(|(of, _)| of.split(':').next() == Some(name));
+            let own: Vec<&str> = own.map(|(_, words)| *words).collect();
+            assert_eq!(own, [rule.words()], "{rule}");
+        }
+    }
+}

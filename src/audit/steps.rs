@@ -336,6 +336,24 @@ mod tests {
         assert_eq!(steps.checks, Structure::default());
     }
 
+    /// A record says how far its round is, from 0 on, or -1 where that is not known.
+    #[test]
+    fn a_round_that_says_another_place_is_refused() {
+        let read_with = |second: Option<i64>| {
+            let mut records = [record(1, &[4, 5], 4), record(-1, &[-1, -1], 7)];
+            records[1].round = second;
+            read(&records, Rule::Single).map(|_| ())
+        };
+        for said in [None, Some(-1), Some(1)] {
+            assert_eq!(read_with(said), Ok(()), "{said:?}");
+        }
+        for said in [0, 2] {
+            let (index, why) = read_with(Some(said)).unwrap_err();
+            assert_eq!(index, 1);
+            assert!(why.starts_with(&format!("round is {said}, but")), "{why}");
+        }
+    }
+
     #[test]
     fn broken_rounds_are_counted() {
         let mut records = vec![

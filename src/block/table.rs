@@ -142,3 +142,27 @@ impl FromStr for BlockVerifierName {
             .ok_or_else(|| UnknownBlockVerifier(text.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_about_the_drafts_that_there_are() {
+        let of = |name: BlockVerifierName| [1, 2].map(|drafts| name.note(drafts).unwrap_or(""));
+        let first = "uses the first of the drafts only";
+        for name in [
+            BlockVerifierName::Token,
+            BlockVerifierName::Block,
+            BlockVerifierName::GreedyBlock,
+        ] {
+            assert_eq!(of(name), ["", first]);
+        }
+        let [one, two] = of(BlockVerifierName::SpecTrOptimal);
+        assert!(one == two && one.starts_with("one optimal plan"), "{one}");
+        let [one, two] = of(BlockVerifierName::SpecTrGbv);
+        assert!(one.is_empty() && two.starts_with("refuted"), "{two}");
+        let [one, two] = of(BlockVerifierName::SelectBlock);
+        assert!(one == two && one.starts_with("the most even"), "{one}");
+    }
+}
