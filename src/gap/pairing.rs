@@ -254,6 +254,9 @@ fn name(log: &Log) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gap::answers::Answers;
+    use crate::gap::metric::Temperature;
+    use crate::known::Known;
 
     fn numbers(first: &[(i64, i64)], other: &[(i64, i64)]) -> Vec<[usize; 2]> {
         let text = |places: &[(i64, i64)]| -> Text {
@@ -261,6 +264,59 @@ mod tests {
             numbered.map(|(&(at, token), n)| (at, token, n)).collect()
         };
         common_beginning(&text(first), &text(other)).collect()
+    }
+
+    /// The mean over shared positions of the other log's overlap minus the first one's, and of
+    /// what both may be off by as their rows list some tokens only.
+    #[test]
+    fn differences_of_truncated_rows_by_hand() {
+        let metric = Metric::Overlap {
+            temperature: Temperature(1.0),
+        };
+        let side = Side {
+            shared: vec![true, true, false, true, true],
+            ..Side::default()
+        };
+        let mut pairing = Pairing {
+            sides: [side.clone(), side],
+            unpaired: None,
+        };
+        let of = |number: usize, value: f64, [below, above]: [f64; 2]| {
+            let mut answers = Answers::default();
+            let range = [value - below, value + above];
+            answers.insert(
+                metric,
+                Known::truncated(&Known::rate_within(value, below / 64.0), range),
+            );
+            Measured {
+                number,
+                prompt: Some(number as i64 / 4),
+                position: Some(number as i64),
+                token: Some(1),
+                text: None,
+                unlisted: None,
+                rest: Vec::new(),
+                answers,
+            }
+        };
+        // The third position counts on neither side.
+        for (number, value) in [(0, 0.25), (1, 0.5), (2, 0.125), (3, 0.75), (4, 0.5)] {
+            pairing.add_first(&of(number, value, [0.125, 0.0625]));
+            pairing.add_other(&of(number, value + 0.125, [0.03125, 0.25]));
+        }
+        assert_eq!((pairing.positions(), pairing.prompts()), (4, 2));
+        let found = pairing.difference(metric).unwrap();
+        assert_eq!(found.kind, Kind::Truncated);
+        assert!((found.estimate.mean - 0.125).abs() < 1e-15, "{found:?}");
+        let [lower, upper] = found.estimate.truncation.unwrap();
+        assert!(
+            (lower - (0.125 - 0.03125 - 0.0625)).abs() < 1e-15,
+            "{found:?}"
+        );
+        assert!((upper - (0.125 + 0.25 + 0.125)).abs() < 1e-15, "{found:?}");
+        // Twice what a number is off by on its own completion.
+        let width = 2.0 * (0.125 + 0.03125) / 64.0;
+        assert!((found.width_max - width).abs() < 1e-15, "{found:?}");
     }
 
     /// Token 0 is a token, and -1 is none.
