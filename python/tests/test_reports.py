@@ -218,11 +218,16 @@ def test_progress_is_told_and_may_stop_the_work() -> None:
 def test_ctrl_c_stops_the_work() -> None:
     rng = np.random.default_rng(0)
     logits = np.tile(rng.normal(size=(2, 400, 4000)), (1, 30, 1))
+    # A shell without job control starts what it puts in the background with Ctrl-C ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        sg.gap(logits[0], logits[1], temperature=[0.5, 0.7, 1.0])
-    timer.join()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            sg.gap(logits[0], logits[1], temperature=[0.5, 0.7, 1.0])
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_any_number_of_threads_gives_the_same_bytes(log: str) -> None:
