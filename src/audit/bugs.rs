@@ -364,16 +364,7 @@ mod tests {
     fn names_are_unique_and_every_rule_has_bugs() {
         let names: BTreeSet<&str> = BUGS.iter().map(|bug| bug.name).collect();
         assert_eq!(names.len(), BUGS.len());
-        for rule in [
-            Rule::Single,
-            Rule::Rrs,
-            Rule::RrsWo,
-            Rule::KSeq,
-            Rule::Block,
-            Rule::OneHot,
-            Rule::ExactMatch,
-            Rule::Threshold(0.9),
-        ] {
+        for rule in Rule::ALL {
             assert!(bugs_of(rule).count() >= 8, "{rule}");
         }
     }

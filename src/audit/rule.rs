@@ -173,20 +173,24 @@ impl FromStr for Rule {
 mod tests {
     use super::*;
 
+    impl Rule {
+        /// One of each kind.
+        pub(in crate::audit) const ALL: [Self; 8] = [
+            Self::Single,
+            Self::Rrs,
+            Self::RrsWo,
+            Self::KSeq,
+            Self::Block,
+            Self::OneHot,
+            Self::ExactMatch,
+            Self::Threshold(0.9),
+        ];
+    }
+
     #[test]
     fn each_rule_has_its_own_words() {
-        let rules = [
-            Rule::Single,
-            Rule::Rrs,
-            Rule::RrsWo,
-            Rule::KSeq,
-            Rule::Block,
-            Rule::OneHot,
-            Rule::ExactMatch,
-            Rule::Threshold(0.5),
-        ];
-        assert_eq!(rules.len(), Rule::WORDS.len());
-        for rule in rules {
+        assert_eq!(Rule::ALL.len(), Rule::WORDS.len());
+        for rule in Rule::ALL {
             let name = rule.to_string();
             let name = name.split(':').next().unwrap();
             let own = (Rule::WORDS.iter()).filter(|(of, _)| of.split(':').next() == Some(name));
