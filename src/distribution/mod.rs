@@ -158,8 +158,9 @@ fn refuse_entry(values: &[f64]) -> Result<(), DistributionError> {
     Ok(())
 }
 
+/// Sum of a row whose entries are at most about 1.
 #[multiversion(targets = "simd")]
-fn split_total(values: &[f64]) -> f64 {
+pub(crate) fn split_total(values: &[f64]) -> f64 {
     split_sum(values, values, |value, _| value)
 }
 

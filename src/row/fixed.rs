@@ -2,7 +2,9 @@
 
 use super::memo::Star;
 use super::scan::Row;
-use crate::distribution::{LANES, Rows, SplitSum, compensated_sum, for_lanes, heaviest, split_sum};
+use crate::distribution::{
+    LANES, Rows, SplitSum, compensated_sum, for_lanes, heaviest, split_total,
+};
 use crate::known::Known;
 use multiversion::multiversion;
 
@@ -98,7 +100,7 @@ impl Row<'_> {
         let all = self.memo().heaviest.clone();
         let light = match self.memo().light {
             Some(light) => light,
-            None => between(rows, &all).map(|(_, q)| total(q)).sum(),
+            None => between(rows, &all).map(|(_, q)| split_total(q)).sum(),
         };
         self.memo().light = Some(light);
         let others = all.iter().skip(fixed).map(|&token| rows.draft[token]);
@@ -133,12 +135,6 @@ fn between<'a>(rows: Rows<'a>, tokens: &[usize]) -> impl Iterator<Item = (&'a [f
         start = end + 1;
         (&rows.target[part.clone()], &rows.draft[part])
     })
-}
-
-/// Sum of a row.
-#[multiversion(targets = "simd")]
-fn total(q: &[f64]) -> f64 {
-    split_sum(q, q, |q, _| q)
 }
 
 /// Sums of min(p, scale q/rest), of (scale q/rest - p)+, and of p q/rest, which does not vanish
