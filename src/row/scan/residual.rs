@@ -53,19 +53,15 @@ impl Row<'_> {
         let (mut low, mut high) = (low, high);
         let end = |index: usize| {
             let link = &self.scan.buckets.links()[index];
-            let factor = 1.0 / (lower_edge(link.bucket) * self.scaled(1.0));
-            let mut until = link.before;
-            until.merge(&link.own);
-            (factor, self.scan.buckets.all().without(&until))
+            1.0 / (lower_edge(link.bucket) * self.scaled(1.0))
         };
-        let (mut first, mut last) = (0, self.scan.buckets.links().len());
+        let links = self.scan.buckets.links().len();
+        let (mut first, mut last) = (0, links);
         while first < last {
             let middle = usize::midpoint(first, last);
-            let (factor, beyond) = end(middle);
-            let before = factor <= low
-                || factor < high && {
-                    holds(factor, self.share(&beyond, self.scaled(factor), 0.0))
-                };
+            let factor = end(middle);
+            let mass = || self.share(&self.beyond(middle), self.scaled(factor), 0.0);
+            let before = factor <= low || factor < high && holds(factor, mass());
             if before {
                 first = middle + 1;
             } else {
@@ -73,17 +69,14 @@ impl Row<'_> {
             }
         }
         if first > 0 {
-            low = low.max(end(first - 1).0);
+            low = low.max(end(first - 1));
         }
-        if first < self.scan.buckets.links().len() {
-            high = high.min(end(first).0);
+        let mut crossed = Crossed::default();
+        if first < links {
+            high = high.min(end(first));
+            crossed = self.crossed(first);
         }
-        high = high.max(low);
-        if first == self.scan.buckets.links().len() {
-            return self.turn(low, high, &mut Crossed::default(), holds);
-        }
-        let mut crossed = self.crossed(first);
-        self.turn(low, high, &mut crossed, holds)
+        self.turn(low, high.max(low), &mut crossed, holds)
     }
 
     /// [`Self::turning_factor`] by halving, where M is that of a bucket from `low` to `high`.
