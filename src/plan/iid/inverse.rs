@@ -178,6 +178,7 @@ fn evaluate(
 
 #[cfg(test)]
 mod tests {
+    use super::super::emission::State;
     use super::super::groups::Groups;
     use super::super::kernels;
     use super::*;
@@ -212,6 +213,44 @@ mod tests {
         assert!(series(&NODES.at.map(f64::abs)).is_none());
         assert!(series(&[f64::NAN; TERMS]).is_none());
         assert!(series(&[f64::INFINITY; TERMS]).is_none());
+    }
+
+    /// A tier of tokens by way of its groups, solved.
+    struct Solved {
+        /// Of groups.
+        tier: Tier,
+        groups: Groups,
+        /// Of the tokens.
+        coordinates: Scratch<f64>,
+        state: State,
+        slope: Vec<f64>,
+    }
+
+    impl Solved {
+        /// Tokens with these masses, wanted at these ratios, in a tier that has none yet.
+        fn new(tier: Tier, mass: &[f64], wanted: &[f64]) -> Self {
+            let coordinates = kernels::coordinates(&tier, wanted);
+            let groups = Groups::new(&tier, mass, wanted, &coordinates, 1e-11);
+            let tier = Tier {
+                mass: groups.mass.clone(),
+                ratio: groups.ratio.clone(),
+                ..tier
+            };
+            let (state, _) = tier.solve(None, 1e-12, 60);
+            let (_, slope) = tier.emission(&state.field, &state.weights);
+            Self {
+                tier,
+                groups,
+                coordinates,
+                state,
+                slope,
+            }
+        }
+
+        /// log w by the groups' weights, or by others in their place.
+        fn curve(&self, state: &State) -> Curve {
+            Curve::new(&self.tier, &self.groups, state, &self.slope)
+        }
     }
 
     /// Tokens of a tier in the field of its groups: F at the log w that were filled in is what
@@ -258,25 +297,23 @@ mod tests {
             for wanted in &mut wanted {
                 *wanted = low + scale * *wanted;
             }
-            let coordinates = kernels::coordinates(&tier, &wanted);
-            let groups = Groups::new(&tier, &mass, &wanted, &coordinates, 1e-11);
-            let tier = Tier {
-                mass: groups.mass.clone(),
-                ratio: groups.ratio.clone(),
-                ..tier
-            };
-            let (state, _) = tier.solve(None, 1e-12, 60);
-            let (_, slope) = tier.emission(&state.field, &state.weights);
-            let curve = Curve::new(&tier, &groups, &state, &slope);
+            let solved = Solved::new(tier, &mass, &wanted);
+            let Solved {
+                tier,
+                coordinates,
+                state,
+                ..
+            } = &solved;
+            let curve = solved.curve(state);
             let mut logs = vec![0.0; count];
-            fill(&tier, &state.field, &curve, &coordinates, &mut logs);
-            let bins = runs(&coordinates, 0..count);
+            fill(tier, &state.field, &curve, coordinates, &mut logs);
+            let bins = runs(coordinates, 0..count);
             let by_series = bins.iter().filter(|bin| by_series(bin)).count();
             assert_eq!(by_series > 10, count >= 3000, "{trial}: {by_series}");
             let weights: Vec<f64> = logs.iter().map(|log| log.exp()).collect();
             let (value, _) = tier.emission(&state.field, &weights);
             let (_, up) = tier.range();
-            for ((value, ratio), x) in value.iter().zip(&wanted).zip(&coordinates) {
+            for ((value, ratio), x) in value.iter().zip(&wanted).zip(coordinates) {
                 let error = (value - ratio).abs();
                 assert!(error < 4e-15 * up, "{trial}, {x}: {value} for {ratio}");
             }
@@ -300,25 +337,23 @@ mod tests {
         let wanted: Vec<f64> = (0..count)
             .map(|token| 0.9 * (1.0 + 0.02 * (token as f64 / 300.0 - 1.0)))
             .collect();
-        let coordinates = kernels::coordinates(&tier, &wanted);
-        let groups = Groups::new(&tier, &mass, &wanted, &coordinates, 1e-11);
-        let tier = Tier {
-            mass: groups.mass.clone(),
-            ratio: groups.ratio.clone(),
-            ..tier
-        };
-        let (state, _) = tier.solve(None, 1e-12, 60);
-        let (_, slope) = tier.emission(&state.field, &state.weights);
+        let solved = Solved::new(tier, &mass, &wanted);
+        let Solved {
+            tier,
+            coordinates,
+            state,
+            ..
+        } = &solved;
         let mut state_off = state.clone();
         state_off
             .weights
             .iter_mut()
             .for_each(|weight| *weight *= 1e-9);
-        let curve = Curve::new(&tier, &groups, &state_off, &slope);
+        let curve = solved.curve(&state_off);
         let mut logs = vec![0.0; count];
-        fill(&tier, &state.field, &curve, &coordinates, &mut logs);
+        fill(tier, &state.field, &curve, coordinates, &mut logs);
         // As steps for each token leave them.
-        let (alone, steps) = follow(&tier, &state.field, &curve, &coordinates);
+        let (alone, steps) = follow(tier, &state.field, &curve, coordinates);
         assert!(steps.iter().any(|step| step.abs() > CLOSE));
         assert_eq!(logs[..], alone[..]);
     }
