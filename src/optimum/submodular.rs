@@ -162,22 +162,7 @@ impl<'a> Search<'a> {
                 self.shares = affine;
                 break;
             }
-            // Move towards the affine minimiser until a share vanishes.
-            let mut length: f64 = 1.0;
-            for (&now, &then) in self.shares.iter().zip(&affine) {
-                if then < now && then <= 1e-15 {
-                    length = length.min(now / (now - then));
-                }
-            }
-            for (now, then) in self.shares.iter_mut().zip(&affine) {
-                *now += length * (then - *now);
-            }
-            let smallest = self.shares.iter().copied().fold(f64::INFINITY, f64::min);
-            let keep: Vec<bool> = self
-                .shares
-                .iter()
-                .map(|&s| s > smallest.max(1e-15))
-                .collect();
+            let keep = move_towards(&mut self.shares, &affine);
             if keep.iter().all(|&k| !k) {
                 return false;
             }
@@ -206,7 +191,8 @@ impl<'a> Search<'a> {
 
     /// Shares (possibly negative) of the point of least norm in the affine hull
     /// of the bases: proportional to the solution of (G + 1) u = 1 with G the
-    /// Gram matrix. `None` if the system is singular.
+    /// Gram matrix. `None` if the system is singular. It is a Gram matrix itself, so that no
+    /// pivot has to be looked for.
     fn affine_minimiser(&self) -> Option<Vec<f64>> {
         let size = self.bases.len();
         let mut rows: Vec<Vec<f64>> = self
@@ -220,10 +206,7 @@ impl<'a> Search<'a> {
             })
             .collect();
         for column in 0..size {
-            let pivot = (column..size)
-                .max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
-            rows.swap(column, pivot);
-            if rows[column][column].abs() < 1e-14 {
+            if rows[column][column] < 1e-14 {
                 return None;
             }
             let (above, below) = rows.split_at_mut(column + 1);
@@ -325,6 +308,21 @@ impl<'a> Search<'a> {
     }
 }
 
+/// Moves shares towards those of the affine minimiser until one vanishes. Says which are left.
+fn move_towards(shares: &mut [f64], affine: &[f64]) -> Vec<bool> {
+    let mut length: f64 = 1.0;
+    for (&now, &then) in shares.iter().zip(affine) {
+        if then < now && then <= 1e-15 {
+            length = length.min(now / (now - then));
+        }
+    }
+    for (now, then) in shares.iter_mut().zip(affine) {
+        *now += length * (then - *now);
+    }
+    let smallest = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    shares.iter().map(|&s| s > smallest.max(1e-15)).collect()
+}
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     compensated_sum(a.iter().zip(b).map(|(x, y)| x * y))
 }
@@ -395,6 +393,36 @@ mod tests {
         assert!(of(&[&[1.0, 1.0], &[1.0, 1.0]]).is_none());
         assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 2e-15]]).is_none());
         assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 1e-12]]).is_some());
+    }
+
+    /// Shares move until the first of those that fall below 0 is there.
+    #[test]
+    fn moves_end_where_a_share_vanishes_by_hand() {
+        let moved = |shares: [f64; 3], affine: [f64; 3]| {
+            let mut shares = shares;
+            let keep = move_towards(&mut shares, &affine);
+            (shares, keep)
+        };
+        // A quarter of the way, where the last one is 0; half of it would end the second.
+        assert_eq!(
+            moved([0.25, 0.5, 0.25], [2.25, -0.5, -0.75]),
+            ([0.75, 0.25, 0.0], vec![true, true, false])
+        );
+        // Two at once.
+        assert_eq!(
+            moved([0.5, 0.125, 0.375], [1.5, -0.125, -0.375]),
+            ([1.0, 0.0, 0.0], vec![true, false, false])
+        );
+        // One that has nothing and shall have less ends it at once.
+        assert_eq!(
+            moved([0.5, 0.0, 0.5], [1.0, -0.5, 0.5]),
+            ([0.5, 0.0, 0.5], vec![true, false, true])
+        );
+        // One that rises from nothing does not.
+        assert_eq!(
+            moved([0.5, 0.5, 0.0], [1.0, -0.5, 0.5]),
+            ([0.75, 0.0, 0.25], vec![true, false, true])
+        );
     }
 
     /// Bases are increments of P - Q along an order, and the best prefix is kept.
