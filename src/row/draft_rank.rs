@@ -41,7 +41,9 @@
 //!
 //! *Truncation.* Terms from (q t)^13 on have coefficients below 25 in the series of R_k
 //! and of the marks, and the q t of clocks that matter add up to less than 60: less than
-//! 60 * 50 * 32^-12 for each of n factors.
+//! 60 * 50 * 32^-12 for each of n factors. Clocks of rates up to s 2^-b, whose q t is at most
+//! 2^-(5+b), are cut after the power M where (5+b) M is at least 60: their first term that is
+//! missing is at most 25 q t 2^-60 as well.
 //!
 //! *Rounding* is counted: eight operations a clock and n + 7 for the light ones on the way to a
 //! coefficient, the sums' own, and 40 + n + (those of the sums) for each ring. Sums of
@@ -64,6 +66,9 @@ type Lanes = [f64; LANES];
 
 /// Clocks are light while q t is at most this.
 const LIGHT: f64 = 1.0 / 32.0;
+
+/// Rates up to this share of s take so many powers.
+const LIGHTER: [(f64, usize); 2] = [(1.0 / 32768.0, 3), (1.0 / 128.0, 5)];
 
 /// Rates summed before their sums join the others in two words.
 const CHUNK: usize = 256;
@@ -294,19 +299,32 @@ impl LaneSums {
         marked: [[0.0; LANES]; POWERS],
     };
 
+    /// Adds as many powers as rates up to `top` take.
     #[inline(always)]
-    fn add(&mut self, base: &Lanes, targets: &Lanes) {
+    fn add_up_to(&mut self, top: f64, base: &Lanes, targets: &Lanes) {
+        let [(least, few), (less, some)] = LIGHTER;
+        if top > less {
+            self.add(POWERS, base, targets);
+        } else if top > least {
+            self.add(some, base, targets);
+        } else {
+            self.add(few, base, targets);
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, powers: usize, base: &Lanes, targets: &Lanes) {
         let (mut plain, mut marked) = (*base, [0.0; LANES]);
         for lane in 0..LANES {
             marked[lane] = targets[lane] * base[lane];
         }
-        for sum in &mut self.plain {
+        for sum in &mut self.plain[..powers] {
             for lane in 0..LANES {
                 sum[lane] += plain[lane];
                 plain[lane] *= base[lane];
             }
         }
-        for sum in &mut self.marked {
+        for sum in &mut self.marked[..powers] {
             for lane in 0..LANES {
                 sum[lane] += marked[lane];
                 marked[lane] *= base[lane];
@@ -357,13 +375,14 @@ fn gather(target: &[f64], draft: &[f64], scale: f64, sums: &mut Sums, listed: &m
                 }
             }
             let mut base = [0.0; LANES];
-            let mut any = false;
+            let (mut any, mut top) = (false, 0.0);
             for lane in 0..LANES {
                 let rate = rates[lane];
                 base[lane] = if rate < scale { rate * inverse } else { 0.0 };
                 any |= rate >= scale;
+                top = if base[lane] > top { base[lane] } else { top };
             }
-            own.add(&base, &targets);
+            own.add_up_to(top, &base, &targets);
             if any {
                 for lane in 0..LANES {
                     if rates[lane] >= scale && rates[lane] > 0.0 {
@@ -389,7 +408,7 @@ fn powers(rates: &[f64], targets: &[f64], scale: f64, sums: &mut Sums) {
                 base[lane] = q[lane] / scale;
                 targets[lane] = p[lane];
             }
-            own.add(&base, &targets);
+            own.add(POWERS, &base, &targets);
         }
         own.join(sums, &mut rests);
     }
@@ -769,6 +788,57 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Power sums of rates far below s and near it, side by side and apart, against those of all
+    /// powers of each: what is left out is at most q t 2^-60 where q t = 1/32 at q = s.
+    #[test]
+    fn light_rates_take_fewer_powers() {
+        for (below, powers) in LIGHTER {
+            let octaves = 5.0 - below.log2();
+            assert!(octaves * powers as f64 >= 60.0 && octaves * (powers - 1) as f64 <= 60.0);
+        }
+        let scale = 2f64.powi(-11);
+        // Groups of 8 of each tier, at its very edge, and just above it; and a mixed one.
+        let tops = [-40, -16, -15, -14, -8, -7, -6, -1].map(|exponent| 2f64.powi(exponent));
+        let mut rates: Vec<f64> = Vec::new();
+        for top in tops {
+            rates.extend((1..=8).map(|i| scale * top * f64::from(i) / 8.0));
+        }
+        rates.extend(tops.map(|top| scale * top));
+        let targets: Vec<f64> = (0..rates.len()).map(|i| 1.0 / (i + 3) as f64).collect();
+        let (mut sums, mut listed) = (Sums::default(), Vec::new());
+        gather(&targets, &rates, scale, &mut sums, &mut listed);
+        assert!(listed.is_empty());
+        for m in 1..=POWERS {
+            let power = |rate: &f64| (rate / scale).powi(m as i32);
+            let whole = |weights: &dyn Fn(usize) -> f64| -> f64 {
+                let terms = rates.iter().enumerate();
+                terms.map(|(i, rate)| weights(i) * power(rate)).sum()
+            };
+            let unit = 32f64.powi(m as i32);
+            for (found, expected) in [
+                (sums.plain[m - 1], whole(&|_| 1.0)),
+                (sums.marked[m - 1], whole(&|i| targets[i])),
+            ] {
+                let missing = expected - found;
+                let rounding = 64.0 * f64::EPSILON * expected;
+                assert!(missing >= -rounding, "{m}: {found} {expected}");
+                let most = 2f64.powi(-60) * rates.iter().sum::<f64>() / scale / 32.0;
+                assert!(missing / unit <= most + rounding / unit, "{m}: {missing}");
+            }
+        }
+        // Rates at a tier's edge are cut after its powers, and those above are not.
+        let of = |top: f64| {
+            let (mut sums, mut listed) = (Sums::default(), Vec::new());
+            gather(&[1.0], &[scale * top], scale, &mut sums, &mut listed);
+            sums.plain.iter().filter(|sum| **sum > 0.0).count()
+        };
+        for (below, powers) in LIGHTER {
+            assert_eq!(of(below), powers);
+            assert!(of(below * 1.5) > powers);
+        }
+        assert_eq!((of(1.0 / 64.0), of(0.0)), (POWERS, 0));
     }
 
     fn spread(vocab: usize, nats: f64, random: &mut ChaCha8Rng) -> Vec<f64> {
