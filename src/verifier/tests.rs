@@ -742,6 +742,59 @@ fn rates_of_large_rows_are_not_fractions() {
     }
 }
 
+/// `naive`: in fractions while sets are few, however many drafts; by a formula that is as wide as
+/// it says; else over all tuples, or not at all.
+#[test]
+fn naive_is_answered_as_well_as_it_can_be() {
+    // 8,191 sets of up to 13 tokens, of 64 drafts.
+    let mut row = [1.0; 13];
+    row[..3].fill(2.0);
+    let p = target(&row);
+    row.reverse();
+    let many = Problem::new("", p, WithReplacement::new(draft(&row), 64)).unwrap();
+    let naive = Naive::new(&many);
+    let (value, error, note) = naive.formula();
+    let rate = naive.acceptance().membership;
+    assert!(rate.rational().is_some() && note.is_none());
+    assert!((rate.value() - value).abs() <= error, "{rate:?} {value}");
+
+    let each = |vocab: usize, drafts: usize| {
+        let row = |step: usize| -> Vec<f64> {
+            (0..vocab)
+                .map(|token| 1.0 / (1.0 + ((token * step) % vocab) as f64))
+                .collect()
+        };
+        all_problems(&target(&row(1)), &draft(&row(7)), &draft(&row(11)), drafts)
+    };
+    let mut listed = 0;
+    for problem in each(5, 3) {
+        let rounding = (4.0 * 3.0 + 16.0) * f64::EPSILON;
+        let (_, error, note) = Naive::new(&problem).formula();
+        assert!(note.is_none());
+        let law = problem.scheme().name();
+        if law != SchemeName::WITHOUT_REPLACEMENT {
+            let sums = law == SchemeName::DISTINCT_CONDITIONED;
+            let expected = if sums { 24.0 * rounding } else { rounding };
+            assert_eq!(error, expected, "{law}");
+        }
+    }
+    for problem in each(400, 3) {
+        let scheme = problem.scheme();
+        let is_known = scheme.draft().is_some() || scheme.independent_draft(0).is_some();
+        if !is_known && scheme.tuple_count() > 1.1e7 {
+            listed += 1;
+            let (value, error, note) = Naive::new(&problem).formula();
+            assert_eq!((value, error), (0.5, 1.0), "{}", problem.name());
+            assert!(note.unwrap().starts_with("no formula"));
+            let rate = Naive::new(&problem).acceptance();
+            assert_eq!(rate.membership.lower(), 0.0);
+            assert_eq!(rate.membership.upper(), 1.0);
+            assert!(rate.note.is_some());
+        }
+    }
+    assert!(listed > 0);
+}
+
 /// What a gap report says of `naive` at a row.
 fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
     let rule = VerifierName::NAIVE.on_row(scheme).unwrap();

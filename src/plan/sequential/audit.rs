@@ -385,3 +385,37 @@ fn last_ring(q: &[f64], drafts: usize) -> f64 {
         time *= 1.5;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first power of 3/2 by which n have rung but for 1e-17.
+    #[test]
+    fn last_rings_by_hand() {
+        // e^-t and 2 e^(-t/2) - e^-t.
+        assert_eq!(last_ring(&[0.5, 0.0, 0.5], 1), 1.5f64.powi(10));
+        assert_eq!(last_ring(&[0.5, 0.5], 2), 1.5f64.powi(11));
+        // The lighter of two, e^(-t/1000), whichever stands first.
+        for row in [[0.999, 0.001], [0.001, 0.999]] {
+            assert_eq!(last_ring(&row, 2), 1.5f64.powi(27));
+            assert_eq!(last_ring(&row, 1), 1.5f64.powi(10));
+        }
+        // Not in this world.
+        assert!(last_ring(&[1.0, 1e-300], 2) > 1e290);
+    }
+
+    /// Panels reach the end, and integrate e^-t and t e^-t up to there.
+    #[test]
+    fn panels_reach_the_end() {
+        let nodes = panels(1.0, 40.0);
+        assert_eq!(nodes.len(), 6 * POINTS);
+        let whole: f64 = nodes.iter().map(|(_, weight)| weight).sum();
+        assert!((whole / GROWTH.powi(5) - 1.0).abs() < 1e-14, "{whole}");
+        let [zeroth, first] = [0, 1].map(|k| -> f64 {
+            let term = |&(t, weight): &(f64, f64)| weight * t.powi(k) * (-t).exp();
+            nodes.iter().map(term).sum()
+        });
+        assert!((zeroth - 1.0).abs() < 1e-12 && (first - 1.0).abs() < 1e-12);
+    }
+}

@@ -537,3 +537,151 @@ impl Tier<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn emitted(value: &[f64], decline: &[f64]) -> Emitted {
+        Emitted {
+            value: value.to_vec().into(),
+            decline: decline.to_vec().into(),
+            edges: None,
+        }
+    }
+
+    fn near(found: f64, expected: f64) {
+        let off = (found - expected).abs();
+        assert!(off <= 1e-14 * expected.abs().max(1.0), "{found} {expected}");
+    }
+
+    /// A step is what is missing in log odds over how fast they rise, and not too long.
+    #[test]
+    fn local_steps_by_hand() {
+        // (low, up, wanted, value, decline, step)
+        let even = 0.0f64;
+        let third = (1.0f64 / 3.0).ln();
+        let rows = [
+            // From 1/4 to 1/2, at a slope of 1/5.
+            (
+                0.0,
+                1.0,
+                0.5,
+                0.25,
+                0.05,
+                -third / (0.2 * (4.0 + 4.0 / 3.0)),
+            ),
+            // The same between 1/2 and 1, and between 0 and 2.
+            (
+                0.5,
+                1.0,
+                0.75,
+                0.625,
+                0.525,
+                -third / (0.1 * (8.0 + 8.0 / 3.0)),
+            ),
+            (0.0, 2.0, 1.0, 0.5, 0.1, -third / (0.4 * (2.0 + 2.0 / 3.0))),
+            // And back.
+            (0.0, 1.0, 0.5, 0.75, 0.55, third / (0.2 * (4.0 + 4.0 / 3.0))),
+            // Too long, up and down.
+            (0.0, 1.0, 0.5, 0.25, 0.24, 2.0),
+            (0.0, 1.0, 0.5, 0.75, 0.74, -2.0),
+            // It hardly rises: by no less than a thousandth. Then it does not rise at all.
+            (0.0, 1.0, 0.5, 0.5 - 1e-5, 0.5 - 1e-5 - 1e-6, 0.04),
+            (0.0, 1.0, 0.5, 0.25, 0.25, 2.0),
+            (0.0, 1.0, 0.5, 0.75, 0.75, -2.0),
+            (0.0, 1.0, 0.5, 0.75, 0.8, -2.0),
+            // Beyond an end it counts as just within: ln 1e-17 and ln 1e14.
+            (0.5, 1.0, 0.75, 0.5, -1e17, 0.0),
+        ];
+        for (low, up, wanted, value, decline, step) in rows {
+            let mut found = [7.0];
+            local_steps(
+                [&[wanted], &[low], &[up], &[even]],
+                [&[value], &[decline]],
+                &mut found,
+            );
+            let off = (found[0] - step).abs();
+            assert!(
+                off < 1e-9,
+                "{low} {up} {value} {decline}: {} {step}",
+                found[0]
+            );
+        }
+        // At the very ends, and beyond them: as far within as counts.
+        for (value, slope, below, above) in [
+            (0.0, 1e-15, 1e-17, 1.0),
+            (-1e-3, 1e-15, 1e-17, 1.001),
+            (1.0, 1e-12, 1.0, 1e-14),
+            (1.5, 1e-12, 1.5, 1e-14),
+        ] {
+            let decline = value - slope;
+            let mut found = [0.0];
+            local_steps(
+                [&[0.5], &[0.0], &[1.0], &[even]],
+                [&[value], &[decline]],
+                &mut found,
+            );
+            let odds: f64 = below / above;
+            near(
+                found[0],
+                -odds.ln() / ((value - decline) * (1.0 / below + 1.0 / above)),
+            );
+        }
+    }
+
+    #[test]
+    fn cut_steps_alone_are_stretched() {
+        let from = [0.0, 1.0, -1.0, 5.0];
+        let to = [2.0, 2.5, -3.0, 6.97];
+        let stretched = |stretch: f64| {
+            let mut to = to;
+            lengthen(&from, &mut to, stretch);
+            to
+        };
+        assert_eq!(stretched(1.0), to);
+        assert_eq!(stretched(4.0), [8.0, 2.5, -9.0, 6.97]);
+    }
+
+    /// Steps of 0.08 and 0.02 go on as 0.02/4^k, which is 0.02/3 more.
+    #[test]
+    fn geometric_steps_are_added_up() {
+        let extrapolated = |before: &[f64], step: &[f64], slopes: &[f64]| {
+            let theta: Vec<f64> = before.iter().map(|before| 1.0 + before).collect();
+            let mut next: Vec<f64> = theta.iter().zip(step).map(|(at, step)| at + step).collect();
+            let emitted = emitted(slopes, &vec![0.0; slopes.len()]);
+            extrapolate(
+                (&vec![1.0; step.len()], before),
+                (&theta, step),
+                &emitted,
+                &mut next,
+            );
+            next
+        };
+        near(extrapolated(&[0.08], &[0.02], &[1.0])[0], 1.1 + 0.02 / 3.0);
+        // The ratio is of what emits more as it moves, and moves all.
+        let both = extrapolated(&[0.08, 0.04], &[0.02, 0.01], &[0.5, 0.0]);
+        near(both[0], 1.1 + 0.02 / 3.0);
+        near(both[1], 1.05 + 0.01 / 3.0);
+        let both = extrapolated(&[0.08, 0.04], &[0.02, 0.04], &[0.5, -0.5]);
+        near(both[0], 1.1 + 0.02 / 3.0);
+        near(both[1], 1.08 + 0.04 / 3.0);
+        // Ratios of 1/4 and -1/2, weighted: changes of -0.06 and -0.06.
+        let both = extrapolated(&[0.08, 0.04], &[0.02, -0.02], &[1.0, 0.5]);
+        let share = (0.06 * 0.02 - 0.5 * 0.06 * 0.02) / (1.5 * 0.06 * 0.06);
+        near(both[0], 1.1 + share * 0.02);
+        near(both[1], 1.02 - share * 0.02);
+        // Long ones, ones that hardly shrink, and ones that stand still are left as they are.
+        assert_eq!(extrapolated(&[0.4], &[0.11], &[1.0]), [1.4 + 0.11]);
+        assert_eq!(extrapolated(&[-0.4], &[-0.11], &[1.0]), [1.0 - 0.4 - 0.11]);
+        assert_eq!(extrapolated(&[0.08], &[0.05], &[1.0]), [1.08 + 0.05]);
+        assert_eq!(extrapolated(&[0.08], &[0.08], &[1.0]), [1.08 + 0.08]);
+    }
+
+    #[test]
+    fn held_items_that_lack_something_wait() {
+        let lacking = [0.5, 0.25, -1.0, 0.125];
+        assert_eq!(waiting(&lacking, &[true, false, true, true]), 0.625);
+        assert_eq!(waiting(&lacking, &[false; 4]), 0.0);
+    }
+}
