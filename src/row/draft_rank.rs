@@ -54,7 +54,7 @@
 //! no sum of errors larger.
 
 use super::clocks::{EXPANSION, POWERS, terms};
-use crate::distribution::{SplitSum, exp_nonpositive, for_lanes, heaviest, wait_and_ring};
+use crate::distribution::{exp_nonpositive, heaviest, split_sums, wait_and_ring};
 use crate::quadrature::log_time_step;
 use multiversion::multiversion;
 use std::borrow::Cow;
@@ -168,26 +168,10 @@ fn first_two(p: &[f64], q: &[f64], whole: f64, heavy: Option<usize>) -> Vec<f64>
 /// Sums of q, of q/(1-q), of p q, and of p q q/(1-q).
 #[multiversion(targets = "simd")]
 fn odds_and_overlaps(p: &[f64], q: &[f64], whole: f64) -> [f64; 4] {
-    const LANES: usize = crate::distribution::LANES;
-    let (mut sums, mut rest) = ([SplitSum::default(); 3], SplitSum::default());
-    // Three sums at a time run in vector registers; a fourth is faster by itself.
-    for_lanes(p, q, |p, q| {
-        let mut terms = [[0.0; LANES]; 3];
-        for lane in 0..LANES {
-            let (p, q) = (p[lane], q[lane]);
-            let odds = q / (whole - q);
-            let both = p * q;
-            terms[0][lane] = odds;
-            terms[1][lane] = both;
-            terms[2][lane] = both * odds;
-        }
-        for (sum, terms) in sums.iter_mut().zip(&terms) {
-            sum.add(terms);
-        }
-    });
-    for_lanes(p, q, |_, q| rest.add(q));
-    let [all, first, behind] = sums.map(|sum| sum.value());
-    [rest.value(), all, first, behind]
+    split_sums(p, q, |p, q| {
+        let (odds, both) = (q / (whole - q), p * q);
+        [q, odds, both, both * odds]
+    })
 }
 
 /// Sums of (q/s)^m and of p (q/s)^m, m from 1 to [`POWERS`].
@@ -299,13 +283,18 @@ impl LaneSums {
         marked: [[0.0; LANES]; POWERS],
     };
 
-    /// Adds as many powers as rates up to `top` take.
+    /// Adds as many powers as the largest rate takes.
     #[inline(always)]
-    fn add_up_to(&mut self, top: f64, base: &Lanes, targets: &Lanes) {
+    fn add_needed(&mut self, base: &Lanes, targets: &Lanes) {
         let [(least, few), (less, some)] = LIGHTER;
-        if top > less {
+        let (mut more, mut most) = (false, false);
+        for rate in base {
+            more |= *rate > least;
+            most |= *rate > less;
+        }
+        if most {
             self.add(POWERS, base, targets);
-        } else if top > least {
+        } else if more {
             self.add(some, base, targets);
         } else {
             self.add(few, base, targets);
@@ -366,23 +355,23 @@ fn gather(target: &[f64], draft: &[f64], scale: f64, sums: &mut Sums, listed: &m
     for (target, draft) in target.chunks(CHUNK).zip(draft.chunks(CHUNK)) {
         let mut own = LaneSums::ZERO;
         for (p, q) in target.chunks(LANES).zip(draft.chunks(LANES)) {
-            let (mut targets, mut rates) = ([0.0; LANES], [0.0; LANES]);
-            match (<&Lanes>::try_from(p), <&Lanes>::try_from(q)) {
-                (Ok(p), Ok(q)) => (targets, rates) = (*p, *q),
+            let (mut last_targets, mut last_rates) = ([0.0; LANES], [0.0; LANES]);
+            let (targets, rates) = match (<&Lanes>::try_from(p), <&Lanes>::try_from(q)) {
+                (Ok(p), Ok(q)) => (p, q),
                 _ => {
-                    targets[..p.len()].copy_from_slice(p);
-                    rates[..q.len()].copy_from_slice(q);
+                    last_targets[..p.len()].copy_from_slice(p);
+                    last_rates[..q.len()].copy_from_slice(q);
+                    (&last_targets, &last_rates)
                 }
-            }
+            };
             let mut base = [0.0; LANES];
-            let (mut any, mut top) = (false, 0.0);
+            let mut any = false;
             for lane in 0..LANES {
                 let rate = rates[lane];
                 base[lane] = if rate < scale { rate * inverse } else { 0.0 };
                 any |= rate >= scale;
-                top = if base[lane] > top { base[lane] } else { top };
             }
-            own.add_up_to(top, &base, &targets);
+            own.add_needed(&base, targets);
             if any {
                 for lane in 0..LANES {
                     if rates[lane] >= scale && rates[lane] > 0.0 {

@@ -2,9 +2,7 @@
 
 use super::memo::Star;
 use super::scan::Row;
-use crate::distribution::{
-    LANES, Rows, SplitSum, compensated_sum, for_lanes, heaviest, split_total,
-};
+use crate::distribution::{Rows, compensated_sum, heaviest, split_sums, split_total};
 use crate::known::Known;
 use multiversion::multiversion;
 
@@ -144,19 +142,11 @@ fn with_last(p: &[f64], q: &[f64], rest: f64, scale: f64) -> [f64; 3] {
     // 1/rest is finite for all that is left but numbers next to none.
     let up = if rest < 1e-280 { 2f64.powi(600) } else { 1.0 };
     let inverse = 1.0 / (up * rest);
-    let mut sums = [SplitSum::default(); 3];
-    for_lanes(p, q, |p, q| {
-        let mut terms = [[0.0; LANES]; 3];
-        for lane in 0..LANES {
-            let share = (up * q[lane]) * inverse;
-            let (p, last) = (p[lane], scale * share);
-            terms[0][lane] = if last < p { last } else { p };
-            terms[1][lane] = if last > p { last - p } else { 0.0 };
-            terms[2][lane] = p * share;
-        }
-        for (sum, terms) in sums.iter_mut().zip(&terms) {
-            sum.add(terms);
-        }
-    });
-    sums.map(|sum| sum.value())
+    split_sums(p, q, |p, q| {
+        let share = (up * q) * inverse;
+        let last = scale * share;
+        let overlap = if last < p { last } else { p };
+        let excess = if last > p { last - p } else { 0.0 };
+        [overlap, excess, p * share]
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::draft_rank::Ranks;
 use super::scan::Row;
-use crate::distribution::{LANES, SplitSum, for_lanes};
+use crate::distribution::{LANES, SplitSum, for_lanes, split_sums};
 use crate::known::Known;
 use multiversion::multiversion;
 
@@ -143,19 +143,12 @@ pub(crate) fn sums_of_misses<const N: usize>(
     q: &[f64],
     term: impl Fn(f64, f64) -> f64,
 ) -> [f64; N] {
-    let mut sums = [SplitSum::default(); N];
-    for_lanes(p, q, |p, q| {
-        let (mut terms, mut others) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            others[lane] = 1.0 - q[lane];
-            terms[lane] = term(p[lane], q[lane]);
-        }
-        for sum in &mut sums {
-            sum.add(&terms);
-            for lane in 0..LANES {
-                terms[lane] *= others[lane];
-            }
-        }
-    });
-    sums.map(|sum| sum.value())
+    split_sums(p, q, |p, q| {
+        let (mut next, other) = (term(p, q), 1.0 - q);
+        [(); N].map(|()| {
+            let own = next;
+            next *= other;
+            own
+        })
+    })
 }

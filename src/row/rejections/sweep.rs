@@ -5,7 +5,7 @@
 //! cells of p/q, in no order within one: M(L) is a sum over the cells above that of L, which is
 //! kept, and over the tokens of one cell.
 
-use crate::distribution::{LANES, Rows, SplitSum, TwoFloat, UnitSum, for_lanes, heaviest};
+use crate::distribution::{Rows, TwoFloat, UnitSum, heaviest, split_sum, split_total};
 use multiversion::multiversion;
 
 /// Cells of the ratios above 1 that paths lead to; one more has all that are above these.
@@ -20,6 +20,9 @@ pub(super) const LEAST_REST: f64 = 1e-6;
 
 /// The same where the answer is to be good to 1e-12.
 const LEAST_REST_OF_TWO: f64 = 1e-3;
+
+/// Tokens that are told apart at a time.
+const BLOCK: usize = 512;
 
 /// Tokens with p/q next to 1 + M(1) that are looked at one by one.
 const MOST_KNOTS: usize = 4096;
@@ -126,9 +129,8 @@ impl Sweep {
         self.shift = shift;
         self.all = below;
         self.sort_into_cells(count);
-        self.below.clear();
+        // All are written to.
         self.below.resize(CELLS + 1, [0.0; SUMS]);
-        self.beyond.clear();
         self.beyond.resize(CELLS + 1, [0.0; 2]);
         let cells: Cells<'_> = (&mut self.below, &mut self.beyond);
         by_cell(&self.tokens, &self.starts, least, &mut self.all, cells);
@@ -346,33 +348,23 @@ fn along(rows: Rows<'_>, line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
         unlisted,
         knot,
     } = line;
-    let mut sum = SplitSum::default();
-    for_lanes(rows.target, rows.draft, |p, q| {
-        let (mut refused, mut next) = ([0.0; LANES], [0.0; LANES]);
-        let (mut terms, mut far) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..LANES {
-            let (p, q) = (p[lane], q[lane]);
-            refused[lane] = if q > p && q < unlisted { q - p } else { 0.0 };
+    // A token reaches the further the larger q is; M is continuous where it turns.
+    let reach = total - first / (knot - 1.0);
+    let refused = |p: f64, q: f64| if q > p && q < unlisted { q - p } else { 0.0 };
+    let blocks = rows.target.chunks(BLOCK).zip(rows.draft.chunks(BLOCK));
+    for (p, q) in blocks {
+        let is_far = |(p, q): (&f64, &f64)| *q > reach && refused(*p, *q) > 0.0;
+        if q.iter().fold(false, |any, q| any | (*q > reach)) {
+            let far = p.iter().zip(q).filter(|pair| is_far(*pair));
+            beyond.extend(far.map(|(p, q)| [refused(*p, *q), *q]));
         }
-        for lane in 0..LANES {
-            next[lane] = 1.0 + first / (total - q[lane]);
-        }
-        for lane in 0..LANES {
-            let left = mass - (next[lane] - start) * slope;
-            let is_near = next[lane] <= knot;
-            terms[lane] = if is_near { refused[lane] * left } else { 0.0 };
-            far[lane] = if is_near { 0.0 } else { refused[lane] };
-        }
-        sum.add(&terms);
-        if far.iter().fold(false, |any, &far| any | (far > 0.0)) {
-            for lane in 0..LANES {
-                if far[lane] > 0.0 {
-                    beyond.push([refused[lane], q[lane]]);
-                }
-            }
-        }
-    });
-    sum.value()
+    }
+    split_sum(rows.target, rows.draft, |p, q| {
+        let next = 1.0 + first / (total - q);
+        let left = mass - (next - start) * slope;
+        let near = refused(p, q) * left;
+        if q > reach { 0.0 } else { near }
+    })
 }
 
 struct Divided {
@@ -393,63 +385,74 @@ fn divide(
     listed: &mut Vec<Token>,
     above: &mut Vec<[f64; 2]>,
 ) -> Divided {
-    let mut below = [[0.0; LANES]; SUMS];
-    let mut totals = [SplitSum::default(); 3];
-    if above.len() < rows.draft.len() + LANES {
-        above.resize(rows.draft.len() + LANES, [0.0; 2]);
+    if above.len() < rows.draft.len() {
+        above.resize(rows.draft.len(), [0.0; 2]);
     }
     let mut count = 0;
-    for_lanes(rows.target, rows.draft, |p, q| {
-        let mut ratios = [0.0; LANES];
-        let mut any = false;
-        for lane in 0..LANES {
-            let (p, q) = (p[lane], q[lane]);
-            ratios[lane] = p / q;
-            any |= q >= least;
-            let counts = q < least && p <= q;
-            let (q, p) = if counts { (q, p) } else { (0.0, 0.0) };
-            let (square, mixed) = (q * q, p * q);
-            let terms = [
-                q,
-                square,
-                square * q,
-                square * square,
-                p,
-                mixed,
-                mixed * q,
-                mixed * square,
-            ];
-            for (sum, term) in below.iter_mut().zip(terms) {
-                sum[lane] += term;
-            }
+    let (mut first, mut unreachable) = (TwoFloat::ZERO, TwoFloat::ZERO);
+    let (mut kept, mut flags) = ([[0.0; BLOCK]; 2], [false; BLOCK]);
+    for (p, q) in rows.target.chunks(BLOCK).zip(rows.draft.chunks(BLOCK)) {
+        let (mut any, mut none) = (false, false);
+        for ((flag, p), q) in flags.iter_mut().zip(p).zip(q) {
+            *flag = (p > q) & (*q > 0.0);
+            any |= *q >= least;
+            none |= *q == 0.0;
         }
-        let mut terms = [[0.0; LANES]; 3];
-        for lane in 0..LANES {
-            let (p, q) = (p[lane], q[lane]);
-            terms[0][lane] = if p > q { p - q } else { 0.0 };
-            terms[1][lane] = q;
-            terms[2][lane] = if q > 0.0 { 0.0 } else { p };
+        let mut found = 0;
+        for ((p, q), flag) in p.iter().zip(q).zip(&flags) {
+            // Written whether it is one or not, and then written over.
+            (kept[0][found % BLOCK], kept[1][found % BLOCK]) = (*p, *q);
+            found += usize::from(*flag);
         }
-        for (total, terms) in totals.iter_mut().zip(&terms) {
-            total.add(terms);
+        let [more, less] = kept.each_ref().map(|kept| &kept[..found]);
+        first += split_sum(more, less, |p, q| p - q);
+        let places = above.iter_mut().skip(count);
+        for ((place, p), q) in places.zip(more).zip(less) {
+            *place = [p / q, *q];
         }
-        for lane in 0..LANES {
-            above[count] = [ratios[lane], q[lane]];
-            // False where both are 0; q = 0 is nothing that is drafted.
-            count += usize::from(ratios[lane] > 1.0 && q[lane] > 0.0);
-        }
+        count += found;
         if any {
-            for lane in 0..LANES {
-                let (ratio, p, q) = (ratios[lane], p[lane], q[lane]);
-                if q >= least && q > 0.0 {
-                    listed.push(Token { p, q, ratio });
-                }
-            }
+            let tokens = p.iter().zip(q).filter(|(_, q)| **q >= least && **q > 0.0);
+            let token = |(&p, &q): (&f64, &f64)| Token { p, q, ratio: p / q };
+            listed.extend(tokens.map(token));
         }
-    });
+        if none {
+            let only = p.iter().zip(q).filter(|(_, q)| **q == 0.0);
+            only.for_each(|(p, _)| unreachable += *p);
+        }
+    }
+    first += unreachable;
+
     Divided {
         count,
-        below: below.map(|sum| sum.iter().sum()),
-        totals: totals.map(|sum| sum.value()),
+        below: moments(rows, least),
+        totals: [first.value(), split_total(rows.draft), unreachable.value()],
     }
+}
+
+/// Moments of tokens of q below `least` with p <= q.
+#[multiversion(targets = "simd")]
+fn moments(rows: Rows<'_>, least: f64) -> Sums {
+    const LANES: usize = 16;
+    let mut sums = [[0.0; LANES]; SUMS];
+    let mut add = |lane: usize, p: f64, q: f64| {
+        let counts = q < least && p <= q;
+        let (q, p) = if counts { (q, p) } else { (0.0, 0.0) };
+        let mut own = [0.0; SUMS];
+        add(&mut own, p, q);
+        for (sum, own) in sums.iter_mut().zip(own) {
+            sum[lane] += own;
+        }
+    };
+    let (targets, targets_end) = rows.target.as_chunks::<LANES>();
+    let (drafts, drafts_end) = rows.draft.as_chunks::<LANES>();
+    for (p, q) in targets.iter().zip(drafts) {
+        for lane in 0..LANES {
+            add(lane, p[lane], q[lane]);
+        }
+    }
+    for (lane, (p, q)) in targets_end.iter().zip(drafts_end).enumerate() {
+        add(lane, *p, *q);
+    }
+    sums.map(|sum| sum.iter().sum())
 }
