@@ -1089,6 +1089,11 @@ mod tests {
     fn positions_that_are_needed() {
         assert_eq!(positions_for(0.5, 0.25, 8.0), Some(16));
         assert_eq!(positions_for(0.5, 0.25, 8.1), Some(17));
+        // Up to a million millions, and no more.
+        let mean = 2f64.powi(-20);
+        let most = |positions: f64| positions_for(mean, mean * mean, positions * mean);
+        assert_eq!(most(999_998_000_001.0), Some(999_998_000_001));
+        assert_eq!(most(1e12), None);
         for (mean, square, wanted) in [(0.1, 0.5, 15.0), (0.01, 0.09, 20.0), (2.0, 5.0, 7.0)] {
             let spread = f64::sqrt(square - mean * mean);
             let enough = |n: f64| n * mean - 2.326_347_874_040_841 * spread * n.sqrt() >= wanted;

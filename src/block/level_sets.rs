@@ -529,6 +529,57 @@ pub(crate) mod tests {
         assert!(cut > 100, "{cut} cuts");
     }
 
+    /// Ranges are cut inside. Where the masses lie at their ends there is nothing to cut.
+    #[test]
+    fn ranges_are_cut_inside() {
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let (mut cut, mut ended) = (0, 0);
+        for trial in 0..200 {
+            let problem = random_problem(&mut rng, 2, 2);
+            let tree = TokenTree::<Rational>::new(&problem);
+            let mut search = Search::new(&tree, 2);
+            let unit = Rational::new(1.into(), 16.into());
+            let mut at = || {
+                let (a, b): (u32, u32) = (rng.random_range(0..16), rng.random_range(1..=16));
+                let end = |x: u32| &unit * Rational::from_integer(x.into());
+                // Every other range is at 0, where sets are empty.
+                if trial % 2 == 0 {
+                    (
+                        Rational::zero(),
+                        end(b) / Rational::from_integer(1000.into()),
+                    )
+                } else {
+                    (end(a / 4), end(12 + b / 4))
+                }
+            };
+            let (low, high): (Vec<_>, Vec<_>) = [at(), at()].into_iter().unzip();
+            match search.look_at(low.clone(), high.clone()) {
+                Some(region) => {
+                    let (side, place) = region.cut;
+                    assert!(low[side] < place && place < high[side], "{low:?} {high:?}");
+                    cut += 1;
+                }
+                None => ended += 1,
+            }
+        }
+        assert!(cut > 20 && ended > 20, "{cut} {ended}");
+    }
+
+    /// Work is tokens of all nodes for each box.
+    #[test]
+    fn boxes_are_counted_by_what_they_cost() {
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let mut stopped = 0;
+        for _ in 0..20 {
+            let problem = random_problem(&mut rng, 2, 3);
+            let tree = TokenTree::<Rational>::new(&problem);
+            let found = path_optimum(&tree, 2, 3.0 * 3.0 * 8.0);
+            assert!(found.boxes <= 4, "{}", found.boxes);
+            stopped += u32::from(found.boxes >= 3 && found.lower < found.upper);
+        }
+        assert!(stopped > 0);
+    }
+
     /// Bounds of `f64` are moved outwards by what is said of rounding, and so many boxes close
     /// the bracket: fewer would leave it open, and more are waste.
     #[test]

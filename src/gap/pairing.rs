@@ -317,6 +317,13 @@ mod tests {
         // Twice what a number is off by on its own completion.
         let width = 2.0 * (0.125 + 0.03125) / 64.0;
         assert!((found.width_max - width).abs() < 1e-15, "{found:?}");
+        // A number that neither has, and logs of other texts.
+        let other = Metric::Overlap {
+            temperature: Temperature(0.5),
+        };
+        assert!(pairing.difference(other).is_none());
+        pairing.unpaired = Some("other texts".to_owned());
+        assert!(pairing.difference(metric).is_none());
     }
 
     /// Token 0 is a token, and -1 is none.

@@ -262,6 +262,11 @@ mod tests {
             assert!((quantiles[name] - share).abs() < 2e-3, "{quantiles:?}");
         }
         assert_eq!(tally.histogram.iter().sum::<u64>(), 1001);
+        // Both ends are in the bins that they end.
+        let mut ends = Tally::default();
+        ends.add(0, &number(1.0));
+        ends.add(0, &number(-1.0));
+        assert!(ends.bins.keys().eq(&[0, BINS - 1]));
         // 0 alone is below 1e-6; 0.5 to 1 has both its ends.
         assert_eq!(tally.histogram[0], 1);
         assert_eq!(tally.histogram.last(), Some(&501));

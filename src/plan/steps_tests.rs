@@ -1,7 +1,7 @@
 //! How many steps a solve takes, and how near to alpha* it comes: a step that is worse than it
 //! ought to be is made up for by more of them, so that the plan alone would not tell.
 
-use super::{PlanSettings, TokenPlan};
+use super::{PlanSettings, Rising, TokenPlan};
 use crate::distribution::{Draft, Target};
 use crate::row::sequential_subset;
 use rand::{Rng, SeedableRng};
@@ -60,6 +60,10 @@ fn solves_take_few_steps() {
                 assert!(steps <= most + 1 + most / 8, "{of}: {steps}");
                 assert!(shortfall < 2e-12, "{of}: {shortfall}");
             }
+            // The same without the plan.
+            let rising = Rising::sorted(&p, &q);
+            let alone = TokenPlan::attained_by_iid((&p, &q), &rising, drafts, &settings).unwrap();
+            assert_eq!(alone.iterations, plans[0].iterations());
         }
     }
 }

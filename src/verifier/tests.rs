@@ -758,6 +758,23 @@ fn naive_is_answered_as_well_as_it_can_be() {
     assert!(rate.rational().is_some() && note.is_none());
     assert!((rate.value() - value).abs() <= error, "{rate:?} {value}");
 
+    // Numbers of many bits: sets are few, and sums of their fractions are not.
+    let flat = vec![1.0 / 13.0; 13];
+    let many = Problem::new("", target(&flat), WithReplacement::new(draft(&flat), 64)).unwrap();
+    let rate = Naive::new(&many).acceptance().membership;
+    assert_eq!(rate.kind(), crate::known::Kind::Enclosed);
+    assert!(rate.width() < 1e-12, "{rate:?}");
+
+    // As many drafts as there are tokens that can be drafted: all of those, and no others.
+    let (p, q) = (target(&[0.25, 0.25, 0.5]), draft(&[0.5, 0.5, 0.0]));
+    let sequential = WithoutReplacement::new(q.clone(), 2);
+    let drawn = Problem::new("", p.clone(), sequential).unwrap();
+    let conditioned = DistinctConditioned::new(q, 2);
+    let distinct = Problem::new("", p, conditioned).unwrap();
+    for problem in [drawn, distinct] {
+        assert_eq!(Naive::new(&problem).formula().0, 0.5);
+    }
+
     let each = |vocab: usize, drafts: usize| {
         let row = |step: usize| -> Vec<f64> {
             (0..vocab)

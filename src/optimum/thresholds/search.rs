@@ -495,6 +495,25 @@ mod tests {
         (p, x)
     }
 
+    /// The part of the least bound comes first.
+    #[test]
+    fn parts_stand_by_their_bounds() {
+        let bounded = |bound: f64| Part {
+            bound,
+            ..part([0.0; 2], [1.0; 2], 0..0)
+        };
+        assert!(bounded(-0.5) > bounded(-0.25) && bounded(0.5) < bounded(0.25));
+        assert_eq!(
+            bounded(0.5).partial_cmp(&bounded(0.5)),
+            Some(Ordering::Equal)
+        );
+        let mut open: BinaryHeap<Part> = [0.25, -0.5, 0.0, -0.25].map(bounded).into();
+        let popped: Vec<f64> = std::iter::from_fn(|| open.pop())
+            .map(|part| part.bound)
+            .collect();
+        assert_eq!(popped, [-0.5, -0.25, 0.0, 0.25]);
+    }
+
     /// For every l, P(H) - l.x(H) at its least over the sets, and the corners' least of
     /// l.c - f(c): the better of the chord's l and the middle's is the bound.
     #[test]

@@ -217,3 +217,20 @@ fn race(
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two drafts of two tokens: what p has of them is accepted, within the roundings of a plan.
+    #[test]
+    fn all_of_the_support_is_accepted() {
+        let solved = whole_support(&[0.25, 0.25, 0.5], &[0.5, 0.5, 0.0], 2);
+        let within = 264.0 * f64::EPSILON;
+        assert!(solved.is_proven && solved.error == within);
+        let Bound::Above { value, error } = solved.bound else {
+            panic!("a bound from above");
+        };
+        assert_eq!((value, error), (0.5, within));
+    }
+}

@@ -540,3 +540,25 @@ fn check_entries(row: &[f64]) -> Result<(), DistributionError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parts by their leading bits, each of them in order: the first, the last and those between.
+    #[test]
+    fn tokens_of_a_bucket_are_sorted_by_parts() {
+        let part = 1u64 << (SHIFT - DIGITS.ilog2());
+        for parts in [vec![0], vec![0, 1, 7, DIGITS as u64 - 1], vec![3, 200]] {
+            let keys = parts.iter().flat_map(|first| {
+                // Falling, and one twice.
+                [9u64, 5, 5, 2, 0].map(|key| first * part + key)
+            });
+            let mut sorted: Vec<Sorted> = keys.zip((0..100).rev()).collect();
+            let mut expected = sorted.clone();
+            expected.sort_unstable();
+            sort_by_digit(&mut sorted, &mut Vec::new());
+            assert_eq!(sorted, expected);
+        }
+    }
+}
