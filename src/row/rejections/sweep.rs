@@ -348,8 +348,8 @@ fn along(rows: Rows<'_>, line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
         unlisted,
         knot,
     } = line;
-    // A token reaches the further the larger q is; M is continuous where it turns.
-    let reach = total - first / (knot - 1.0);
+    let next = |q: f64| 1.0 + first / (total - q);
+    let reach = last_up_to(knot, next, unlisted.min(total - 0.5 * LEAST_REST_OF_TWO));
     let refused = |p: f64, q: f64| if q > p && q < unlisted { q - p } else { 0.0 };
     let blocks = rows.target.chunks(BLOCK).zip(rows.draft.chunks(BLOCK));
     for (p, q) in blocks {
@@ -360,11 +360,28 @@ fn along(rows: Rows<'_>, line: Line, beyond: &mut Vec<[f64; 2]>) -> f64 {
         }
     }
     split_sum(rows.target, rows.draft, |p, q| {
-        let next = 1.0 + first / (total - q);
-        let left = mass - (next - start) * slope;
+        let left = mass - (next(q) - start) * slope;
         let near = refused(p, q) * left;
         if q > reach { 0.0 } else { near }
     })
+}
+
+/// The largest number up to `most` at which a function that never falls is not above `limit`, as
+/// the function is rounded; 0 if there is none.
+fn last_up_to(limit: f64, rising: impl Fn(f64) -> f64, most: f64) -> f64 {
+    if rising(most) <= limit {
+        return most;
+    }
+    let (mut low, mut high) = (0, most.to_bits());
+    while high - low > 1 {
+        let middle = u64::midpoint(low, high);
+        if rising(f64::from_bits(middle)) <= limit {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    f64::from_bits(low)
 }
 
 struct Divided {
@@ -455,4 +472,24 @@ fn moments(rows: Rows<'_>, least: f64) -> Sums {
         add(lane, *p, *q);
     }
     sums.map(|sum| sum.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last number before a function rises above a limit, to the last bit.
+    #[test]
+    fn ends_of_ranges_are_exact() {
+        for (first, total) in [(1e-10, 1.0), (0.25, 0.999_999), (0.9, 1.0)] {
+            let next = |q: f64| 1.0 + first / (total - q);
+            for q in [1e-300, 1e-9, 0.003, 0.3] {
+                let reach = last_up_to(next(q), next, 0.5);
+                assert!(reach >= q && next(reach) <= next(q), "{first} {q}: {reach}");
+                assert!(next(reach.next_up()) > next(q), "{first} {q}: {reach}");
+            }
+            assert_eq!(last_up_to(f64::INFINITY, next, 0.5), 0.5);
+            assert_eq!(last_up_to(1.0, next, 0.5), 0.0);
+        }
+    }
 }
