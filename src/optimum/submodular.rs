@@ -355,6 +355,27 @@ mod tests {
         assert!(search.certificate().is_none());
     }
 
+    /// p = q, one draft, numbers of some 990 bits: one order proves that alpha* = 1, in fractions
+    /// while V times the bits are within the limit.
+    #[test]
+    fn certificates_are_exact_while_they_are_cheap() {
+        let row = |vocab: usize| -> Vec<f64> {
+            let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
+            row[vocab / 2] = 2f64.powi(-1000);
+            row
+        };
+        for (vocab, is_exact) in [(490, true), (520, false)] {
+            let target = Target::new(&row(vocab)).unwrap();
+            let scheme = WithReplacement::new(Draft::new(&row(vocab)).unwrap(), 1);
+            let work = 2.0 * target.exact_bits() as f64 * vocab as f64 / EXACT_BITS_LIMIT;
+            assert!((work - 1.0).abs() < 0.1, "{work}");
+            let problem = Problem::new("light", target, scheme).unwrap();
+            let rate = Search::new(&problem).certificate().unwrap().rate;
+            assert_eq!(rate.rational().is_some(), is_exact, "{rate:?}");
+            assert_eq!(rate.upper(), 1.0);
+        }
+    }
+
     fn small(target: [f64; 3], draft: [f64; 3]) -> Problem {
         let law = WithReplacement::new(Draft::new(&draft).unwrap(), 2);
         Problem::new("three", Target::new(&target).unwrap(), law).unwrap()

@@ -20,6 +20,7 @@ use proptest::prelude::*;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn rational(text: &str) -> Rational {
@@ -285,16 +286,66 @@ fn the_factor_of_k_seq_is_1_on_equal_rows() {
     }
 }
 
-/// Rules that look at the set of drafts alone say so, and are summed over sets.
+/// What rules say of themselves, by which sums over tuples are planned, is so of their laws.
 #[test]
-fn rules_of_sets_are_those_that_do_not_look_at_places() {
-    let q = draft(&[0.5, 0.3, 0.2]);
-    let iid = problem(&[0.2, 0.3, 0.5], WithReplacement::new(q.clone(), 2));
-    let fixed = problem(&[0.2, 0.3, 0.5], Greedy::new(q, 2));
-    assert!(Naive::new(&iid).depends_on_set_only());
-    assert!(GreedyVerifier::new(&fixed).unwrap().depends_on_set_only());
-    assert!(!Rrs::new(&iid).unwrap().depends_on_set_only());
-    assert!(!KSeq::new(&iid).unwrap().depends_on_set_only());
+fn rules_say_of_themselves_what_is_so() {
+    let (p, q) = (
+        target(&[0.1, 0.15, 0.3, 0.45]),
+        draft(&[0.4, 0.3, 0.2, 0.1]),
+    );
+    let (mut of_sets, mut of_rows) = (BTreeSet::new(), BTreeSet::new());
+    for problem in all_problems(&p, &q, &draft(p.probabilities()), 2) {
+        for name in VerifierName::ALL {
+            let Ok(rule) = verifier(name, &problem) else {
+                continue;
+            };
+            let what = format!("{name} on {}", problem.name());
+            assert_eq!(
+                rule.has_rounded_parameter(),
+                name == VerifierName::K_SEQ,
+                "{what}"
+            );
+            let mut tuples = Vec::new();
+            problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
+                if !mass.is_nil() {
+                    tuples.push(tuple.to_vec());
+                }
+            });
+            let law = |tuple: &[u32]| {
+                let law = rule.conditional_exact(tuple).unwrap();
+                let mut of_tokens = vec![<Rational as Number>::zero(); p.vocab()];
+                for (token, mass) in tuple.iter().zip(&law.accepted) {
+                    of_tokens[*token as usize] += mass;
+                }
+                (of_tokens, law.rejected, law.residual)
+            };
+            if rule.depends_on_set_only() {
+                of_sets.insert(name.as_str());
+                for tuple in &tuples {
+                    let swapped: Vec<u32> = tuple.iter().rev().copied().collect();
+                    if tuples.contains(&swapped) {
+                        assert_eq!(law(tuple), law(&swapped), "{what}");
+                    }
+                }
+            }
+            if rule.handles_all_tokens() {
+                of_rows.insert(name.as_str());
+            } else {
+                let mut residuals: Vec<_> = (tuples.iter().map(|tuple| law(tuple)))
+                    .filter(|(_, rejected, _)| !rejected.is_nil())
+                    .map(|(_, _, residual)| residual)
+                    .collect();
+                residuals.dedup();
+                assert!(residuals.len() <= 1, "{what}");
+            }
+        }
+    }
+    assert!(of_sets.into_iter().eq(["greedy", "naive", "optimal"]));
+    assert!(
+        of_rows
+            .into_iter()
+            .eq(["naive", "naive-tree", "rrs-wo", "spechub"])
+    );
 }
 
 /// Where the factor is too long to be checked in fractions it is off by rounding, and so is the
@@ -738,6 +789,82 @@ fn rates_of_large_rows_are_not_fractions() {
                 rate.width() < 1e-12 && rate.value() > 0.0,
                 "{what} {vocab} {rate:?}"
             );
+        }
+    }
+}
+
+/// Rates are fractions while these cost no more than is allowed, by each verifier's own count:
+/// just below it, and just above.
+#[test]
+fn rates_are_fractions_while_they_are_cheap() {
+    use crate::known::Kind;
+    use crate::verifier::single::EXACT_FORMULA_BITS;
+    // Some 650 bits, most of them for one light token. No two rows are of one length.
+    let row = |vocab: usize, light: i32| -> Vec<f64> {
+        let heavy = 1.0 / (vocab - 1) as f64;
+        let mut row = vec![heavy; vocab];
+        row[vocab / 2] = 2f64.powi(-light);
+        row
+    };
+    type Cost = fn([f64; 2], f64) -> f64;
+    type Make = fn(Target, Draft) -> Box<dyn Verifier>;
+    fn iid(p: Target, q: Draft, drafts: usize) -> Problem {
+        Problem::new("", p, WithReplacement::new(q, drafts)).unwrap()
+    }
+    let rules: [(&str, Cost, Make); 6] = [
+        (
+            "single",
+            |[p, q], vocab| (p + q) * vocab,
+            |p, q| Box::new(Single::new(&iid(p, q, 1)).unwrap()),
+        ),
+        (
+            "rrs",
+            |[p, q], vocab| (p + 3.0 * q) * 3.0 * vocab,
+            |p, q| Box::new(Rrs::new(&iid(p, q, 3)).unwrap()),
+        ),
+        (
+            "k-seq",
+            |[p, q], vocab| (p + q + 64.0) * (vocab + 3.0) * 3.0,
+            |p, q| Box::new(KSeq::new(&iid(p, q, 3)).unwrap()),
+        ),
+        (
+            "naive-tree",
+            |[p, q], vocab| (p + 3.0 * q) * 3.0 * vocab,
+            |p, q| Box::new(NaiveTree::new(&iid(p, q, 3)).unwrap()),
+        ),
+        (
+            "greedy",
+            |[p, q], vocab| (p + q) * vocab,
+            |p, q| {
+                let problem = Problem::new("", p, Greedy::new(q, 2)).unwrap();
+                Box::new(GreedyVerifier::new(&problem).unwrap())
+            },
+        ),
+        (
+            "spechub",
+            |[p, q], vocab| (p + q) * vocab,
+            |p, q| {
+                let problem = Problem::new("", p, Hub::new(q)).unwrap();
+                Box::new(SpecHub::new(&problem).unwrap())
+            },
+        ),
+    ];
+    for (what, cost, make) in rules {
+        let of = |vocab: usize| {
+            let (p, q) = (target(&row(vocab, 600)), draft(&row(vocab, 590)));
+            let bits = [p.exact_bits(), q.exact_bits()].map(|bits| bits as f64);
+            (cost(bits, vocab as f64) / EXACT_FORMULA_BITS, p, q)
+        };
+        let mut vocab = 40;
+        while of(vocab + 5).0 <= 1.0 {
+            vocab += 5;
+        }
+        for (vocab, kind) in [(vocab, Kind::Exact), (vocab + 5, Kind::Enclosed)] {
+            let (share, p, q) = of(vocab);
+            assert!((share - 1.0).abs() < 0.1, "{what}: {share}");
+            let rate = make(p, q).acceptance();
+            assert_eq!(rate.algorithmic.kind(), kind, "{what} {vocab}");
+            assert_eq!(rate.membership.kind(), kind, "{what} {vocab}");
         }
     }
 }

@@ -468,6 +468,21 @@ mod tests {
         }
     }
 
+    /// What is given up is no less than the bound of the part that the search stops at, as no
+    /// other has a lower one.
+    #[test]
+    fn the_part_with_the_least_bound_is_next() {
+        let bounds = [0.5, -0.25, 0.75, -1.0, 0.0, 2.0, -0.5];
+        let mut open: BinaryHeap<Part> = (bounds.iter())
+            .map(|&bound| Part {
+                bound,
+                ..part([0.0; 2], [1.0; 2], 0..1)
+            })
+            .collect();
+        let next = std::iter::from_fn(|| open.pop().map(|part| part.bound));
+        assert!(next.eq([-1.0, -0.5, -0.25, 0.0, 0.5, 0.75, 2.0]));
+    }
+
     /// Products of one draft of each model, and of two and one.
     fn polynomials() -> [Polynomial; 2] {
         [[1, 1], [2, 1]].map(|powers| {

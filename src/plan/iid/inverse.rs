@@ -298,12 +298,7 @@ mod tests {
                 *wanted = low + scale * *wanted;
             }
             let solved = Solved::new(tier, &mass, &wanted);
-            let Solved {
-                tier,
-                coordinates,
-                state,
-                ..
-            } = &solved;
+            let (tier, coordinates, state) = (&solved.tier, &solved.coordinates, &solved.state);
             let curve = solved.curve(state);
             let mut logs = vec![0.0; count];
             fill(tier, &state.field, &curve, coordinates, &mut logs);
@@ -338,12 +333,7 @@ mod tests {
             .map(|token| 0.9 * (1.0 + 0.02 * (token as f64 / 300.0 - 1.0)))
             .collect();
         let solved = Solved::new(tier, &mass, &wanted);
-        let Solved {
-            tier,
-            coordinates,
-            state,
-            ..
-        } = &solved;
+        let (tier, coordinates, state) = (&solved.tier, &solved.coordinates, &solved.state);
         let mut state_off = state.clone();
         state_off
             .weights
