@@ -535,7 +535,7 @@ def read_only(bench, job, rng):
 
 def few_files(bench, job, rng):
     """As many open files as a run just needs, or fewer."""
-    most = rng.choice((12, 16, 20, 24, 32, 40, 64))
+    most = rng.choice((4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 64))
 
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -717,8 +717,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
                     |one: &&super::judge::Component| one.name == bug.name && one.part == index;
                 let component = judge.components.iter().find(one)?;
                 let [sum, squares] = *growth.sums.get(index)?;
-                let stake = STAKES.first().map_or(1.0, |(_, weight)| *weight);
-                let wanted = -settings.alpha.ln() - (component.weight * stake).ln();
+                let wanted = log_needed(settings.alpha, component.weight);
                 positions_for(sum / growth.visits, squares / growth.visits, wanted)
             };
             let first = Part::ALL
@@ -748,6 +747,13 @@ fn with_drafts(rule: Rule, engine: &Engine) -> Engine {
         draws: engine.draws || rule == Rule::ExactMatch,
         ..*engine
     }
+}
+
+/// What the logarithm of a bet's capital at full stake has to reach, the bet having this weight in
+/// the mixture, for the mixture to refute at level alpha.
+fn log_needed(alpha: f64, weight: f64) -> f64 {
+    let stake = STAKES.first().map_or(1.0, |(_, weight)| *weight);
+    -alpha.ln() - (weight * stake).ln()
 }
 
 /// The least n with n m - z sqrt(n v) at least what is wanted.
@@ -790,6 +796,13 @@ impl AuditReport {
 mod tests {
     use super::super::tests::log;
     use super::*;
+
+    /// A share of 1/4 in the mixture, 4/5 of which plays the full stake: 1/alpha times five.
+    #[test]
+    fn capital_that_is_needed_by_hand() {
+        assert!((log_needed(1e-6, 0.25) - 5e6f64.ln()).abs() < 1e-12);
+        assert_eq!(STAKES[0], (1.0, 0.8));
+    }
 
     #[test]
     fn what_no_engine_may_do_is_counted_at_its_place() {

@@ -187,6 +187,8 @@ mod tests {
     use super::*;
     use crate::block::level_sets::tests::random_problem;
     use crate::block::transport::block_optimum;
+    use crate::distribution::Target;
+    use crate::problem::BlockProblem;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
@@ -237,6 +239,23 @@ mod tests {
                     assert_eq!(optimum, block_optimum(&tree, 2).unwrap().unwrap());
                 }
             }
+        }
+    }
+
+    /// One child that may be any of 20,000 tokens, and of one more.
+    #[test]
+    fn more_than_20_000_trees_are_too_many() {
+        let shape = DraftTree::named("1x1").unwrap();
+        for (vocab, is_made) in [(MOST_TREES, true), (MOST_TREES + 1, false)] {
+            let row = vec![Rational::new(1.into(), vocab.into()); vocab];
+            let target = Target::from_rationals(row.clone()).unwrap();
+            let target = BTreeMap::from([(String::new(), target)]);
+            let draft = BTreeMap::from([(String::new(), Draft::from_rationals(row).unwrap())]);
+            let flat = String::from("flat");
+            let problem = BlockProblem::new(flat, vocab, 1, 1, target, draft, None).unwrap();
+            let tree = TokenTree::<Rational>::new(&problem);
+            let trees = DrawnTrees::new(&tree, &shape, SchemeName::WITH_REPLACEMENT);
+            assert_eq!(trees.is_some(), is_made);
         }
     }
 

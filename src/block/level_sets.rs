@@ -502,6 +502,26 @@ pub(crate) mod tests {
         BlockProblem::new("random".to_owned(), vocab, length, 1, target, draft, None).unwrap()
     }
 
+    /// A box costs L V^L; with work for four, no box is opened once four were looked at.
+    #[test]
+    fn work_is_counted_in_boxes() {
+        let mut rng = ChaCha8Rng::seed_from_u64(17);
+        let mut narrowed = 0;
+        for _ in 0..20 {
+            let tree = TokenTree::<Rational>::new(&random_problem(&mut rng, 3, 2));
+            let all = path_optimum(&tree, 3, MOST_WORK);
+            let few = path_optimum(&tree, 3, 4.0 * 2.0 * 9.0);
+            assert!(
+                few.boxes <= 5 && few.boxes >= all.boxes.min(4),
+                "{}",
+                few.boxes
+            );
+            assert!(few.lower <= all.lower && all.upper <= few.upper);
+            narrowed += usize::from(all.boxes > 8);
+        }
+        assert!(narrowed > 0);
+    }
+
     #[test]
     fn meets_the_transport_exactly() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);

@@ -225,6 +225,20 @@ mod tests {
     use crate::optimum::flow::SolvedFlow;
     use crate::scheme::WithReplacement;
 
+    /// Of all minimisers the smallest: nothing, where nothing is lost.
+    #[test]
+    fn where_all_is_accepted_no_set_is_named() {
+        let row = [0.5, 0.25, 0.25];
+        let law = WithReplacement::new(Draft::new(&row).unwrap(), 1);
+        let problem = Problem::new("same", Target::new(&row).unwrap(), law).unwrap();
+        let ScaledInstance::Native(instance) = ScaledInstance::exact(&problem) else {
+            panic!("small numbers");
+        };
+        let found = enumeration::solve(&instance);
+        assert_eq!(found.subset, Some(Vec::new()));
+        assert_eq!(found.rate.value(), 1.0);
+    }
+
     /// Masses on a grid of 2^-120, and what that and rounding may be off by in all.
     #[test]
     fn rounded_instances_say_how_far_they_are_off() {

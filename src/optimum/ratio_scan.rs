@@ -305,6 +305,16 @@ mod tests {
         assert_eq!(cost(&sequential), (64.0 + 5.0) * (44.0 + 5.0));
     }
 
+    /// A product of different rows has no order in which prefixes were enough.
+    #[test]
+    fn laws_without_an_order_are_left_to_others() {
+        let rows = vec![draft(&["1/2", "1/2", "0"]), draft(&["1/4", "1/4", "1/2"])];
+        let law = crate::scheme::Product::new(rows).unwrap();
+        let problem = problem(&["1/4", "1/4", "1/2"], law);
+        assert!(!problem.scheme().has_sort_theorem());
+        assert!(solve(&problem).is_none());
+    }
+
     /// Of prefixes that are equally good the shortest is taken.
     #[test]
     fn ties_go_to_the_smaller_set() {

@@ -355,8 +355,9 @@ mod tests {
         assert!(search.certificate().is_none());
     }
 
-    /// p = q, one draft, numbers of some 990 bits: one order proves that alpha* = 1, in fractions
-    /// while V times the bits are within the limit.
+    /// p = q, one draft, numbers of some 990 bits: the point of least norm is any
+    /// order's, and proves that alpha* = 1: in fractions while V times the bits of as many orders
+    /// are within the limit.
     #[test]
     fn certificates_are_exact_while_they_are_cheap() {
         let row = |vocab: usize| -> Vec<f64> {
@@ -364,13 +365,22 @@ mod tests {
             row[vocab / 2] = 2f64.powi(-1000);
             row
         };
-        for (vocab, is_exact) in [(490, true), (520, false)] {
+        for (vocab, orders, is_exact) in [
+            (490, 1, true),
+            (520, 1, false),
+            (122, 4, true),
+            (130, 4, false),
+        ] {
             let target = Target::new(&row(vocab)).unwrap();
             let scheme = WithReplacement::new(Draft::new(&row(vocab)).unwrap(), 1);
-            let work = 2.0 * target.exact_bits() as f64 * vocab as f64 / EXACT_BITS_LIMIT;
+            let bits = 2.0 * target.exact_bits() as f64;
+            let work = bits * (vocab * orders) as f64 / EXACT_BITS_LIMIT;
             assert!((work - 1.0).abs() < 0.1, "{work}");
             let problem = Problem::new("light", target, scheme).unwrap();
-            let rate = Search::new(&problem).certificate().unwrap().rate;
+            let mut search = Search::new(&problem);
+            search.lower.1 = vec![search.lower.1[0].clone(); orders];
+            search.lower.2 = vec![1.0 / orders as f64; orders];
+            let rate = search.certificate().unwrap().rate;
             assert_eq!(rate.rational().is_some(), is_exact, "{rate:?}");
             assert_eq!(rate.upper(), 1.0);
         }

@@ -274,6 +274,21 @@ fn bf16_drafts_are_harmless() {
     assert_eq!(refuted(&runs), [0; 4]);
 }
 
+/// Rules that need all tokens are not asked of rows that list some.
+#[test]
+fn lists_of_tokens_are_asked_for_another_rule_too() {
+    let exact = engine(Rule::ExactMatch, None);
+    let rows = real();
+    assert!(rows.is_top_heavy());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("engine.safetensors");
+    write(&shipped(root()), &exact.log(&rows).unwrap(), &path, &[]);
+    let log = Log::open(&path).unwrap();
+    let settings = Settings::new(Rule::Single);
+    let report = audit(&log, &settings, "specgap audit", &|_| {}).unwrap();
+    assert_eq!(report.fits.as_deref(), Some("exact-match"), "{report:#?}");
+}
+
 #[test]
 fn exact_match_is_lossless_and_not_the_rule_that_was_named() {
     let settings = Settings::new(Rule::Single);

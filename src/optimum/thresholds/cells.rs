@@ -301,3 +301,33 @@ fn walk(two: &Two<'_>, lines: &Lines, i: usize, start: &[bool], best: &mut Best<
         both(&mut held, best);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{Draft, Target};
+    use crate::problem::Problem;
+    use crate::scheme::Product;
+
+    /// A draft of each of two models, numbers of some 990 bits: sorting decides.
+    #[test]
+    fn cells_are_walked_while_they_are_affordable() {
+        for (vocab, expected) in [(122, true), (142, false)] {
+            let row = |token: usize| {
+                let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
+                row[token] = 2f64.powi(-1000);
+                row
+            };
+            let target = Target::new(&row(0)).unwrap();
+            let drafts = [1, 2].map(|token| Draft::new(&row(token)).unwrap());
+            let size = vocab as f64;
+            let bits = 3.0 * target.exact_bits() as f64 + 64.0;
+            let sorting = size * size * (size + 1.0).log2() * bits / SORTING_LIMIT;
+            assert!((sorting - 1.0).abs() < 0.25, "{sorting}");
+            let law = Product::new(drafts.to_vec()).unwrap();
+            let problem = Problem::new("two", target, law).unwrap();
+            let two = Two::of(&problem).unwrap();
+            assert_eq!(is_affordable(&two), expected, "{sorting}");
+        }
+    }
+}

@@ -335,6 +335,29 @@ mod tests {
         assert!(series(((LOWEST as f64 + COUNT as f64 + 0.5) / 3.0).exp2())[0].abs() < 1e-23);
     }
 
+    /// 1/1, 1/2 .. of the powers of t that count, and nothing of those beyond.
+    #[test]
+    fn emission_in_a_bin_is_its_polynomial() {
+        let polynomial: [f64; ROOM] =
+            std::array::from_fn(|k| if k < TERMS { 1.0 / (k + 1) as f64 } else { 1e9 });
+        let places = [-1.0, -0.5, 0.0, 0.75, 1.0];
+        let logs = places.map(|t| 2.0 + HALF * t);
+        let mut values = [0.0; 5];
+        emit(
+            &logs,
+            &[0.5; 5],
+            [2.0, 0.0],
+            &polynomial,
+            0.125,
+            &mut values,
+        );
+        for (value, t) in values.into_iter().zip(places) {
+            let terms = (0i32..).zip(&polynomial[..TERMS]);
+            let sum: f64 = terms.map(|(k, share)| share * t.powi(k)).sum();
+            assert!((value - (0.125 + 0.5 * sum)).abs() < 1e-14, "{t}: {value}");
+        }
+    }
+
     /// Tokens of a tier: log w mostly rising, some out of order, some far away.
     fn tokens(rng: &mut ChaCha8Rng, count: usize, spread: f64) -> (Vec<f64>, Vec<f64>) {
         let mut logs: Vec<f64> = (0..count)

@@ -299,6 +299,20 @@ mod tests {
         }
     }
 
+    /// A weight of which nothing is left in `f64` has no integral to be in: nothing is emitted.
+    #[test]
+    fn a_weight_of_zero_emits_nothing_at_all() {
+        let rows = ([0.2, 0.3, 0.5], [0.5, 0.3, 0.2]);
+        let times = Times::new(&rows.1, 2);
+        let tier = Tier::new(&times, 2, 0.0, (&rows.0, &rows.1), &[0, 1, 2], &[], 0.0);
+        let emitted = |theta: &[f64]| {
+            let emitted = tier.emission(&tier.items, theta, Resolution::Fine, false);
+            emitted.value.iter().sum::<f64>()
+        };
+        assert!((emitted(&[0.0, -1.0, -2.0]) - 1.0).abs() < 1e-12);
+        assert_eq!(emitted(&[0.0, -1.0, -1000.0]), 0.0);
+    }
+
     #[test]
     fn the_coordinate_is_the_logarithm_of_odds() {
         for value in [0.1f64, 0.3, 0.500000001, 0.899999] {

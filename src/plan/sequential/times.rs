@@ -143,6 +143,7 @@ fn log_sum(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quadrature::Resolution;
 
     /// The time of the last draft from very many tokens is gamma distributed.
     #[test]
@@ -151,6 +152,10 @@ mod tests {
         for drafts in 2..=MOST {
             let times = Times::new(&draft, drafts);
             assert!(times.missed <= NEGLIGIBLE);
+            // Whole octaves, as the coarse grid takes one time of each.
+            let per_octave = if drafts <= 4 { 3 } else { 4 };
+            assert_eq!(times.t.stride(Resolution::Coarse), per_octave);
+            assert!(times.t.len().is_multiple_of(per_octave), "{drafts}");
             assert!(times.error < 1e-13, "n = {drafts}: {}", times.error);
             let factorial: f64 = (1..drafts).map(|k| k as f64).product();
             let terms = times.t.nodes.iter().zip(&times.t.weights);
