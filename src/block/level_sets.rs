@@ -508,7 +508,8 @@ pub(crate) mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(17);
         let mut narrowed = 0;
         for _ in 0..20 {
-            let tree = TokenTree::<Rational>::new(&random_problem(&mut rng, 3, 2));
+            let problem = random_problem(&mut rng, 3, 2);
+            let tree = TokenTree::<Rational>::new(&problem);
             let all = path_optimum(&tree, 3, MOST_WORK);
             let few = path_optimum(&tree, 3, 4.0 * 2.0 * 9.0);
             assert!(
@@ -518,6 +519,14 @@ pub(crate) mod tests {
             );
             assert!(few.lower <= all.lower && all.upper <= few.upper);
             narrowed += usize::from(all.boxes > 8);
+            // Rounding does not keep a search going that is done.
+            let float = path_optimum(&TokenTree::<f64>::new(&problem), 3, MOST_WORK);
+            assert!(
+                float.boxes <= 2 * all.boxes,
+                "{} {}",
+                float.boxes,
+                all.boxes
+            );
         }
         assert!(narrowed > 0);
     }

@@ -408,6 +408,14 @@ fn couplings_are_refused_in_words() {
         assert_eq!(float(mass), expected, "{mass:?}");
     }
     assert_eq!(float([[f64::NAN, 0.0], [0.25, 0.25]]).0, f64::INFINITY);
+    // One token short of more than each of the others has too much.
+    let row = [0.5, 0.25, 0.25];
+    let law = WithReplacement::new(Draft::new(&row).unwrap(), 1);
+    let same = Problem::new("three", Target::new(&row).unwrap(), law).unwrap();
+    let tuples = vec![vec![0], vec![1], vec![2]];
+    let mass = ndarray::arr2(&[[0.25, 0.0, 0.0], [0.125, 0.25, 0.0], [0.125, 0.0, 0.25]]);
+    let found = coupling_float(&same, &Coupling { tuples, mass });
+    assert_eq!(found, (0.25, 0.75));
 }
 
 #[test]

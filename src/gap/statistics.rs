@@ -223,6 +223,9 @@ mod tests {
         assert_eq!(few.error, 0.5);
         let half = one.minus(&few).ci95[1] - 2.5;
         assert!((half - 2.658_912_3 * 0.75f64.sqrt()).abs() < 1e-6, "{half}");
+        // One degree of freedom is enough.
+        let half = few.minus(&fixed).ci95[1] - 0.5;
+        assert!((half - 12.706_204_7 * 0.5).abs() < 1e-6, "{half}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Engine {
     pub version: &'static str,
     /// The option and its value.
     pub setting: &'static str,
+    /// Whether it is so unless somebody sets it, where tokens are sampled.
+    pub is_default: bool,
     /// What is drafted where tokens are sampled.
     pub drafts: &'static str,
     /// What becomes of a draft.
@@ -37,6 +39,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "vLLM",
         version: "0.33.0",
         setting: "draft_sample_method \"greedy\", the default",
+        is_default: true,
         drafts: "the likeliest token, as one-hot",
         verified: "kept with p",
         here: Some(Here {
@@ -49,6 +52,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "vLLM",
         version: "0.33.0",
         setting: "draft_sample_method \"probabilistic\"",
+        is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
         here: Some(Here {
@@ -61,6 +65,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "vLLM",
         version: "0.33.0",
         setting: "rejection_sample_method \"block\"",
+        is_default: false,
         drafts: "as above",
         verified: "the block at once",
         here: None,
@@ -69,6 +74,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "vLLM",
         version: "0.33.0",
         setting: "rejection_sample_method \"fly\", \"synthetic\"",
+        is_default: false,
         drafts: "as above",
         verified: "lossy by design",
         here: None,
@@ -77,6 +83,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "SGLang",
         version: "0.5.23",
         setting: "the default",
+        is_default: true,
         drafts: "the likeliest tokens, a tree",
         verified: "the target's draw is looked up among them",
         here: Some(Here {
@@ -89,6 +96,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "SGLang",
         version: "0.5.23",
         setting: "--speculative-use-rejection-sampling, with --speculative-eagle-topk 1",
+        is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
         here: Some(Here {
@@ -101,6 +109,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "SGLang",
         version: "0.5.23",
         setting: "--speculative-accept-threshold-single, -acc below 1",
+        is_default: false,
         drafts: "the likeliest tokens, a tree",
         verified: "lossy by design",
         here: None,
@@ -109,6 +118,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "transformers",
         version: "5.23.0",
         setting: "do_sample=True",
+        is_default: true,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
         here: Some(Here {
@@ -121,6 +131,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "transformers",
         version: "5.23.0",
         setting: "assistant_ensemble_weight",
+        is_default: false,
         drafts: "sampled",
         verified: "lossy by design",
         here: None,
@@ -129,6 +140,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "EAGLE",
         version: "its repository",
         setting: "no setting",
+        is_default: true,
         drafts: "the likeliest tokens, a tree",
         verified: "kept with p, one after another",
         here: Some(Here {
@@ -141,6 +153,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "llama.cpp",
         version: "b11413",
         setting: "--spec-draft-sampling greedy, the default",
+        is_default: true,
         drafts: "the likeliest token",
         verified: "kept if the target's draw is the same",
         here: Some(Here {
@@ -153,6 +166,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "llama.cpp",
         version: "b11413",
         setting: "--spec-draft-sampling probabilistic, of draft models and MTP heads",
+        is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
         here: Some(Here {
@@ -165,6 +179,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "mlx-lm",
         version: "0.32.0",
         setting: "no setting",
+        is_default: true,
         drafts: "sampled, by the target's own sampler",
         verified: "kept if the target's draw is the same",
         here: Some(Here {
@@ -177,6 +192,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "TensorRT-LLM",
         version: "1.3.0rc29",
         setting: "use_rejection_sampling=False, the default; argmax drafters",
+        is_default: true,
         drafts: "the likeliest token",
         verified: "kept if the target's draw is the same",
         here: Some(Here {
@@ -189,6 +205,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "TensorRT-LLM",
         version: "1.3.0rc29",
         setting: "use_rejection_sampling=False, the default; drafters that sample",
+        is_default: true,
         drafts: "sampled",
         verified: "kept if the target's draw is the same",
         here: Some(Here {
@@ -201,6 +218,7 @@ pub const ENGINES: [Engine; 16] = [
         name: "TensorRT-LLM",
         version: "1.3.0rc29",
         setting: "use_rejection_sampling=True",
+        is_default: false,
         drafts: "sampled",
         verified: "kept with min(1, p/q)",
         here: Some(Here {
@@ -230,25 +248,22 @@ pub(crate) fn drafted_by(law: &str) -> Vec<String> {
     words.collect()
 }
 
-/// The engines that have a setting of a kind, each once, with the first such setting.
-pub(crate) fn engines_with(is_so: impl Fn(Here) -> bool) -> Vec<String> {
-    let mut named: Vec<&str> = Vec::new();
-    let mut all = Vec::new();
-    for engine in &ENGINES {
-        let fits = engine.here.is_some_and(&is_so) && !named.contains(&engine.name);
-        if fits {
-            named.push(engine.name);
-            all.push(match engine.setting {
-                NO_SETTING => engine.name.to_owned(),
-                setting => format!("{} ({setting})", engine.name),
-            });
+/// The engines that do something of a kind unless they are told otherwise, and those of the
+/// others that can be told to; each once.
+pub(crate) fn engines_with(is_so: impl Fn(Here) -> bool) -> [Vec<&'static str>; 2] {
+    let mut names = [Vec::new(), Vec::new()];
+    for is_default in [true, false] {
+        let fitting = ENGINES
+            .iter()
+            .filter(|engine| engine.is_default == is_default && engine.here.is_some_and(&is_so));
+        for engine in fitting {
+            if !names.iter().flatten().any(|name| *name == engine.name) {
+                names[usize::from(!is_default)].push(engine.name);
+            }
         }
     }
-    all
+    names
 }
-
-/// Of an engine that does nothing else.
-const NO_SETTING: &str = "no setting";
 
 #[cfg(test)]
 mod tests {
@@ -257,23 +272,20 @@ mod tests {
     #[test]
     fn engines_are_told_by_law_each_once() {
         let top = engines_with(|here| here.law == "top" && here.one);
-        let of_vllm: Vec<&String> = top.iter().filter(|one| one.starts_with("vLLM")).collect();
-        assert_eq!(
-            of_vllm,
-            ["vLLM (draft_sample_method \"greedy\", the default)"]
-        );
+        assert_eq!(top, [vec!["vLLM", "llama.cpp", "TensorRT-LLM"], vec![]]);
         let trees = engines_with(|here| here.law == "top" && !here.one);
-        assert_eq!(trees, ["SGLang (the default)", "EAGLE"]);
+        assert_eq!(trees, [vec!["SGLang", "EAGLE"], vec![]]);
         let all = drafted_by("top");
         for name in ["vLLM (n = 1)", "SGLang", "EAGLE", "llama.cpp (n = 1)"] {
             assert!(all.contains(&name.to_owned()), "{all:?}");
         }
         let sampled = engines_with(|here| here.verifier == "overlap");
-        let name = |name: &str| sampled.iter().filter(|one| one.starts_with(name)).count();
-        assert_eq!(
-            ["vLLM", "SGLang", "transformers", "llama.cpp"].map(name),
-            [1; 4]
-        );
+        let told = vec!["vLLM", "SGLang", "llama.cpp", "TensorRT-LLM"];
+        assert_eq!(sampled, [vec!["transformers"], told]);
+        for engine in &ENGINES {
+            let says_so = engine.setting.contains("the default") || engine.setting == "no setting";
+            assert!(engine.is_default || !says_so, "{engine:?}");
+        }
         assert!(drafted_by("hub").is_empty());
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
         ("Usual rules", usual_rules(&cells)),
         ("Possible", possible(&cells)),
         ("Worth", worth(report, &cells)),
-        ("Draft law", draft_law(report, at, &cells)),
+        ("Draft law", draft_law(&cells)),
+        ("Engines", engines(report, at, &cells)),
         ("Several paths", paths),
         ("How sure", Some(how_sure(report, &cells))),
     ]
@@ -319,17 +320,8 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
     )
 }
 
-fn draft_law(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
-    // What drafts of each law get: by its usual rule, or by any where all are alike.
-    let got: Vec<(&Cell, f64)> = (cells.iter())
-        .filter_map(|cell| {
-            let row = usual(cell).or_else(|| cell.verifiers.iter().find(|row| attains(row)))?;
-            row.acceptance
-                .mean
-                .is_finite()
-                .then_some((*cell, row.acceptance.mean))
-        })
-        .collect();
+fn draft_law(cells: &[&Cell]) -> Option<String> {
+    let got = accepted_of_laws(cells);
     let most = *(got.iter()).max_by(|a, b| a.1.total_cmp(&b.1))?;
     let least = *(got.iter()).min_by(|a, b| a.1.total_cmp(&b.1))?;
     if most.0.scheme == least.0.scheme {
@@ -341,11 +333,7 @@ fn draft_law(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
         .fold(0.0, f64::max);
     let between = most.1 - least.1;
     if between < NO_GAP {
-        return Some(format!(
-            "all draft laws get the same, {}.{}",
-            plain(most.1),
-            engines(report, at, &got)
-        ));
+        return Some(format!("all draft laws get the same, {}.", plain(most.1)));
     }
     let compared = if between > loss {
         format!(
@@ -363,51 +351,75 @@ fn draft_law(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
         )
     };
     Some(format!(
-        "{compared}. Most is accepted of {} drafts, {}, and least of {}, {}.{}",
+        "{compared}. Most is accepted of {} drafts, {}, and least of {}, {}.",
         most.0.scheme,
         plain(most.1),
         least.0.scheme,
-        plain(least.1),
-        engines(report, at, &got)
+        plain(least.1)
     ))
 }
 
-/// What engines run of this, with the settings that choose it.
-fn engines(report: &GapReport, at: f64, got: &[(&Cell, f64)]) -> String {
-    let mut said = String::new();
-    for (cell, rate) in got {
-        let named = engines_with(|here| here.law == cell.scheme && !here.one);
-        if !named.is_empty() {
-            said.push_str(&format!(
-                " So many {} drafts ({}): {}.",
-                cell.scheme,
-                plain(*rate),
-                listed(&named)
-            ));
+/// What drafts of each law get: by its usual rule, or by any where all are alike.
+fn accepted_of_laws<'a>(cells: &[&'a Cell]) -> Vec<(&'a Cell, f64)> {
+    let mut got = Vec::new();
+    for cell in cells {
+        let rule = usual(cell).or_else(|| cell.verifiers.iter().find(|row| attains(row)));
+        let rate = rule.map_or(f64::NAN, |row| row.acceptance.mean);
+        if rate.is_finite() {
+            got.push((*cell, rate));
         }
     }
-    let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) else {
-        return said;
+    got
+}
+
+/// What engines get of this as they are, and what they could be told to do.
+fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
+    let mut ways: Vec<(String, [Vec<&str>; 2])> = Vec::new();
+    let mut way = |what: &str, rate: f64, is_so: &dyn Fn(Here) -> bool| {
+        ways.push((format!("{what} ({})", plain(rate)), engines_with(is_so)));
     };
-    type Way<'a> = (&'a str, &'a Estimate, fn(Here) -> bool);
-    let ways: [Way<'_>; 2] = [
-        ("One draft, the likeliest token", &one.one_hot, |here| {
-            here.law == SchemeName::TOP.as_str() && here.one
-        }),
-        ("One sampled draft", &one.sampled, |here| {
-            here.verifier == "overlap"
-        }),
-    ];
-    // At temperature 0 nothing is sampled.
-    let ways = ways.into_iter().take(if at > 0.0 { 2 } else { 1 });
-    for (name, rate, is_so) in ways {
+    for (cell, rate) in accepted_of_laws(cells) {
+        let what = format!("{} drafts", cell.scheme);
+        way(&what, rate, &|here| here.law == cell.scheme && !here.one);
+    }
+    if let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) {
+        let top = SchemeName::TOP.as_str();
+        way(
+            "one draft, the likeliest token",
+            one.one_hot.mean,
+            &|here| here.law == top && here.one,
+        );
+        // At temperature 0 nothing is sampled.
+        if at > 0.0 {
+            way("one sampled draft", one.sampled.mean, &|here| {
+                here.verifier == "overlap"
+            });
+        }
+    }
+    let (mut usual, mut told) = (Vec::new(), Vec::new());
+    for (what, [by_default, if_told]) in ways {
+        if !by_default.is_empty() {
+            let verb = match (usual.is_empty(), by_default.len()) {
+                (true, 1) => " verifies",
+                (true, _) => " verify",
+                (false, _) => "",
+            };
+            usual.push(format!("{}{verb} {what}", listed(&by_default)));
+        }
+        if !if_told.is_empty() {
+            told.push(format!("{} can be told to verify {what}", listed(&if_told)));
+        }
+    }
+    let mut said = String::new();
+    if !usual.is_empty() {
+        said.push_str(&format!("unless told otherwise, {}.", usual.join("; ")));
+    }
+    for told in told {
         said.push_str(&format!(
-            " {name} ({}): {}.",
-            plain(rate.mean),
-            listed(&engines_with(is_so))
+            " {told}: the table of engines names the settings."
         ));
     }
-    said
+    (!said.is_empty()).then(|| said.trim_start().to_owned())
 }
 
 /// Every error that counts, in short.

@@ -148,14 +148,18 @@ impl Row<'_> {
     /// # Ok::<(), specgap::row::RowError>(())
     /// ```
     pub fn accepted_in_turn_fast(&mut self, drafts: usize, budget: &RejectionBudget) -> Known {
-        match self.estimated_in_turn(drafts.max(1), budget.seed) {
+        if drafts <= 1 {
+            // However one draft is verified.
+            return self.overlap();
+        }
+        match self.estimated_in_turn(drafts, budget.seed) {
             Some(rate) => rate,
             None => self.accepted_in_turn(drafts, budget),
         }
     }
 
     fn estimated_in_turn(&mut self, drafts: usize, seed: u64) -> Option<Known> {
-        if drafts < 2 || drafts >= self.draft_support() {
+        if drafts >= self.draft_support() {
             return None;
         }
         let shares = self.shares();

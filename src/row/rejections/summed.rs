@@ -53,6 +53,8 @@ mod tests {
         assert_eq!(all_rejected(&p, &q, 2), 0.125);
         // The third draft is what is wanted.
         assert_eq!(all_rejected(&p, &q, 3), 0.0);
+        // Nothing is wanted any more: nothing is rejected.
+        assert_eq!(all_rejected(&[0.0; 3], &q, 2), 0.0);
         // q up to a factor, and next to nothing of it left after the first draw.
         let tiny = [1.0, 3e-320, 1e-320];
         let rejected = all_rejected(&[0.0, 0.5, 0.5], &tiny, 2);

@@ -362,6 +362,30 @@ fn real_rows_are_within_their_enclosures() {
     assert!(3 * estimates > checked, "{estimates} of {checked}");
 }
 
+/// One draft is the overlap of both rows, which takes no sort: as the enclosure has it.
+#[test]
+fn one_draft_is_the_overlap() {
+    let mut scan = Workspace::new();
+    for (target, draft) in &logged(29, 1.0) {
+        let rows = Rows { target, draft };
+        let mut row = scan.load(rows, MOST_DRAFTS).unwrap();
+        let budget = RejectionBudget::default();
+        let (fast, slow) = (
+            row.accepted_in_turn_fast(1, &budget),
+            row.accepted_in_turn(1, &budget),
+        );
+        assert_eq!(fast, row.overlap());
+        assert!(
+            fast.lower() <= slow.upper() && slow.lower() <= fast.upper(),
+            "{fast:?} {slow:?}"
+        );
+        assert!(
+            fast.width() < 2e-14 && slow.width() < 1e-11,
+            "{fast:?} {slow:?}"
+        );
+    }
+}
+
 /// Peaked rows, ties, rows of a few tokens, p = q, nothing in common: within the enclosure, or
 /// off by no more than is told.
 #[test]
