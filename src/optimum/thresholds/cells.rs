@@ -330,4 +330,55 @@ mod tests {
             assert_eq!(is_affordable(&two), expected, "{sorting}");
         }
     }
+
+    /// Lines through one point come in the order that they have once each p is moved, the lowest
+    /// token's the farthest.
+    #[test]
+    fn lines_through_one_point_come_as_if_they_were_moved() {
+        let slopes = [
+            (1, 2),
+            (2, 1),
+            (3, 1),
+            (0, 1),
+            (1, 3),
+            (5, 2),
+            (1, 0),
+            (4, 7),
+        ];
+        // At (1, 1); in the second, thousandths of thousandths apart.
+        let lines = |unit: BigInt, moved: bool| {
+            let of = |number: i32| BigInt::from(number);
+            let p = (0u32..).zip(slopes).map(|(token, (a, b))| {
+                let further = if moved {
+                    BigInt::from(10).pow(21 - 3 * token)
+                } else {
+                    BigInt::zero()
+                };
+                of(a + b) * &unit + further
+            });
+            Lines {
+                tokens: (0..slopes.len()).collect(),
+                p: p.collect(),
+                a: slopes.iter().map(|(a, _)| of(*a)).collect(),
+                b: slopes.iter().map(|(_, b)| of(*b)).collect(),
+            }
+        };
+        let (at_one_point, moved) = (
+            lines(BigInt::one(), false),
+            lines(BigInt::from(10).pow(27), true),
+        );
+        let each = || 0..slopes.len();
+        for i in each() {
+            for j in each().filter(|j| *j != i) {
+                for k in each().filter(|k| ![i, j].contains(k)) {
+                    let order = |lines: &Lines| {
+                        let crossing = |other| lines.crossing(i, other).unwrap();
+                        lines.compare(i, &crossing(j), &crossing(k))
+                    };
+                    assert_ne!(order(&moved), Ordering::Equal);
+                    assert_eq!(order(&at_one_point), order(&moved), "{i} {j} {k}");
+                }
+            }
+        }
+    }
 }

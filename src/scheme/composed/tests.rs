@@ -80,6 +80,22 @@ fn known_laws_are_compositions() {
         both.scores().unwrap().polynomial
     );
     assert!(!union.has_sort_theorem());
+    // Draws of nothing but what is forced anyway add nothing.
+    let forced = |more: Vec<Composition>| {
+        let own = [
+            Composition::Fixed(vec![2]),
+            draws(&draft, 1, Draws::Independent),
+            draws(&other, 1, Draws::Independent),
+        ];
+        law(5, Composition::Union(own.into_iter().chain(more).collect()))
+    };
+    let covered = draft.restricted(|token| token == 2).unwrap();
+    let with = forced(vec![draws(&covered, 2, Draws::Independent)]);
+    let without = forced(Vec::new());
+    assert_eq!(sets(&with), sets(&without));
+    let polynomial = with.scores().unwrap().polynomial;
+    assert!(polynomial.is_some());
+    assert_eq!(polynomial, without.scores().unwrap().polynomial);
     // Distinct draws that avoid a token are distinct draws from the others.
     let avoiding = law(
         5,
