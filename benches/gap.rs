@@ -13,8 +13,8 @@
 //! none is audited, so that the line is about the solves.
 //!
 //! Every line is a run over all positions on the same threads, the best of as many as fit
-//! a second and of three at least: positions a second, and the limit's time as a share of the run's. The limit comes first, so that peak
-//! memory, which only grows, can be told apart.
+//! a second and of three at least: positions a second, and the limit's time as a share of the
+//! run's. The limit comes first, so that peak memory, which only grows, can be told apart.
 //!
 //! `SPECGAP_WRITE_RESULTS=1` writes the lines to `benches/results.json`, if they are all
 //! lines of the generated log.

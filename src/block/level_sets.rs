@@ -502,35 +502,6 @@ pub(crate) mod tests {
         BlockProblem::new("random".to_owned(), vocab, length, 1, target, draft, None).unwrap()
     }
 
-    /// A box costs L V^L; with work for four, no box is opened once four were looked at.
-    #[test]
-    fn work_is_counted_in_boxes() {
-        let mut rng = ChaCha8Rng::seed_from_u64(17);
-        let mut narrowed = 0;
-        for _ in 0..20 {
-            let problem = random_problem(&mut rng, 3, 2);
-            let tree = TokenTree::<Rational>::new(&problem);
-            let all = path_optimum(&tree, 3, MOST_WORK);
-            let few = path_optimum(&tree, 3, 4.0 * 2.0 * 9.0);
-            assert!(
-                few.boxes <= 5 && few.boxes >= all.boxes.min(4),
-                "{}",
-                few.boxes
-            );
-            assert!(few.lower <= all.lower && all.upper <= few.upper);
-            narrowed += usize::from(all.boxes > 8);
-            // Rounding does not keep a search going that is done.
-            let float = path_optimum(&TokenTree::<f64>::new(&problem), 3, MOST_WORK);
-            assert!(
-                float.boxes <= 2 * all.boxes,
-                "{} {}",
-                float.boxes,
-                all.boxes
-            );
-        }
-        assert!(narrowed > 0);
-    }
-
     #[test]
     fn meets_the_transport_exactly() {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
@@ -594,19 +565,30 @@ pub(crate) mod tests {
         assert!(cut > 20 && ended > 20, "{cut} {ended}");
     }
 
-    /// Work is tokens of all nodes for each box.
+    /// A box costs L V^L; with work for so many, none is opened once they were looked at.
     #[test]
     fn boxes_are_counted_by_what_they_cost() {
-        let mut rng = ChaCha8Rng::seed_from_u64(9);
-        let mut stopped = 0;
-        for _ in 0..20 {
-            let problem = random_problem(&mut rng, 2, 3);
-            let tree = TokenTree::<Rational>::new(&problem);
-            let found = path_optimum(&tree, 2, 3.0 * 3.0 * 8.0);
-            assert!(found.boxes <= 4, "{}", found.boxes);
-            stopped += u32::from(found.boxes >= 3 && found.lower < found.upper);
+        for (seed, [vocab, length, drafts, most]) in [(9, [2usize, 3, 2, 3]), (17, [3, 2, 3, 4])] {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let work = (most * length * vocab.pow(length as u32)) as f64;
+            let (mut stopped, mut narrowed) = (0, 0);
+            for _ in 0..20 {
+                let problem = random_problem(&mut rng, vocab, length);
+                let tree = TokenTree::<Rational>::new(&problem);
+                let all = path_optimum(&tree, drafts, MOST_WORK);
+                let few = path_optimum(&tree, drafts, work);
+                let enough = all.boxes.min(most);
+                assert!((enough..=most + 1).contains(&few.boxes), "{}", few.boxes);
+                assert!(few.lower <= all.lower && all.upper <= few.upper);
+                stopped += u32::from(few.boxes >= most && few.lower < few.upper);
+                narrowed += u32::from(all.boxes > 8);
+                // Rounding does not keep a search going that is done.
+                let float = path_optimum(&TokenTree::<f64>::new(&problem), drafts, MOST_WORK);
+                let boxes = [float.boxes, all.boxes];
+                assert!(float.boxes <= 2 * all.boxes, "{boxes:?}");
+            }
+            assert!(stopped > 0 && narrowed > 0, "{stopped} {narrowed}");
         }
-        assert!(stopped > 0);
     }
 
     /// Bounds of `f64` are moved outwards by what is said of rounding, and so many boxes close

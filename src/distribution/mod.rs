@@ -595,9 +595,16 @@ pub(crate) fn heaviest(row: &[f64], count: usize) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Equal entries, which sum to 1, and one more of 2^-`bits`: fractions of about as many bits.
+    pub(crate) fn row_of_bits(vocab: usize, light: usize, bits: i32) -> Vec<f64> {
+        let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
+        row[light] = 2f64.powi(-bits);
+        row
+    }
 
     #[test]
     fn normalises_exactly() {

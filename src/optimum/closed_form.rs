@@ -211,6 +211,7 @@ fn bernoulli(problem: &Problem) -> Optimum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::tests::row_of_bits;
     use crate::distribution::{Draft, Target, parse_rational};
     use crate::optimum::flow;
     use crate::scheme::{
@@ -249,14 +250,9 @@ mod tests {
     /// Numbers of some 990 bits: 90,000 tokens are within the limit and 105,000 are not.
     #[test]
     fn sums_of_too_many_bits_are_left_to_others() {
-        let row = |vocab: usize, light: i32| -> Vec<f64> {
-            let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
-            row[vocab / 2] = 2f64.powi(-light);
-            row
-        };
         for (vocab, is_solved) in [(90_000, true), (105_000, false)] {
-            let p = Target::new(&row(vocab, 1000)).unwrap();
-            let q = Draft::new(&row(vocab, 990)).unwrap();
+            let p = Target::new(&row_of_bits(vocab, 0, 1000)).unwrap();
+            let q = Draft::new(&row_of_bits(vocab, 1, 990)).unwrap();
             let share = (p.exact_bits() + q.exact_bits()) as f64 * vocab as f64 / BITS_LIMIT;
             assert!(
                 (share - 1.0).abs() < 0.12 && is_solved == (share < 1.0),

@@ -220,6 +220,7 @@ fn to_grid(mass: f64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::tests::row_of_bits;
     use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
     use crate::optimum::enumeration;
     use crate::optimum::flow::SolvedFlow;
@@ -330,13 +331,8 @@ mod tests {
         assert!(!affordable(64, 4, 55));
         assert!(affordable(64, 4, 10));
         // Bits of p count as those of q: 2 V times 990 and 60.
-        let light = |vocab: usize, light: i32| {
-            let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
-            row[0] = 2f64.powi(-light);
-            row
-        };
         for (vocab, expected) in [(150_000, true), (220_000, false)] {
-            let target = Target::new(&light(vocab, 1000)).unwrap();
+            let target = Target::new(&row_of_bits(vocab, 0, 1000)).unwrap();
             let law = WithReplacement::new(Draft::new(&flat(vocab)).unwrap(), 1);
             let problem = Problem::new("long", target, law).unwrap();
             assert_eq!(ScaledInstance::exact_is_affordable(&problem), expected);

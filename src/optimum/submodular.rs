@@ -336,6 +336,7 @@ fn retain<T>(entries: &mut Vec<T>, keep: &[bool]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::tests::row_of_bits;
     use crate::distribution::{Draft, Target};
     use crate::scheme::WithReplacement;
 
@@ -360,19 +361,15 @@ mod tests {
     /// are within the limit.
     #[test]
     fn certificates_are_exact_while_they_are_cheap() {
-        let row = |vocab: usize| -> Vec<f64> {
-            let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
-            row[vocab / 2] = 2f64.powi(-1000);
-            row
-        };
         for (vocab, orders, is_exact) in [
             (490, 1, true),
             (520, 1, false),
             (122, 4, true),
             (130, 4, false),
         ] {
-            let target = Target::new(&row(vocab)).unwrap();
-            let scheme = WithReplacement::new(Draft::new(&row(vocab)).unwrap(), 1);
+            let row = row_of_bits(vocab, 0, 1000);
+            let target = Target::new(&row).unwrap();
+            let scheme = WithReplacement::new(Draft::new(&row).unwrap(), 1);
             let bits = 2.0 * target.exact_bits() as f64;
             let work = bits * (vocab * orders) as f64 / EXACT_BITS_LIMIT;
             assert!((work - 1.0).abs() < 0.1, "{work}");

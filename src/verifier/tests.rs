@@ -3,6 +3,7 @@
 //! broken on purpose.
 
 use super::*;
+use crate::distribution::tests::row_of_bits;
 use crate::distribution::{
     Draft, Rational, Target, parse_rational, round_down, round_nearest, round_up,
 };
@@ -860,12 +861,6 @@ fn rates_are_fractions_while_they_are_cheap() {
     use crate::known::Kind;
     use crate::verifier::single::EXACT_FORMULA_BITS;
     // Some 650 bits, most of them for one light token. No two rows are of one length.
-    let row = |vocab: usize, light: i32| -> Vec<f64> {
-        let heavy = 1.0 / (vocab - 1) as f64;
-        let mut row = vec![heavy; vocab];
-        row[vocab / 2] = 2f64.powi(-light);
-        row
-    };
     type Cost = fn([f64; 2], f64) -> f64;
     type Make = fn(Target, Draft) -> Box<dyn Verifier>;
     fn iid(p: Target, q: Draft, drafts: usize) -> Problem {
@@ -911,7 +906,10 @@ fn rates_are_fractions_while_they_are_cheap() {
     ];
     for (what, cost, make) in rules {
         let of = |vocab: usize| {
-            let (p, q) = (target(&row(vocab, 600)), draft(&row(vocab, 590)));
+            let (p, q) = (
+                target(&row_of_bits(vocab, 0, 600)),
+                draft(&row_of_bits(vocab, 1, 590)),
+            );
             let bits = [p.exact_bits(), q.exact_bits()].map(|bits| bits as f64);
             (cost(bits, vocab as f64) / EXACT_FORMULA_BITS, p, q)
         };
@@ -988,11 +986,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     // 85,400 sets of up to three tokens are summed, and 121,575 are not; nor are 20,100 sets whose
     // fractions have 3,000 bits.
     let flat = |vocab: usize| vec![1.0; vocab];
-    let light = |vocab: usize| {
-        let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
-        row[0] = 2f64.powi(-990);
-        row
-    };
+    let light = |vocab: usize| row_of_bits(vocab, 0, 990);
     for (row, drafts, kind) in [
         (flat(80), 3, Kind::Exact),
         (flat(90), 3, Kind::Enclosed),

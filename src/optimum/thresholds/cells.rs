@@ -305,6 +305,7 @@ fn walk(two: &Two<'_>, lines: &Lines, i: usize, start: &[bool], best: &mut Best<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::distribution::tests::row_of_bits;
     use crate::distribution::{Draft, Target};
     use crate::problem::Problem;
     use crate::scheme::Product;
@@ -313,11 +314,7 @@ mod tests {
     #[test]
     fn cells_are_walked_while_they_are_affordable() {
         for (vocab, expected) in [(122, true), (142, false)] {
-            let row = |token: usize| {
-                let mut row = vec![1.0 / (vocab - 1) as f64; vocab];
-                row[token] = 2f64.powi(-1000);
-                row
-            };
+            let row = |light: usize| row_of_bits(vocab, light, 1000);
             let target = Target::new(&row(0)).unwrap();
             let drafts = [1, 2].map(|token| Draft::new(&row(token)).unwrap());
             let size = vocab as f64;

@@ -396,30 +396,30 @@ fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
             });
         }
     }
-    let (mut usual, mut told) = (Vec::new(), Vec::new());
+    let (mut as_they_are, mut said) = (Vec::new(), Vec::new());
     for (what, [by_default, if_told]) in ways {
         if !by_default.is_empty() {
-            let verb = match (usual.is_empty(), by_default.len()) {
+            let verb = match (as_they_are.is_empty(), by_default.len()) {
                 (true, 1) => " verifies",
                 (true, _) => " verify",
                 (false, _) => "",
             };
-            usual.push(format!("{}{verb} {what}", listed(&by_default)));
+            as_they_are.push(format!("{}{verb} {what}", listed(&by_default)));
         }
         if !if_told.is_empty() {
-            told.push(format!("{} can be told to verify {what}", listed(&if_told)));
+            said.push(format!(
+                "{} can be told to verify {what}: the table of engines names the settings.",
+                listed(&if_told)
+            ));
         }
     }
-    let mut said = String::new();
-    if !usual.is_empty() {
-        said.push_str(&format!("unless told otherwise, {}.", usual.join("; ")));
+    if !as_they_are.is_empty() {
+        said.insert(
+            0,
+            format!("unless told otherwise, {}.", as_they_are.join("; ")),
+        );
     }
-    for told in told {
-        said.push_str(&format!(
-            " {told}: the table of engines names the settings."
-        ));
-    }
-    (!said.is_empty()).then(|| said.trim_start().to_owned())
+    (!said.is_empty()).then(|| said.join(" "))
 }
 
 /// Every error that counts, in short.
