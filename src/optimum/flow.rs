@@ -37,6 +37,8 @@ pub struct Flow<C> {
     /// Total mass given beyond what the tokens can take, and that of the empty set:
     /// (1 - alpha*) `total`.
     pub excess: BigUint,
+    /// How many tokens of sets were looked at on the way: what the search took.
+    pub visits: u64,
 }
 
 struct Network<'a, C> {
@@ -47,6 +49,7 @@ struct Network<'a, C> {
     /// Entries of the family by token: (set, entry).
     entries: Vec<(u32, u32)>,
     starts: Vec<usize>,
+    visits: u64,
 }
 
 /// No path to room.
@@ -79,6 +82,7 @@ impl<'a, C: Capacity> Network<'a, C> {
             load: vec![C::nil(); vocab],
             entries,
             starts,
+            visits: 0,
         };
         network.fill(&instance.supply);
         network
@@ -98,6 +102,7 @@ impl<'a, C: Capacity> Network<'a, C> {
                 if left.is_nil() {
                     break;
                 }
+                self.visits += 1;
                 let token = self.sets.tokens()[entry] as usize;
                 if self.demand[token] > self.load[token] {
                     let mut room = self.demand[token].clone();
@@ -129,7 +134,7 @@ impl<'a, C: Capacity> Network<'a, C> {
     }
 
     /// Exact distances to a token with room, by breadth-first search backwards.
-    fn labels(&self) -> Vec<u32> {
+    fn labels(&mut self) -> Vec<u32> {
         let mut label = vec![UNREACHABLE; self.demand.len()];
         let mut seen = vec![false; self.sets.len()];
         let mut queue: VecDeque<usize> = (0..label.len())
@@ -145,6 +150,7 @@ impl<'a, C: Capacity> Network<'a, C> {
                     continue;
                 }
                 for entry in self.sets.span(set) {
+                    self.visits += 1;
                     let other = self.sets.tokens()[entry] as usize;
                     if label[other] == UNREACHABLE && !self.given[entry].is_nil() {
                         label[other] = label[token] + 1;
@@ -218,6 +224,7 @@ impl<'a, C: Capacity> Network<'a, C> {
                 }
                 let mut admissible = None;
                 for other_entry in self.sets.span(set as usize) {
+                    self.visits += 1;
                     let other = self.sets.tokens()[other_entry] as usize;
                     if other == token || label[other] == UNREACHABLE {
                         continue;
@@ -302,6 +309,7 @@ pub fn maximum_flow<C: Capacity>(instance: &Instance<C>) -> Flow<C> {
         load: network.load,
         subset,
         excess,
+        visits: network.visits,
     }
 }
 

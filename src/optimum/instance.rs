@@ -1,5 +1,6 @@
 //! The transport problem on merged sets, in integers.
 
+use super::costs::are_within;
 use crate::plan::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
@@ -88,13 +89,9 @@ pub enum ScaledInstance {
 /// exact arithmetic would be too large.
 const GRID_BITS: i32 = 120;
 
-/// Largest exact instance that is solved in unbounded integers, in bits, and
-/// most work to derive it, in operations times bits.
-const EXACT_BITS: f64 = 4.0e8;
-const EXACT_BIT_OPERATIONS: f64 = 2.0e10;
-
-/// Most word operations that reducing the fractions of a law may take.
-const EXACT_REDUCTIONS: f64 = 2.0e9;
+/// Largest exact instance that is solved in unbounded integers, in bits; most bit operations
+/// to derive its law; and most word operations for reducing the law's fractions.
+const EXACT_LIMITS: [f64; 3] = [4.0e8, 2.0e10, 2.0e9];
 
 /// The largest mass that rounding can make of 1.
 const MOST_MASS: f64 = 1.0 + 1e-9;
@@ -193,22 +190,27 @@ impl ScaledInstance {
         }
     }
 
-    /// Whether the exact instance is affordable: entries times bits each, and
-    /// operations times bits each.
+    /// Whether the exact instance is affordable: entries times bits each, operations times
+    /// bits each, and reductions of fractions.
     pub fn exact_is_affordable(problem: &Problem) -> bool {
-        let scheme = problem.scheme();
-        let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
-        let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
-        // Sequential draws add fractions, and reducing one is quadratic in its bits.
-        let reducing = if scheme.adds_fractions() {
-            scheme.set_law_cost() * (bits / 64.0).powi(2)
-        } else {
-            0.0
-        };
-        entries * bits <= EXACT_BITS
-            && scheme.set_law_cost() * bits <= EXACT_BIT_OPERATIONS
-            && reducing <= EXACT_REDUCTIONS
+        are_within(exact_costs(problem), EXACT_LIMITS)
     }
+}
+
+/// Bits of all entries, bit operations for the law, and word operations for reducing its
+/// fractions.
+fn exact_costs(problem: &Problem) -> [f64; 3] {
+    let scheme = problem.scheme();
+    let bits = scheme.exact_bits() + problem.target().exact_bits() as f64;
+    let entries = scheme.set_count() * problem.drafts() as f64 + problem.vocab() as f64;
+    let operations = scheme.set_law_cost();
+    // Sequential draws add fractions, and reducing one is quadratic in its bits.
+    let reducing = if scheme.adds_fractions() {
+        operations * (bits / 64.0).powi(2)
+    } else {
+        0.0
+    };
+    [entries * bits, operations * bits, reducing]
 }
 
 /// A mass in [0, [`MOST_MASS`]].
@@ -224,7 +226,7 @@ mod tests {
     use crate::distribution::{Draft, PROBABILITY_RELATIVE_ERROR, Target};
     use crate::optimum::enumeration;
     use crate::optimum::flow::SolvedFlow;
-    use crate::scheme::WithReplacement;
+    use crate::scheme::{WithReplacement, WithoutReplacement};
 
     /// Of all minimisers the smallest: nothing, where nothing is lost.
     #[test]
@@ -315,6 +317,40 @@ mod tests {
     }
 
     /// Entries times bits, operations times bits, and reductions of fractions.
+    #[test]
+    fn costs_of_exact_instances_by_hand() {
+        let target = Target::new(&[0.25, 0.25, 0.5]).unwrap();
+        let draft = || Draft::new(&[0.5, 0.375, 0.125]).unwrap();
+        let costs = |law: std::sync::Arc<dyn crate::scheme::DraftScheme>| {
+            let (bits, operations) = (law.exact_bits(), law.set_law_cost());
+            let problem = Problem::from_law("costs", target.clone(), law).unwrap();
+            assert!(ScaledInstance::exact_is_affordable(&problem));
+            (exact_costs(&problem), bits, operations)
+        };
+        // The target is 1, 1 and 2 of 4: three bits. Sets of one and two of three tokens.
+        let (found, bits, operations) =
+            costs(std::sync::Arc::new(WithReplacement::new(draft(), 2)));
+        assert_eq!(
+            found,
+            [
+                (6.0 * 2.0 + 3.0) * (bits + 3.0),
+                operations * (bits + 3.0),
+                0.0
+            ]
+        );
+        let law = WithoutReplacement::new(draft(), 2);
+        let (found, bits, operations) = costs(std::sync::Arc::new(law));
+        let words = (bits + 3.0) / 64.0;
+        assert_eq!(
+            found,
+            [
+                (3.0 * 2.0 + 3.0) * (bits + 3.0),
+                operations * (bits + 3.0),
+                operations * words * words
+            ]
+        );
+    }
+
     #[test]
     fn exact_instances_are_made_while_they_are_small() {
         let flat = |vocab: usize| vec![1.0 / vocab as f64; vocab];

@@ -12,6 +12,7 @@
 
 mod best;
 pub mod closed_form;
+mod costs;
 pub mod enumeration;
 pub mod flow;
 mod instance;

@@ -9,6 +9,7 @@
 //! answer carries its own duality gap, recomputed in exact arithmetic.
 
 use super::Optimum;
+use super::costs::are_within;
 use crate::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, round_down, round_up,
 };
@@ -26,8 +27,8 @@ const GAP: f64 = 1e-12;
 /// Most floating-point operations that the search may take.
 const WORK_LIMIT: f64 = 4.0e9;
 
-/// Bounds are recomputed exactly while tokens times bits stays below this.
-const EXACT_BITS_LIMIT: f64 = 1.0e6;
+/// Bounds are recomputed exactly while the bits of all orders and of all sets stay within these.
+const EXACT_LIMITS: [f64; 2] = [1.0e6, 1.0e7];
 
 /// Tokens in the order of a base's greedy construction.
 type Order = Vec<usize>;
@@ -48,13 +49,15 @@ type Order = Vec<usize>;
 /// `None` if a law's numbers left the range of `f64`, so that there is no base to
 /// recompute a bound from.
 pub fn solve(problem: &Problem) -> Option<Optimum> {
-    let vocab = problem.vocab();
+    solve_within(problem, WORK_LIMIT)
+}
+
+fn solve_within(problem: &Problem, limit: f64) -> Option<Optimum> {
     let mut search = Search::new(problem);
     let mut work = 0.0;
-    for _ in 0..20 * vocab + 200 {
-        let size = search.bases.len() as f64;
-        work += size.powi(3) / 3.0 + (size + 40.0 * problem.drafts() as f64) * vocab as f64;
-        if work > WORK_LIMIT || search.upper.0 - search.lower.0 <= GAP || !search.step() {
+    for _ in 0..20 * problem.vocab() + 200 {
+        work += search.step_cost();
+        if work > limit || search.upper.0 - search.lower.0 <= GAP || !search.step() {
             break;
         }
     }
@@ -140,6 +143,14 @@ impl<'a> Search<'a> {
             let orders = self.bases.iter().map(|(order, _)| order.clone()).collect();
             self.lower = (negative, orders, self.shares.clone());
         }
+    }
+
+    /// Floating-point operations of a step: a system of as many equations as there are bases,
+    /// their sum, and a scan.
+    fn step_cost(&self) -> f64 {
+        let size = self.bases.len() as f64;
+        let scan = 40.0 * self.problem.drafts() as f64;
+        size.powi(3) / 3.0 + (size + scan) * self.problem.vocab() as f64
     }
 
     /// One major step; false when the point of least norm is reached.
@@ -228,6 +239,14 @@ impl<'a> Search<'a> {
             .then(|| solution.iter().map(|value| value / total).collect())
     }
 
+    /// Bits of the entries of all orders, and of all sets.
+    fn exact_costs(&self) -> [f64; 2] {
+        let scheme = self.problem.scheme();
+        let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
+        let entries = self.problem.vocab() as f64 * self.lower.1.len() as f64;
+        [bits * entries, scheme.set_count() * bits]
+    }
+
     /// Upper and lower bound again, from the subset and the orders alone.
     fn certificate(&self) -> Option<Optimum> {
         let shares = &self.lower.2;
@@ -240,28 +259,25 @@ impl<'a> Search<'a> {
         }
         let subset = self.upper.1.clone();
         let scheme = self.problem.scheme();
-        let bits = scheme.exact_bits() + self.problem.target().exact_bits() as f64;
-        let work = bits * self.problem.vocab() as f64 * self.lower.1.len() as f64;
-        let rate =
-            if work <= EXACT_BITS_LIMIT && scheme.set_count() * bits <= 10.0 * EXACT_BITS_LIMIT {
-                let upper = Rational::one() + self.exact_difference(&subset);
-                let lower = Rational::one() + self.exact_lower();
-                if lower == upper {
-                    Known::exact(upper)
-                } else {
-                    let (below, above) = (round_down(&lower), round_up(&upper));
-                    Known::rate(round_up(&upper), below, above)
-                }
+        let rate = if are_within(self.exact_costs(), EXACT_LIMITS) {
+            let upper = Rational::one() + self.exact_difference(&subset);
+            let lower = Rational::one() + self.exact_lower();
+            if lower == upper {
+                Known::exact(upper)
             } else {
-                let scan_error = scheme.prefix_scan(&(0..self.problem.vocab()).collect::<Vec<_>>());
-                let error = scan_error.absolute_error + PROBABILITY_RELATIVE_ERROR + f64::EPSILON;
-                let slack = 3.0 * error * self.problem.vocab() as f64;
-                Known::rate(
-                    1.0 + self.upper.0,
-                    1.0 + self.lower.0 - slack,
-                    1.0 + self.upper.0 + error,
-                )
-            };
+                let (below, above) = (round_down(&lower), round_up(&upper));
+                Known::rate(round_up(&upper), below, above)
+            }
+        } else {
+            let scan_error = scheme.prefix_scan(&(0..self.problem.vocab()).collect::<Vec<_>>());
+            let error = scan_error.absolute_error + PROBABILITY_RELATIVE_ERROR + f64::EPSILON;
+            let slack = 3.0 * error * self.problem.vocab() as f64;
+            Known::rate(
+                1.0 + self.upper.0,
+                1.0 + self.lower.0 - slack,
+                1.0 + self.upper.0 + error,
+            )
+        };
         let note = Some(format!(
             "duality gap {:.1e}; orders along which Q was scanned: {}",
             rate.width(),
@@ -371,7 +387,7 @@ mod tests {
             let target = Target::new(&row).unwrap();
             let scheme = WithReplacement::new(Draft::new(&row).unwrap(), 1);
             let bits = 2.0 * target.exact_bits() as f64;
-            let work = bits * (vocab * orders) as f64 / EXACT_BITS_LIMIT;
+            let work = bits * (vocab * orders) as f64 / EXACT_LIMITS[0];
             assert!((work - 1.0).abs() < 0.1, "{work}");
             let problem = Problem::new("light", target, scheme).unwrap();
             let mut search = Search::new(&problem);
@@ -386,6 +402,49 @@ mod tests {
     fn small(target: [f64; 3], draft: [f64; 3]) -> Problem {
         let law = WithReplacement::new(Draft::new(&draft).unwrap(), 2);
         Problem::new("three", Target::new(&target).unwrap(), law).unwrap()
+    }
+
+    #[test]
+    fn costs_by_hand() {
+        let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
+        let mut search = Search::new(&problem);
+        // One base: an equation and a third; a sum and a scan of two drafts, of three tokens.
+        assert_eq!(search.step_cost(), 1.0 / 3.0 + 81.0 * 3.0);
+        // Sets of one and two of three tokens.
+        let bits = problem.scheme().exact_bits() + 3.0;
+        assert_eq!(search.exact_costs(), [bits * 3.0, 6.0 * bits]);
+        let base = search.base(&[2, 1, 0]);
+        search.push(vec![2, 1, 0], base);
+        search.lower.1.push(vec![2, 1, 0]);
+        assert_eq!(search.step_cost(), 8.0 / 3.0 + 82.0 * 3.0);
+        assert_eq!(search.exact_costs(), [bits * 6.0, 6.0 * bits]);
+    }
+
+    /// No step is begun that would end beyond the limit, and what is known by then is told.
+    #[test]
+    fn searches_end_where_their_work_does() {
+        let row = |factor: usize| -> Vec<f64> {
+            let whole = (0..10).map(|token| (token * factor % 11 + 1) as f64);
+            let whole: Vec<f64> = whole.collect();
+            let sum: f64 = whole.iter().sum();
+            whole.iter().map(|x| x / sum).collect()
+        };
+        let law = WithReplacement::new(Draft::new(&row(3)).unwrap(), 2);
+        let problem = Problem::new("ten", Target::new(&row(5)).unwrap(), law).unwrap();
+        let scans = |limit: f64| {
+            let found = solve_within(&problem, limit).unwrap();
+            let note = found.note.unwrap();
+            let scans: u64 = note.rsplit(' ').next().unwrap().parse().unwrap();
+            (scans, found.rate.width())
+        };
+        let step = |bases: f64| bases.powi(3) / 3.0 + (bases + 80.0) * 10.0;
+        assert_eq!(scans(step(1.0) - 1.0).0, 1);
+        assert_eq!(scans(step(1.0)).0, 2);
+        assert_eq!(scans(step(1.0) + step(2.0) - 1.0).0, 2);
+        let (few, wide) = scans(step(1.0) + step(2.0));
+        assert_eq!(few, 3);
+        let (all, narrow) = scans(WORK_LIMIT);
+        assert!(all > 3 && narrow < wide, "{all}: {narrow} {wide}");
     }
 
     /// Shares of the point of least norm in the plane of some bases, by their products.

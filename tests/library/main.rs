@@ -15,6 +15,7 @@ mod log;
 mod optimal_plan;
 mod paths;
 mod peaked;
+mod recorded;
 mod redrafted;
 mod rollouts;
 mod rooms;

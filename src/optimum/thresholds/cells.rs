@@ -13,40 +13,39 @@ use super::two::Two;
 use crate::distribution::{Rational, TwoFloat};
 use crate::known::Known;
 use crate::optimum::Optimum;
+use crate::optimum::costs::are_within;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{One, Signed, Zero};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// The most bit operations for sorting the crossings of all lines.
-const SORTING_LIMIT: f64 = 4.0e8;
-
-/// The most operations for evaluating Q in all cells.
-const VALUES_LIMIT: f64 = 4.0e8;
-
-/// The most bits times cells that exact values may take.
-const EXACT_LIMIT: f64 = 2.0e9;
+/// The most bit operations for sorting the crossings of all lines, operations for evaluating Q
+/// in all cells, and bits times cells of exact values.
+const LIMITS: [f64; 3] = [4.0e8, 4.0e8, 2.0e9];
 
 /// Values within this of the best are compared exactly.
 const NEAR: f64 = 1e-9;
 
 pub(super) fn is_affordable(two: &Two<'_>) -> bool {
+    are_within(costs(two), LIMITS)
+}
+
+/// What all cells take, as [`LIMITS`] counts it.
+fn costs(two: &Two<'_>) -> [f64; 3] {
     let problem = two.problem;
     let (scheme, vocab) = (problem.scheme(), problem.vocab() as f64);
     let cells = 2.0 * vocab * vocab;
-    let bits = (problem.target().exact_bits() as f64)
-        + two
-            .scores
-            .iter()
-            .map(|row| row.exact_bits() as f64)
-            .sum::<f64>();
+    let rows = two.scores.iter().map(|row| row.exact_bits() as f64);
+    let bits = problem.target().exact_bits() as f64 + rows.sum::<f64>();
     let each = match &two.polynomial {
         Some(polynomial) => 20.0 * polynomial.terms.len() as f64,
         None => 40.0 * vocab * problem.drafts() as f64 + scheme.exact_scan_cost(),
     };
-    let sorting = vocab * vocab * (vocab + 1.0).log2() * (bits + 64.0);
-    let exact = vocab * (scheme.exact_bits() + bits) * (1.0 + scheme.exact_scan_cost());
-    sorting <= SORTING_LIMIT && cells * each <= VALUES_LIMIT && exact <= EXACT_LIMIT
+    [
+        vocab * vocab * (vocab + 1.0).log2() * (bits + 64.0),
+        cells * each,
+        vocab * (scheme.exact_bits() + bits) * (1.0 + scheme.exact_scan_cost()),
+    ]
 }
 
 /// The tokens that are not on a side anyway: p > 0 and some score.
@@ -308,7 +307,7 @@ mod tests {
     use crate::distribution::tests::row_of_bits;
     use crate::distribution::{Draft, Target};
     use crate::problem::Problem;
-    use crate::scheme::Product;
+    use crate::scheme::{Composed, Composition, DraftScheme, Draws, Product};
 
     /// A draft of each of two models, numbers of some 990 bits: sorting decides.
     #[test]
@@ -319,13 +318,43 @@ mod tests {
             let drafts = [1, 2].map(|token| Draft::new(&row(token)).unwrap());
             let size = vocab as f64;
             let bits = 3.0 * target.exact_bits() as f64 + 64.0;
-            let sorting = size * size * (size + 1.0).log2() * bits / SORTING_LIMIT;
+            let sorting = size * size * (size + 1.0).log2() * bits / LIMITS[0];
             assert!((sorting - 1.0).abs() < 0.25, "{sorting}");
             let law = Product::new(drafts.to_vec()).unwrap();
             let problem = Problem::new("two", target, law).unwrap();
             let two = Two::of(&problem).unwrap();
             assert_eq!(is_affordable(&two), expected, "{sorting}");
         }
+    }
+
+    /// Sorting, values and exact values of the cells of three tokens.
+    #[test]
+    fn costs_of_cells_by_hand() {
+        let rows = [[0.5, 0.25, 0.25], [0.125, 0.375, 0.5]];
+        let target = Target::new(&[0.25, 0.25, 0.5]).unwrap();
+        let costs = |law: std::sync::Arc<dyn DraftScheme>| {
+            let problem = Problem::from_law("costs", target.clone(), law.clone()).unwrap();
+            let two = Two::of(&problem).unwrap();
+            assert!(is_affordable(&two));
+            (costs(&two), law.exact_bits(), law.exact_scan_cost())
+        };
+        // Whole numbers over 4, 4 and 8: 3, 3 and 4 bits. Three tokens have 18 cells.
+        let sorting = 9.0 * 2.0 * (10.0 + 64.0);
+        let drafts = rows.map(|row| Draft::new(&row).unwrap());
+        let law = Product::new(drafts.to_vec()).unwrap();
+        let (found, bits, scan) = costs(std::sync::Arc::new(law));
+        let exact = 3.0 * (bits + 10.0) * (1.0 + scan);
+        assert_eq!(found, [sorting, 18.0 * 20.0, exact]);
+        // Two draws of one of both, and Q is no polynomial.
+        let draws = drafts.map(|draft| Composition::Draws {
+            draft,
+            count: 2,
+            how: Draws::Sequential,
+        });
+        let law = Composed::new(3, Composition::Union(draws.to_vec())).unwrap();
+        let (found, bits, scan) = costs(std::sync::Arc::new(law));
+        let exact = 3.0 * (bits + 10.0) * (1.0 + scan);
+        assert_eq!(found, [sorting, 18.0 * (40.0 * 3.0 * 4.0 + scan), exact]);
     }
 
     /// Lines through one point come in the order that they have once each p is moved, the lowest
