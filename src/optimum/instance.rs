@@ -5,7 +5,7 @@ use crate::plan::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
 use crate::scheme::DraftScheme;
-use crate::scheme::SetFamily;
+use crate::scheme::{SetFamily, SetLaw};
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;
@@ -153,47 +153,50 @@ impl ScaledInstance {
     /// the `f64` law and its error bound. A law with a probability that is none, or
     /// without a bound, makes an instance that says nothing: its error is 1.
     pub fn rounded(problem: &Problem) -> Instance<u128> {
-        let law = problem.scheme().set_law();
-        let row = problem.target().probabilities();
-        let is_law = law.relative_error.is_finite()
-            && (law.probabilities.iter()).all(|mass| (0.0..=MOST_MASS).contains(mass));
-        let supply: Vec<u128> = law
-            .probabilities
-            .iter()
-            .map(|&mass| if is_law { to_grid(mass) } else { 0 })
-            .collect();
-        let demand = row.iter().map(|&mass| to_grid(mass)).collect();
-        let entries = supply.len() as f64 + row.len() as f64;
-        let relative = law
-            .relative_error
-            .max(crate::distribution::PROBABILITY_RELATIVE_ERROR)
-            * 1.01;
-        // What leaves the range of f64 is nothing beside the grid.
-        let lost = entries * 2f64.powi(-GRID_BITS);
-        Instance {
-            sets: law.sets,
-            supply,
-            demand,
-            total: BigUint::from(1u32) << GRID_BITS.unsigned_abs(),
-            rounding: if is_law {
-                Rounding::Grid {
-                    feasible_share: 1.0 - relative,
-                    // Both marginals are off by at most `relative` of total mass 1.
-                    absolute_error: 2.0 * relative + lost,
-                }
-            } else {
-                Rounding::Grid {
-                    feasible_share: 0.0,
-                    absolute_error: 1.0,
-                }
-            },
-        }
+        on_grid(problem.scheme().set_law(), problem.target().probabilities())
     }
 
     /// Whether the exact instance is affordable: entries times bits each, operations times
     /// bits each, and reductions of fractions.
     pub fn exact_is_affordable(problem: &Problem) -> bool {
         are_within(exact_costs(problem), EXACT_LIMITS)
+    }
+}
+
+/// A law's sets and a row on the grid of 2^-120.
+fn on_grid(law: SetLaw, row: &[f64]) -> Instance<u128> {
+    let is_law = law.relative_error.is_finite()
+        && (law.probabilities.iter()).all(|mass| (0.0..=MOST_MASS).contains(mass));
+    let supply: Vec<u128> = law
+        .probabilities
+        .iter()
+        .map(|&mass| if is_law { to_grid(mass) } else { 0 })
+        .collect();
+    let demand = row.iter().map(|&mass| to_grid(mass)).collect();
+    let entries = supply.len() as f64 + row.len() as f64;
+    let relative = law
+        .relative_error
+        .max(crate::distribution::PROBABILITY_RELATIVE_ERROR)
+        * 1.01;
+    // What leaves the range of f64 is nothing beside the grid.
+    let lost = entries * 2f64.powi(-GRID_BITS);
+    Instance {
+        sets: law.sets,
+        supply,
+        demand,
+        total: BigUint::from(1u32) << GRID_BITS.unsigned_abs(),
+        rounding: if is_law {
+            Rounding::Grid {
+                feasible_share: 1.0 - relative,
+                // Both marginals are off by at most `relative` of total mass 1.
+                absolute_error: 2.0 * relative + lost,
+            }
+        } else {
+            Rounding::Grid {
+                feasible_share: 0.0,
+                absolute_error: 1.0,
+            }
+        },
     }
 }
 
@@ -279,6 +282,40 @@ mod tests {
             assert!((found.rate.value() - truth.rate.value()).abs() < 1e-15);
             let width = found.rate.width() - 2.0 * absolute_error;
             assert!(width.abs() < 2.0 * f64::EPSILON, "{found:?}");
+        }
+    }
+
+    /// Masses that are none, and an error without a bound, each by itself.
+    #[test]
+    fn laws_that_are_none_make_instances_that_say_nothing() {
+        let of = |masses: [f64; 2], relative_error: f64| {
+            let mut sets = SetFamily::new();
+            sets.push([0]);
+            sets.push([0, 1]);
+            let probabilities = masses.to_vec();
+            on_grid(
+                SetLaw {
+                    sets,
+                    probabilities,
+                    relative_error,
+                },
+                &[0.5, 0.5],
+            )
+        };
+        let is_none = |instance: Instance<u128>| {
+            let nothing = Rounding::Grid {
+                feasible_share: 0.0,
+                absolute_error: 1.0,
+            };
+            instance.rounding == nothing && instance.supply == [0, 0]
+        };
+        assert!(!is_none(of([0.25, 0.75], 1e-15)));
+        assert!(!is_none(of([0.0, MOST_MASS], 1e-15)));
+        for masses in [[f64::NAN, 0.75], [0.25, -1e-9], [0.0, 1.0 + 2e-9]] {
+            assert!(is_none(of(masses, 1e-15)), "{masses:?}");
+        }
+        for error in [f64::NAN, f64::INFINITY] {
+            assert!(is_none(of([0.25, 0.75], error)), "{error}");
         }
     }
 

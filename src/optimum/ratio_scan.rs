@@ -291,6 +291,17 @@ mod tests {
         );
     }
 
+    /// A token of next to no mass in either row has a ratio like any other.
+    #[test]
+    fn tokens_of_little_mass_are_in_their_order() {
+        let target = Target::new(&[0.25, 1e-160, 0.75]).unwrap();
+        let law = WithReplacement::new(Draft::new(&[0.5, 1e-160, 0.5]).unwrap(), 2);
+        let found = enclosed(&Problem::new("light", target, law).unwrap()).unwrap();
+        // Both first tokens have a ratio above that of the last.
+        assert_eq!(found.rate.value(), 1.0);
+        assert!(found.rate.lower() > 1.0 - 1e-14, "{:?}", found.rate);
+    }
+
     /// Tokens, and what a scan takes besides, times the bits of Q and P.
     #[test]
     fn costs_of_exact_scans_by_hand() {

@@ -142,6 +142,7 @@ struct Best<'a> {
     subset: Vec<usize>,
     seen: HashSet<Vec<u64>>,
     visited: u64,
+    compared: u64,
 }
 
 impl Best<'_> {
@@ -173,6 +174,7 @@ impl Best<'_> {
         if !self.seen.insert(key) {
             return;
         }
+        self.compared += 1;
         let subset = tokens();
         let target = self.two.problem.target().exact();
         let exact = target.mass(&subset) - scheme.inside_exact(&subset);
@@ -225,6 +227,7 @@ pub(super) fn solve(two: &Two<'_>) -> Optimum {
         subset: Vec::new(),
         seen: HashSet::new(),
         visited: 0,
+        compared: 0,
     };
     best.offer(&held(two, &start));
     for i in 0..lines.tokens.len() {
@@ -235,7 +238,7 @@ pub(super) fn solve(two: &Two<'_>) -> Optimum {
          compared exactly",
         best.visited,
         lines.tokens.len(),
-        best.seen.len()
+        best.compared
     );
     Optimum {
         rate: Known::exact(Rational::one() + best.exact),

@@ -190,6 +190,33 @@ fn optima_of_short_numbers() {
     record.compare();
 }
 
+/// Drafts of two models, and of one, on rows of some size.
+#[test]
+fn optima_of_many_tokens() {
+    let mut record = Record::new("optima-large.txt", include_str!("optima-large.txt"));
+    for pair in pairs() {
+        if pair.target.len() < 100 {
+            continue;
+        }
+        let (target, draft) = pair.typed();
+        let mut other = pair.draft.clone();
+        other.rotate_left(7);
+        let other = Draft::new(&other).unwrap();
+        for (name, scheme) in laws(&draft, &other) {
+            let name = format!("{} {name}", pair.name);
+            if let Ok(problem) = Problem::from_law(&name, target.clone(), scheme) {
+                let found = [
+                    closed_form::solve(&problem),
+                    ratio_scan::solve(&problem),
+                    thresholds::enclose(&problem).ok(),
+                ];
+                record.line(&name, found.iter().map(|found| optimum(found.as_ref())));
+            }
+        }
+    }
+    record.compare();
+}
+
 /// The plan that a flow leaves, and the coupling that it becomes.
 #[test]
 fn plans_of_flows() {

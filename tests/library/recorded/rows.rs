@@ -222,10 +222,27 @@ fn rejections_on_rows() {
     });
     let drawn = RejectionBudget {
         work_limit: 0,
+        confidence: 0.9,
         ..budget
     };
     ask(&mut record, "in turn, drawn", [3, 6], |row, n| {
         known(&row.accepted_in_turn(n, &drawn))
+    });
+    // What is known half way.
+    let few = RejectionBudget {
+        work_limit: 400,
+        widest: 1.0,
+        ..budget
+    };
+    ask(&mut record, "in turn, few groups", [3, 4, 7], |row, n| {
+        known(&row.accepted_in_turn(n, &few))
+    });
+    let coarse = RejectionBudget {
+        width: 1e-2,
+        ..budget
+    };
+    ask(&mut record, "in turn, coarsely", [3, 5], |row, n| {
+        known(&row.accepted_in_turn(n, &coarse))
     });
     ask(
         &mut record,
