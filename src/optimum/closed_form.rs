@@ -116,8 +116,8 @@ fn scheme_row_bits(scheme: &dyn DraftScheme) -> f64 {
         .map_or_else(|| scheme.exact_bits(), |draft| draft.exact_bits() as f64)
 }
 
-/// Tokens of the law that stand in every set: the deterministic ones. With one
-/// set only, all but what `count` leaves are treated as drawn last.
+/// `count` tokens that stand in every set: the deterministic ones. Where there is one set only,
+/// any of it will do.
 fn common_tokens(law: &ExactSetLaw, count: usize) -> Vec<usize> {
     let mut sets = law.sets.iter();
     let Some(first) = sets.next() else {
@@ -127,7 +127,7 @@ fn common_tokens(law: &ExactSetLaw, count: usize) -> Vec<usize> {
     for set in sets {
         common.retain(|&token| set.contains(&(token as u32)));
     }
-    common.truncate(count.max(usize::from(law.sets.len() == 1) * common.len()));
+    common.truncate(count);
     common
 }
 

@@ -51,9 +51,6 @@ const EXACT_BITS_LIMIT: f64 = 2.0e6;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn solve(problem: &Problem) -> Option<Optimum> {
-    if !problem.scheme().has_sort_theorem() {
-        return None;
-    }
     let exactly = (exact_cost(problem) <= EXACT_BITS_LIMIT).then(|| exact(problem));
     exactly.flatten().or_else(|| enclosed(problem))
 }

@@ -505,11 +505,32 @@ mod tests {
             moved([0.5, 0.0, 0.5], [1.0, -0.5, 0.5]),
             ([0.5, 0.0, 0.5], vec![true, false, true])
         );
-        // One that rises from nothing does not.
+        // One that rises from nothing does not, if only to next to nothing.
+        assert_eq!(
+            moved([0.5, 0.0, 0.5], [0.25, 1e-16, 0.75]),
+            ([0.25, 1e-16, 0.75], vec![true, false, true])
+        );
         assert_eq!(
             moved([0.5, 0.5, 0.0], [1.0, -0.5, 0.5]),
             ([0.75, 0.0, 0.25], vec![true, false, true])
         );
+    }
+
+    /// Bases of which one is as good as a sum of others have no point of least norm, and the
+    /// search is over.
+    #[test]
+    fn a_step_to_nowhere_is_none() {
+        let problem = small([0.25, 0.25, 0.5], [0.5, 0.25, 0.25]);
+        let mut search = Search::new(&problem);
+        let point = search.point.clone();
+        let mut order = vec![0, 1, 2];
+        order.sort_by(|&a, &b| point[a].total_cmp(&point[b]));
+        let next = search.base(&order);
+        assert!(next != point);
+        let across = 1.0 + dot(&point, &next);
+        search.gram[0][0] = across * across / (1.0 + dot(&next, &next)) - 1.0;
+        assert!(!search.step());
+        assert_eq!((search.point, search.shares.len()), (point, 2));
     }
 
     /// Bases are increments of P - Q along an order, and the best prefix is kept.

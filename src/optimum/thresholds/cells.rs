@@ -330,34 +330,35 @@ mod tests {
         }
     }
 
-    /// Sorting, values and exact values of the cells of three tokens.
+    /// Sorting, values and exact values of the cells of four tokens.
     #[test]
     fn costs_of_cells_by_hand() {
-        let rows = [[0.5, 0.25, 0.25], [0.125, 0.375, 0.5]];
-        let target = Target::new(&[0.25, 0.25, 0.5]).unwrap();
+        let rows = [[0.25, 0.25, 0.125, 0.375], [0.125, 0.375, 0.25, 0.25]];
+        let target = Target::new(&[0.125, 0.125, 0.25, 0.5]).unwrap();
         let costs = |law: std::sync::Arc<dyn DraftScheme>| {
             let problem = Problem::from_law("costs", target.clone(), law.clone()).unwrap();
             let two = Two::of(&problem).unwrap();
             assert!(is_affordable(&two));
             (costs(&two), law.exact_bits(), law.exact_scan_cost())
         };
-        // Whole numbers over 4, 4 and 8: 3, 3 and 4 bits. Three tokens have 18 cells.
-        let sorting = 9.0 * 2.0 * (10.0 + 64.0);
+        // Whole numbers of 3, 3 and 4 bits, with one to spare. Four tokens have 32 cells.
+        let sorting = 16.0 * 5f64.log2() * (10.0 + 64.0);
         let drafts = rows.map(|row| Draft::new(&row).unwrap());
         let law = Product::new(drafts.to_vec()).unwrap();
         let (found, bits, scan) = costs(std::sync::Arc::new(law));
-        let exact = 3.0 * (bits + 10.0) * (1.0 + scan);
-        assert_eq!(found, [sorting, 18.0 * 20.0, exact]);
-        // Two draws of one of both, and Q is no polynomial.
+        let exact = 4.0 * (bits + 10.0) * (1.0 + scan);
+        assert_eq!(found, [sorting, 32.0 * 20.0, exact]);
+        // Three draws of one of both, and Q is no polynomial.
         let draws = drafts.map(|draft| Composition::Draws {
             draft,
-            count: 2,
+            count: 3,
             how: Draws::Sequential,
         });
-        let law = Composed::new(3, Composition::Union(draws.to_vec())).unwrap();
+        let law = Composed::new(4, Composition::Union(draws.to_vec())).unwrap();
         let (found, bits, scan) = costs(std::sync::Arc::new(law));
-        let exact = 3.0 * (bits + 10.0) * (1.0 + scan);
-        assert_eq!(found, [sorting, 18.0 * (40.0 * 3.0 * 4.0 + scan), exact]);
+        assert!(scan > 1.0);
+        let exact = 4.0 * (bits + 10.0) * (1.0 + scan);
+        assert_eq!(found, [sorting, 32.0 * (40.0 * 4.0 * 6.0 + scan), exact]);
     }
 
     /// Lines through one point come in the order that they have once each p is moved, the lowest

@@ -468,6 +468,44 @@ mod tests {
         }
     }
 
+    /// A row that falls with the rank, with noise that its factor makes.
+    fn falling(vocab: usize, step: usize, factor: usize) -> Vec<f64> {
+        let mass = |token: usize| {
+            let noise = ((token * factor + step) % 97) as f64 / 97.0;
+            (3.0 * noise).exp() / (1.0 + token as f64).sqrt()
+        };
+        let row: Vec<f64> = (0..vocab).map(mass).collect();
+        let sum: f64 = row.iter().sum();
+        row.iter().map(|x| x / sum).collect()
+    }
+
+    /// A part that lies below the best by next to nothing is given up, and one that lies further
+    /// below is not.
+    #[test]
+    fn parts_that_are_as_good_as_the_best_are_given_up() {
+        let f = &polynomials()[0];
+        let [p, a, b] = [71, 37, 59].map(|factor| falling(60, 0, factor));
+        let looked = |best: f64| {
+            let mut search = search(f, 0);
+            let groups = (0..60).map(|token| Group {
+                p: p[token],
+                w: [a[token], b[token]],
+            });
+            search.groups = groups.collect();
+            search.best.value = best;
+            let all = Part {
+                x: [TwoFloat::ZERO; 2],
+                ..part([0.0; 2], [f64::INFINITY; 2], 0..60)
+            };
+            (search.look(all).map(|part| part.bound), search.given_up)
+        };
+        let bound = looked(0.0).0.unwrap();
+        assert!(bound < -1e-3, "{bound}");
+        let near = |share: f64| looked(bound + share * GIVEN_UP);
+        assert_eq!(near(2.0), (Some(bound), f64::INFINITY));
+        assert_eq!(near(0.5), (None, bound));
+    }
+
     /// What is given up is no less than the bound of the part that the search stops at, as no
     /// other has a lower one.
     #[test]
@@ -681,15 +719,7 @@ mod tests {
             (1, 400, [13, 3700]),
             (2, 3000, [11, 11_500]),
         ] {
-            let mass = |token: usize, factor: usize| {
-                let noise = ((token * factor + step) % 97) as f64 / 97.0;
-                (3.0 * noise).exp() / (1.0 + token as f64).sqrt()
-            };
-            let row = |factor: usize| {
-                let row: Vec<f64> = (0..vocab).map(|token| mass(token, factor)).collect();
-                let sum: f64 = row.iter().sum();
-                row.iter().map(|x| x / sum).collect::<Vec<f64>>()
-            };
+            let row = |factor: usize| falling(vocab, step, factor);
             let drafts = [37, 59].map(|factor| Draft::new(&row(factor)).unwrap());
             let law = Product::new(drafts.to_vec()).unwrap();
             let problem = Problem::new("parts", Target::new(&row(71)).unwrap(), law).unwrap();

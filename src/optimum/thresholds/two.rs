@@ -130,7 +130,7 @@ mod tests {
             term("1/2", &[2, 1]),
             term("3", &[0, 3]),
             term("1/4", &[0, 0]),
-            term("2", &[1, 0]),
+            term("2", &[1]),
         ];
         let polynomial = Polynomial::of(&terms);
         assert_eq!(polynomial.degree, 3);

@@ -313,6 +313,20 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
+    /// Where nothing is emitted whatever the weight is, it stays.
+    #[test]
+    fn a_weight_without_a_slope_stays() {
+        let ends = Ends {
+            low: 0.0,
+            up: 1.0,
+            floor: 1e-3,
+            margin: 1e-3,
+        };
+        let mut logs = [0.25, -1.5];
+        step(&ends, [0.0; 2], &[0.0; ROOM], &[3.0, -3.0], &mut logs);
+        assert_eq!(logs, [0.25, -1.5]);
+    }
+
     /// The table against the exponential, and what the emission of a token can be off by:
     /// the integral of the error over z.
     #[test]

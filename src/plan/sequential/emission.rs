@@ -532,3 +532,30 @@ fn alive(s: &[f64], weights: &[f64]) -> usize {
     let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
     s.partition_point(|s| s * least <= DEAD)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// w u^m moment_k at m s, and nothing of moments that a class does not have.
+    #[test]
+    fn parts_of_light_items_by_hand() {
+        let two = Class::new(2, vec![0.5].into());
+        let one = Class::new(1, vec![0.25].into());
+        let Parts(parts) = LightEdges::parts(2.0, &[one, two], &[1.0, 3.0]);
+        for (part, (m, k)) in parts.iter().zip(STEERING) {
+            let first = if k == 1 {
+                0.25 * (-2.0 * m as f64).exp()
+            } else {
+                0.0
+            };
+            let second = 3.0 * 0.5f64.powi(k as i32) * (-6.0 * m as f64).exp();
+            for (found, expected) in part.iter().zip([first, second]) {
+                assert!(
+                    (found - expected).abs() < 1e-15,
+                    "{m} {k}: {found} {expected}"
+                );
+            }
+        }
+    }
+}

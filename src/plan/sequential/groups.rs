@@ -147,7 +147,7 @@ impl Tier<'_> {
             let now = coordinate(emitted.value.iter().sum(), 0.0, touched);
             if let Some((last, moved)) = before {
                 let slope: f64 = (now - last) / moved;
-                if slope.is_finite() && slope > 0.0 {
+                if slope > 0.0 {
                     rate = slope.clamp(0.1, 2.0);
                 }
             }

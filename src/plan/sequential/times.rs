@@ -77,7 +77,7 @@ impl Times {
             bin.count += 1.0;
             bin.mass += q;
         }
-        bins.retain(|bin| bin.count > 0.0 && bin.mass > 0.0);
+        bins.retain(|bin| bin.mass > 0.0);
         let per_octave = if drafts <= 4 { 3 } else { 4 };
         let per = per_octave as f64;
         let start = (START.log2() * per).floor();

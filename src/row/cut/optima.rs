@@ -266,6 +266,10 @@ mod tests {
             let reach = row.drafted_in_turn(2);
             close(reach(0.25), 0.25 / 0.75 + 0.25 / 0.375);
             close(reach(0.5), 0.5 / 0.75 + 1.0);
+            // Two listed tokens are gone after two draws: what is left is not listed, if it is.
+            let reach = row.drafted_in_turn(3);
+            assert_eq!(reach(0.0), 0.0);
+            close(reach(0.25), 0.25 / 0.75 + 0.25 / 0.375 + 1.0);
         });
     }
 

@@ -9,6 +9,8 @@ use specgap::row::{
     Workspace, sequential_subset,
 };
 
+use specgap::scheme::{DraftScheme, WithReplacement, WithoutReplacement};
+
 /// A pair of rows with a name.
 pub struct Pair {
     pub name: &'static str,
@@ -85,6 +87,29 @@ fn wide(name: &'static str, vocab: usize, decades: f64, own: f64, seed: u64) -> 
     Pair::of(name, target, draft)
 }
 
+/// A target of which each prefix by p/q has hardly more than two drafts of q, drawn by this law,
+/// have in it: all of them are nearly minimisers.
+fn near_ties(
+    name: &'static str,
+    vocab: usize,
+    law: impl Fn(Draft) -> Box<dyn DraftScheme>,
+) -> Pair {
+    let draft = Pair::of(
+        "",
+        vec![1.0; vocab],
+        (0..vocab).map(|i| 1.0 + i as f64 * 0.1).collect(),
+    );
+    let draft = draft.draft;
+    let law = law(Draft::new(&draft).unwrap());
+    let order: Vec<usize> = (0..vocab).collect();
+    let inside = |count: usize| law.inside(&order[..count]);
+    let steps = (1..=vocab).map(|count| inside(count) - inside(count - 1));
+    let target = steps
+        .enumerate()
+        .map(|(token, step)| step + 1e-9 / (1.0 + token as f64));
+    Pair::of(name, target.collect(), draft.clone())
+}
+
 /// Rows of all shapes that the questions tell apart.
 pub fn pairs() -> Vec<Pair> {
     let whole = |row: &[u32]| -> Vec<f64> { row.iter().map(|&x| f64::from(x)).collect() };
@@ -123,10 +148,16 @@ pub fn pairs() -> Vec<Pair> {
         falling("steep-40", (40, 4, 5.0, 0.3), 4),
         falling("fall-300", (300, 2, 4.0, 0.0), 5),
         falling("gaps-300", (300, 3, 9.0, 0.2), 6),
+        near_ties("near-ties-6", 6, |q| Box::new(WithReplacement::new(q, 2))),
+        near_ties("near-ties-30", 30, |q| Box::new(WithReplacement::new(q, 2))),
+        near_ties("near-ties-in-turn", 7, |q| {
+            Box::new(WithoutReplacement::new(q, 2))
+        }),
         wide("wide-200", 200, 14.0, 2.0, 7),
         wide("wide-900", 900, 5.0, 0.5, 8),
         falling("fall-2000", (2000, 2, 6.0, 0.0), 9),
         falling("flat-2000", (2000, 1, 3.0, 0.1), 10),
+        falling("steep-20000", (20_000, 3, 6.0, 0.1), 11),
     ]
 }
 
