@@ -28,8 +28,10 @@ def _onnx_runtime() -> Path | None:
 
 def main() -> int:
     """Runs the command line and returns its exit code."""
-    # The command does its own work; Python's handler would wait until it is done.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The command does its own work; Python's handler would wait until it is done. Where SIGINT is
+    # ignored, as in what a shell runs in the background, there is no such handler, and it stays so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     if not any(name in os.environ for name in _LIBRARY):
         library = _onnx_runtime()
         if library is not None:

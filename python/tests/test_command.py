@@ -62,3 +62,18 @@ def test_capture_finds_the_installed_runtime(tmp_path: Path) -> None:
     assert ran.returncode == 2, ran.stderr
     assert str(library) in ran.stderr
     assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("default_int_handler", "SIG_DFL"), ("SIG_IGN", "SIG_IGN")]
+)
+def test_an_ignored_ctrl_c_stays_ignored(before: str, after: str) -> None:
+    program = f"""
+import signal, types
+signal.signal(signal.SIGINT, signal.{before})
+import specgap.__main__ as command
+command._native = types.SimpleNamespace(main=lambda words: 7)
+assert command.main() == 7
+assert signal.getsignal(signal.SIGINT) == signal.{after}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
