@@ -74,7 +74,11 @@ struct Number {
 /// A number with nothing beside it.
 fn plain(number: f64) -> Number {
     Number {
-        text: format!("{number:.6}"),
+        text: if number.abs() < 1e-6 {
+            format!("{number:.0e}")
+        } else {
+            format!("{number:.6}")
+        },
         bits: vec![number.to_bits()],
     }
 }
@@ -161,6 +165,7 @@ fn elementary_functions() -> String {
             x.ln_1p(),
             x.powf(0.7),
             x.powf(-3.3),
+            x.powi(step % 29),
             x.sin(),
             x.tanh(),
             x.exp2(),
