@@ -1,7 +1,7 @@
 //! Plans of one weight a token: steps, groups, acceptance, weights.
 
 use super::rows::pairs;
-use super::{Number, Record, count, known, many, plain, refusal};
+use super::{Number, Record, count, known, many, plain, refusal, unseen};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use specgap::distribution::{Draft, Target};
@@ -18,7 +18,7 @@ fn of_plan(plan: &TokenPlan, target: &Target, draft: &Draft) -> Vec<Number> {
         let tuple: Vec<u32> = drafts.map(|token| token as u32).collect();
         shares.extend(plan.accepted(&tuple));
         let verdict = format!("{:?}", plan.emit(&tuple, &mut rng));
-        emitted.extend(verdict.bytes().map(f64::from));
+        emitted.extend(verdict.into_bytes());
     }
     let mut all = vec![
         count(plan.iterations()),
@@ -27,7 +27,7 @@ fn of_plan(plan: &TokenPlan, target: &Target, draft: &Draft) -> Vec<Number> {
         known(plan.optimal_acceptance_rate()),
         known(plan.acceptance_rate()),
         many(&shares),
-        many(&emitted),
+        unseen(emitted),
         many(plan.residual()),
         plain(plan.shortfall()),
     ];
