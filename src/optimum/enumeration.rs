@@ -17,8 +17,8 @@ pub const LARGEST_BIG_VOCAB: usize = 14;
 ///
 /// Q of all subsets at once is the sum over subsets (zeta transform) of the law
 /// of A(X): V 2^V additions and 2^V integers of memory. The caller keeps V to
-/// [`LARGEST_NATIVE_VOCAB`] or [`LARGEST_BIG_VOCAB`]. Among several minimisers
-/// the one with fewest tokens is returned, then the first in binary order.
+/// [`LARGEST_NATIVE_VOCAB`] or [`LARGEST_BIG_VOCAB`]. Of several minimisers
+/// the one with fewest tokens is returned, which is in all others.
 pub fn solve<C: Capacity>(instance: &Instance<C>) -> Optimum {
     let vocab = instance.demand.len();
     let mut inside = vec![C::nil(); 1 << vocab];

@@ -480,6 +480,9 @@ mod tests {
         assert!(of(&[&[1.0, 1.0], &[1.0, 1.0]]).is_none());
         assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 2e-15]]).is_none());
         assert!(of(&[&[1.0, 1.0], &[1.0, 1.0 + 1e-12]]).is_some());
+        // Shares of a sum that is none, or 0.
+        assert!(of(&[&[f64::NAN]]).is_none());
+        assert!(of(&[&[f64::INFINITY]]).is_none());
     }
 
     /// Shares move until the first of those that fall below 0 is there.

@@ -185,7 +185,7 @@ pub(super) fn solve(two: &Two<'_>, f: &Polynomial) -> Optimum {
         (value - lower).max(0.0)
     );
     Optimum {
-        rate: Known::rate(1.0 + value, (1.0 + lower).min(1.0 + value), 1.0 + upper),
+        rate: Known::rate(1.0 + value, 1.0 + lower, 1.0 + upper),
         subset: Some(subset),
         note: Some(note),
     }

@@ -561,4 +561,24 @@ mod tests {
             assert_eq!(sorted, expected);
         }
     }
+
+    /// The first and the last bucket hold all ratios beyond: no bits are shared there.
+    #[test]
+    fn the_outermost_buckets_are_in_order() {
+        let tiny = |token: i32| 10f64.powi(-12 - token * 37 % 41);
+        let mut light: Vec<f64> = (0..400).map(tiny).collect();
+        light.push(1.0 - light.iter().sum::<f64>());
+        let even = vec![1.0 / 401.0; 401];
+        for (target, draft) in [(&light, &even), (&even, &light)] {
+            let rows = Rows { target, draft };
+            let mut buckets = Buckets::new();
+            buckets.load(rows).unwrap();
+            let expected: Vec<Sorted> = buckets.sort_all(rows).to_vec();
+            let mut found = Vec::new();
+            for link in buckets.links().to_vec() {
+                found.extend_from_slice(buckets.sort(rows, &link));
+            }
+            assert_eq!(found, expected);
+        }
+    }
 }
