@@ -1255,7 +1255,7 @@ mod tests {
         let judge = Judge::new(Rule::Single, 0.0);
         let mut found = Found::new(&judge);
         assert_eq!(false_alarm(&found, 0.01), 0.0);
-        found.total.steps = [4, 0, 3, 9];
+        found.total.steps = [1, 0, 3, 9];
         assert!((false_alarm(&found, 0.01) - 0.03).abs() < 1e-15);
         for group in [0, 1, 2] {
             found

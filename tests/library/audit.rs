@@ -16,7 +16,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn log() -> Log {
+pub fn log() -> Log {
     Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap()
 }
 
@@ -24,7 +24,7 @@ fn real() -> Log {
     Log::from_bytes(Path::new("real.safetensors"), shipped(root()).into()).unwrap()
 }
 
-fn engine(rule: Rule, bug: Option<&str>) -> Simulator {
+pub fn engine(rule: Rule, bug: Option<&str>) -> Simulator {
     Simulator {
         settings: Settings::new(rule),
         follows: None,
@@ -44,19 +44,20 @@ fn refuted(runs: &[SimulatedRun]) -> [usize; 4] {
     [0, 1, 2, 3].map(count)
 }
 
-/// The log of a simulated engine, audited.
-fn audited(simulator: &Simulator, settings: &Settings) -> AuditReport {
+/// The log of a simulated engine.
+pub fn with_log<T>(simulator: &Simulator, ask: impl FnOnce(&Log) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("engine.safetensors");
     let made = simulator.log(&log()).unwrap();
     write(&small(), &made, &path, &[]);
-    audit(
-        &Log::open(&path).unwrap(),
-        settings,
-        "specgap audit",
-        &|_| {},
-    )
-    .unwrap()
+    ask(&Log::open(&path).unwrap())
+}
+
+/// The same, audited.
+pub fn audited(simulator: &Simulator, settings: &Settings) -> AuditReport {
+    with_log(simulator, |log| {
+        audit(log, settings, "specgap audit", &|_| {}).unwrap()
+    })
 }
 
 /// Logs without rows of tokens behind whole chains, as recorded from transformers: nothing is

@@ -11,6 +11,7 @@
 //! digit from one system to another: where they are not what they were on the system of the
 //! record, lines are compared without hashes and up to a few digits.
 
+mod audits;
 mod optima;
 mod plans;
 mod rows;
@@ -71,14 +72,19 @@ struct Number {
     bits: Vec<u64>,
 }
 
+/// Six digits behind the point, or how large a number is that has none there or many before it.
+fn digits(number: f64) -> String {
+    if (1e-6..1e9).contains(&number.abs()) {
+        format!("{number:.6}")
+    } else {
+        format!("{number:.0e}")
+    }
+}
+
 /// A number with nothing beside it.
 fn plain(number: f64) -> Number {
     Number {
-        text: if number.abs() < 1e-6 {
-            format!("{number:.0e}")
-        } else {
-            format!("{number:.6}")
-        },
+        text: digits(number),
         bits: vec![number.to_bits()],
     }
 }
@@ -129,7 +135,7 @@ fn bounds<E: std::fmt::Display>(found: Result<[f64; 2], E>) -> Number {
 /// Many numbers, of which the sum is shown.
 fn many(numbers: &[f64]) -> Number {
     Number {
-        text: format!("{:.6}", numbers.iter().sum::<f64>()),
+        text: digits(numbers.iter().sum()),
         bits: numbers.iter().map(|number| number.to_bits()).collect(),
     }
 }

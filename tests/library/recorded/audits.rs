@@ -1,0 +1,166 @@
+//! Audits of simulated engines: e-values, plans, controls.
+
+use super::{Number, Record, count, many, plain, unseen};
+use crate::audit::{audited, engine, log};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use specgap::audit::{
+    BugName, Records, Rule, Settings, SimulatedRun, Simulator, audit_records, negative_control,
+    plan,
+};
+
+const RULES: [Rule; 8] = [
+    Rule::Single,
+    Rule::Rrs,
+    Rule::RrsWo,
+    Rule::KSeq,
+    Rule::Block,
+    Rule::OneHot,
+    Rule::ExactMatch,
+    Rule::Threshold(0.9),
+];
+
+fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
+    let siblings = matches!(rule, Rule::Rrs | Rule::RrsWo | Rule::KSeq);
+    Simulator {
+        siblings,
+        drafts: if siblings { 2 } else { 3 },
+        ..engine(rule, bug)
+    }
+}
+
+fn of_run(run: &SimulatedRun) -> Vec<Number> {
+    let mut numbers: Vec<Number> = run.log10_e_values.map(plain).into();
+    numbers.push(unseen(
+        format!("{:?} {:?}", run.verdicts, run.suspects).into_bytes(),
+    ));
+    numbers
+}
+
+#[test]
+fn runs_of_simulated_engines() {
+    let mut record = Record::new("audit-runs.txt", include_str!("audit-runs.txt"));
+    for rule in RULES {
+        let honest = simulator(rule, None).runs(&log(), 1, 40).unwrap();
+        record.line(&format!("{rule}"), of_run(&honest[0]));
+        for bug in BugName::all() {
+            // A bug of other rules is refused.
+            if let Ok(runs) = simulator(rule, Some(bug.as_str())).runs(&log(), 1, 40) {
+                let name = format!("{rule}, {}", bug.as_str());
+                record.line(&name, of_run(&runs[0]));
+            }
+        }
+    }
+    record.compare();
+}
+
+/// Five numbers a token of an engine that keeps drafts with p/q times `kept`, draws them lighter
+/// than it says by the power `lighter`, and sometimes drafts nothing.
+fn five_numbers(kept: f64, lighter: i32, is_likeliest: bool) -> String {
+    let mut rng = ChaCha8Rng::seed_from_u64(8);
+    let mut text = "p,q,accepted,u_q,u_p,u_c,prompt,depth\n".to_owned();
+    for token in 0..300 {
+        let [p, q, own]: [f64; 3] = rng.random();
+        let [u_p, u_c]: [f64; 2] = rng.random();
+        let (prompt, depth) = (token / 40, token % 4);
+        if token % 11 == 0 {
+            text += &format!(",,,,{u_p},{u_c},{prompt},{depth}\n");
+            continue;
+        }
+        let (p, q) = (p * 0.9, q.max(0.01));
+        let u_q = if is_likeliest {
+            0.0
+        } else {
+            rng.random::<f64>().powi(lighter) * (1.0 - q)
+        };
+        let bound = if is_likeliest { p } else { (p / q).min(1.0) };
+        let accepted = own < kept * bound;
+        let u_c = if accepted {
+            String::new()
+        } else {
+            u_c.to_string()
+        };
+        let accepted = u8::from(accepted);
+        text += &format!("{p},{q},{accepted},{u_q},{u_p},{u_c},{prompt},{depth}\n");
+    }
+    text
+}
+
+#[test]
+fn audits_of_five_numbers_a_token() {
+    let mut record = Record::new("audit-numbers.txt", include_str!("audit-numbers.txt"));
+    for rule in [
+        Rule::Single,
+        Rule::OneHot,
+        Rule::ExactMatch,
+        Rule::Threshold(0.9),
+    ] {
+        for (kept, lighter) in [(1.0, 1), (0.7, 1), (1.3, 1), (1.0, 3)] {
+            let text = five_numbers(kept, lighter, rule != Rule::Single);
+            let records = Records::parse("run.csv".as_ref(), &text).unwrap();
+            for tolerance in [0.0, 0.02] {
+                let settings = Settings {
+                    tolerance,
+                    ..Settings::new(rule)
+                };
+                let report = audit_records(&records, &settings, "specgap audit").unwrap();
+                let name = format!("{rule}, {kept} {lighter} {tolerance}");
+                record.line(&name, of_json(&report));
+            }
+        }
+    }
+    record.compare();
+}
+
+/// All numbers of a report, in the order of their names.
+fn numbers(value: &serde_json::Value, found: &mut Vec<f64>) {
+    match value {
+        serde_json::Value::Number(number) => found.extend(number.as_f64()),
+        serde_json::Value::Bool(yes) => found.push(f64::from(u8::from(*yes))),
+        serde_json::Value::Array(all) => all.iter().for_each(|one| numbers(one, found)),
+        serde_json::Value::Object(all) => all.values().for_each(|one| numbers(one, found)),
+        serde_json::Value::Null | serde_json::Value::String(_) => {}
+    }
+}
+
+fn of_json(value: &impl serde::Serialize) -> [Number; 2] {
+    let mut found = Vec::new();
+    numbers(&serde_json::to_value(value).unwrap(), &mut found);
+    [count(found.len()), many(&found)]
+}
+
+#[test]
+fn reports_plans_and_controls() {
+    let mut record = Record::new("audit-reports.txt", include_str!("audit-reports.txt"));
+    for rule in RULES {
+        let settings = Settings {
+            seed: 3,
+            ..Settings::new(rule)
+        };
+        let report = audited(&simulator(rule, None), &settings);
+        record.line(&format!("{rule}, report"), of_json(&report));
+        // Other settings: what is left is less sure.
+        let lax = Settings {
+            tolerance: 0.05,
+            alpha: 1e-2,
+            ..settings
+        };
+        let report = audited(&simulator(rule, None), &lax);
+        record.line(&format!("{rule}, lax report"), of_json(&report));
+    }
+    for rule in [Rule::Single, Rule::Rrs, Rule::OneHot] {
+        let settings = Settings {
+            alpha: 1e-3,
+            tolerance: 0.0,
+            ..Settings::new(rule)
+        };
+        let planned = crate::audit::with_log(&simulator(rule, None), |log| {
+            let planned = plan(log, &settings).unwrap();
+            let control = negative_control(log, &settings, &planned).unwrap();
+            record.line(&format!("{rule}, control"), of_json(&control));
+            planned
+        });
+        record.line(&format!("{rule}, plan"), of_json(&planned));
+    }
+    record.compare();
+}
