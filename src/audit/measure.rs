@@ -1274,7 +1274,7 @@ mod tests {
         more.groups.insert((Family::Depth, 0), tally);
         found.lossy = (0.25, 1);
         found.add(more);
-        assert_eq!(found.total.steps, [5, 1, 4, 10]);
+        assert_eq!(found.total.steps, [2, 1, 4, 10]);
         assert_eq!(found.lossy, (0.75, 3));
         assert_eq!(found.groups.len(), 4);
         assert_eq!(found.groups[&(Family::Prompt, 2)].steps, [7; 4]);
