@@ -131,6 +131,10 @@ impl Loom<'_> {
     }
 }
 
+/// What the crate's `lib.rs` begins with: an overflow that the compiler foresees is for the tests
+/// to find, and only a build, not a check, would refuse it.
+pub const ALLOWED: &str = "#![allow(arithmetic_overflow, unconditional_panic)] ";
+
 /// What the crate's `lib.rs` gains: which mutant is on, and a note of those that are reached.
 pub const SWITCH: &str = r#"
 
