@@ -74,9 +74,7 @@ impl RowChecks {
             let mut drafts = step.drafts.clone();
             drafts.sort_unstable();
             // Tokens that are not listed stand in one place and may differ.
-            let twice = |pair_of: &[usize; 2]| {
-                pair_of[0] == pair_of[1] && !(pair.rest && pair_of[0] + 1 == pair.p.len())
-            };
+            let twice = |&[a, b]: &[usize; 2]| a == b && !(pair.rest && a + 1 == pair.p.len());
             if drafts.array_windows().any(twice) {
                 self.repeated.found(index);
             }

@@ -93,14 +93,14 @@ impl<'a> Reader<'a> {
         if log.is_top_heavy() {
             let wanted = claimed.temperature;
             rest = known.iter().position(|t| *t == wanted);
-            let all = [claimed.temperature, claimed.draft_temperature];
-            if all.iter().any(|t| *t != wanted) || rest.is_none() {
+            if claimed.draft_temperature != wanted || rest.is_none() {
                 return Err(AuditError::Log(format!(
                     "{}: rows list some tokens only, with the mass of the others at temperatures \
-                     {known:?}, and the audit is at {all:?} (target, draft): what is not listed \
+                     {known:?}, and the audit is at {:?} (target, draft): what is not listed \
                      would be guessed; log full rows, or the rest masses at one temperature for \
                      both",
-                    log.path().display()
+                    log.path().display(),
+                    [wanted, claimed.draft_temperature]
                 )));
             }
         }
@@ -251,6 +251,136 @@ fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use safetensors::tensor::{Dtype, TensorView};
+
+    /// One position of two tokens of nine, three to one in the target and one to four in the
+    /// draft, with what the others hold at two temperatures.
+    fn lists(applied: f64, tensors: &[&str]) -> Log {
+        let floats = |all: [f64; 2]| all.map(f64::to_le_bytes).concat();
+        let ids: Vec<u8> = [4i32, 1].map(i32::to_le_bytes).concat();
+        let (p, q) = (floats([3f64.ln(), 0.0]), floats([0.0, 4f64.ln()]));
+        let (p_rest, q_rest) = (floats([0.2, 0.1]), floats([0.5, 0.375]));
+        let all: Vec<_> = [
+            ("token_ids", Dtype::I32, &ids),
+            ("target_logits", Dtype::F64, &p),
+            ("draft_logits", Dtype::F64, &q),
+            ("target_rest", Dtype::F64, &p_rest),
+            ("draft_rest", Dtype::F64, &q_rest),
+        ]
+        .into_iter()
+        .filter(|(name, ..)| !name.ends_with("_rest") || tensors.contains(name))
+        .map(|(name, kind, data)| (name, TensorView::new(kind, vec![1, 2], data).unwrap()))
+        .collect();
+        let metadata = format!(
+            r#"{{"temperature_applied": {applied}, "rest_temperatures": [1.0, 0.5], "vocabulary": 9}}"#
+        );
+        let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata)]);
+        let bytes = safetensors::serialize(all, Some(metadata)).unwrap();
+        Log::from_bytes("lists.safetensors".as_ref(), bytes.into()).unwrap()
+    }
+
+    const BOTH: [&str; 2] = ["target_rest", "draft_rest"];
+
+    /// The first position at these settings.
+    fn read(log: &Log, claimed: &Claimed) -> Result<Pair, String> {
+        let words = |error: AuditError| error.to_string();
+        let mut reader = Reader::new(log, claimed).map_err(words)?;
+        let mut pair = Pair::default();
+        let chunk = log.chunk(&log.spans_of(0..1, 1)[0]).unwrap();
+        reader.read(&chunk, 0, &mut pair).map_err(words)?;
+        Ok(pair)
+    }
+
+    fn near(found: &[f64], expected: &[f64]) {
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (x, y) in found.iter().zip(expected) {
+            assert!((x - y).abs() < 1e-6, "{found:?} {expected:?}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_with_what_they_leave_out() {
+        let log = lists(1.0, &BOTH);
+        let pair = read(&log, &Claimed::at(1.0)).unwrap();
+        near(&pair.p, &[0.6, 0.2, 0.2]);
+        near(&pair.q, &[0.1, 0.4, 0.5]);
+        assert_eq!(pair.whole, pair.p);
+        assert!(pair.rest && pair.least == pair.p[1]);
+        assert_eq!([4, 1, 0].map(|token| pair.place(token)), [0, 1, 2]);
+        // Squares, and the second column.
+        let pair = read(&log, &Claimed::at(0.5)).unwrap();
+        near(&pair.p, &[0.81, 0.09, 0.1]);
+        near(&pair.q, &[0.625 / 17.0, 10.0 / 17.0, 0.375]);
+        // A log of logits that were divided by 1/2 has the squares already.
+        let pair = read(&lists(0.5, &BOTH), &Claimed::at(0.5)).unwrap();
+        near(&pair.p, &[0.675, 0.225, 0.1]);
+        // The target alone is cut, or both.
+        let mut cut = Claimed {
+            top_k: Some(1),
+            ..Claimed::at(1.0)
+        };
+        let pair = read(&log, &cut).unwrap();
+        near(&pair.p, &[1.0, 0.0, 0.0]);
+        near(&pair.whole, &[0.6, 0.2, 0.2]);
+        near(&pair.q, &[0.1, 0.4, 0.5]);
+        assert_eq!(pair.least, pair.whole[0]);
+        cut.draft_cut = true;
+        near(&read(&log, &cut).unwrap().q, &[0.0, 1.0, 0.0]);
+        // More than is listed.
+        cut.top_k = Some(3);
+        let message = read(&log, &cut).unwrap_err();
+        assert!(message.contains("top-k 3 needs more tokens"), "{message}");
+    }
+
+    #[test]
+    fn what_lists_leave_out_is_not_guessed() {
+        let log = lists(1.0, &BOTH);
+        for (target, draft) in [(1.0, 0.5), (0.5, 1.0), (0.7, 0.7)] {
+            let claimed = Claimed {
+                draft_temperature: draft,
+                ..Claimed::at(target)
+            };
+            let message = read(&log, &claimed).unwrap_err();
+            let named = format!("[1.0, 0.5], and the audit is at {:?}", [target, draft]);
+            assert!(message.contains(&named), "{message}");
+            assert!(message.contains("lists.safetensors"), "{message}");
+        }
+        for one in BOTH {
+            let message = read(&lists(1.0, &[one]), &Claimed::at(1.0)).unwrap_err();
+            assert!(
+                message.contains("without the mass of the others"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn full_rows_are_read_at_two_temperatures() {
+        let rows = [([0.5, 0.375, 0.125], [0.25, 0.25, 0.5])];
+        let log = super::super::tests::log(&rows, &[([-1, -1], -1, 0)]);
+        let claimed = Claimed {
+            draft_temperature: 0.5,
+            ..Claimed::at(1.0)
+        };
+        let pair = read(&log, &claimed).unwrap();
+        near(&pair.p, &[0.5, 0.375, 0.125]);
+        near(&pair.q, &[1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]);
+        assert!(!pair.rest && pair.places.is_empty());
+        assert!((pair.least - 0.125).abs() < 1e-6);
+        let cut = Claimed {
+            top_p: Some(0.6),
+            ..claimed.clone()
+        };
+        let pair = read(&log, &cut).unwrap();
+        near(&pair.p, &[4.0 / 7.0, 3.0 / 7.0, 0.0]);
+        near(&pair.q, &[1.0 / 6.0, 1.0 / 6.0, 2.0 / 3.0]);
+        assert!((pair.least - 0.375).abs() < 1e-6);
+        let both = Claimed {
+            draft_cut: true,
+            ..cut
+        };
+        near(&read(&log, &both).unwrap().q, &[0.0, 0.0, 1.0]);
+    }
 
     #[test]
     fn cuts_are_those_of_samplers() {

@@ -525,6 +525,26 @@ mod tests {
         assert!((normal_of(1.0 - f64::exp(-2.0), 0.5) + 2.0).abs() < 1e-15);
     }
 
+    #[test]
+    fn what_is_not_listed_is_put_out_as_the_first_such_token() {
+        let mut pair = Pair::made([0.25; 4], [0.25; 4], [0.25; 4], 0.25, true);
+        let mut row = crate::log::Row::default();
+        let ids = |row: &crate::log::Row, pair: &Pair, vocabulary: usize| {
+            [0, 1, 2, 3].map(|place| id_of(row, pair, place, vocabulary))
+        };
+        row.token_ids.extend([4, 0, 1]);
+        assert_eq!(ids(&row, &pair, 9), [4, 0, 1, 2]);
+        row.token_ids = vec![4, 3, 1];
+        assert_eq!(ids(&row, &pair, 9), [4, 3, 1, 0]);
+        row.token_ids = vec![2, 0, 1];
+        assert_eq!(ids(&row, &pair, 4), [2, 0, 1, 3]);
+        // All are listed: what has no place cannot come out, and has some id.
+        assert_eq!(ids(&row, &pair, 3), [2, 0, 1, 0]);
+        row.token_ids.clear();
+        pair.rest = false;
+        assert_eq!(ids(&row, &pair, 4), [0, 1, 2, 3]);
+    }
+
     fn record(prompt: i64, position: i64, accepted: i64) -> EngineRecord {
         EngineRecord {
             prompt: Some(prompt),
