@@ -166,6 +166,16 @@ mod tests {
         (0..4).map(|i| law[i] * step(i).exp()).sum()
     }
 
+    /// Growth of half the square of the difference, against 1e-9 that a step costs.
+    #[test]
+    fn a_bet_that_gains_less_than_it_costs_is_not_made() {
+        let bug = |off: f64| [0.5 + off, 0.3 - off, 0.2, 0.0];
+        assert_eq!(Bet::new(&CLAIMED, &CLAIMED, 0.0), None);
+        assert_eq!(Bet::new(&CLAIMED, &bug(1e-6), 0.0), None);
+        assert!(Bet::new(&CLAIMED, &bug(1e-3), 0.0).is_some());
+        assert_eq!(Bet::new(&CLAIMED, &bug(1e-3), 0.1), None);
+    }
+
     #[test]
     fn a_bet_is_fair_under_the_claim_and_unfavourable_within_the_tolerance() {
         let bugs = [

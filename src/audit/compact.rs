@@ -428,8 +428,7 @@ pub fn audit_records(
                 Rule::OneHot | Rule::ExactMatch => draft.p,
                 Rule::Threshold(factor) => (draft.p / factor).min(1.0),
                 _ if draft.p <= 0.0 => 0.0,
-                _ if draft.p >= draft.q => 1.0,
-                _ => draft.p / draft.q,
+                _ => (draft.p / draft.q).min(1.0),
             };
             steps[1] += 1;
             for bettor in &mut bettors[1] {
@@ -866,7 +865,7 @@ mod tests {
     fn records_are_read_as_they_stand() {
         let read = |text: &str| Records::parse(Path::new("some/r.csv"), text);
         let text = "\u{feff}depth, u_p,p,q,accepted,u_q,u_c,prompt\n\
-                    1,0.5,0.25,0.5,1,0.125,,-3\n\n,1,,,,,0.75,\n2,0,0,1,0,0.0000005,0,4\n";
+                    1,0.5,0.25,0.5,1,0.125,,-3\n\n,1,,,,,0.75,\n2,0,0,1,0,0.000001,0,4\n";
         let records = read(text).unwrap();
         assert_eq!(records.name, "r.csv");
         let draft = DraftRecord {
@@ -894,8 +893,8 @@ mod tests {
                 p: 0.0,
                 q: 1.0,
                 accepted: false,
-                // As much above 1 as rounding.
-                u_q: 5e-7,
+                // As much above 1 as is taken for rounding, and no more.
+                u_q: 1e-6,
             }),
             u_p: 0.0,
             u_c: Some(0.0),
@@ -1035,6 +1034,16 @@ mod tests {
         ];
         let (counts, rounds, ok) = found(records, Rule::Single);
         assert_eq!(counts, [(2, Some(1)), NONE, NONE]);
+        // Such a draft is refused by every rule: that it was says nothing.
+        let one = Records {
+            name: "r.csv".to_owned(),
+            records: vec![record(0, Some(refused))],
+        };
+        for rule in [Rule::Single, Rule::OneHot, Rule::Threshold(0.5)] {
+            let report = audit_records(&one, &Settings::new(rule), "").unwrap();
+            let part = &report.parts[Part::Acceptance.index()];
+            assert!(part.log10_e_value.abs() < 1e-3, "{rule}: {part:?}");
+        }
         assert_eq!((rounds, ok), (3, false));
         let undrafted = DraftRecord { q: 0.0, ..rejected };
         let records = vec![record(0, Some(rejected)), record(0, Some(undrafted))];

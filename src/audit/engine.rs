@@ -35,7 +35,7 @@ impl Position<'_> {
     pub(super) fn likeliest(&self, row: &[f64]) -> usize {
         let mut best = 0;
         for (place, x) in row.iter().enumerate().take(self.tokens()) {
-            if *x > row.get(best).copied().unwrap_or(0.0) {
+            if *x > row[best] {
                 best = place;
             }
         }
@@ -349,23 +349,20 @@ impl Laws {
             let lost = mass - kept;
             rejected += lost;
             if self.off_draft {
-                let left = 1.0 - self.correction.get(place).copied().unwrap_or(0.0);
+                let left = 1.0 - self.correction[place];
                 let share = if left > 0.0 { lost / left } else { 0.0 };
                 weighted += share;
-                if let Some(own) = own.get_mut(place) {
-                    *own = share;
-                }
+                own[place] = share;
             }
         }
         for (place, out) in kept.iter_mut().enumerate() {
-            let mass = self.correction.get(place).copied().unwrap_or(0.0);
+            let mass = self.correction[place];
             *out += if self.off_draft {
-                mass * (weighted - own.get(place).copied().unwrap_or(0.0)).max(0.0)
+                mass * (weighted - own[place]).max(0.0)
             } else {
                 mass * rejected
             };
-            *out = (1.0 - self.dropped) * *out
-                + self.dropped * self.bonus.get(place).copied().unwrap_or(0.0);
+            *out = (1.0 - self.dropped) * *out + self.dropped * self.bonus[place];
         }
         normalise(&mut kept);
         Some(kept)
@@ -452,30 +449,28 @@ fn own_noise(residual: &[f64], q: &[f64]) -> Vec<f64> {
     let mut scaled = residual.to_vec();
     let mut law = vec![0.0; residual.len()];
     normalise(&mut scaled);
-    let mut order: Vec<(f64, usize)> = scaled
+    let mut order: Vec<(f64, usize, f64, f64)> = scaled
         .iter()
         .zip(q)
         .enumerate()
         .filter(|(_, (mass, _))| **mass > 0.0)
-        .map(|(place, (mass, q))| (q / mass, place))
-        .filter(|(start, _)| start.is_finite())
+        .map(|(place, (&mass, &q))| (q / mass, place, mass, q))
+        .filter(|(start, ..)| start.is_finite())
         .collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let (mut slope, mut offset) = (0.0, 0.0);
     let mut pieces = Vec::with_capacity(order.len());
-    for (index, &(start, place)) in order.iter().enumerate() {
-        slope += scaled.get(place).copied().unwrap_or(0.0);
-        offset += q.get(place).copied().unwrap_or(0.0);
+    for (index, &(start, _, mass, q)) in order.iter().enumerate() {
+        slope += mass;
+        offset += q;
         let below = |s: f64| 1.0 / (slope * (1.0 + (slope * s - offset).max(0.0)));
-        let end = order.get(index + 1).map_or(0.0, |&(end, _)| below(end));
+        let end = order.get(index + 1).map_or(0.0, |&(end, ..)| below(end));
         pieces.push((below(start) - end).max(0.0));
     }
     let mut behind = 0.0;
-    for (&(_, place), piece) in order.iter().zip(&pieces).rev() {
+    for (&(_, place, mass, _), piece) in order.iter().zip(&pieces).rev() {
         behind += piece;
-        if let (Some(out), Some(mass)) = (law.get_mut(place), scaled.get(place)) {
-            *out = mass * behind;
-        }
+        law[place] = mass * behind;
     }
     law
 }
@@ -934,6 +929,20 @@ mod tests {
             }
         }
         assert!(known > 150, "{known}");
+    }
+
+    /// No row has it: no engine keeps it unless it keeps all.
+    #[test]
+    fn a_token_beyond_the_rows_is_not_kept() {
+        for rule in [
+            Rule::Single,
+            Rule::Block,
+            Rule::OneHot,
+            Rule::Threshold(0.5),
+        ] {
+            let laws = Laws::new(rule, &Engine::HONEST, &at(0.5));
+            assert_eq!((laws.keep(5), laws.ratio(5)), (0.0, 0.0), "{rule}");
+        }
     }
 
     /// F by hand: 1 + F is 0.9 + 0.6 s from 1/6 to 3/4, and 0.6 + s behind. So what is behind

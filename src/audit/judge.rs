@@ -323,7 +323,7 @@ impl Judge {
                         rank(claimed, |i| ratio(at.p[i], at.q[i]), draft),
                         0.5,
                     );
-                    let mean = claimed.get(likeliest_draft).copied().unwrap_or(0.0);
+                    let mean = get(claimed, likeliest_draft);
                     let hit = f64::from(u8::from(draft == likeliest_draft));
                     self.score(tally, 2, hit, mean);
                 } else if self.rule.drafts() == Drafts::Likeliest {
@@ -357,7 +357,7 @@ impl Judge {
                 0.5,
             );
             let hit = f64::from(u8::from(step.output == best));
-            self.score(tally, 8, hit, law.get(best).copied().unwrap_or(0.0));
+            self.score(tally, 8, hit, get(law, best));
         }
 
         for (bug, places) in self.bugs.iter().zip(&self.of_bug) {

@@ -587,14 +587,18 @@ fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<Strin
         let all =
             Part::ALL.map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha));
         let checks = found.checks.list(&other.steps, other.claimed.cuts());
-        let fits = all.iter().all(|one| one.verdict != Outcome::Refuted)
-            && all[Part::Acceptance.index()].verdict == Outcome::Consistent
-            && checks.iter().all(|check| check.violations == 0);
-        if fits {
+        if fits(&all, &checks) {
             return Ok(Some(rule.to_string()));
         }
     }
     Ok(None)
+}
+
+/// Whether an audit refutes nothing and has tested acceptance.
+fn fits(parts: &[PartReport; 4], checks: &[HardCheck]) -> bool {
+    parts.iter().all(|one| one.verdict != Outcome::Refuted)
+        && parts[Part::Acceptance.index()].verdict == Outcome::Consistent
+        && checks.iter().all(|check| check.violations == 0)
 }
 
 /// What parts and checks say together.
@@ -697,7 +701,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
             for tally in tallies {
                 growth.visits += 1.0;
                 for component in judge.components.iter().filter(|one| one.name == bug.name) {
-                    let log = tally.logs.get(component.first).copied().unwrap_or(0.0);
+                    let log = tally.logs[component.first];
                     if let Some(sums) = growth.sums.get_mut(component.part) {
                         sums[0] += log;
                         sums[1] += log * log;
@@ -750,8 +754,8 @@ fn with_drafts(rule: Rule, engine: &Engine) -> Engine {
 /// What the logarithm of a bet's capital at full stake has to reach, the bet having this weight in
 /// the mixture, for the mixture to refute at level alpha.
 fn log_needed(alpha: f64, weight: f64) -> f64 {
-    let stake = STAKES.first().map_or(1.0, |(_, weight)| *weight);
-    -alpha.ln() - (weight * stake).ln()
+    let [(_, full), ..] = STAKES;
+    -alpha.ln() - (weight * full).ln()
 }
 
 /// The least n with n m - z sqrt(n v) at least what is wanted.
@@ -1232,6 +1236,24 @@ mod tests {
                 "{verdicts:?}"
             );
         }
+        // It is one of which nothing is refuted and nothing broken, and whose acceptance was seen.
+        for (verdicts, broken, expected) in [
+            ([C; 4], None, true),
+            ([N, C, N, N], None, true),
+            ([C, N, C, C], None, false),
+            ([C, R, C, C], None, false),
+            ([C, C, C, R], None, false),
+            ([C; 4], Some("draft-repeated"), false),
+            ([C; 4], Some("target-zero"), false),
+        ] {
+            let report = report(verdicts, broken);
+            let parts = report.parts.try_into().unwrap();
+            assert_eq!(
+                super::fits(&parts, &report.hard_checks),
+                expected,
+                "{verdicts:?} {broken:?}"
+            );
+        }
         // A negative control that fails is the report's failure.
         let mut failed = report([C; 4], None);
         failed.negative_control = Some(vec![Tampering {
@@ -1245,6 +1267,26 @@ mod tests {
         }]);
         conclude(&mut failed, Rule::Single);
         assert!(!failed.ok && failed.conclusion == Conclusion::AsClaimed);
+    }
+
+    /// One position of a rule that is lossy, and what is noted of it.
+    #[test]
+    fn a_report_says_how_lossy_a_rule_is_and_what_it_took_for_granted() {
+        let rows = [([0.5, 0.25, 0.25], [0.8, 0.1, 0.1])];
+        let log = log(&rows, &[([0, -1], 1, 0)]);
+        let of = |rule: Rule| audit(&log, &Settings::new(rule), "", &|_| {}).unwrap();
+        // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
+        let lossy = of(Rule::Threshold(0.625)).lossy_by_design.unwrap();
+        assert!((lossy - 0.3).abs() < 1e-6, "{lossy}");
+        assert_eq!(of(Rule::Single).lossy_by_design, None);
+        assert!(of(Rule::Single).notes.is_empty());
+        let silent = super::super::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
+        let mut settings = Settings::new(Rule::Single);
+        let note = "the log does not say how it was sampled";
+        let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;
+        assert!(matches!(&notes(&settings)[..], [one] if one.starts_with(note)));
+        settings.claimed = Some(Claimed::at(1.0));
+        assert!(notes(&settings).is_empty());
     }
 
     /// Alpha for each part that has steps, and once more for each family of groups.

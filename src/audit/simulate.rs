@@ -338,7 +338,7 @@ fn write_round(
         start.accepted = start.accepted.map(|count| count + 1);
     }
     if !siblings
-        && let (Some(slot), Some(&draft)) = (start.drafts.get_mut(depth), step.drafts.first())
+        && let (Some(slot), &[draft]) = (start.drafts.get_mut(depth), step.drafts.as_slice())
     {
         *slot = id(draft);
     }
@@ -430,7 +430,6 @@ fn tampered(
     let goes_on = move |records: &mut Vec<EngineRecord>| {
         let at = (1..records.len()).find(|&i| {
             starts(&records[i])
-                && starts(&records[i - 1])
                 && records[i - 1].accepted == Some(0)
                 && records[i].prompt == records[i - 1].prompt
         });
@@ -673,6 +672,14 @@ mod tests {
         let [goes_on, _, misses, ends] = <[_; 4]>::try_from(all(true, &BTreeSet::new())).unwrap();
         assert_eq!(goes_on.2.unwrap()[1].drafts, [0, 2]);
         assert!(misses.2.is_none() && ends.2.is_none());
+        // One that goes on behind what was kept breaks nothing: it has to be behind a rejection.
+        let kept = [1, 1, 0, 0].map(|accepted| with(accepted, [1, 2], 1, 0, 0));
+        let all = tampered(&kept, true, &stop, 8);
+        let found: Vec<_> = all[0].2.iter().flatten().map(|one| one.accepted).collect();
+        assert_eq!(found, [1, 1, 0, -1].map(Some));
+        // Nor is there a round to go on where none stands behind a rejection.
+        let none = [0, -1, 1].map(|accepted| with(accepted, [1, 2], 1, 0, 0));
+        assert!(tampered(&none, true, &stop, 8)[0].2.is_none());
         // Where every round is a text of its own, or nothing was accepted, little can be done.
         let alone: Vec<EngineRecord> = (0..3)
             .map(|text| EngineRecord {

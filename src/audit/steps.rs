@@ -237,13 +237,13 @@ impl Steps {
             }
         }
         let single = matches!(rule, Rule::Single | Rule::Block);
-        if steps.siblings && steps.most > 1 && single {
-            let index = steps
-                .at
-                .iter()
-                .position(|step| step.as_ref().is_some_and(|step| step.drafts.len() > 1));
+        let several = |step: &Option<Happened>| {
+            let drafts = step.as_ref().map(|step| &step.drafts);
+            drafts.is_some_and(|drafts| drafts.len() > 1)
+        };
+        if single && let Some(index) = steps.at.iter().position(several) {
             return Err((
-                index.unwrap_or(0),
+                index,
                 format!(
                     "has {} drafts for one position, and {rule} takes one; without accepted [N] \
                      every position is a round of its own, and drafts behind a round's first \

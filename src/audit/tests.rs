@@ -13,6 +13,16 @@ use std::collections::BTreeMap;
 
 /// A log of these rows, and of what an engine did.
 pub(super) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)]) -> Log {
+    let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
+    log_of(rows, records, metadata)
+}
+
+/// The same with metadata of its own.
+pub(super) fn log_of(
+    rows: &[([f32; 3], [f32; 3])],
+    records: &[([i64; 2], i64, i64)],
+    metadata: &str,
+) -> Log {
     use safetensors::tensor::{Dtype, TensorView};
     let floats = |row: &dyn Fn(usize) -> [f32; 3]| -> Vec<u8> {
         let all = (0..rows.len()).flat_map(row);
@@ -35,7 +45,6 @@ pub(super) fn log(rows: &[([f32; 3], [f32; 3])], records: &[([i64; 2], i64, i64)
         ("accepted", of(Dtype::I64, &[n], &accepted)),
         ("output", of(Dtype::I64, &[n], &output)),
     ];
-    let metadata = r#"{"temperature_applied": 1.0, "sampling": {"temperature": 1.0}}"#;
     let metadata = std::collections::HashMap::from([("specgap".to_owned(), metadata.to_owned())]);
     let bytes = safetensors::serialize(tensors, Some(metadata)).unwrap();
     Log::from_bytes("made.safetensors".as_ref(), bytes.into()).unwrap()

@@ -46,7 +46,7 @@ pub(super) fn part(
     groups: &BTreeMap<Group, Tally>,
     alpha: f64,
 ) -> PartReport {
-    let steps = total.steps.get(part.index()).copied().unwrap_or(0);
+    let steps = total.steps[part.index()];
     let log = judge.log_capital(part, total);
     let mut flagged = Vec::new();
     for family in families(groups) {
@@ -54,7 +54,7 @@ pub(super) fn part(
             .iter()
             .filter(|((one, _), _)| *one == family)
             .map(|((_, group), tally)| {
-                let steps = tally.steps.get(part.index()).copied().unwrap_or(0);
+                let steps = tally.steps[part.index()];
                 (*group, steps, judge.log_capital(part, tally))
             })
             .filter(|(_, steps, _)| *steps > 0)
@@ -197,10 +197,8 @@ pub(super) fn smallest_tv(share: f64, tolerance: f64, steps: u64, alpha: f64) ->
         };
         weight + log_sum(SCORE_STAKES.iter().map(|&stake| log(stake)))
     };
-    if capital(n) < -alpha.ln() {
-        return None;
-    }
-    // The capital rises with hits above one half.
+    // The capital rises with hits above one half. Where all of them are too few, so is what is
+    // left below: a share of 1 is found of no mean.
     let (mut low, mut high) = (steps.div_ceil(2), steps);
     while low < high {
         let middle = low + (high - low) / 2;

@@ -374,6 +374,39 @@ fn draws_that_are_known_stand_as_tokens() {
     assert!(of(&[0, 5, 0, 0], 1, Draws::Stopped(fraction("1/3"))).is_empty());
 }
 
+/// Draws from tokens that are known to come add nothing.
+#[test]
+fn draws_of_known_tokens_are_a_factor_of_one() {
+    let draw = |row: &[u32]| Composition::Draws {
+        draft: weights(row),
+        count: 1,
+        how: Draws::Independent,
+    };
+    let polynomial = |parts: Vec<Composition>| {
+        let law = law(Composition::Union(parts));
+        let scores = law.scores().unwrap();
+        assert_eq!(scores.forced, [0, 1]);
+        scores.polynomial.unwrap()
+    };
+    let known = || Composition::Fixed(vec![0, 1]);
+    // Parts of either draw are the known token: (1/2 + x) (1/3 + y).
+    let (x, y) = (|| draw(&[2, 0, 1, 1]), || draw(&[2, 0, 1, 3]));
+    let without = polynomial(vec![known(), x(), y()]);
+    let product = [
+        ([0, 0], "1/6"),
+        ([0, 1], "1/2"),
+        ([1, 0], "1/3"),
+        ([1, 1], "1"),
+    ]
+    .map(|(powers, coefficient)| Term {
+        coefficient: fraction(coefficient),
+        powers: powers.to_vec(),
+    });
+    assert_eq!(without, product);
+    let with = polynomial(vec![known(), draw(&[1, 3, 0, 0]), x(), y()]);
+    assert_eq!(with, without);
+}
+
 #[test]
 fn limits_of_compositions() {
     let fault = |composition| Composed::new(4, composition).map(|_| ()).unwrap_err().fault;
@@ -384,6 +417,21 @@ fn limits_of_compositions() {
     let nested = |levels: usize| (0..levels).fold(one(), |law, _| Composition::Union(vec![law]));
     assert!(Composed::new(4, nested(MOST_LEVELS)).is_ok());
     assert_eq!(fault(nested(MOST_LEVELS + 1)), CompositionFault::Levels);
+    // Every kind of part is a level.
+    type Wrap = fn(Composition) -> Composition;
+    let kinds: [Wrap; 3] = [
+        |law| Composition::Mixture(vec![(fraction("1"), law)]),
+        |law| Composition::Avoiding(vec![0], Box::new(law)),
+        |law| Composition::Merged {
+            into: vec![0, 1, 2, 3],
+            law: Box::new(law),
+        },
+    ];
+    for wrap in kinds {
+        let nested = |levels: usize| (0..levels).fold(one(), |law, _| wrap(law));
+        assert!(Composed::new(4, nested(MOST_LEVELS)).is_ok());
+        assert_eq!(fault(nested(MOST_LEVELS + 1)), CompositionFault::Levels);
+    }
     let mixed = |text| Composition::Mixture(vec![(fraction(text), one())]);
     assert!(Composed::new(4, mixed("1/9")).is_ok());
     for text in ["0", "-1"] {
