@@ -54,6 +54,7 @@ mod unit;
 pub use baseline::{Against, Regression, against, regressions};
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
+    folders,
 };
 pub use cuts::Cuts;
 pub use data::{
