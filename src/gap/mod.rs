@@ -33,6 +33,8 @@ mod cuts;
 mod data;
 mod glossary;
 mod lists;
+#[cfg(test)]
+mod lists_tests;
 mod looping;
 mod measure;
 mod metric;
