@@ -15,6 +15,10 @@
 //!          P(H) = sum of p over H,   Q(H) = P_D( x_1..x_n all lie in H )
 //! ```
 //!
+//! It is an optimum of one position, or of one round, that starts with the target's own law.
+//! Whole texts of the target's law can be written with more accepted drafts, by rounds that
+//! carry something from one to the next (`docs/text.md`).
+//!
 //! The left side is a linear program with V^(n+1) variables; the right side is a
 //! minimum cut. This crate computes both, makes them meet, and checks the proof
 //! with a module that contains no solver.

@@ -496,8 +496,8 @@ pub struct BlockEstimate {
     pub blocks: usize,
 }
 
-/// What several draft paths could give any lossless verifier, at the temperature of the text;
-/// `specgap paths` tells what verifiers get of it.
+/// What several draft paths could give in a round that starts with the target's own law, at the
+/// temperature of the text; `specgap paths` tells what verifiers get of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DraftPaths {
@@ -515,13 +515,13 @@ pub struct DraftPaths {
     pub by_drafts: Vec<PossibleWithPaths>,
 }
 
-/// Bounds of the best verifier of K draft paths.
+/// Bounds of the best verifier of K draft paths, in a round that starts with the target's own law.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PossibleWithPaths {
     /// K.
     pub drafts: usize,
-    /// No lossless verifier accepts more on average; none from one prompt.
+    /// No lossless verifier accepts more on average in such a round; none from one prompt.
     pub upper_bound: Option<Estimate>,
     /// What it is made of: `several paths` or `pooled paths`.
     pub form: Option<String>,

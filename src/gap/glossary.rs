@@ -25,8 +25,11 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "optimal acceptance rate",
-            "alpha*: the most that any lossless verifier can accept at a position, the maximum over \
-             couplings of p and the law of the drafts; then averaged over positions",
+            "alpha*: the most that can be accepted at a position where the verifier's output, given \
+             the text before it, has the target's own law p: the maximum over couplings of p and the \
+             law of the drafts; then averaged over positions. A decoder that carries something from \
+             round to round can accept more over a text and still write the target's text \
+             (docs/text.md)",
         ),
         (
             "gap",

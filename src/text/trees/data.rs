@@ -90,9 +90,10 @@ pub struct SlotValues {
     pub values_by: String,
     /// What each verifier of the law makes of it at the root.
     pub rules: Vec<SlotRule>,
-    /// alpha*: no verifier accepts more; for laws of which it is known.
+    /// alpha*: with the target's own law at the root no verifier accepts more; for laws of
+    /// which it is known.
     pub most_accepted: Option<Estimate>,
-    /// No verifier has more value.
+    /// No verifier has more value there.
     pub most_value: Option<Estimate>,
 }
 

@@ -239,7 +239,7 @@ impl Plan {
         plan
     }
 
-    /// Asks for what no rule passes at the roots.
+    /// Asks for what no rule passes at roots with the target's own law.
     fn ask_optima(&mut self, shapes: &[(&str, Shape)]) {
         for scheme in PREFIXED {
             let pairs = self.pairs.iter().filter(|pair| pair.scheme == scheme);
