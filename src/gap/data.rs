@@ -203,7 +203,7 @@ const SHUT: f64 = 1e-6;
 
 impl Estimate {
     /// The bounds of [`Estimate::truncation`] where they alone may be printed: where they are
-    /// wider than the interval of the mean, so that the mean, which is their middle, is no
+    /// further apart than the ± of the mean, so that the mean, which is their middle, is no
     /// measurement of anything. `None` where the mean may be printed.
     ///
     /// # Example
@@ -211,13 +211,13 @@ impl Estimate {
     /// use specgap::gap::Estimate;
     ///
     /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation };
-    /// assert_eq!(known(Some([0.54, 0.56])).open(), None);
+    /// assert_eq!(known(Some([0.545, 0.555])).open(), None);
     /// assert_eq!(known(Some([0.50, 0.60])).open(), Some([0.50, 0.60]));
     /// ```
     pub fn open(&self) -> Option<[f64; 2]> {
-        let interval = self.ci95[1] - self.ci95[0];
+        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
         self.truncation
-            .filter(|[low, high]| high - low > interval.max(SHUT))
+            .filter(|[low, high]| high - low > half.max(SHUT))
     }
 
     /// On which side of 0 a difference is, if its interval tells: where rows list some tokens

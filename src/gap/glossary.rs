@@ -25,8 +25,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "optimal acceptance rate",
-            "alpha*: the most that any lossless verifier can accept at a position, the maximum over \
-             couplings of p and the law of the drafts; then averaged over positions",
+            "alpha*: the most that a lossless verifier can accept at a position that starts with the \
+             target's own law, the maximum over couplings of p and the law of the drafts; then averaged over positions",
         ),
         (
             "gap",
@@ -96,7 +96,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
             "a number of rows that list some tokens only; the truncation, beside the mean, holds \
              the mean over the full rows of the same positions, whatever their other tokens are. \
              The mean itself is the middle of the truncation, and its interval that of such \
-             middles. Where the truncation is wider than that interval it stands alone, as a to b",
+             middles. Where it is wider than ±, half that interval, it stands alone, as a to b",
         ),
     ]
     .into_iter()

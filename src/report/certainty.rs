@@ -2,7 +2,7 @@
 //!
 //! Two uncertainties are kept apart. `± x` is about prompts that were not logged. How a
 //! number came about is about the rows that were: it is exact, enclosed, Monte Carlo, or
-//! that of truncated rows. Where bounds of truncated rows are wider than the interval
+//! that of truncated rows. Where bounds of truncated rows are further apart than ±
 //! ([`Estimate::open`]) they stand alone.
 
 use super::plot::Point;
@@ -198,8 +198,8 @@ const KINDS: [(Kind, &str, &str); 4] = [
         "truncated, w",
         "Rows list only their most probable tokens. The full rows' value lies within the bounds \
              “in [a, b]”, whatever the tokens not listed are, and the value that is shown is the \
-             middle of these; w is the room for rounding in it. Where the bounds are wider than \
-             the value's 95% interval they stand alone, “a to b”: nothing more is known.",
+             middle of these; w is the room for rounding in it. Where the bounds are further \
+             apart than the value's ± they stand alone, “a to b”: nothing more is known.",
     ),
 ];
 
@@ -228,9 +228,9 @@ mod tests {
             ci95: [0.5543 - half, 0.5543 + half],
             truncation,
         };
-        let known = estimate(0.045, Some([0.53, 0.58]));
+        let known = estimate(0.045, Some([0.54, 0.58]));
         assert_eq!(plus_minus(&known), "0.5543 ± 0.0450");
-        assert_eq!(bounds(&known).as_deref(), Some("in [0.5300, 0.5800]"));
+        assert_eq!(bounds(&known).as_deref(), Some("in [0.5400, 0.5800]"));
         let open = estimate(0.003, Some([-0.01, 0.058]));
         assert_eq!(plus_minus(&open), "−0.0100 to 0.0580");
         assert_eq!(signed_plus_minus(&open), "−0.0100 to +0.0580");

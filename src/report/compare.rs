@@ -313,7 +313,7 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
         table.notes.push(
             "In [a, b]: bounds of what full rows would give at the same positions, whatever the \
              tokens are that truncated rows do not list. a to b: such bounds alone, where they are \
-             wider than the interval."
+             further apart than ±."
                 .to_owned(),
         );
     }

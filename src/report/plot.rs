@@ -522,7 +522,9 @@ impl LossPlot {
         });
         let names = rows.iter().map(|row| {
             let names = row.names();
-            names.map(|(_, name)| Canvas::text_width(name, LABEL) + 10.0).sum()
+            names
+                .map(|(_, name)| Canvas::text_width(name, LABEL) + 10.0)
+                .sum()
         });
         let title = std::iter::once(Canvas::text_width(&self.title, TITLE));
         let width = heads
@@ -836,9 +838,16 @@ mod tests {
             ..LinePlot::default()
         };
         let known = line(vec![Point::new(1.0, 0.5), Point::new(2.0, 0.25)]).draw();
-        let open = line(vec![Point::new(1.0, 0.5), Point::between(2.0, [0.125, 0.375])]).draw();
+        let open = line(vec![
+            Point::new(1.0, 0.5),
+            Point::between(2.0, [0.125, 0.375]),
+        ])
+        .draw();
         assert_eq!(marks(&known) - marks(&open), 1);
-        assert_eq!(open.data(), "line,x,y,low,high\na,1,0.5,0.5,0.5\na,2,,0.125,0.375\n");
+        assert_eq!(
+            open.data(),
+            "line,x,y,low,high\na,1,0.5,0.5,0.5\na,2,,0.125,0.375\n"
+        );
 
         let row = LossRow {
             label: "a".to_owned(),
@@ -854,7 +863,10 @@ mod tests {
         }
         .draw();
         assert_eq!(marks(&canvas), 0);
-        assert_eq!(canvas.data(), "row,what,value,low,high\na,b,,0.5,0.6\na,c,,0.3,0.4\n");
+        assert_eq!(
+            canvas.data(),
+            "row,what,value,low,high\na,b,,0.5,0.6\na,c,,0.3,0.4\n"
+        );
     }
 
     /// Names of rings at one place do not hide each other, nor leave the picture.

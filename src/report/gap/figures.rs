@@ -1,11 +1,11 @@
 //! The pictures of a gap report.
 
 use super::first::{is_rule, points, usual};
-use crate::report::certainty;
 use super::select::{
     attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
 };
 use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::report::certainty;
 use crate::report::page::Figure;
 use crate::report::plot::{
     Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke,

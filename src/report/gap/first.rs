@@ -438,11 +438,9 @@ fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
     }
     if let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) {
         let top = SchemeName::TOP.as_str();
-        way(
-            "one draft, the likeliest token",
-            &one.one_hot,
-            &|here| here.law == top && here.one,
-        );
+        way("one draft, the likeliest token", &one.one_hot, &|here| {
+            here.law == top && here.one
+        });
         // At temperature 0 nothing is sampled.
         if at > 0.0 {
             way("one sampled draft", &one.sampled, &|here| {
@@ -488,7 +486,9 @@ fn has_open(report: &GapReport, cells: &[&Cell]) -> bool {
         rates.chain([&cell.optimal_acceptance_rate.estimate])
     });
     let one = report.overlap.iter().map(|row| &row.estimate);
-    of_cells.chain(one).any(|estimate| estimate.open().is_some())
+    of_cells
+        .chain(one)
+        .any(|estimate| estimate.open().is_some())
 }
 
 /// Every error that counts, in short.

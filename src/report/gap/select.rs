@@ -30,7 +30,7 @@ pub(super) fn attains(verifier: &VerifierRow) -> bool {
 }
 
 /// Whether what a verifier accepts and what it loses are measured, not only known between
-/// bounds that are wider than their intervals.
+/// bounds that are further apart than their ±.
 pub(super) fn is_measured(cell: &Cell, row: &VerifierRow) -> bool {
     let optimum = &cell.optimal_acceptance_rate.estimate;
     [optimum, &row.acceptance, &row.gap.estimate]

@@ -7,7 +7,8 @@ use super::select::{
     verifier, verifiers,
 };
 use crate::gap::{
-    BlockEstimate, Cell, Comparison, Estimate, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit, VerifierRow,
+    BlockEstimate, Cell, Comparison, Estimate, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
+    VerifierRow,
 };
 use crate::known::Kind;
 use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
@@ -138,12 +139,11 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
             .flat_map(|group| &group.rows)
             .flat_map(|row| &row.entries)
     };
-    let mut notes =
-        vec![
-            "α*: the most that a lossless verifier of these drafts can accept in a position that \
+    let mut notes = vec![
+        "α*: the most that a lossless verifier of these drafts can accept in a position that \
              starts with the target's own law."
-                .to_owned(),
-        ];
+            .to_owned(),
+    ];
     if entries().any(|entry| entry.strong) {
         notes.push(format!(
             "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
@@ -190,12 +190,13 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
 }
 
 /// What a range instead of a number says.
-const OPEN: &str = "a to b: such bounds alone, where they are wider than the interval; nothing more is \
+const OPEN: &str = "a to b: such bounds alone, where they are further apart than ±; nothing more is \
     known of that number.";
 
 /// Whether some rate or gap is only known between bounds.
 fn has_open(report: &GapReport) -> bool {
-    let rows = (report.cells.iter()).flat_map(|cell| cell.verifiers.iter().map(move |row| (cell, row)));
+    let rows =
+        (report.cells.iter()).flat_map(|cell| cell.verifiers.iter().map(move |row| (cell, row)));
     rows.into_iter().any(|(cell, row)| !is_measured(cell, row))
 }
 

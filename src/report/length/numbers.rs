@@ -87,12 +87,12 @@ mod tests {
         let estimate = Estimate {
             mean: 1.5,
             ci95: [1.4, 1.6],
-            truncation: Some([1.45, 1.7]),
+            truncation: Some([1.45, 1.52]),
         };
         assert_eq!(plus_minus(&estimate, 2), "1.50 ± 0.10");
         let entry = bounded("≥", Some(&estimate), 2);
         assert_eq!(entry.text, "≥ 1.50 ± 0.10");
-        assert_eq!(entry.under.as_deref(), Some("in [1.45, 1.70]"));
+        assert_eq!(entry.under.as_deref(), Some("in [1.45, 1.52]"));
         let open = Estimate {
             truncation: Some([1.2, 1.7]),
             ..estimate

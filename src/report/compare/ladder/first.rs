@@ -63,16 +63,17 @@ fn one_draft(ladder: &Ladder<'_>) -> Option<String> {
     // On how many drafts the one or the other is ahead by more than their intervals.
     let ahead = |wanted: Ordering| {
         let of = |at: f64, log: usize| {
-            let of = |number: usize| {
-                estimate(way(ladder.comparison, at, *ONE_DRAFT.get(number)?)?, log)
-            };
+            let of =
+                |number: usize| estimate(way(ladder.comparison, at, *ONE_DRAFT.get(number)?)?, log);
             larger(&of(1)?.estimate, &of(0)?.estimate)
         };
-        let said = temperatures(ladder.comparison).into_iter().filter_map(|at| {
-            let drafts = ladder.order.iter();
-            let drafts = drafts.filter(|&&log| of(at, log) == Some(wanted)).count();
-            (drafts > 0).then(|| format!("{drafts} at T = {}", temperature(at)))
-        });
+        let said = temperatures(ladder.comparison)
+            .into_iter()
+            .filter_map(|at| {
+                let drafts = ladder.order.iter();
+                let drafts = drafts.filter(|&&log| of(at, log) == Some(wanted)).count();
+                (drafts > 0).then(|| format!("{drafts} at T = {}", temperature(at)))
+            });
         listed(&said.collect::<Vec<_>>())
     };
     for (who, wanted) in [
