@@ -7,7 +7,7 @@
 
 use super::plot::Point;
 use super::table::Entry;
-use super::text::{at_most, difference, listed, rate};
+use super::text::{at_most, difference, listed, range, rate};
 use crate::gap::Estimate;
 use crate::known::Kind;
 use std::cmp::Ordering;
@@ -38,11 +38,6 @@ fn written(estimate: &Estimate, number: fn(f64) -> String) -> String {
         Some(half) => format!("{mean} ± {}", rate(half)),
         None => mean,
     }
-}
-
-/// `a to b`, of a number that is only known to lie between them.
-pub(super) fn range([low, high]: [f64; 2], number: impl Fn(f64) -> String) -> String {
-    format!("{} to {}", number(low), number(high))
 }
 
 /// Bounds of the full rows' mean beside it: `in [a, b]`; nothing where they stand alone.

@@ -3,7 +3,7 @@
 //! All are narrow enough for a phone's screen; what the lines mean stands under them.
 
 use super::canvas::{Align, Canvas, Ink};
-use super::certainty::range;
+use super::text::range;
 
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
