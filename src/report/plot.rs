@@ -4,6 +4,7 @@
 
 use super::canvas::{Align, Canvas, Ink};
 use super::text::range;
+use crate::shown::csv;
 
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
@@ -603,15 +604,6 @@ fn data_of(rows: &[&LossRow]) -> String {
         }
     }
     out
-}
-
-/// A name as a field of comma-separated values.
-pub(super) fn csv(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 fn draw_row(
