@@ -37,7 +37,7 @@ pub(super) struct CheckArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the ledger as a Markdown page, alone.
-    #[arg(long, hide = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Check these claims of the ledger only, or none of them.
     #[arg(long, value_name = "ID,...|none", value_delimiter = ',')]

@@ -69,8 +69,8 @@ mod with_models {
         /// replay expects of them, given the text.
         #[arg(long)]
         predict: bool,
-        /// Say what no lossless verifier of the same trees or paths could keep, and what each that
-        /// is known keeps of them. Runs both models over each text once more.
+        /// Say what no lossless verifier of the same trees or paths could keep in rounds that start
+        /// with the target's own law, and what each that is known keeps of them. Runs both models over each text once more.
         #[arg(long)]
         bound: bool,
         /// Write decode.json, the rounds of every prompt, here.

@@ -97,7 +97,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
             "truncated",
             "a number of rows that list some tokens only; the truncation, beside the mean, holds \
              the mean over the full rows of the same positions, whatever their other tokens are. \
-             The mean itself is the middle of the truncation, and its interval that of such middles",
+             The mean itself is the middle of the truncation, and its interval that of such \
+             middles. Where it is wider than ±, half that interval, it stands alone, as a to b",
         ),
     ]
     .into_iter()
