@@ -440,6 +440,37 @@ impl Log {
                 ),
             ));
         }
+        if let Some(sampling) = &metadata.sampling {
+            let (t, p) = (sampling.temperature, sampling.top_p.unwrap_or(1.0));
+            if !(t >= 0.0 && t.is_finite()) {
+                return Err(LogError::format(
+                    path,
+                    format!("sampling.temperature is {t}; it must be finite and >= 0"),
+                ));
+            }
+            if !(0.0..=1.0).contains(&p) {
+                return Err(LogError::format(
+                    path,
+                    format!("sampling.top_p is {p}; it must be in [0, 1]"),
+                ));
+            }
+        }
+        let rests = metadata.rest_temperatures.iter();
+        if let Some(t) = rests.copied().find(|t| !(*t > 0.0 && t.is_finite())) {
+            return Err(LogError::format(
+                path,
+                format!("rest_temperatures has {t}; each must be finite and > 0"),
+            ));
+        }
+        let mut ids = HashMap::with_capacity(metadata.prompts.len());
+        for (entry, prompt) in metadata.prompts.iter().enumerate() {
+            if let Some(first) = ids.insert(prompt.id, entry) {
+                return Err(LogError::format(
+                    path,
+                    format!("prompts {first} and {entry} both have the id {}", prompt.id),
+                ));
+            }
+        }
         if wanted == Some(0) {
             return Err(LogError::format(
                 path,
@@ -488,6 +519,14 @@ impl Log {
         if total == 0 {
             return Err(LogError::format(path, "has no positions"));
         }
+        let of_prompts = (metadata.prompts.iter())
+            .try_fold(0usize, |sum, prompt| sum.checked_add(prompt.positions));
+        if of_prompts.is_none_or(|sum| sum > total) {
+            return Err(LogError::format(
+                path,
+                format!("the prompts in its metadata have more positions than its {total}"),
+            ));
+        }
         Ok(Self {
             path: path.to_owned(),
             metadata,
@@ -502,6 +541,12 @@ impl Log {
     /// The file or directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the file or directory is called, without the folders around it; `.` and `..` have
+    /// the name of the directory that they lead to.
+    pub fn name(&self) -> String {
+        crate::files::name(&self.path)
     }
 
     /// What the log says of itself.
@@ -716,7 +761,7 @@ fn map<'a>(tensor: &'a Option<Tensor>, span: &Span) -> Result<Option<RowWindow<'
 /// Reads and checks `log.json`.
 pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
     let path = directory.join(INDEX_NAME);
-    let text = std::fs::read_to_string(&path).map_err(|source| {
+    let text = crate::files::read_text(&path, crate::files::DOCUMENT).map_err(|source| {
         if source.kind() == std::io::ErrorKind::NotFound {
             LogError::format(
                 directory,

@@ -108,7 +108,8 @@ pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
     };
     let consequence = if has_bounds(report) {
         "“in [a, b]” bounds what the full rows would give at the same positions, whatever the \
-         others are. The number before it is the middle of these bounds, and ± has no part in them."
+         others are. The number before it is the middle of these bounds, and ± is about the sample \
+         alone. Where the bounds are further apart than ±, they stand alone, “a to b”."
     } else {
         "The numbers are those of the truncated rows, and the full rows would give others."
     };
