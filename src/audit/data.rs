@@ -1,6 +1,8 @@
 //! What an audit is asked and what it finds.
 
+use super::requests::{RequestsReport, Seeds};
 use super::rule::Rule;
+use crate::log::{MissingRounds, RowsFrom};
 use serde::{Deserialize, Serialize};
 
 /// How an engine claims to sample.
@@ -52,6 +54,8 @@ pub struct Settings {
     pub alpha: f64,
     /// Tokens that end a text, beside those that the log's metadata names.
     pub stop: Vec<u32>,
+    /// What is known of the random numbers of requests; what the log says, if absent.
+    pub seeds: Option<Seeds>,
     /// Seed of the simulations that minimum N comes from.
     pub seed: u64,
 }
@@ -70,6 +74,7 @@ impl Settings {
             tolerance: Self::TOLERANCE,
             alpha: Self::ALPHA,
             stop: Vec::new(),
+            seeds: None,
             seed: 0,
         }
     }
@@ -203,6 +208,9 @@ pub struct MinimumN {
 pub struct Plan {
     /// Positions of the log that have rows and belong to rounds.
     pub positions: usize,
+    /// Positions whose bets are multiplied: all of them where requests have random numbers of
+    /// their own; where e-values are averaged, those of the longest text.
+    pub multiplied: usize,
     /// Rows that were simulated on.
     pub rows: usize,
     /// One a bug.
@@ -263,6 +271,12 @@ pub struct AuditReport {
     pub alpha: f64,
     /// An honest engine fails this audit with at most this probability.
     pub false_alarm: f64,
+    /// Whose the target's rows are; `None` where nothing says so.
+    pub rows_from: Option<RowsFrom>,
+    /// Rounds that were left out because p does not follow from their rows.
+    pub not_comparable: Option<MissingRounds>,
+    /// How the e-values of requests were put together.
+    pub requests: RequestsReport,
     /// Minimum N, from before the run.
     pub plan: Option<Plan>,
     /// What may never happen.

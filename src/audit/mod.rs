@@ -26,6 +26,7 @@ mod engine;
 mod judge;
 mod measure;
 mod play;
+mod requests;
 mod rows;
 mod rule;
 mod siblings;
@@ -43,6 +44,7 @@ pub use data::{
 };
 pub use judge::Part;
 pub use measure::{audit, claimed_of, plan};
+pub use requests::{RequestsReport, Seeds};
 pub use rule::Rule;
 pub use simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
 
