@@ -507,20 +507,23 @@ fn audited(log: &Log, settings: &Settings) -> AuditReport {
 fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
     let (mut multiplied, mut repeats) = (0, 0);
     for seed in 0..40 {
-        // One prompt a hundred times; and a hundred prompts.
+        // One prompt many times; and many prompts.
         for rows in [Some(seed), None] {
-            let log = engine_log(rows, 100, 8, Some(seed), None, seed % 2 == 0);
+            if rows.is_none() && seed % 4 > 0 {
+                continue;
+            }
+            let log = engine_log(rows, 60, 8, Some(seed), None, seed % 2 == 0);
             let unknown = audited(&log, &settings(Rule::Single, None));
             let seeds = if seed % 2 == 0 { "log" } else { "unknown" };
             assert_eq!(
                 (unknown.requests.averaged, unknown.requests.seeds.as_str()),
-                (100, seeds)
+                (60, seeds)
             );
             let refuted = |one: &&super::PartReport| one.verdict == Outcome::Refuted;
             let found = unknown.parts.iter().filter(refuted).count();
             assert_eq!(found, 0, "{seed} {unknown:#?}");
             assert!(unknown.ok);
-            if rows.is_some() {
+            if rows.is_some() && seed % 4 == 0 {
                 let fresh = audited(&log, &settings(Rule::Single, Some(Seeds::Fresh)));
                 let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
                 multiplied += usize::from(fresh.parts.iter().any(refuted));
@@ -535,8 +538,8 @@ fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
             }
         }
     }
-    assert!(multiplied >= 39, "{multiplied}");
-    assert!(repeats >= 35, "{repeats}");
+    assert!(multiplied >= 9, "{multiplied}");
+    assert!(repeats >= 9, "{repeats}");
 }
 
 /// One stream for all requests: multiplied, honest engines pass and bugs are found. Averaged, a

@@ -318,7 +318,8 @@ def _first(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
     greedy = _greedy(asked, len(counts))
     raw = _taken(len(target), lambda: _raw.of is asked)
     # Drafts are drawn from their rows as they are: the audit divides by the target's temperature.
-    sampling, otherwise = [Sampling()] * len(counts), [None] * len(counts)
+    sampling = [Sampling()] * len(counts)
+    otherwise: list[str | None] = [None] * len(counts)
     if raw is not None:
         of = range(len(counts))
         sampling = [_asked_of_first(asked, one, raw.shape[1]) for one in of]
@@ -423,12 +424,14 @@ def _second(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
     tokens = _copy(call["draft_sampled"]).reshape(-1)
     temperature = _copy(call["temperature"]).reshape(-1)[slots]
     raw = _taken(len(target), lambda: _same_rows(call))
-    sampling, otherwise = [Sampling()] * len(slots), [None] * len(slots)
+    sampling = [Sampling()] * len(slots)
+    otherwise: list[str | None] = [None] * len(slots)
     seeds = None if call.get("seed") is None else _copy(call["seed"]).reshape(-1)
     places = None if call.get("pos") is None else _copy(call["pos"]).reshape(-1)
     if raw is not None:
-        asked = [_asked_of_second(_raw.of, int(slot), raw.shape[1]) for slot in slots]
-        if None in asked:
+        every = [_asked_of_second(_raw.of, int(slot), raw.shape[1]) for slot in slots]
+        asked = [one for one in every if one is not None]
+        if len(asked) < len(every):
             _plugin.warn("parameters of requests are not where 0.33.0 has them: processed rows")
             raw = None
         else:
