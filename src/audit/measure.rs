@@ -654,15 +654,21 @@ fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let is_text = opened.rule == Rule::Text;
     if opened.log.is_top_heavy() {
-        notes.push(
-            "rows list some tokens only: draft and output laws are tested with all others as one \
-             token, acceptance where the draft is listed, corrections given that they are listed; \
-             each of these laws is known exactly"
-                .to_owned(),
-        );
+        let how = match is_text {
+            true => {
+                "p is tested with all others as one token, which is a law that is known exactly"
+            }
+            false => {
+                "draft and output laws are tested with all others as one token, acceptance where \
+                 the draft is listed, corrections given that they are listed; each of these laws is \
+                 known exactly"
+            }
+        };
+        notes.push(format!("rows list some tokens only: {how}"));
     }
-    if !opened.log.engine_tensors().contains(&"accepted") {
+    if !is_text && !opened.log.engine_tensors().contains(&"accepted") {
         notes.push(
             "the log has no tensor accepted: every position is a round of its own, and a draft \
              counts as accepted where it is the output"

@@ -115,7 +115,10 @@ pub fn page(report: &AuditReport) -> Page {
             main: true,
             ..Section::new(
                 "verdicts",
-                "The four verdicts",
+                match report.parts.len() {
+                    1 => "The verdict",
+                    _ => "The four verdicts",
+                },
                 "What was tested, on how much, and what came of it.",
                 [Block::Table(verdicts(report))],
             )
