@@ -2,10 +2,12 @@
 
 use super::AuditError;
 use super::bets::{SCORE_STAKES, STAKES, log_step, log_sum};
-use super::data::{AuditReport, Conclusion, Outcome, PartReport, Settings, Suspect};
+use super::data::{
+    AuditReport, Conclusion, Outcome, PartReport, RequestsReport, Settings, Suspect,
+};
 use super::judge::{Part, Tally};
 use super::measure::{conclude, of_requests};
-use super::requests::{Place, Requests, RequestsReport, Settled};
+use super::requests::{Place, Requests, Settled, repeated};
 use super::rule::{Drafts, Rule};
 use super::steps::Count;
 use super::verdict::{Capital, smallest_tv};
@@ -104,7 +106,7 @@ impl Records {
         let (of_drafts, _) = NEEDED.split_at(NEEDED.len() - 1);
         let is_text = !of_drafts.iter().any(|name| columns.contains(name));
         let missing =
-            |name: &&&str| !columns.contains(*name) && !(is_text && of_drafts.contains(*name));
+            |name: &&&str| !(columns.contains(*name) || is_text && of_drafts.contains(*name));
         if let Some(missing) = NEEDED.iter().find(missing) {
             return Err(refused(0, format!("column {missing} is missing")));
         }
@@ -487,13 +489,21 @@ pub fn audit_records(
     if rule == Rule::Text {
         parts.retain(|one| one.part == Part::TargetLaw.name());
     }
+    // Ranks that were drawn by themselves are hardly ever equal to three places.
+    let mut ranks = vec![Vec::new(); requests.texts()];
+    for (text, record) in requests.text.iter().zip(&records.records) {
+        let bits = record.u_p.to_bits();
+        if let Some(ranks) = ranks.get_mut(*text) {
+            ranks.push(((bits ^ (bits >> 32)) as u32, 1e-3f64.ln()));
+        }
+    }
     let averaged = requests.averaged();
     let requests = RequestsReport {
         texts: requests.texts(),
         fresh: requests.texts() - averaged,
         averaged,
         seeds: requests.basis.to_owned(),
-        repeated: 0,
+        repeated: repeated(&ranks),
     };
     let mut notes = vec![
         "records of five numbers: bugs are told apart less well than from rows, and bets are on \
@@ -1339,6 +1349,15 @@ mod tests {
         assert_eq!((shared.requests.fresh, shared.requests.averaged), (0, 4));
         let [product, mean] = [&skewed, &shared].map(|one| one.parts[0].log10_e_value);
         assert!(product > 2.0 * mean && mean > 1.0, "{product} {mean}");
+        assert_eq!((skewed.requests.repeated, shared.requests.repeated), (0, 0));
+        // The recorder's own numbers, again for each text.
+        let mut again = text(1, &[-1]);
+        for at in 100..400 {
+            again.records[at].u_p = again.records[at % 100].u_p;
+        }
+        let again = ask(&again, Rule::Text).unwrap();
+        assert_eq!(again.requests.repeated, 4);
+        assert!(again.notes.iter().any(|note| note.contains("repeat")));
         let message = ask(&text(1, &[-1]), Rule::Single).unwrap_err().to_string();
         assert!(message.contains("--rule text"), "{message}");
         let message = Records::parse("t.csv".as_ref(), "p,u_p\n0.5,0.5\n").unwrap_err();

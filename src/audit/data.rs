@@ -1,9 +1,10 @@
 //! What an audit is asked and what it finds.
 
-use super::requests::{RequestsReport, Seeds};
 use super::rule::Rule;
 use crate::log::{MissingRounds, RowsFrom};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// How an engine claims to sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,56 @@ impl Claimed {
     pub(super) fn cuts(&self) -> bool {
         self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some()
     }
+}
+
+/// What is said of the random numbers of requests, beside what a log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Seeds {
+    /// Each request has numbers of its own.
+    Fresh,
+    /// Any two may have the same.
+    Shared,
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fresh" => Ok(Self::Fresh),
+            "shared" => Ok(Self::Shared),
+            _ => Err(format!("{text:?} is neither fresh nor shared")),
+        }
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fresh => "fresh",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// How the capital of a log's requests was put together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RequestsReport {
+    /// Texts of the log: a text begins with another prompt, another seed, or an earlier place.
+    pub texts: usize,
+    /// Texts whose random numbers are taken for their own.
+    pub fresh: usize,
+    /// Texts that may share their numbers with others, over which e-values are averaged.
+    pub averaged: usize,
+    /// What this rests on: `fresh` or `shared`, as the command says; `log`, the log's seeds; or
+    /// `unknown`.
+    pub seeds: String,
+    /// Texts that repeat another one's tokens (of records: ranks), where independent draws would do
+    /// so with a probability below 1e-6 in all.
+    pub repeated: usize,
 }
 
 /// What to audit.

@@ -3,17 +3,17 @@
 use super::bets::STAKES;
 use super::bugs::{BUGS, Bug};
 use super::data::{
-    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Settings,
-    Tampering,
+    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
+    RequestsReport, Settings, Tampering,
 };
 use super::engine::{Engine, Laws, Position};
 use super::judge::{Judge, Part, Step, Tally};
 use super::play::{Player, visit};
-use super::requests::{Place, Requests, RequestsReport, Settled, repeated};
+use super::requests::{Family, Group, Place, Requests, Settled, repeated};
 use super::rows::{Pair, Reader};
 use super::rule::{Drafts, Rule};
 use super::steps::{Count, Happened, Steps, text_of};
-use super::verdict::{Family, Group, families, part};
+use super::verdict::{families, part};
 use super::{AuditError, refused_at};
 use crate::gap::refuse_probabilities;
 use crate::log::{Log, Span};
@@ -637,7 +637,7 @@ pub(super) fn of_requests(requests: &RequestsReport) -> Vec<String> {
     }
     if requests.repeated > 0 {
         notes.push(format!(
-            "{} texts repeat another one's tokens, which draws of their own would do with \
+            "{} texts repeat another one's tokens or ranks, which draws of their own would do with \
              probability below 1e-6: requests share random numbers, or are not sampled",
             requests.repeated
         ));

@@ -40,11 +40,10 @@ pub use compact::{Record, Records, audit_records};
 pub use control::negative_control;
 pub use data::{
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
-    Settings, Suspect, Tampering,
+    RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
 pub use judge::Part;
 pub use measure::{audit, claimed_of, plan};
-pub use requests::{RequestsReport, Seeds};
 pub use rule::Rule;
 pub use simulate::{BugName, SimulatedLog, SimulatedRun, Simulator};
 

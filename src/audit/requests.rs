@@ -5,60 +5,31 @@
 //! product of their bets proves nothing; their mean is an e-value however they depend.
 
 use super::bets::log_sum;
+use super::data::Seeds;
 use super::judge::Tally;
-use super::verdict::{Family, Group};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
-/// What is said of the random numbers of requests, beside what a log says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Seeds {
-    /// Each request has numbers of its own.
-    Fresh,
-    /// Any two may have the same.
-    Shared,
+/// What a group of steps has in common: a family and which of it.
+pub(super) type Group = (Family, i64);
+
+/// How steps are grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    Depth,
+    Prompt,
+    BatchSize,
 }
 
-impl FromStr for Seeds {
-    type Err = String;
+impl Family {
+    pub(super) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "fresh" => Ok(Self::Fresh),
-            "shared" => Ok(Self::Shared),
-            _ => Err(format!("{text:?} is neither fresh nor shared")),
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::Prompt => "prompt",
+            Self::BatchSize => "batch-size",
         }
     }
-}
-
-impl std::fmt::Display for Seeds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Fresh => "fresh",
-            Self::Shared => "shared",
-        })
-    }
-}
-
-/// How the capital of a log's requests was put together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RequestsReport {
-    /// Texts of the log: a text begins with another prompt, another seed, or an earlier place.
-    pub texts: usize,
-    /// Texts whose random numbers are taken for their own.
-    pub fresh: usize,
-    /// Texts that may share their numbers with others, over which e-values are averaged.
-    pub averaged: usize,
-    /// What this rests on: `fresh` or `shared`, as the command says; `log`, the log's seeds; or
-    /// `unknown`.
-    pub seeds: String,
-    /// Texts that repeat another one's tokens, where independent draws would do so with a
-    /// probability below 1e-6 in all.
-    pub repeated: usize,
 }
 
 /// What a text is told by.

@@ -3,32 +3,9 @@
 use super::bets::{SCORE_STAKES, log_sum};
 use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
 use super::judge::{Judge, Part, SCORE_SHARE};
-use super::requests::Settled;
+use super::requests::{Family, Group, Settled};
 use super::rule::Drafts;
 use std::collections::BTreeMap;
-
-/// What a group of steps has in common: a family and which of it.
-pub(super) type Group = (Family, i64);
-
-/// How steps are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
-    Depth,
-    Prompt,
-    BatchSize,
-}
-
-impl Family {
-    pub(super) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Depth => "depth",
-            Self::Prompt => "prompt",
-            Self::BatchSize => "batch-size",
-        }
-    }
-}
 
 /// Evidence below this is not listed.
 const LISTED: f64 = 2.0;
