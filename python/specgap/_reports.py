@@ -554,8 +554,9 @@ def paths(
 
 def audit(
     log: LogLike,
-    rule: str,
+    rule: str | None = None,
     *,
+    seeds: str | None = None,
     tolerance: float | None = None,
     alpha: float | None = None,
     negative_control: bool = False,
@@ -575,12 +576,15 @@ def audit(
 ) -> Report:
     """Whether an engine samples what it claims: four verdicts on a log of its rounds.
 
-    ``rule`` is what it claims: single, rrs, rrs-wo, k-seq, block, one-hot, exact-match or
-    threshold:A. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
+    ``rule`` is what it claims: single, rrs, rrs-wo, k-seq, block, one-hot, exact-match,
+    threshold:A or text, which is taken if the log has no drafts. ``seeds`` says whether requests
+    drew random numbers of their own (``fresh``) or not (``shared``), where the log does not; what
+    is not known counts as shared. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
     part is refuted or a hard check fails.
     """
     options = {
         "rule": rule,
+        "seeds": seeds,
         "tolerance": tolerance,
         "alpha": alpha,
         "negative_control": negative_control,

@@ -550,7 +550,7 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
     let drawn = Cuts {
         top_k: sampling.top_k,
         top_p: sampling.top_p,
-        min_p: None,
+        min_p: sampling.min_p,
     };
     // The most probable token is kept by any.
     if drawn.effective() == kept.effective() || sampling.temperature == 0.0 {

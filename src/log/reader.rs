@@ -92,6 +92,7 @@ pub(super) struct Shard {
     pub accepted: Option<Tensor>,
     pub round: Option<Tensor>,
     pub batch_size: Option<Tensor>,
+    pub seed: Option<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -621,8 +622,8 @@ impl Log {
         shards.any(|shard| shard.head_overlap.is_some())
     }
 
-    /// Those of `drafts`, `output`, `accepted`, `round` and `batch_size`, what an engine did at
-    /// the positions, that are there.
+    /// Those of `drafts`, `output`, `accepted`, `round`, `batch_size` and `seed`, what an engine
+    /// did at the positions, that are there.
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for shard in &self.shards {
@@ -632,6 +633,7 @@ impl Log {
                 &shard.accepted,
                 &shard.round,
                 &shard.batch_size,
+                &shard.seed,
             ];
             for tensor in engine.into_iter().flatten() {
                 if !names.contains(&tensor.name.as_str()) {
@@ -868,6 +870,7 @@ impl Shard {
         let accepted = integers("accepted", 1)?;
         let round = integers("round", 1)?;
         let batch_size = integers("batch_size", 1)?;
+        let seed = integers("seed", 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
         let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
         let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
@@ -951,6 +954,7 @@ impl Shard {
                 accepted,
                 round,
                 batch_size,
+                seed,
                 rollouts,
             },
             ignored,

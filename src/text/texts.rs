@@ -205,8 +205,17 @@ impl Texts {
                     format!(
                         "its index in the text of prompt {} is {}, where {wanted} is expected; \
                          rounds are replayed from a text's first token (index 0) without gaps, so \
-                         log whole texts in order",
-                        read.prompt, read.position
+                         log whole texts in order{}",
+                        read.prompt,
+                        read.position,
+                        match log.engine_tensors().contains(&"accepted") {
+                            // Behind a whole chain the draft has no row.
+                            true => {
+                                ". Recorded rounds lack tokens without drafts: score the texts \
+                                 that came out with both models (docs/engines.md)"
+                            }
+                            false => "",
+                        }
                     ),
                 ));
             }
@@ -322,6 +331,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
     let cut = [
         sampling.top_k.map(|k| format!("top-k {k}")),
         sampling.top_p.map(|p| format!("top-p {p}")),
+        sampling.min_p.map(|p| format!("min-p {p}")),
     ];
     let cut: Vec<String> = cut.into_iter().flatten().collect();
     if !cut.is_empty() {

@@ -164,6 +164,7 @@ const ALLOWED: [(&str, &[&str]); 32] = [
             "evaluate",
             "gap",
             "known",
+            "log",
             "lp",
             "scheme",
             "shown",
