@@ -51,6 +51,7 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
     let command = args.command(&settings);
     args.texts.report(
         common,
+        |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
             Ok(text::measure_paths(logs, &settings, &command, &progress)?)

@@ -210,6 +210,7 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
     let command = args.command(common.seed);
     args.texts.report(
         common,
+        |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
             Ok(text::measure_trees(logs, &settings, &command, &progress)?)

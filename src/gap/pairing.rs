@@ -295,6 +295,7 @@ mod tests {
                 token: Some(1),
                 text: None,
                 unlisted: None,
+                surprised: None,
                 rest: Vec::new(),
                 answers,
             }

@@ -81,6 +81,7 @@ pub(crate) use metadata::Index;
 pub use metadata::{
     Drafter, FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
 };
+pub(crate) use reader::SCORED;
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;
