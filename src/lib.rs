@@ -124,6 +124,7 @@ pub mod row;
 mod schemas;
 pub mod scheme;
 mod scratch;
+mod shown;
 pub mod text;
 pub mod tree;
 pub mod verifier;

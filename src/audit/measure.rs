@@ -474,10 +474,7 @@ pub fn audit(
         schema: 1,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
         command: command.to_owned(),
-        log: log.path().file_name().map_or_else(
-            || log.path().display().to_string(),
-            |name| name.to_string_lossy().into(),
-        ),
+        log: log.name(),
         target: log.metadata().target.as_ref().map(|file| file.name.clone()),
         draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
         rule: settings.rule.to_string(),

@@ -1,14 +1,17 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, check_folder, width, write_together, write_whole};
+use super::output::{CliError, Verdict, width, write_together, write_whole};
+use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::Recorded;
 use crate::audit::{
     Claimed, Records, Rule, Settings, audit, audit_records, claimed_of, negative_control, plan,
 };
+use crate::files::read_lines;
 use crate::log::Log;
 use crate::report::audit as report;
+use crate::report::page::is_of_a_page;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -67,6 +70,9 @@ pub(super) struct AuditArgs {
     #[command(flatten)]
     folder: Folder,
 }
+
+/// The most bytes of a line of records.
+const LONGEST_RECORD: u64 = 1 << 16;
 
 fn rules() -> String {
     let mut help = "What the engine says that it does:\n".to_owned();
@@ -143,9 +149,12 @@ impl AuditArgs {
 }
 
 pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError> {
-    if let Some(folder) = &args.folder.out {
-        check_folder(folder)?;
-    }
+    let markdown = (args.markdown.as_deref()).filter(|path| *path != Path::new("-"));
+    Touched::reading([&args.log])
+        .writing("--junit", args.junit.as_deref())
+        .writing("--markdown", markdown)
+        .folder(args.folder.out.as_deref(), is_of_a_page)
+        .check()?;
     let records = args
         .log
         .extension()
@@ -153,7 +162,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     let command = args.command();
     let people = common.format == Format::Text && !common.quiet;
     let made = if records {
-        let text = std::fs::read_to_string(&args.log).map_err(|source| CliError::File {
+        let text = read_lines(&args.log, LONGEST_RECORD).map_err(|source| CliError::File {
             path: args.log.clone(),
             action: "cannot be read",
             source,
@@ -200,15 +209,14 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         write_whole(path, report::junit(&made).as_bytes())?;
     }
     let block = report::issue(&made);
-    let printed = args.markdown.as_deref() == Some(Path::new("-"));
-    if let Some(path) = args.markdown.as_deref().filter(|_| !printed) {
+    if let Some(path) = markdown {
         write_whole(path, block.as_bytes())?;
     }
     if common.quiet && common.format == Format::Text {
         writeln!(std::io::stdout(), "{}", report::conclusion(&made))?;
     }
     print_report(&made, &page, args.folder.out.as_deref(), common)?;
-    if printed && common.format == Format::Text {
+    if args.markdown.is_some() && markdown.is_none() && common.format == Format::Text {
         write!(std::io::stdout(), "\n{block}")?;
     }
     Ok(Verdict::of(made.ok))

@@ -137,6 +137,7 @@ impl LengthArgs {
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
     let mut settings = args.settings()?;
     args.texts.report(
+        args.costs.file().as_slice(),
         common,
         |path| match is_tokens(path) {
             true => Ok(open_tokens(path, args.texts.temperature)?),

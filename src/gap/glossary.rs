@@ -56,9 +56,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
-             is given. Intervals are about positions that were not logged, not about rounding. Of \
-             the optimal plan, and of rrs-wo with two drafts, the room for rounding is tested and \
-             not proved (docs/certainty.md)",
+             is given. The bounds are proved or counted, each as docs/certainty.md says. Intervals \
+             are about positions that were not logged, not about rounding",
         ),
         (
             "estimate",

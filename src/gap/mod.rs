@@ -33,6 +33,8 @@ mod cuts;
 mod data;
 mod glossary;
 mod lists;
+#[cfg(test)]
+mod lists_tests;
 mod looping;
 mod measure;
 mod metric;
@@ -55,6 +57,7 @@ mod unit;
 pub use baseline::{Against, Regression, against, regressions};
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
+    folders,
 };
 pub use cuts::Cuts;
 pub use data::{

@@ -3,6 +3,7 @@
 //! All are narrow enough for a phone's screen; what the lines mean stands under them.
 
 use super::canvas::{Align, Canvas, Ink};
+use crate::shown::csv;
 
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
@@ -547,15 +548,6 @@ fn data_of(rows: &[&LossRow]) -> String {
         }
     }
     out
-}
-
-/// A name as a field of comma-separated values.
-pub(super) fn csv(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 fn draw_row(

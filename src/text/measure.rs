@@ -1067,10 +1067,7 @@ fn text_log(log: &Log) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {
-        name: log.path().file_name().map_or_else(
-            || log.path().display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        ),
+        name: log.name(),
         positions: log.positions(),
         vocabulary: log.vocabulary(),
         listed: log.listed(),

@@ -728,6 +728,8 @@ impl Measurement<'_> {
     fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
         let width = self.plan.width.max(1);
         let mut offset = pair.offset;
+        let by_rank = [SchemeName::TOP, SchemeName::GREEDY, SchemeName::HUB];
+        let is_by_rank = by_rank.contains(&pair.scheme);
         let tables: Vec<(usize, Vec<f64>)> = pair
             .asked
             .iter()
@@ -739,7 +741,12 @@ impl Measurement<'_> {
                     let range = position * width + begin..position * width + begin + children;
                     let own = text.asked.get(range.clone()).unwrap_or_default();
                     let other = text.apart.get(range).unwrap_or(own);
-                    if place.listed {
+                    // Drafts that are the heaviest tokens may be others than the listed ones.
+                    let is_sure = match place.rest {
+                        Rest::Known { heaviest } => !is_by_rank || children <= heaviest,
+                        _ => true,
+                    };
+                    if place.listed && is_sure {
                         table.extend(between(own, other).map(|ends| ends[end]));
                     } else {
                         table.extend(std::iter::repeat_n(end as f64, own.len()));
