@@ -8,6 +8,7 @@
 use super::error::ImportError;
 use super::options::Request;
 use super::write::{Imported, named};
+use crate::files::{DOCUMENT, read_lines};
 use crate::log::{
     Dtype, HeldBytes, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog,
 };
@@ -378,7 +379,7 @@ fn input(path: &Path, message: String) -> ImportError {
 }
 
 fn text(path: &Path) -> Result<String, ImportError> {
-    let read = std::fs::read_to_string(path);
+    let read = read_lines(path, DOCUMENT);
     read.map_err(|error| input(path, format!("cannot be read: {error}")))
 }
 
