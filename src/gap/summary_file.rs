@@ -496,6 +496,12 @@ impl LogRecord {
         if counted != Some(count) {
             return Err("clusters: do not have the positions that are measured".to_owned());
         }
+        if self
+            .surprises
+            .is_some_and(|(positions, _)| positions > count)
+        {
+            return Err(format!("surprises: are of more than the {count} positions"));
+        }
         let part = LogPart {
             by_prompt: self.by_prompt,
             has_tokens: self.has_tokens,
@@ -513,7 +519,7 @@ impl LogRecord {
                 })
                 .collect(),
             surprises: self.surprises.map(|(positions, sums)| Surprises {
-                positions: positions.min(count),
+                positions,
                 sums: sums.map(ExactSum),
             }),
             summary: self.summary,
