@@ -163,6 +163,11 @@ struct Played {
     outcomes: Vec<Outcome>,
 }
 
+/// Of the coins of a text and their means, for each K: a sum over starts, and how many.
+type SumsOf<'a> = dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync + 'a;
+
+type OfPlace<T> = fn(&Place) -> T;
+
 /// What is drafted and how it is verified.
 type Way = (Drafts, ChainVerifier);
 
@@ -571,12 +576,7 @@ impl<'a> Measurement<'a> {
 
     /// For each K, E\[tau\] over some starts of each text, of which `sums` tells the sum and the
     /// number by the coins and their means; `None` where there are none.
-    fn accepted(
-        &self,
-        (drafts, _): Way,
-        most: usize,
-        sums: &(dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync),
-    ) -> Vec<Option<Estimate>> {
+    fn accepted(&self, (drafts, _): Way, most: usize, sums: &SumsOf<'_>) -> Vec<Option<Estimate>> {
         let sums = |unlisted: Unlisted| -> Vec<Vec<(f64, usize)>> {
             let texts = self.texts.texts.par_iter();
             let mean = |place: &Place| mean_of_coin(place, drafts).unwrap_or(0.0);
@@ -1023,7 +1023,7 @@ impl<'a> Measurement<'a> {
 /// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
 /// ones q/p, of which block verification takes all.
 fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
-    let (value, bounds): (fn(&Place) -> f64, fn(&Place) -> [f64; 2]) = match drafts {
+    let (value, bounds): (OfPlace<f64>, OfPlace<[f64; 2]>) = match drafts {
         Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
         Drafts::OneHot => (hit, |place| [hit(place); 2]),
         Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),

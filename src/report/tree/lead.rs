@@ -18,7 +18,7 @@ pub(super) fn subtitle(report: &TreeReport) -> String {
 pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     let says = || {
         let points = points(report);
-        let points = (!points.is_empty()).then(|| Block::List(points));
+        let points = (!points.is_empty()).then_some(Block::List(points));
         let first = Block::Paragraph(advice(report));
         std::iter::once(first).chain(points).collect()
     };
