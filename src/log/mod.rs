@@ -83,6 +83,7 @@ pub use metadata::{
     Drafter, FileIdentity, Metadata, MissingRounds, PromptRecord, RolloutRecord, RowsFrom,
     Sampling, UnlistedTokens,
 };
+pub(crate) use reader::SCORED;
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;

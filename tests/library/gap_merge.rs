@@ -605,3 +605,23 @@ proptest! {
         );
     }
 }
+
+/// What the test of the text sums up is of positions that are measured, and merges like the
+/// rest.
+#[test]
+fn surprises_are_of_the_positions_that_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    write(&path, &rows(10), KeptTokens::All);
+    let logs = [Log::open(&path).unwrap()];
+    let whole = part(&logs, 1, 1).to_json().unwrap();
+    let at = whole.find("\"surprises\":[10,").unwrap();
+    let more = format!("{}\"surprises\":[11,{}", &whole[..at], &whole[at + 16..]);
+    let error = Summary::from_json(&more).unwrap_err().to_string();
+    assert!(
+        error.contains("surprises: are of more than the 10 positions"),
+        "{error}"
+    );
+    let report = Summary::from_json(&whole).unwrap().report("");
+    assert!(report.logs[0].surprise.unwrap().z.is_some());
+}

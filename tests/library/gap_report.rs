@@ -128,6 +128,7 @@ fn report() -> GapReport {
             ignored_tensors: vec!["hidden".into()],
             engine_tensors: Vec::new(),
             repetition: None,
+            surprise: None,
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -158,6 +159,7 @@ fn report() -> GapReport {
             kind: Kind::Truncated,
             width_max: 1.5e-14,
             quantiles: quantiles([0.3, 0.5, 0.64, 0.72, 0.81]),
+            along_text: None,
         }],
         cells,
         comparisons: [

@@ -80,6 +80,11 @@ fn lead(report: &GapReport) -> Vec<Block> {
             summary::extent(report)
         ))];
     };
+    let cautions = (summary::cautions(report, at).into_iter()).map(Block::Caution);
+    let not_drawn: Vec<Block> = summary::not_drawn(report).map(Block::Caution).collect();
+    if !not_drawn.is_empty() {
+        return not_drawn.into_iter().chain(cautions).collect();
+    }
     let mut blocks = vec![
         Block::Paragraph(format!(
             "Over {}, at temperature {} with {} a position{}. A verifier is lossless if what it \
@@ -92,11 +97,7 @@ fn lead(report: &GapReport) -> Vec<Block> {
         Block::Facts(first::lines(report, at, n)),
     ];
     blocks.extend(figures::losses(report, at, n).map(Block::Figure));
-    blocks.extend(
-        summary::cautions(report, at)
-            .into_iter()
-            .map(Block::Caution),
-    );
+    blocks.extend(cautions);
     blocks
 }
 

@@ -1,7 +1,7 @@
 //! From texts and logged draft paths to a report.
 
 use super::super::TextError;
-use super::super::measure::{measured, surprise};
+use super::super::measure::measured;
 use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, reached};
 use super::bounds::lower_bound_of_text;
@@ -203,7 +203,7 @@ impl Measurement<'_> {
             anchors: contexts.len(),
             logged_paths: logged,
             ends_with_text: self.contexts.end_with_text(),
-            surprise: surprise(self.texts),
+            surprise: self.texts.surprise(),
             by_drafts,
             checks,
             definitions: paths_definitions(),

@@ -2,7 +2,7 @@
 
 use super::super::TextError;
 use super::super::cost::Timings;
-use super::super::measure::{add_each, capture_with, measured, surprise};
+use super::super::measure::{add_each, capture_with, measured};
 use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
@@ -688,7 +688,7 @@ impl Measurement<'_> {
             unlisted_mass,
             seed: self.settings.seed,
             timings: self.settings.timings.clone(),
-            surprise: surprise(self.texts),
+            surprise: self.texts.surprise(),
             trees: trees
                 .map(|tree| (tree.name.clone(), tree.tree.paths().to_vec()))
                 .collect(),
