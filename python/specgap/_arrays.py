@@ -36,6 +36,12 @@ def _of_torch(array: Any) -> Typed:
 
 def typed(array: ArrayLike, name: str) -> Typed:
     """An array and the name of its type. Nothing is copied that lies in this process's memory."""
+    if np.ma.isMaskedArray(array):
+        raise TypeError(
+            f"{name}: is a masked array, whose mask would be ignored; say what masked entries are: "
+            f"{name}.filled(0) of probabilities, {name}.filled(-numpy.inf) of logits, "
+            f"{name}.filled(-1) of tokens"
+        )
     if _is_torch(array):
         own, dtype = _of_torch(array)
     else:

@@ -14,7 +14,6 @@ use super::rule::{Drafts, Rule};
 use super::steps::{Count, Happened, Steps};
 use super::verdict::{Family, Group, families, part};
 use super::{AuditError, refused_at};
-use crate::gap::refuse_probabilities;
 use crate::log::{Log, Span};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -264,7 +263,7 @@ impl<'a> Opened<'a> {
                 log.path().display()
             )));
         }
-        refuse_probabilities(log).map_err(|error| AuditError::Log(error.to_string()))?;
+        (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
         Reader::new(log, &claimed)?;
         let steps = match steps {
             Some(steps) => steps,

@@ -8,7 +8,7 @@ use super::positions::{Columns, PositionSink};
 use super::settings::{Part, Settings};
 use super::summary::{Measured, Summary};
 use super::{GapError, GapReport};
-use crate::log::{Log, Row, RowKind, Span};
+use crate::log::{Log, Span};
 use rayon::prelude::*;
 
 /// Positions that one task takes: as many as list so many tokens, but a few at least.
@@ -41,7 +41,7 @@ pub fn measure(
 /// # Errors
 /// Logs whose rows are refused (file, tensor, row and column are named), rows that list
 /// fewer tokens than there are distinct drafts, logs of other models or that are one log
-/// twice, rows of probabilities that are called logits, settings that leave nothing to
+/// twice, rows that are called logits and are not, settings that leave nothing to
 /// measure, and a table that cannot be written.
 pub fn summarise(
     logs: &[Log],
@@ -118,7 +118,7 @@ fn summarise_into(
         .iter()
         .zip(&keys)
         .map(|(log, key)| {
-            refuse_probabilities(log)?;
+            log.refuse_other_forms()?;
             Ok(Task {
                 log,
                 settings,
@@ -204,61 +204,4 @@ fn measure_span(
             })
         })
         .collect()
-}
-
-/// Rows that are looked at before a log's logits are believed to be logits.
-const LOOKED_AT: usize = 64;
-
-/// Refuses a log whose `*_logits` are probabilities: every one of up to 64 rows, evenly
-/// spaced over the log, has all entries in [0, 1] and sums to 1, the rest's mass included,
-/// within what its type rounds; and at least two of them have entries that differ.
-///
-/// Logits do that by chance in small vocabularies only, and hardly in two rows. A row of
-/// equal entries shows nothing: it is uniform either way.
-pub(crate) fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
-    let (target, draft) = log.kinds();
-    let (target_type, draft_type) = log.dtypes();
-    let positions = log.positions();
-    let shown = positions.min(LOOKED_AT);
-    let whole = log
-        .metadata()
-        .rest_temperatures
-        .iter()
-        .position(|&t| t == 1.0);
-    let mut suspects = [
-        (target == RowKind::Logits, 0, "target", target_type),
-        (draft == RowKind::Logits, 0, "draft", draft_type),
-    ];
-    let mut row = Row::default();
-    for index in 0..shown {
-        if suspects.iter().all(|(suspect, ..)| !suspect) {
-            return Ok(());
-        }
-        log.read(index * positions / shown, &mut row)?;
-        let rest = |rest: &[f64]| {
-            let at = whole.and_then(|column| rest.get(column));
-            at.copied().unwrap_or(0.0)
-        };
-        let rows = [
-            (&row.target, row.target_kind, rest(&row.target_rest)),
-            (&row.draft, row.draft_kind, rest(&row.draft_rest)),
-        ];
-        for ((suspect, varied, _, dtype), (row, kind, rest)) in suspects.iter_mut().zip(rows) {
-            let inside = row.iter().all(|x| (0.0..=1.0).contains(x));
-            let sum = rest + row.iter().sum::<f64>();
-            *suspect &=
-                kind == RowKind::Logits && inside && (sum - 1.0).abs() <= dtype.sum_tolerance();
-            *varied += usize::from(row.iter().any(|x| Some(x) != row.first()));
-        }
-    }
-    for (suspect, varied, model, _) in suspects {
-        if suspect && varied >= 2 {
-            return Err(GapError::Settings(format!(
-                "{}: {model}_logits: rows have entries in [0, 1] that sum to 1: these are \
-                 probabilities; call the tensor {model}_probs, or take logarithms",
-                log.path().display()
-            )));
-        }
-    }
-    Ok(())
 }

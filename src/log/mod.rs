@@ -47,13 +47,16 @@
 //! Headers against files when a log is opened, every entry when its row is
 //! read. -inf logits are legal (masked tokens). NaN, +inf, a row of only -inf,
 //! unequal V, negative or non-normalisable probabilities, truncated files and
-//! lying headers are a [`LogError`] with file, tensor, row and column.
+//! lying headers are a [`LogError`] with file, tensor, row and column. So are rows
+//! that are called logits and are something else, where they are measured or written
+//! ([`FormGuard`]).
 
 mod contents;
 mod draft_logs;
 mod encoded;
 mod engine;
 mod error;
+mod guard;
 mod hash;
 mod identity;
 mod joined;
@@ -74,6 +77,7 @@ mod writer;
 pub use draft_logs::{DraftLogs, SharedPosition};
 pub use engine::EngineRecord;
 pub use error::LogError;
+pub use guard::{Form, FormGuard, MissingMass};
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
 #[cfg(test)]

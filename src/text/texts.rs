@@ -4,7 +4,7 @@ use super::TextError;
 use super::place::{Place, Rest};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
-use crate::gap::{Lists, probabilities, refuse_probabilities};
+use crate::gap::{Lists, probabilities};
 use crate::log::{Log, Rollouts, Row, RowKind, Span};
 use crate::row::{Unlisted, Workspace as Scan};
 use rayon::prelude::*;
@@ -101,7 +101,7 @@ impl Texts {
             all.temperature = drawn;
             one_pair(&logs[..index], log)?;
             lists_of(log)?;
-            refuse_probabilities(log)?;
+            log.refuse_other_forms()?;
         }
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
         for log in logs {
