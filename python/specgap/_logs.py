@@ -283,6 +283,10 @@ class LogWriter:
         of each prompt, if not given. What an engine did there: ``drafts``, how many were
         ``accepted`` of those that start there (-1 where no round starts), its ``output``, how
         far into its ``round`` the position is, and the ``batch_size``.
+
+        Raises ``ValueError``, and adds nothing, for tokens outside the vocabulary and rows that
+        are none: NaN, +inf, -inf at all tokens; and as soon as two rows show it, for rows that
+        are probabilities, negative log-likelihoods or logarithms to base 2 or 10.
         """
         target = as_single(target_logits, "target_logits")
         draft = as_single(draft_logits, "draft_logits")

@@ -105,7 +105,9 @@ impl Entries<'_> {
         }
         guard.found().map_or(Ok(()), |(form, number)| {
             let message = form.refusal("leave logits=True out, or");
-            Err(PyValueError::new_err(format!("{name}: row {number}: {message}")))
+            Err(PyValueError::new_err(format!(
+                "{name}: row {number}: {message}"
+            )))
         })
     }
 
@@ -324,6 +326,10 @@ impl HeldBytes for FetchedRows {
 
     fn contiguous(&self) -> Option<&[u8]> {
         (self.rows * self.row_bytes == 0).then_some(&[])
+    }
+
+    fn is_fetched(&self) -> bool {
+        true
     }
 
     fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()> {

@@ -472,7 +472,12 @@ pub fn audit(
     let mut report = AuditReport {
         schema: 1,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
-        command: command.to_owned(),
+        command: if log.is_held() { "" } else { command }.to_owned(),
+        files: (log.digests(&(0..log.positions())))
+            .map_err(|error| AuditError::Log(error.to_string()))?
+            .into_values()
+            .collect(),
+        unfinished: log.metadata().unfinished(),
         log: log.path().file_name().map_or_else(
             || log.path().display().to_string(),
             |name| name.to_string_lossy().into(),

@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), AuditError> {
         chunk.read(index, &mut self.row)?;
         let row = &self.row;
-        let applied = self.log.metadata().temperature_applied;
+        let applied = self.log.metadata().applied();
         let refused = |error: crate::distribution::DistributionError| {
             refused_at(self.log, index, error.to_string())
         };

@@ -5,9 +5,10 @@ use super::output::{CliError, Verdict, check_folder, width, write_together, writ
 use super::printed::{self, print_report};
 use super::recorded::Recorded;
 use crate::audit::{
-    Claimed, Records, Rule, Settings, audit, audit_records, claimed_of, negative_control, plan,
+    AuditReport, Claimed, Records, Rule, Settings, audit, audit_records, claimed_of,
+    negative_control, plan,
 };
-use crate::log::Log;
+use crate::log::{FileDigest, Log};
 use crate::report::audit as report;
 use clap::Args;
 use std::io::Write;
@@ -167,7 +168,12 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
             });
         }
         let settings = args.settings(None, common)?;
-        audit_records(&Records::parse(&args.log, &text)?, &settings, &command)?
+        let found = audit_records(&Records::parse(&args.log, &text)?, &settings, &command)?;
+        let digest = FileDigest::of_file(&args.log).map_err(crate::audit::AuditError::from)?;
+        AuditReport {
+            files: vec![digest],
+            ..found
+        }
     } else {
         let log =
             (common.open(&args.log, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;

@@ -101,7 +101,7 @@ impl Lists {
                 }
             }),
             temperatures: metadata.rest_temperatures.clone(),
-            applied: metadata.temperature_applied,
+            applied: metadata.applied(),
             vocabulary: log.vocabulary(),
             tops: metadata.tops(),
         }))

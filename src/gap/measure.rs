@@ -130,45 +130,58 @@ fn summarise_into(
         })
         .collect::<Result<Vec<_>, GapError>>()?;
     let columns = Columns::new(settings);
-    for (task, key) in tasks.iter().zip(&keys) {
-        let span = (LISTED / task.log.listed().max(1)).clamp(SPAN[0], SPAN[1]);
-        let spans = task.log.spans_of(part.of(task.log.positions()), span);
-        let mut add = |results: Vec<Result<Vec<Measured>, GapError>>| -> Result<(), GapError> {
-            for result in results {
-                for measured in result? {
-                    summary.add(key, task.log.metadata(), &measured);
-                    (sinks.each)(&measured);
-                    if let Some(table) = &mut sinks.table {
-                        columns
-                            .rows(&key.name, task.log.metadata(), &measured, *table)
-                            .map_err(GapError::Table)?;
+    // Files are hashed while their rows are measured.
+    let mut digests = Ok(Vec::new());
+    rayon::in_place_scope(|scope| {
+        scope.spawn(|_| {
+            let files = logs.iter();
+            let files = files.map(|log| log.digests(&part.of(log.positions())));
+            digests = files.collect::<Result<Vec<_>, _>>();
+        });
+        for (task, key) in tasks.iter().zip(&keys) {
+            let span = (LISTED / task.log.listed().max(1)).clamp(SPAN[0], SPAN[1]);
+            let spans = task.log.spans_of(part.of(task.log.positions()), span);
+            let mut add = |results: Vec<Result<Vec<Measured>, GapError>>| -> Result<(), GapError> {
+                for result in results {
+                    for measured in result? {
+                        summary.add(key, task.log.metadata(), &measured);
+                        (sinks.each)(&measured);
+                        if let Some(table) = &mut sinks.table {
+                            columns
+                                .rows(&key.name, task.log.metadata(), &measured, *table)
+                                .map_err(GapError::Table)?;
+                        }
                     }
                 }
-            }
-            Ok(())
-        };
-        // Results are added up, in order, while the next are computed.
-        let mut ready = Vec::new();
-        for batch in spans.chunks(rayon::current_num_threads().max(1) * HELD / span) {
-            let mut next = Vec::new();
-            let added = rayon::in_place_scope(|scope| {
-                scope.spawn(|_| {
-                    let results =
-                        batch
-                            .par_iter()
-                            .map_init(Workspace::default, |workspace, span| {
-                                let result = measure_span(task, span, workspace);
-                                progress(span.positions().len());
-                                result
-                            });
-                    next = results.collect();
+                Ok(())
+            };
+            // Results are added up, in order, while the next are computed.
+            let mut ready = Vec::new();
+            for batch in spans.chunks(rayon::current_num_threads().max(1) * HELD / span) {
+                let mut next = Vec::new();
+                let added = rayon::in_place_scope(|scope| {
+                    scope.spawn(|_| {
+                        let results =
+                            batch
+                                .par_iter()
+                                .map_init(Workspace::default, |workspace, span| {
+                                    let result = measure_span(task, span, workspace);
+                                    progress(span.positions().len());
+                                    result
+                                });
+                        next = results.collect();
+                    });
+                    add(std::mem::take(&mut ready))
                 });
-                add(std::mem::take(&mut ready))
-            });
-            added?;
-            ready = next;
+                added?;
+                ready = next;
+            }
+            add(ready)?;
         }
-        add(ready)?;
+        Ok::<_, GapError>(())
+    })?;
+    for (key, files) in keys.iter().zip(digests?) {
+        summary.add_files(key, files);
     }
     Ok(summary)
 }

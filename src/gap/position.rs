@@ -121,7 +121,7 @@ fn at_temperature(
     } = workspace;
     let logged = Logged {
         lists: task.lists.as_ref(),
-        applied: task.log.metadata().temperature_applied,
+        applied: task.log.metadata().applied(),
         row,
     };
     let serving = |model: Model| Serving {

@@ -1,10 +1,7 @@
 //! What rows are that are called something else: numbers that can be read, and give wrong
 //! answers without a word.
 
-use super::error::LogError;
-use super::metadata::UnlistedTokens;
-use super::reader::{Log, Row, RowKind};
-use serde::{Deserialize, Serialize};
+use super::tensor::Dtype;
 
 /// What entries of rows may be instead of what they are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,7 +72,7 @@ impl Form {
     }
 
     /// What a unit of an entry adds to the natural logarithm; of probabilities nothing.
-    fn factor(self) -> Option<f64> {
+    pub(super) fn factor(self) -> Option<f64> {
         use std::f64::consts::{LN_2, LN_10};
         match self {
             Self::Probabilities => None,
@@ -88,7 +85,7 @@ impl Form {
     }
 
     /// The probability that an entry stands for.
-    fn probability(self, entry: f64) -> f64 {
+    pub(super) fn probability(self, entry: f64) -> f64 {
         self.factor().map_or(entry, |factor| (factor * entry).exp())
     }
 
@@ -153,14 +150,14 @@ const LOOKED_AT: usize = 64;
 /// A row whose largest probability is above this has nearly the same form in all bases.
 const PEAKED: f64 = 0.9;
 
-/// From so many tokens on a row has no form by chance.
+/// From so many tokens on no row of logits has a single 1 among zeros.
 const MANY: usize = 8;
 
 /// Looks at the first rows that are called logits, and tells if all of them are something else.
 ///
 /// A form is believed only if every row has it, within what the rows' type rounds, and at least
-/// two rows show it; a single row is enough where chance is excluded: by a narrow type or
-/// many tokens. A row whose entries are equal shows nothing, nor one with nearly all of its mass
+/// two rows show it; a single row is enough where there are no others and its type rounds so little
+/// that chance is excluded. A row whose entries are equal shows nothing, nor one with nearly all of its mass
 /// on one token, nor one of whole numbers, which sum to 1 by chance; but a row with a single 1
 /// among many zeros does.
 ///
@@ -178,18 +175,16 @@ const MANY: usize = 8;
 pub struct FormGuard {
     tolerance: f64,
     looked: usize,
-    width: usize,
     /// Forms that every row has: how many rows show it, and the first of them.
     possible: Vec<(Form, usize, usize)>,
 }
 
 impl FormGuard {
     /// For rows of a type.
-    pub fn new(dtype: super::tensor::Dtype) -> Self {
+    pub fn new(dtype: Dtype) -> Self {
         Self {
             tolerance: dtype.sum_tolerance(),
             looked: 0,
-            width: 0,
             possible: Form::ALL.map(|form| (form, 0, 0)).to_vec(),
         }
     }
@@ -214,7 +209,6 @@ impl FormGuard {
             return;
         }
         self.looked += 1;
-        self.width = self.width.max(entries.len());
         let (row, tolerance) = (Extremes::of(entries), self.tolerance);
         self.possible.retain_mut(|(form, shown, first)| {
             let Some(largest) = form.largest(&row, entries, rest, tolerance) else {
@@ -236,145 +230,118 @@ impl FormGuard {
 
     /// What all rows are that were looked at, and the first that shows it.
     pub fn found(&self) -> Option<(Form, usize)> {
-        let narrow = self.tolerance <= 1e-4 || self.width >= MANY;
+        let narrow = self.tolerance <= Dtype::F32.sum_tolerance();
         let enough = |shown: usize| shown >= 2 || (shown == 1 && self.looked == 1 && narrow);
         let found = self.possible.iter().find(|(_, shown, _)| enough(*shown));
         found.map(|&(form, _, first)| (form, first))
     }
 }
 
-/// Mass that lists leave out, in rows evenly spaced over a log that does not give it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct MissingMass {
-    /// Rows that were looked at.
-    pub rows: usize,
-    /// The mean of the target's, as its entries are called.
-    pub target: f64,
-    /// The same of the draft.
-    pub draft: f64,
-    /// What the lists of both would leave out, the larger of two means, if their entries were
-    /// logarithms to base 2; where that is possible and much less.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_2: Option<f64>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
 
-impl MissingMass {
-    /// From here on it has to be told first.
-    pub const LARGE: f64 = 0.1;
-
-    /// Whether either list leaves out much.
-    pub fn is_large(&self) -> bool {
-        self.target.max(self.draft) >= Self::LARGE
+    /// Logits of so many tokens, as raw ones are: around some level of the row.
+    fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
+        let level = 20.0 * rng.random::<f64>() - 10.0;
+        let one = |rng: &mut ChaCha8Rng| level + scale * (rng.random::<f64>() - 0.5);
+        (0..tokens).map(|_| one(rng)).collect()
     }
-}
 
-/// Mass that the lists of one model leave out.
-#[derive(Default)]
-struct Left {
-    by_e: f64,
-    by_2: f64,
-    above: bool,
-}
+    fn probabilities(logits: &[f64]) -> Vec<f64> {
+        let sum: f64 = logits.iter().map(|x| x.exp()).sum();
+        logits.iter().map(|x| x.exp() / sum).collect()
+    }
 
-impl Log {
-    /// Refuses rows that are called logits and are something else: every one of up to 64 rows,
-    /// evenly spaced over the log, shows it. See [`FormGuard`].
-    ///
-    /// # Errors
-    /// Names the tensor, the first row that shows it, and the cure; as [`Log::read`], too.
-    pub fn refuse_other_forms(&self) -> Result<(), LogError> {
-        let (target, draft) = self.kinds();
-        let (target_type, draft_type) = self.dtypes();
-        let mut guards = [
-            ("target", target, FormGuard::new(target_type)),
-            ("draft", draft, FormGuard::new(draft_type)),
-        ];
-        let temperatures = &self.metadata().rest_temperatures;
-        let whole = temperatures.iter().position(|&t| t == 1.0);
-        let mut row = Row::default();
-        for number in FormGuard::rows(self.positions()) {
-            let done =
-                |(_, kind, guard): &(_, _, FormGuard)| *kind != RowKind::Logits || guard.is_done();
-            if guards.iter().all(done) {
-                break;
-            }
-            self.read(number, &mut row)?;
-            let rest = |rest: &[f64]| {
-                let at = whole.and_then(|column| rest.get(column));
-                at.copied().unwrap_or(0.0)
-            };
-            let rows = [
-                (&row.target, row.target_kind, rest(&row.target_rest)),
-                (&row.draft, row.draft_kind, rest(&row.draft_rest)),
-            ];
-            for ((_, called, guard), (entries, kind, rest)) in guards.iter_mut().zip(rows) {
-                // Files of a log may differ in what they have.
-                if kind != RowKind::Logits {
-                    *called = kind;
+    fn found(dtype: Dtype, rows: &[Vec<f64>]) -> Option<(Form, usize)> {
+        let mut guard = FormGuard::new(dtype);
+        for number in FormGuard::rows(rows.len()) {
+            guard.look(number, &rows[number], 0.0);
+        }
+        guard.found()
+    }
+
+    /// What a row of probabilities is in a form.
+    fn written(form: Form, row: &[f64]) -> Vec<f64> {
+        let entry = |p: &f64| form.factor().map_or(*p, |factor| p.ln() / factor);
+        row.iter().map(entry).collect()
+    }
+
+    #[test]
+    fn every_form_is_found_and_logits_of_any_kind_are_left() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for (tokens, rows) in [(2, 3), (3, 2), (50, 1), (50, 200), (1000, 5)] {
+            let raw: Vec<Vec<f64>> = (0..rows).map(|_| logits(&mut rng, tokens, 2.0)).collect();
+            let laws: Vec<Vec<f64>> = raw.iter().map(|row| probabilities(row)).collect();
+            for form in Form::ALL {
+                let rows: Vec<Vec<f64>> = laws.iter().map(|law| written(form, law)).collect();
+                let (seen, first) = found(Dtype::F64, &rows).unwrap();
+                assert_eq!(seen, form);
+                let largest = laws[first].iter().copied().fold(0.0, f64::max);
+                assert!(largest <= PEAKED || (form == Form::Probabilities && tokens >= MANY));
+                if rows.len() > 2 {
+                    let mut mixed = rows.clone();
+                    mixed[1].clone_from(&raw[1]);
+                    // As far as the row is looked at.
+                    assert!(rows.len() > LOOKED_AT || found(Dtype::F64, &mixed).is_none());
                 }
-                guard.look(number, entries, rest);
+            }
+            // Natural logarithms are logits, and so are they with their largest subtracted.
+            let natural: Vec<Vec<f64>> = (laws.iter())
+                .map(|law| law.iter().map(|p| p.ln()).collect())
+                .collect();
+            let shifted = |row: &Vec<f64>| {
+                let high = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                row.iter().map(|x| x - high).collect()
+            };
+            let shifted: Vec<Vec<f64>> = natural.iter().map(shifted).collect();
+            for dtype in [Dtype::F16, Dtype::F32, Dtype::F64] {
+                for rows in [&raw, &natural, &shifted] {
+                    assert_eq!(found(dtype, rows), None, "{tokens} tokens");
+                }
             }
         }
-        for (model, kind, guard) in guards {
-            if let (RowKind::Logits, Some((form, number))) = (kind, guard.found()) {
-                let tensor = format!("{model}_logits");
-                let message = form.refusal(&format!("call the tensor {model}_probs, or"));
-                return Err(LogError::row(self.path(), &tensor, number, message));
-            }
-        }
-        Ok(())
     }
 
-    /// The mass that lists of probabilities or of their logarithms leave out, if the log gives
-    /// neither that mass nor says that what is left out is never drawn.
-    ///
-    /// # Errors
-    /// As [`Log::read`].
-    pub fn missing_mass(&self) -> Result<Option<MissingMass>, LogError> {
-        let (target, draft) = self.kinds();
-        let told = self.has_rests().contains(&true)
-            || self.metadata().unlisted == Some(UnlistedTokens::NeverDrawn);
-        if told || !self.is_top_heavy() || [target, draft].contains(&RowKind::Logits) {
-            return Ok(None);
+    /// Honest rows of all shapes, peaked ones among them: what chance does, where it can.
+    #[test]
+    fn honest_logits_are_hardly_ever_refused() {
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut alarms = 0;
+        let trials = 30_000;
+        for trial in 0..trials {
+            let tokens = 2 + trial % 9;
+            let rows = 1 + trial / 9 % 3;
+            let scale = [0.5, 2.0, 8.0, 40.0][trial / 27 % 4];
+            let dtype = [Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::F64][trial / 108 % 4];
+            let rows: Vec<Vec<f64>> = (0..rows).map(|_| logits(&mut rng, tokens, scale)).collect();
+            alarms += usize::from(found(dtype, &rows).is_some());
         }
-        let mut row = Row::default();
-        let (mut rows, mut left) = (0, [Left::default(), Left::default()]);
-        for number in FormGuard::rows(self.positions()) {
-            self.read(number, &mut row)?;
-            rows += 1;
-            let models = [
-                (&row.target, row.target_kind),
-                (&row.draft, row.draft_kind),
-            ];
-            for (left, (entries, kind)) in left.iter_mut().zip(models) {
-                let listed = || entries.iter().filter(|x| !x.is_nan());
-                let by = |form: Form| listed().map(|&x| form.probability(x)).sum::<f64>();
-                let sum = match kind {
-                    RowKind::Probabilities => by(Form::Probabilities),
-                    _ => listed().map(|x| x.exp()).sum(),
-                };
-                left.by_e += (1.0 - sum).max(0.0);
-                let sum = match kind {
-                    RowKind::LogProbabilities if listed().count() > 1 => by(Form::Base2),
-                    _ => f64::INFINITY,
-                };
-                left.by_2 += (1.0 - sum).max(0.0);
-                left.above |= sum > 1.0 + super::tensor::Dtype::F32.sum_tolerance();
-            }
+        assert!(alarms * 5_000 <= trials, "{alarms} of {trials}");
+        // Whole numbers sum to 1 by chance, and uniform rows show nothing.
+        for row in [
+            vec![0.0, 1.0],
+            vec![1.0, 2.0, 2.0],
+            vec![-1.0, -2.0, -2.0],
+            vec![0.5, 0.5],
+            vec![0.0; 9],
+            vec![-(9f64.ln()); 9],
+            vec![0.0, f64::NEG_INFINITY],
+        ] {
+            assert_eq!(found(Dtype::F64, &vec![row; 5]), None);
         }
-        let mean = |sum: f64| sum / rows.max(1) as f64;
-        let [target, draft] = left.each_ref().map(|left| mean(left.by_e));
-        // Natural logarithms to base 2 sum to more than 1 in nearly any row.
-        let much_less = |left: &Left| !left.above && left.by_2 <= 0.5 * left.by_e;
-        let base_2 = (rows > 1 && left.iter().all(much_less))
-            .then(|| mean(left.iter().map(|left| left.by_2).fold(0.0, f64::max)));
-        Ok(Some(MissingMass {
-            rows,
-            target,
-            draft,
-            base_2,
-        }))
+        // A single row of a half type, too.
+        let row = vec![0.5, 0.3, 0.2];
+        assert_eq!(found(Dtype::F16, std::slice::from_ref(&row)), None);
+        assert!(found(Dtype::F16, &[row.clone(), row.clone()]).is_some());
+        assert!(found(Dtype::F32, &[row]).is_some());
+        let mut one_hot = vec![0.0; 9];
+        one_hot[4] = 1.0;
+        assert_eq!(
+            found(Dtype::F32, &[one_hot]),
+            Some((Form::Probabilities, 0))
+        );
     }
 }

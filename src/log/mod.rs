@@ -52,10 +52,12 @@
 //! ([`FormGuard`]).
 
 mod contents;
+mod digest;
 mod draft_logs;
 mod encoded;
 mod engine;
 mod error;
+mod forms;
 mod guard;
 mod hash;
 mod identity;
@@ -74,10 +76,12 @@ mod tensor;
 mod whole;
 mod writer;
 
+pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};
 pub use engine::EngineRecord;
 pub use error::LogError;
-pub use guard::{Form, FormGuard, MissingMass};
+pub use forms::MissingMass;
+pub use guard::{Form, FormGuard};
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
 #[cfg(test)]

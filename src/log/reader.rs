@@ -62,7 +62,7 @@ pub struct Log {
     metadata: Metadata,
     pub(super) shards: Vec<Shard>,
     /// Position numbers at which shards begin, and at last N.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     vocabulary: usize,
     /// What `--vocab` asked for.
     kept: Option<usize>,
@@ -410,12 +410,13 @@ impl Log {
         ignored: Vec<String>,
         wanted: Option<usize>,
     ) -> Result<Self, LogError> {
-        if !(metadata.temperature_applied > 0.0 && metadata.temperature_applied.is_finite()) {
+        let applied = metadata.applied();
+        if !(applied > 0.0 && applied.is_finite()) {
             return Err(LogError::format(
                 path,
                 format!(
-                    "temperature_applied is {}; it must be finite and > 0, and is 1 for raw logits",
-                    metadata.temperature_applied
+                    "temperature_applied is {applied}; it must be finite and > 0, and is 1 for raw \
+                     logits"
                 ),
             ));
         }

@@ -352,7 +352,13 @@ impl LogWriter {
         let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
         if !(-1..tokens).contains(&position.token) {
             let message = outside(position.token, tokens);
-            return Err(LogError::entry(&self.directory, "token", number, 0, message));
+            return Err(LogError::entry(
+                &self.directory,
+                "token",
+                number,
+                0,
+                message,
+            ));
         }
         let rows = [
             ("target_logits", position.target),

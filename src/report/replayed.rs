@@ -55,6 +55,11 @@ pub(super) fn surprise(z: f64) -> Option<String> {
     })
 }
 
+/// A caution where a capture did not come to its end.
+pub(super) fn unfinished(of: &MeasuredTexts) -> Option<String> {
+    super::cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()))
+}
+
 /// The names of the logs.
 pub(super) fn names(of: &MeasuredTexts) -> String {
     let names: Vec<&str> = of.logs.iter().map(|log| log.name.as_str()).collect();
@@ -129,13 +134,18 @@ fn facts(log: &TextLog) -> Vec<Fact> {
     if let Some(sampling) = &metadata.sampling {
         facts.push(Fact::new(
             "tokens sampled",
-            format!(
-                "temperature {}, seed {}",
-                temperature(sampling.temperature),
-                sampling.seed
-            ),
+            match sampling.seed {
+                Some(seed) => {
+                    format!(
+                        "temperature {}, seed {seed}",
+                        temperature(sampling.temperature)
+                    )
+                }
+                None => format!("temperature {}", temperature(sampling.temperature)),
+            },
         ));
     }
+    facts.extend(super::page::files(&log.files));
     facts.extend(
         metadata
             .command
@@ -146,13 +156,5 @@ fn facts(log: &TextLog) -> Vec<Fact> {
 }
 
 pub(super) fn made_by(of: &MeasuredTexts, schema: u32) -> Section {
-    Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [
-            Block::Command(of.command.clone()),
-            Block::Paragraph(format!("{}, report schema {schema}.", of.tool)),
-        ],
-    )
+    super::page::made_by(&of.command, format!("{}, report schema {schema}.", of.tool))
 }

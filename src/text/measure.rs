@@ -14,7 +14,7 @@ use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
 use super::rollouts::{Drafted, RolloutList, drafted_rounds};
 use super::texts::{Text, Texts};
 use crate::gap::{Clustered, Estimate};
-use crate::log::Log;
+use crate::log::{FileDigest, Log};
 use crate::rounds::{ChainVerifier, Replay, accepted_lengths, replay};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -75,10 +75,10 @@ pub fn measure(
     if settings.verifiers.is_empty() {
         return Err(TextError::Settings("no verifier is asked for".to_owned()));
     }
-    let texts = Texts::read(logs, settings.temperature, progress)?;
+    let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
     let measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
-    let mut report = measurement.report(logs, command);
+    let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     match possible_with_paths(logs, &texts) {
         Ok(possible) => report.draft_paths = possible,
         Err(error) => (report.left_out).push(format!(
@@ -248,7 +248,7 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    fn report(&self, logs: &[Log], command: &str) -> LengthReport {
+    fn report(&self, logs: &[Log], of: MeasuredTexts) -> LengthReport {
         let verifiers = self.settings.verifiers.iter();
         let played: Vec<Played> = verifiers
             .filter(|verifier| verifier.has_rounds())
@@ -264,7 +264,7 @@ impl<'a> Measurement<'a> {
             .collect();
         LengthReport {
             schema: SCHEMA,
-            of: measured(self.texts, logs, command),
+            of,
             max_length: self.max_length,
             rollouts: self.rollouts_read(),
             needs: self.needs(logs, &played),
@@ -902,11 +902,19 @@ fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
 }
 
 /// What a report is of: texts of these logs, measured by a command.
-pub(super) fn measured(texts: &Texts, logs: &[Log], command: &str) -> MeasuredTexts {
+pub(super) fn measured(
+    texts: &Texts,
+    logs: &[Log],
+    files: Vec<Vec<FileDigest>>,
+    command: &str,
+) -> MeasuredTexts {
+    let held = logs.iter().any(Log::is_held);
+    let logs = logs.iter().zip(files);
+    let logs = logs.map(|(log, files)| text_log(log, files)).collect();
     MeasuredTexts {
         tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
-        command: command.to_owned(),
-        logs: logs.iter().map(text_log).collect(),
+        command: if held { "" } else { command }.to_owned(),
+        logs,
         positions: texts.positions(),
         texts: texts.texts.len(),
         clusters: texts.clusters,
@@ -915,7 +923,21 @@ pub(super) fn measured(texts: &Texts, logs: &[Log], command: &str) -> MeasuredTe
     }
 }
 
-fn text_log(log: &Log) -> TextLog {
+/// Reads texts, while their files are hashed.
+pub(super) fn with_files<T: Send>(
+    logs: &[Log],
+    read: impl FnOnce() -> Result<T, TextError> + Send,
+) -> Result<(T, Vec<Vec<FileDigest>>), TextError> {
+    let files = |log: &Log| -> Result<Vec<FileDigest>, TextError> {
+        let digests = log.digests(&(0..log.positions()))?;
+        Ok(digests.into_values().collect())
+    };
+    let hash = || logs.iter().map(files).collect::<Result<_, _>>();
+    let (texts, files) = rayon::join(read, hash);
+    Ok((texts?, files?))
+}
+
+fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {
@@ -926,6 +948,7 @@ fn text_log(log: &Log) -> TextLog {
         positions: log.positions(),
         vocabulary: log.vocabulary(),
         listed: log.listed(),
+        files,
         metadata,
     }
 }

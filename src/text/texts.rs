@@ -421,7 +421,7 @@ impl Task<'_> {
              texts",
         )?;
         let rule = Softmax {
-            temperature: self.temperature / self.log.metadata().temperature_applied,
+            temperature: self.temperature / self.log.metadata().applied(),
             ..Softmax::default()
         };
         probabilities(&row.target, row.target_kind, &rule, logits, target)

@@ -162,6 +162,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
             "evaluate",
             "gap",
             "known",
+            "log",
             "lp",
             "scheme",
             "text",

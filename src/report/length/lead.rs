@@ -17,7 +17,9 @@ pub(super) fn subtitle(report: &LengthReport) -> String {
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
-    let mut blocks = vec![Block::Paragraph(advice(report))];
+    let unfinished = replayed::unfinished(&report.of).map(Block::Caution);
+    let mut blocks: Vec<Block> = unfinished.into_iter().collect();
+    blocks.push(Block::Paragraph(advice(report)));
     blocks.push(Block::List(points(report)));
     let cautions = [
         unlisted(report),

@@ -54,7 +54,9 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
             counted(report.length, "token")
         ))];
     };
-    let mut blocks = vec![Block::Paragraph(advice(report, at))];
+    let unfinished = replayed::unfinished(&report.of).map(Block::Caution);
+    let mut blocks: Vec<Block> = unfinished.into_iter().collect();
+    blocks.push(Block::Paragraph(advice(report, at)));
     blocks.push(Block::List(points(report, at)));
     let cautions = [
         unlisted(report),

@@ -15,7 +15,9 @@ pub(super) fn subtitle(report: &TreeReport) -> String {
 }
 
 pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
-    let mut blocks = vec![Block::Paragraph(advice(report))];
+    let unfinished = replayed::unfinished(&report.of).map(Block::Caution);
+    let mut blocks: Vec<Block> = unfinished.into_iter().collect();
+    blocks.push(Block::Paragraph(advice(report)));
     let points = points(report);
     if !points.is_empty() {
         blocks.push(Block::List(points));
