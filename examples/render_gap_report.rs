@@ -1,11 +1,12 @@
-//! Renders a gap report, or one of several logs, again from its `report.json`: `report.html`, `report.md`,
-//! and every picture as SVG and PNG.
+//! Renders a report of gap (of one log or of several), tree or paths again from its `report.json`:
+//! `report.html`, `report.md`, and every picture as SVG and PNG.
 //!
 //!     cargo run --release --example render_gap_report -- report.json out/
 
 use specgap::gap::{GapReport, LogComparison};
 use specgap::report::page::{Block, Link};
-use specgap::report::{compare, gap};
+use specgap::report::{compare, gap, paths, tree};
+use specgap::text::{PathsReport, TreeReport};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,10 +15,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("give report.json and a folder to write to".into());
     };
     let text = std::fs::read(report)?;
-    // Of several logs side by side, or of one.
-    let mut page = match serde_json::from_slice::<LogComparison>(&text) {
-        Ok(comparison) => compare::page(&comparison),
-        Err(_) => gap::page(&serde_json::from_slice::<GapReport>(&text)?),
+    // What it is shows in the fields that it has.
+    let mut page = if let Ok(comparison) = serde_json::from_slice::<LogComparison>(&text) {
+        compare::page(&comparison)
+    } else if let Ok(report) = serde_json::from_slice::<TreeReport>(&text) {
+        tree::page(&report)
+    } else if let Ok(report) = serde_json::from_slice::<PathsReport>(&text) {
+        paths::page(&report)
+    } else {
+        gap::page(&serde_json::from_slice::<GapReport>(&text)?)
     };
     // Each log's own report may be elsewhere.
     for section in &mut page.sections {

@@ -23,7 +23,6 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENGINES = ROOT / "tests/fixtures/engines"
 QUICK = ["--drafts", "1", "--temperature", "1.0", "-q"]
-BREAKER = ["cargo", "test", "--all-features", "--locked", "--test", "fuzz", "--"]
 LIMIT = 30
 # Files of each reader that are made at a time.
 BATCH = 10
@@ -116,11 +115,14 @@ def main() -> int:
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cargo", default="--features parquet", help="what cargo is told of features to run it")
     parser.add_argument("--breaker", help="the test program that makes the files, if cargo is not to run it")
     parser.add_argument("--keep", type=pathlib.Path, default=ROOT / "target/fuzz")
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
-    breaker = [str(pathlib.Path(options.breaker).resolve())] if options.breaker else BREAKER
+    breaker = ["cargo", "test", *options.cargo.split(), "--locked", "--test", "fuzz", "--"]
+    if options.breaker:
+        breaker = [str(pathlib.Path(options.breaker).resolve())]
     faults, first = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         made = pathlib.Path(folder)

@@ -5,7 +5,8 @@
 
 Reads deny.toml and says the same of licences and sources as cargo-deny, which not every machine
 has. Also: that fonts have their licence beside them, and that no crate that speaks to a network is
-linked. Python's standard library is all it needs. Exit codes: 0 all is well, 1 something is not.
+linked. Python's standard library is all it needs. Exit codes: 0 all is well, 1 something is not,
+2 there is nothing to check.
 """
 
 import json
@@ -69,7 +70,15 @@ def main() -> int:
     rules = tomllib.loads((ROOT / "deny.toml").read_text())
     names = set(rules["licenses"]["allow"])
     faults = []
-    packages = json.load(sys.stdin)["packages"]
+    try:
+        packages = json.load(sys.stdin)["packages"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        print(
+            "licences.py: standard input is not what cargo metadata prints. cargo says above why; where "
+            "it cannot reach its registry, run cargo fetch with a network first",
+            file=sys.stderr,
+        )
+        return 2
     for package in packages:
         name = f"{package['name']} {package['version']}"
         source = package["source"]

@@ -7,15 +7,16 @@
 #[path = "../benches/results/mod.rs"]
 mod results;
 
-use crate::claims::{Verdict, ledger};
+use crate::claims::{Claim, Verdict, ledger};
 use crate::distribution::Draft;
 use crate::evaluate::{Limits, block, solve, verify};
-use crate::gap::GapReport;
+use crate::gap::{Estimate, GapReport, VerifierRow};
 use crate::problem::{AnyProblem, parse_toml};
 use crate::scheme::{MadeOf, SchemeName, drafted_by};
 use crate::verifier::{Lossless, VerifierName};
 use results::{Row, Run, Span};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -130,14 +131,23 @@ fn claims() -> String {
     let own = ledger
         .iter()
         .filter(|claim| claim.source.starts_with("ours"));
+    let are = |number: usize| match number {
+        1 => "1 is".to_owned(),
+        number => format!("{number} are"),
+    };
+    let refuted = stand(Verdict::Refuted);
+    let (published, others): (Vec<&Claim>, Vec<&Claim>) =
+        refuted.partition(|claim| claim.is_published());
     format!(
-        "The ledger has {} statements, of which {} are specgap's own: {} hold, {} are supported, \
-         and {} are refuted.",
+        "The ledger has {} statements, of which {} specgap's own: {} hold, {} supported, and {} \
+         refuted. Of the refuted, {} published and {} natural readings or guesses.",
         ledger.len(),
-        own.count(),
+        are(own.count()),
         stand(Verdict::Holds).count(),
-        stand(Verdict::Supported).count(),
-        stand(Verdict::Refuted).count()
+        are(stand(Verdict::Supported).count()),
+        are(published.len() + others.len()),
+        are(published.len()),
+        are(others.len())
     )
 }
 
@@ -166,14 +176,26 @@ fn demo() -> String {
         ["draft law", "alpha*", "full rows", "verifiers"],
         three.map(|cell| {
             let optimum = &cell.optimal_acceptance_rate;
+            // What is only known between bounds has no place in an order.
             let mut verifiers: Vec<_> = cell.verifiers.iter().collect();
-            verifiers.sort_by(|a, b| b.acceptance.mean.total_cmp(&a.acceptance.mean));
+            verifiers.sort_by(|a, b| {
+                let open = |row: &VerifierRow| row.acceptance.open().is_some();
+                let by_mean = b.acceptance.mean.total_cmp(&a.acceptance.mean);
+                let both = open(a) && open(b);
+                open(a)
+                    .cmp(&open(b))
+                    .then(if both { Ordering::Equal } else { by_mean })
+            });
+            let known = |one: &Estimate| match one.open() {
+                Some(ends) => bounds(Some(ends)),
+                None => format!("{:.3}", one.mean),
+            };
             let rates = verifiers.iter();
-            let rates = rates.map(|one| format!("`{}` {:.3}", one.name, one.acceptance.mean));
+            let rates = rates.map(|one| format!("`{}` {}", one.name, known(&one.acceptance)));
             let rates: Vec<String> = rates.collect();
             [
                 format!("`{}`", cell.scheme),
-                format!("{:.3}", optimum.estimate.mean),
+                known(&optimum.estimate),
                 bounds(optimum.estimate.truncation),
                 match rates.is_empty() {
                     true => "none known".to_owned(),

@@ -1,20 +1,96 @@
-//! Files that are written whole or not at all.
+//! Files that are written whole or not at all, and files that are read up to a limit.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempDir, TempPath};
 
+/// Where it goes what is written to a path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To a file of its own: the path behind all symbolic links, where there may be none yet.
+    File(PathBuf),
+    /// Into a pipe, a device or a file that is open already, which stays what it is: the path
+    /// behind the links that lead to it.
+    Stream(PathBuf),
+}
+
+impl Place {
+    /// Follows symbolic links, which stay.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let mut at = path.to_owned();
+        for _ in 0..MOST_LINKS {
+            match at.symlink_metadata() {
+                Ok(found) if found.is_symlink() && is_open_file(&at) => {
+                    return Ok(Self::Stream(at));
+                }
+                Ok(found) if found.is_symlink() => at = folder(&at).join(std::fs::read_link(&at)?),
+                Ok(found) if found.is_file() || found.is_dir() => return Ok(Self::File(at)),
+                Ok(_) => return Ok(Self::Stream(at)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::File(at)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other(
+            "is a symbolic link that leads in a circle",
+        ))
+    }
+}
+
+/// How many symbolic links are followed, which is as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// Whether a link stands for a file that this process has open, such as `/dev/stdout`.
+fn is_open_file(link: &Path) -> bool {
+    link.starts_with("/proc") || link.starts_with("/dev/fd")
+}
+
+/// Opens what is no regular file for writing. This process's own output shares its place in the
+/// file with what is printed there.
+fn open_stream(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    if is_open_file(path) {
+        use std::os::fd::AsFd;
+        let name = path.file_name().and_then(|name| name.to_str());
+        let shared = match name {
+            Some("1") => Some(io::stdout().as_fd().try_clone_to_owned()?),
+            Some("2") => Some(io::stderr().as_fd().try_clone_to_owned()?),
+            _ => None,
+        };
+        if let Some(shared) = shared {
+            return Ok(shared.into());
+        }
+    }
+    std::fs::OpenOptions::new().append(true).open(path)
+}
+
+/// Where bytes go until a file is complete.
+enum Under {
+    /// A temporary name, which goes with it if it is dropped.
+    Name(BufWriter<NamedTempFile>),
+    /// Straight into what is no regular file.
+    Stream(BufWriter<File>),
+}
+
 /// A file that is being written under a temporary name, which goes with it if it is
-/// dropped.
+/// dropped. Where the path leads to what is no regular file, it is written at once.
 pub(crate) struct Unfinished {
-    file: BufWriter<NamedTempFile>,
+    file: Under,
     path: PathBuf,
 }
 
 impl Unfinished {
     /// Begins a file under a name that begins with `prefix`, beside where it will be.
     pub(crate) fn create(path: &Path, prefix: &str) -> io::Result<Self> {
+        let path = match Place::of(path)? {
+            Place::File(path) => path,
+            Place::Stream(path) => {
+                return Ok(Self {
+                    file: Under::Stream(BufWriter::new(open_stream(&path)?)),
+                    path,
+                });
+            }
+        };
         let mut builder = tempfile::Builder::new();
         builder.prefix(prefix);
         #[cfg(unix)]
@@ -24,7 +100,7 @@ impl Unfinished {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let file = loop {
-            let file = builder.tempfile_in(folder(path))?;
+            let file = builder.tempfile_in(folder(&path))?;
             // Held until the file is complete, so that nobody takes it for one that was left
             // behind. Some file systems have no locks, and then nothing is removed either.
             let _ = file.as_file().lock();
@@ -34,18 +110,29 @@ impl Unfinished {
             }
         };
         Ok(Self {
-            file: BufWriter::with_capacity(1 << 20, file),
-            path: path.to_owned(),
+            file: Under::Name(BufWriter::with_capacity(1 << 20, file)),
+            path,
         })
     }
 
     /// Syncs the file, which is complete.
     pub(crate) fn finish(self) -> io::Result<Staged> {
-        let file = (self.file.into_inner()).map_err(io::IntoInnerError::into_error)?;
+        let file = match self.file {
+            Under::Name(file) => file,
+            Under::Stream(mut file) => {
+                file.flush()?;
+                return Ok(Staged {
+                    file: None,
+                    path: self.path,
+                    lock: None,
+                });
+            }
+        };
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.as_file().sync_all()?;
         let (lock, file) = file.into_parts();
         Ok(Staged {
-            file,
+            file: Some(file),
             path: self.path,
             lock: Some(lock),
         })
@@ -54,18 +141,25 @@ impl Unfinished {
 
 impl Write for Unfinished {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        match &mut self.file {
+            Under::Name(file) => file.write(bytes),
+            Under::Stream(file) => file.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        match &mut self.file {
+            Under::Name(file) => file.flush(),
+            Under::Stream(file) => file.flush(),
+        }
     }
 }
 
 /// A file that is complete under a temporary name, which goes with it if it is
 /// dropped.
 pub(crate) struct Staged {
-    file: TempPath,
+    /// None if it went where it is to be already.
+    file: Option<TempPath>,
     path: PathBuf,
     lock: Option<File>,
 }
@@ -83,7 +177,7 @@ impl Staged {
         file.finish()
     }
 
-    /// Where the file will be.
+    /// Where the file will be, behind all links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -97,7 +191,9 @@ impl Staged {
 
     /// Gives the file its name, in place of whatever file has it.
     pub(crate) fn rename(self) -> io::Result<()> {
-        self.file.persist(&self.path).map_err(|error| error.error)?;
+        if let Some(file) = self.file {
+            file.persist(&self.path).map_err(|error| error.error)?;
+        }
         Ok(())
     }
 }
@@ -307,6 +403,68 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     tempfile::tempfile_in(here).map(drop)
 }
 
+/// The most bytes of a document that is read at once: a certificate, a summary, a list.
+pub(crate) const DOCUMENT: u64 = 1 << 30;
+
+/// Reads a file of at most so many bytes, and of any other no more than one byte beyond them.
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let (most, known) = match file.metadata() {
+        Ok(metadata) if metadata.is_file() => (most, metadata.len()),
+        // What a device or a pipe holds is known when it was read.
+        _ => (most.min(DOCUMENT), 0),
+    };
+    let mut bytes = Vec::with_capacity(known.min(most).try_into().unwrap_or(0));
+    if known <= most {
+        file.take(most + 1).read_to_end(&mut bytes)?;
+    }
+    if known.max(bytes.len() as u64) > most {
+        return Err(too_large(most));
+    }
+    Ok(bytes)
+}
+
+/// The same of a file that is text.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read(path, most)?)
+}
+
+/// Reads a file of any number of lines, each of at most so many bytes.
+pub(crate) fn read_lines(path: &Path, most: u64) -> io::Result<String> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut bytes = Vec::new();
+    loop {
+        let before = bytes.len();
+        let mut line = (&mut file).take(most + 1);
+        if line.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        if (bytes.len() - before) as u64 > most {
+            return Err(too_large(most));
+        }
+    }
+    text(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is no text in UTF-8"))
+}
+
+fn too_large(most: u64) -> io::Error {
+    let message = format!("a document or a line of more than {most} bytes is not read");
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
+}
+
+/// What a file or folder is called, without the folders around it. `.`, `..` and the like have
+/// the name of the folder that they lead to.
+pub(crate) fn name(path: &Path) -> String {
+    let own = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    own(path)
+        .or_else(|| own(&path.canonicalize().ok()?))
+        .unwrap_or_else(|| path.display().to_string())
+}
+
 /// The folder that a path lies in.
 pub(crate) fn folder(path: &Path) -> &Path {
     path.parent()
@@ -429,6 +587,92 @@ mod tests {
         // Its lock went with the name.
         drop(UnfinishedFolder::create(around.path(), PREFIX).unwrap());
         assert!(around.path().join("log/log.json").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_and_its_target_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::fs::create_dir(place("inside")).unwrap();
+        std::fs::write(place("inside/old"), "old").unwrap();
+        std::os::unix::fs::symlink("inside/old", place("first")).unwrap();
+        std::os::unix::fs::symlink("first", place("second")).unwrap();
+        std::os::unix::fs::symlink("inside/none", place("dangling")).unwrap();
+        std::os::unix::fs::symlink("circle", place("circle")).unwrap();
+        for (link, target) in [("second", "inside/old"), ("dangling", "inside/none")] {
+            replace(&place(link), PREFIX, |file| file.write_all(b"new")).unwrap();
+            assert!(place(link).symlink_metadata().unwrap().is_symlink());
+            assert_eq!(std::fs::read_to_string(place(target)).unwrap(), "new");
+        }
+        assert!(place("first").symlink_metadata().unwrap().is_symlink());
+        let error = replace(&place("circle"), PREFIX, |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("circle"), "{error}");
+        // Together with others, too.
+        let staged = stage(folder.path(), &["second", "third"]);
+        exchange(staged, PREFIX).unwrap();
+        assert!(place("second").symlink_metadata().unwrap().is_symlink());
+        // Nothing is left beside them.
+        let inside = std::fs::read_dir(place("inside")).unwrap().count();
+        assert_eq!((inside, contents(folder.path()).len()), (2, 6));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_regular_file_is_written_into() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let made = std::process::Command::new("mkfifo")
+            .arg(place("fifo"))
+            .status();
+        assert!(made.unwrap().success());
+        std::os::unix::fs::symlink("fifo", place("link")).unwrap();
+        for name in ["fifo", "link"] {
+            let from = place("fifo");
+            let reader = std::thread::spawn(move || std::fs::read_to_string(from).unwrap());
+            replace(&place(name), PREFIX, |file| file.write_all(b"through")).unwrap();
+            assert_eq!(reader.join().unwrap(), "through");
+        }
+        let kind = place("fifo").symlink_metadata().unwrap().file_type();
+        assert!(kind.is_fifo());
+        replace(Path::new("/dev/null"), PREFIX, |file| {
+            file.write_all(b"gone")
+        })
+        .unwrap();
+        let kind = Path::new("/dev/null").metadata().unwrap().file_type();
+        assert!(kind.is_char_device());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ten");
+        std::fs::write(&path, [b'a'; 10]).unwrap();
+        assert_eq!(read_text(&path, 10).unwrap(), "a".repeat(10));
+        let error = read(&path, 9).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(error.to_string().contains("more than 9 bytes"), "{error}");
+        std::fs::write(&path, "12345\n1234\n123").unwrap();
+        assert_eq!(read_lines(&path, 6).unwrap().lines().count(), 3);
+        assert!(read_lines(&path, 5).is_err());
+        #[cfg(unix)]
+        for read in [read_text, read_lines] {
+            assert!(read(Path::new("/dev/zero"), 1 << 20).is_err());
+        }
+    }
+
+    #[test]
+    fn a_path_without_a_name_has_that_of_where_it_leads() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        std::fs::create_dir_all(log.join("sub")).unwrap();
+        for path in ["sub/..", "sub/../.", "sub/../../log"] {
+            assert_eq!(name(&log.join(path)), "log", "{path}");
+        }
+        assert_eq!(name(Path::new("not/there")), "there");
+        assert_eq!(name(Path::new("not/..")), "not/..");
     }
 
     #[cfg(unix)]

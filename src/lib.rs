@@ -15,6 +15,10 @@
 //!          P(H) = sum of p over H,   Q(H) = P_D( x_1..x_n all lie in H )
 //! ```
 //!
+//! It is an optimum of one position, or of one round, that starts with the target's own law.
+//! Whole texts of the target's law can be written with more accepted drafts, by rounds that
+//! carry something from one to the next (`docs/text.md`).
+//!
 //! The left side is a linear program with V^(n+1) variables; the right side is a
 //! minimum cut. This crate computes both, makes them meet, and checks the proof
 //! with a module that contains no solver.
@@ -124,6 +128,7 @@ pub mod row;
 mod schemas;
 pub mod scheme;
 mod scratch;
+mod shown;
 pub mod text;
 pub mod tree;
 pub mod verifier;

@@ -478,10 +478,7 @@ pub fn audit(
             .into_values()
             .collect(),
         unfinished: log.metadata().unfinished(),
-        log: log.path().file_name().map_or_else(
-            || log.path().display().to_string(),
-            |name| name.to_string_lossy().into(),
-        ),
+        log: log.name(),
         target: log.metadata().target.as_ref().map(|file| file.name.clone()),
         draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),
         rule: settings.rule.to_string(),

@@ -1,4 +1,5 @@
-//! Trees of drafts of any law: what no verifier of them passes, exactly, at small sizes.
+//! Trees of drafts of any law: what no verifier of them passes in one round, exactly, at small
+//! sizes.
 //!
 //! [`level_sets`](super::level_sets) knows K i.i.d. paths. Engines draft other trees: different
 //! children at a node, EAGLE's shapes, SpecHub's pairs. The same duality holds for any law of
@@ -99,8 +100,8 @@ impl DrawnTrees {
         &self.trees
     }
 
-    /// The largest `E[tau]` of any lossless verifier of the trees, tau being the deepest node on
-    /// the target's path: a transport, checked by its potentials. `None` if there are more than
+    /// The largest `E[tau]` of any lossless verifier of the trees in one round, tau being the
+    /// deepest node on the target's path: a transport, checked by its potentials. `None` if there are more than
     /// [`MAX_EXACT_PAIRS`] pairs of tree and block.
     ///
     /// # Exactness

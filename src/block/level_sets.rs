@@ -38,7 +38,7 @@ use crate::tree::TokenTree;
 pub const MOST_WORK: f64 = 2e9;
 
 /// One set of prefixes for each length 1..L: a proof that no verifier of K i.i.d. paths
-/// has `E[tau]` above [`Self::bound`].
+/// has `E[tau]` above [`Self::bound`] in a round that starts with the target's own law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelSets {
     /// By length, from 1; then by number of the prefix.

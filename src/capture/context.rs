@@ -4,6 +4,7 @@
 
 use super::CaptureError;
 use super::tokens::EncodedPrompt;
+use crate::files::{DOCUMENT, read};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ impl Context {
     }
 
     fn read(file: &Path) -> Option<Self> {
-        let config: Value = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
+        let config: Value = serde_json::from_slice(&read(file, DOCUMENT).ok()?).ok()?;
         [Some(&config), config.get("text_config")]
             .into_iter()
             .flatten()

@@ -19,7 +19,7 @@ pub(super) fn files_of_graph(graph: &Path) -> Result<Vec<FileIdentity>, CaptureE
         action: "cannot be read",
         source,
     };
-    let bytes = std::fs::read(graph).map_err(|source| failed(graph, source))?;
+    let bytes = crate::files::read(graph, LARGEST).map_err(|source| failed(graph, source))?;
     let mut files = vec![identity(graph).map_err(|source| failed(graph, source))?];
     let folder = graph.parent().unwrap_or(Path::new(""));
     for location in external_locations(&bytes) {
@@ -51,6 +51,9 @@ pub(super) fn identity(path: &Path) -> io::Result<FileIdentity> {
         sha256: Some(sha256),
     })
 }
+
+/// What a graph may be without its weights, which is the most that its format can hold.
+const LARGEST: u64 = 1 << 31;
 
 // Field numbers of onnx.proto.
 const MODEL_GRAPH: u64 = 7;

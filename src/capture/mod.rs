@@ -21,6 +21,7 @@ mod context;
 mod decode;
 mod generate;
 mod graph_file;
+mod growth;
 mod log_sink;
 mod model;
 mod prompts;

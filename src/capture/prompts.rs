@@ -1,6 +1,7 @@
 //! Prompt files and chat templates.
 
 use super::CaptureError;
+use crate::files::{DOCUMENT, read_lines};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
@@ -39,12 +40,12 @@ enum Id {
 /// such an object, an unknown field, an empty prompt, an id given twice, and a
 /// file without prompts.
 pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, CaptureError> {
-    let text = std::fs::read(path).map_err(|source| CaptureError::File {
+    let text = read_lines(path, DOCUMENT).map_err(|source| CaptureError::File {
         path: path.to_owned(),
         action: "cannot be read",
         source,
     })?;
-    parse_prompts(path, &text)
+    parse_prompts(path, text.as_bytes())
 }
 
 /// As [`read_prompts`], from the file's contents; `path` is for messages.

@@ -1,5 +1,6 @@
 //! Text to tokens and back.
 
+use super::growth::Growth;
 use super::prompts::{ChatTemplate, Prompt};
 use super::{CaptureError, runtime};
 use std::collections::BTreeSet;
@@ -21,6 +22,9 @@ pub const END_OF_TEXT: [&str; 10] = [
     "[EOS]",
 ];
 
+/// The most bytes that a text may become on its way to tokens.
+const LONGEST_TEXT: f64 = 1e9;
+
 /// Which tokens end a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
@@ -39,6 +43,8 @@ pub struct TextCodec {
     path: PathBuf,
     chat: ChatTemplate,
     stop: BTreeSet<u32>,
+    /// How many times as long a text may become on its way to tokens.
+    growth: f64,
 }
 
 /// A prompt as tokens.
@@ -62,10 +68,12 @@ impl TextCodec {
     /// it is not a tokenizer, or lacks a token that the template or the stop list
     /// names.
     pub fn read(path: &Path, chat: ChatTemplate, stop: &Stop) -> Result<Self, CaptureError> {
-        let bytes = std::fs::read(path).map_err(|source| CaptureError::File {
-            path: path.to_owned(),
-            action: "cannot be read",
-            source,
+        let bytes = crate::files::read(path, crate::files::DOCUMENT).map_err(|source| {
+            CaptureError::File {
+                path: path.to_owned(),
+                action: "cannot be read",
+                source,
+            }
         })?;
         let refuse = |message: String| CaptureError::Tokenizer {
             path: path.to_owned(),
@@ -75,6 +83,13 @@ impl TextCodec {
         let mut tokenizer = parsed
             .and_then(|parsed| parsed.map_err(|error| runtime::one_line(&error.to_string())))
             .map_err(|reason| refuse(format!("not a tokenizer.json: {reason}")))?;
+        let grows = Growth::of(&tokenizer);
+        if let Some((part, times)) = grows.too_much() {
+            return Err(refuse(format!(
+                "the steps of its {part} may make a text {times:.0e} times as long, and nobody has \
+                 memory for that; leave out those that repeat themselves"
+            )));
+        }
         tokenizer.with_padding(None);
         tokenizer
             .with_truncation(None)
@@ -112,6 +127,7 @@ impl TextCodec {
             path: path.to_owned(),
             chat,
             stop,
+            growth: grows.encoding(),
         })
     }
 
@@ -150,6 +166,14 @@ impl TextCodec {
                 message,
             };
             let text = self.chat.apply(&prompt.text);
+            let most = self.growth * text.len() as f64;
+            if most > LONGEST_TEXT {
+                return Err(refuse(format!(
+                    "has {} bytes, of which the tokenizer's steps may make {most:.0e} on the way; \
+                     {LONGEST_TEXT:.0e} are the most: shorten it",
+                    text.len()
+                )));
+            }
             let encoded = runtime::contained(|| self.tokenizer.encode(text, add_special))
                 .and_then(|encoded| encoded.map_err(|error| error.to_string()))
                 .map_err(|reason| refuse(format!("cannot be tokenized: {reason}")))?;

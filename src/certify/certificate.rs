@@ -147,6 +147,14 @@ pub enum CertificateError {
         /// D of it.
         probability: String,
     },
+    /// The subset proves less than what is claimed.
+    #[error("subset: 1 + P(H) - Q(H) is {bound}; it must be {claimed}, the rate that is claimed")]
+    Subset {
+        /// Its bound.
+        bound: String,
+        /// What the certificate says.
+        claimed: String,
+    },
     /// The claimed rate is not what was proved.
     #[error("optimal_acceptance_rate is claimed to be {claimed}; the certificate proves {proved}")]
     Claim {
@@ -278,6 +286,14 @@ impl Certificate {
                 proved: "no such number".to_owned(),
             })?;
         if proved.get().rational() == Some(&claimed) {
+            // That no rate is above 1 is known without a subset.
+            let bound = super::upper_bound(problem, &self.subset)?.into_inner();
+            if bound != claimed {
+                return Err(CertificateError::Subset {
+                    bound: format_rational(&bound),
+                    claimed: format_rational(&claimed),
+                });
+            }
             return Ok(proved);
         }
         Err(CertificateError::Claim {

@@ -429,3 +429,42 @@ fn distances_are_rounded_up() {
     let truth = (exact_value(1.0 / 3.0).unwrap() - fraction("1/3")).abs();
     assert!(third > 0.0 && exact_value(third).unwrap() >= truth);
 }
+
+/// The plan proves 1 by itself, but a certificate names a subset whose bound is the claim too.
+/// Numbers are written as fractions of whole numbers.
+#[test]
+fn both_bounds_of_a_certificate_are_the_claim() {
+    let problem = problem(&[0.5, 0.5], &[0.5, 0.5], 2);
+    let entry = |set: &[u32], token, mass: &str| PlanEntry {
+        set: set.to_vec(),
+        token,
+        mass: mass.to_owned(),
+    };
+    let certificate = |subset: &[usize], half: &str| Certificate {
+        schema: 1,
+        problem: "small".to_owned(),
+        optimal_acceptance_rate: "1".to_owned(),
+        subset: subset.to_vec(),
+        plan: vec![
+            entry(&[0], 0, "1/4"),
+            entry(&[0, 1], 0, "1/4"),
+            entry(&[0, 1], 1, "1/4"),
+            entry(&[1], 1, half),
+        ],
+    };
+    for subset in [&[][..], &[0, 1]] {
+        assert!(certificate(subset, "1/4").check(&problem).is_ok());
+    }
+    for subset in [&[0], &[1]] {
+        let error = certificate(subset, "1/4").check(&problem).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "subset: 1 + P(H) - Q(H) is 5/4; it must be 1, the rate that is claimed"
+        );
+    }
+    for mass in ["1/4.0", "1.0/4", "1e0/4", "1/4e0"] {
+        let error = certificate(&[], mass).check(&problem).unwrap_err();
+        assert!(error.to_string().contains("is not a number"), "{error}");
+    }
+    assert!(certificate(&[], "0.25").check(&problem).is_ok());
+}

@@ -110,6 +110,15 @@ pub struct Claim {
     pub check: fn() -> Finding,
 }
 
+impl Claim {
+    /// Whether the statement stands in a paper as it is: it is not this crate's own, and no
+    /// reading or guess of what papers say.
+    pub fn is_published(&self) -> bool {
+        let others = ["ours", "this crate", "a reading", "a natural"];
+        !others.iter().any(|other| self.source.starts_with(other))
+    }
+}
+
 impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")

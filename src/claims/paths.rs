@@ -97,12 +97,14 @@ pub(super) const CLAIMS: &[Claim] = &[
         id: "even-selection",
         statement: "of all laws s by which one of K i.i.d. drafts can be selected, one makes the sum \
             of min(c p, s) the largest for every c at once",
-        source: "ours",
+        source: "Fujishige (1980), the lexicographically optimal base of a polymatroid; Dutta and Ray \
+            (1989), for convex games",
         explanation: "A law can be selected if and only if s(G) >= q(G)^K for all sets of tokens. The \
             sum is at most c P(G) + 1 - q(G)^K for every G. With tokens by falling q/p, let s/p be the \
             slope of the least concave function above the points (P, q^K) of the first tokens; the \
-            tokens of slope at least c are a G that it attains. Checked for five c on random rows, \
-            over all sets, in fractions.",
+            tokens of slope at least c are a G that it attains. (There is such a law for every law of \
+            drafts, with P(all drafts in G) in place of q(G)^K.) Checked for five c on random rows, over \
+            all sets, in fractions.",
         standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],

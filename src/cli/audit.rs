@@ -1,15 +1,18 @@
 //! `specgap audit`: whether an engine samples what it claims.
 
 use super::options::{Common, Folder, Format, Kept};
-use super::output::{CliError, Verdict, check_folder, width, write_together, write_whole};
+use super::output::{CliError, Verdict, width, write_together, write_whole};
+use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::Recorded;
 use crate::audit::{
     AuditReport, Claimed, Records, Rule, Settings, audit, audit_records, claimed_of,
     negative_control, plan,
 };
+use crate::files::read_lines;
 use crate::log::{FileDigest, Log};
 use crate::report::audit as report;
+use crate::report::page::is_of_a_page;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -68,6 +71,9 @@ pub(super) struct AuditArgs {
     #[command(flatten)]
     folder: Folder,
 }
+
+/// The most bytes of a line of records.
+const LONGEST_RECORD: u64 = 1 << 16;
 
 fn rules() -> String {
     let mut help = "What the engine says that it does:\n".to_owned();
@@ -144,9 +150,12 @@ impl AuditArgs {
 }
 
 pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError> {
-    if let Some(folder) = &args.folder.out {
-        check_folder(folder)?;
-    }
+    let markdown = (args.markdown.as_deref()).filter(|path| *path != Path::new("-"));
+    Touched::reading([&args.log])
+        .writing("--junit", args.junit.as_deref())
+        .writing("--markdown", markdown)
+        .folder(args.folder.out.as_deref(), is_of_a_page)
+        .check()?;
     let records = args
         .log
         .extension()
@@ -154,7 +163,7 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
     let command = args.command();
     let people = common.format == Format::Text && !common.quiet;
     let made = if records {
-        let text = std::fs::read_to_string(&args.log).map_err(|source| CliError::File {
+        let text = read_lines(&args.log, LONGEST_RECORD).map_err(|source| CliError::File {
             path: args.log.clone(),
             action: "cannot be read",
             source,
@@ -169,9 +178,8 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         }
         let settings = args.settings(None, common)?;
         let found = audit_records(&Records::parse(&args.log, &text)?, &settings, &command)?;
-        let digest = FileDigest::of_file(&args.log).map_err(crate::audit::AuditError::from)?;
         AuditReport {
-            files: vec![digest],
+            files: vec![FileDigest::of_bytes(&args.log, text.as_bytes())],
             ..found
         }
     } else {
@@ -206,15 +214,14 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         write_whole(path, report::junit(&made).as_bytes())?;
     }
     let block = report::issue(&made);
-    let printed = args.markdown.as_deref() == Some(Path::new("-"));
-    if let Some(path) = args.markdown.as_deref().filter(|_| !printed) {
+    if let Some(path) = markdown {
         write_whole(path, block.as_bytes())?;
     }
     if common.quiet && common.format == Format::Text {
         writeln!(std::io::stdout(), "{}", report::conclusion(&made))?;
     }
     print_report(&made, &page, args.folder.out.as_deref(), common)?;
-    if printed && common.format == Format::Text {
+    if args.markdown.is_some() && markdown.is_none() && common.format == Format::Text {
         write!(std::io::stdout(), "\n{block}")?;
     }
     Ok(Verdict::of(made.ok))

@@ -6,9 +6,10 @@ use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
 use crate::problem::AnyProblem;
 use crate::report::counted;
+use crate::shown::visible;
 use rayon::prelude::*;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Problems that are worked on before their results are printed: results appear
 /// in order, soon, and are not all kept.
@@ -34,8 +35,9 @@ pub(super) trait ProblemCommand: Sync {
 
     /// The problem, if it is of the right kind.
     fn select(problem: &AnyProblem) -> Option<&Self::Problem>;
-    /// Called once all input is read and found good, before anything is worked on.
-    fn prepare(&mut self) -> Result<(), CliError> {
+    /// Called once all input is read and found good, before anything is worked on, with the
+    /// problems and their files.
+    fn prepare(&mut self, _: &[(&Path, &Self::Problem)]) -> Result<(), CliError> {
         Ok(())
     }
     /// Works on one problem; one result or more.
@@ -66,7 +68,9 @@ pub(super) fn run<C: ProblemCommand>(
             });
         }
     }
-    command.prepare()?;
+    let own = (problems.iter())
+        .filter_map(|(path, _, problem)| Some((path.as_path(), C::select(problem)?)));
+    command.prepare(&own.collect::<Vec<_>>())?;
     let text = common.format == Format::Text;
     let bar = progress(problems.len(), text, C::DOING);
     let mut out = std::io::stdout().lock();
@@ -90,7 +94,8 @@ pub(super) fn run<C: ProblemCommand>(
                     };
                     writeln!(out, "{}", serde_json::to_string(&skipped)?)?;
                 } else if common.verbose > 0 {
-                    writeln!(out, "{}: skipped, {}\n", problem.name(), C::REASON)?;
+                    let name = visible(problem.name().to_owned());
+                    writeln!(out, "{name}: skipped, {}\n", C::REASON)?;
                 }
                 continue;
             };

@@ -1,4 +1,5 @@
-//! What no lossless verifier of a decoder's trees could keep of them.
+//! What no lossless verifier of a decoder's trees could keep of them, in rounds that start with the
+//! target's own law.
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule};
 use crate::gap::Estimate;
@@ -91,8 +92,8 @@ pub(super) fn in_words(bound: &Value) -> Vec<String> {
         ];
     }
     let mut lines = vec![format!(
-        "no lossless verifier of trees drafted so keeps more than {} a round on average, at the {} \
-         contexts of {} prompts that rounds drafted from (95%, over prompts)",
+        "in rounds that start with the target's own law no lossless verifier of trees drafted so keeps \
+         more than {} on average, at the {} contexts of {} prompts that rounds drafted from (95%, over prompts)",
         plus_minus(upper),
         bound["contexts"],
         bound["prompts"]

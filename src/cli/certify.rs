@@ -1,10 +1,11 @@
 //! `specgap certify`.
 
 use super::options::{Common, Format};
-use super::output::{CliError, Verdict, read_problems};
+use super::output::{CliError, Verdict, read_document, read_problems};
 use crate::certify::Certificate;
 use crate::distribution::format_rational;
 use crate::problem::AnyProblem;
+use crate::shown::visible;
 use clap::Args;
 use serde::Serialize;
 use std::io::Write;
@@ -47,11 +48,7 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
             message: "give one single-step problem file".to_owned(),
         });
     };
-    let text = std::fs::read_to_string(&args.certificate).map_err(|source| CliError::File {
-        path: args.certificate.clone(),
-        action: "cannot be read",
-        source,
-    })?;
+    let text = read_document(&args.certificate)?;
     let mut deserializer = serde_json::Deserializer::from_str(&text);
     let certificate: Certificate = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| input(error.to_string()))?;
@@ -67,6 +64,7 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
         .and_then(|rate| rate.get().rational())
         .map(format_rational);
     let reason = checked.as_ref().err().map(ToString::to_string);
+    let name = visible(problem.name().to_owned());
     match common.format {
         Format::Json => {
             let object = Certified {
@@ -81,14 +79,16 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
         Format::Text => match (&proved, &reason) {
             (Some(value), _) => writeln!(
                 out,
-                "{}: the certificate proves alpha* = {value}, with tolerance 0",
-                problem.name()
+                "{name}: the certificate proves alpha* = {value}, with tolerance 0"
             )?,
             (None, reason) => writeln!(
                 out,
-                "{}: REJECTED: {}",
-                problem.name(),
-                reason.as_deref().unwrap_or("it proves no exact value")
+                "{name}: REJECTED: {}",
+                visible(
+                    reason
+                        .clone()
+                        .unwrap_or("it proves no exact value".to_owned())
+                )
             )?,
         },
     }

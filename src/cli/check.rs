@@ -2,8 +2,9 @@
 
 use super::options::{Common, Format};
 use super::output::{
-    CliError, Verdict, check_folder, progress, read_problems, width, write_together, write_whole,
+    CliError, Verdict, progress, read_document, read_problems, width, write_together, write_whole,
 };
+use super::overwrites::Touched;
 use crate::claims::{Baseline, Claim, check_some, compare, ledger};
 use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
@@ -36,7 +37,7 @@ pub(super) struct CheckArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the ledger as a Markdown page, alone.
-    #[arg(long, hide = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Check these claims of the ledger only, or none of them.
     #[arg(long, value_name = "ID,...|none", value_delimiter = ',')]
@@ -97,9 +98,6 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     if args.list {
         return list(asked, common);
     }
-    if let Some(folder) = &args.out {
-        check_folder(folder)?;
-    }
     // All input is read before anything is run or written.
     let mut before = args.baseline.as_deref().map(read_baseline).transpose()?;
     if let Some(before) = &mut before {
@@ -115,6 +113,14 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
         (read_problems(&args.problems)?, None)
     };
 
+    let own = |name: &str| matches!(name, "junit.xml" | "report.json" | "report.md");
+    (Touched::reading(problems.iter().map(|(path, _, _)| path)))
+        .and_reading(&args.baseline)
+        .writing("--write-baseline", args.write_baseline.as_deref())
+        .writing("--junit", args.junit.as_deref())
+        .writing("--report", args.report.as_deref())
+        .folder(args.out.as_deref(), own)
+        .check()?;
     let count = ledger().iter().filter(|claim| asked(claim.id)).count();
     let total = count + problems.len();
     if total == 0 {
@@ -203,11 +209,7 @@ fn read_baseline(path: &Path) -> Result<Baseline, CliError> {
         path: path.to_owned(),
         message,
     };
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
+    let text = read_document(path)?;
     let baseline: Baseline = serde_json::from_str(&text)
         .map_err(|error| input(format!("{error}; write one with --write-baseline")))?;
     if baseline.schema != 1 {

@@ -22,9 +22,11 @@ mod with_models {
     use crate::cli::bound;
     use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
     use crate::cli::options::{Common, Format};
-    use crate::cli::output::{CliError, Verdict, check_folder, write_together};
+    use crate::cli::output::{CliError, Verdict, write_together};
+    use crate::cli::overwrites::Touched;
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::tree::named;
+    use crate::shown::visible;
     use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
     use clap::Args;
@@ -67,8 +69,8 @@ mod with_models {
         /// replay expects of them, given the text.
         #[arg(long)]
         predict: bool,
-        /// Say what no lossless verifier of the same trees or paths could keep, and what each that
-        /// is known keeps of them. Runs both models over each text once more.
+        /// Say what no lossless verifier of the same trees or paths could keep in rounds that start
+        /// with the target's own law, and what each that is known keeps of them. Runs both models over each text once more.
         #[arg(long)]
         bound: bool,
         /// Write decode.json, the rounds of every prompt, here.
@@ -182,6 +184,9 @@ mod with_models {
         }
     }
 
+    /// What is written into `--out`.
+    const OWN_FILES: [&str; 2] = ["decode.json", "timings.json"];
+
     /// Passes of each length that are timed a prompt.
     const PASSES: usize = 3;
 
@@ -205,9 +210,12 @@ mod with_models {
             }
             .into());
         }
-        if let Some(out) = &args.out {
-            check_folder(out)?;
-        }
+        let files = [&models.target, &models.tokenizer, &models.prompts];
+        // Where this is a name, there is no such file.
+        let tree = args.tree.iter().map(PathBuf::from);
+        (Touched::reading(files.into_iter().chain(&models.draft)).and_reading(tree))
+            .folder(args.out.as_deref(), |name| OWN_FILES.contains(&name))
+            .check()?;
         models.refuse_several("decode")?;
         let (prompts, codec) = models.read()?;
         let (opened, ()) = models.open(common, || Ok(()))?;
@@ -256,9 +264,9 @@ mod with_models {
             timings.as_ref(),
         );
         if let Some(out) = &args.out {
-            let mut files = vec![("decode.json".to_owned(), pretty(&object)?)];
+            let mut files = vec![(OWN_FILES[0].to_owned(), pretty(&object)?)];
             if let Some(timings) = &timings {
-                files.push(("timings.json".to_owned(), pretty(timings)?));
+                files.push((OWN_FILES[1].to_owned(), pretty(timings)?));
             }
             write_together(out, &files)?;
         }
@@ -506,8 +514,8 @@ mod with_models {
     ) -> io::Result<()> {
         if !common.quiet {
             for Texts { rounds: text, .. } in texts {
-                writeln!(out, "[{}]", text.id)?;
-                writeln!(out, "{}", decoder.codec().decode(&text.tokens))?;
+                writeln!(out, "[{}]", visible(text.id.clone()))?;
+                writeln!(out, "{}", visible(decoder.codec().decode(&text.tokens)))?;
             }
         }
         let totals = &object["totals"];

@@ -2,9 +2,10 @@
 
 use super::options::{Common, Cost, Counts, Format, Kept, Results, cost_ratio, read_timings};
 use super::output::{
-    CliError, Verdict, check_folder, page_files, progress, stage, unwritten, write_together,
-    write_whole,
+    CliError, Verdict, check_folder, page_files, progress, read_document, stage, unwritten,
+    write_together, write_whole,
 };
+use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::file_name;
 use super::table::Table;
@@ -15,6 +16,7 @@ use crate::gap::{
 use crate::log::Log;
 use crate::report;
 use crate::scheme::SchemeName;
+use crate::shown::visible;
 use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
 use clap::Args;
@@ -265,6 +267,10 @@ impl MeasureArgs {
 
 pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> {
     // Everything that can be refused is, before the long part.
+    let read = args.logs.iter().chain(&args.costs);
+    (args.results.touched(Touched::reading(read)))
+        .writing("--positions", args.positions.as_deref())
+        .check()?;
     let baseline = args
         .results
         .baseline
@@ -283,13 +289,16 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
     args.measure.at_their_own(&mut settings, &logs);
-    if let Some(folder) = &args.results.folder.out {
-        check_folder(folder)?;
+    let pooled = args.results.pool || logs.len() == 1;
+    if let Some(out) = args.results.folder.out.as_deref().filter(|_| !pooled) {
+        let names: Vec<String> = logs.iter().map(Log::name).collect();
+        for folder in gap::folders(&names) {
+            check_folder(&out.join(folder))?;
+        }
     }
     if args.paired {
         refuse_unpaired(&logs, args.shard.unwrap_or(Part::WHOLE))?;
     }
-    let pooled = args.results.pool || logs.len() == 1;
     for (given, option) in [
         (args.results.baseline.is_some(), "--baseline"),
         (args.results.partial.is_some(), "--partial"),
@@ -591,11 +600,7 @@ pub(super) fn definitions() -> String {
 }
 
 pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
+    let text = read_document(path)?;
     let refused = |message: String| CliError::Input {
         path: path.to_owned(),
         message,
@@ -661,7 +666,11 @@ pub(super) fn compare(
     let mut worse = 0;
     for number in numbers.iter().filter(|number| !number.holds()) {
         worse += 1;
-        writeln!(stderr, "regression: {}", report::check::told(number))?;
+        writeln!(
+            stderr,
+            "regression: {}",
+            visible(report::check::told(number))
+        )?;
     }
     if worse == 0 {
         let how = match results.tolerance {

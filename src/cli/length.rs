@@ -130,6 +130,7 @@ impl LengthArgs {
 pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliError> {
     let mut settings = args.settings()?;
     args.texts.report(
+        args.costs.file().as_slice(),
         common,
         |logs, bar| {
             if args.policies.is_empty() {

@@ -2,8 +2,10 @@
 
 use super::gap::{DRAFT_PATHS, compare, read_baseline};
 use super::options::{Common, Format, Results};
-use super::output::{CliError, Verdict, check_folder, write_whole};
+use super::output::{CliError, Verdict, write_whole};
+use super::overwrites::Touched;
 use super::printed::deliver;
+use crate::files::read_text;
 use crate::gap::Summary;
 use crate::report;
 use clap::Args;
@@ -23,15 +25,13 @@ pub struct MergeArgs {
 }
 
 pub(super) fn run(args: &MergeArgs, common: &Common) -> Result<Verdict, CliError> {
+    (args.results.touched(Touched::reading(&args.parts))).check()?;
     let baseline = args
         .results
         .baseline
         .as_deref()
         .map(read_baseline)
         .transpose()?;
-    if let Some(folder) = &args.results.folder.out {
-        check_folder(folder)?;
-    }
     let summary = merge(&args.parts)?;
     if summary.logs().len() > 1 && !args.results.pool {
         return Err(CliError::Missing {
@@ -112,8 +112,11 @@ fn merge(paths: &[PathBuf]) -> Result<Summary, CliError> {
     })
 }
 
+/// The most bytes of a summary, which has some for every token of a text.
+const LARGEST: u64 = 1 << 36;
+
 fn read(path: &Path) -> Result<Summary, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
+    let text = read_text(path, LARGEST).map_err(|source| CliError::File {
         path: path.to_owned(),
         action: "cannot be read",
         source,

@@ -22,6 +22,7 @@ mod merge;
 mod models;
 mod options;
 mod output;
+mod overwrites;
 mod paths;
 #[cfg(feature = "onnx")]
 mod predicted;
@@ -36,7 +37,9 @@ mod verify;
 #[cfg(not(feature = "onnx"))]
 mod without_models;
 
+use crate::shown::visible;
 use clap::{CommandFactory, Parser, Subcommand};
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -154,11 +157,7 @@ where
 
 /// Runs the command line and returns the exit code; everything is printed.
 pub fn run(cli: Cli) -> u8 {
-    let threads = usize::from(cli.common.threads);
-    // Fails only if a pool exists already, which then serves.
-    let _ = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global();
+    start_threads(usize::from(cli.common.threads), cli.common.quiet);
     let outcome = match &cli.command {
         Command::Solve(args) => solve::run(args, &cli.common),
         Command::Verify(args) => verify::run(args, &cli.common),
@@ -186,10 +185,48 @@ pub fn run(cli: Cli) -> u8 {
         // The reader went away, as in `specgap solve ... | head`.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
         Err(error) => {
-            eprintln!("error: {}", brief(error.to_string()));
+            eprintln!("error: {}", visible(brief(error.to_string())));
             error.exit_code()
         }
     }
+}
+
+/// Starts worker threads: so many, or one a core. Where the system starts fewer, as in a container
+/// with a limit, as many as it does, of which this thread is one.
+fn start_threads(wanted: usize, quiet: bool) {
+    let global = rayon::ThreadPoolBuilder::new()
+        .num_threads(wanted)
+        .build_global();
+    // Without a cause, there is a pool already, which then serves.
+    let Some(why) = global.err().filter(|error| error.source().is_some()) else {
+        return;
+    };
+    let most = match wanted {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        wanted => wanted,
+    };
+    let pool = fewer(most, |threads| {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .use_current_thread()
+            .build()
+    });
+    if let Some((threads, pool)) = pool {
+        // It serves this thread until the program ends.
+        std::mem::forget(pool);
+        if !quiet {
+            eprintln!(
+                "note: {most} threads cannot be started ({why}); {} will do",
+                crate::report::counted(threads, "thread")
+            );
+        }
+    }
+}
+
+/// What can be built of the most threads, in halves from `most` on, with their number.
+fn fewer<T, E>(most: usize, build: impl Fn(usize) -> Result<T, E>) -> Option<(usize, T)> {
+    std::iter::successors(Some(most), |&threads| (threads > 1).then_some(threads / 2))
+        .find_map(|threads| Some((threads, build(threads).ok()?)))
 }
 
 /// A message that can be read, whatever it quotes: one of many thousand characters keeps its
@@ -240,5 +277,30 @@ impl Host {
         })?;
         made.ok = verdict == Verdict::Agrees;
         Ok(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_threads_serve_where_not_all_can_be_started() {
+        let limit = |most: usize| move |threads: usize| (threads <= most).then_some(()).ok_or(());
+        assert_eq!(fewer(8, limit(8)), Some((8, ())));
+        assert_eq!(fewer(8, limit(3)), Some((2, ())));
+        assert_eq!(fewer(7, limit(1)), Some((1, ())));
+        assert_eq!(fewer(8, limit(0)), None);
+        // The thread that asks is enough, and works through the pool by itself.
+        let alone = std::thread::spawn(|| {
+            let build = rayon::ThreadPoolBuilder::new()
+                .num_threads(1)
+                .use_current_thread();
+            std::mem::forget(build.build().unwrap());
+            use rayon::prelude::*;
+            let sum: usize = (0..1000usize).into_par_iter().sum();
+            (sum, rayon::current_num_threads())
+        });
+        assert_eq!(alone.join().unwrap(), (499_500, 1));
     }
 }

@@ -129,7 +129,9 @@ impl ModelArgs {
         let graphs = std::iter::once(&self.target).chain(&self.draft);
         let notes = check_lengths(prompts, graphs, self.max_tokens as usize)?;
         if !common.quiet {
-            notes.iter().for_each(|note| eprintln!("{note}"));
+            notes
+                .iter()
+                .for_each(|note| eprintln!("{}", crate::shown::visible(note.clone())));
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Options that several commands have, each stated once.
 
 use super::host::{Bar, Host};
-use super::output::{CliError, page_files, progress};
+use super::output::{CliError, page_files, progress, read_document};
+use super::overwrites::Touched;
 use super::recorded::{Recorded, file_name};
 use crate::log::{Log, LogError};
-use crate::report::page::Page;
+use crate::report::page::{Page, is_of_a_page};
 use crate::report::paper::{FigureFormat, Files};
 use crate::text::Timings;
 use clap::{Args, ValueEnum};
@@ -217,6 +218,17 @@ pub(super) struct Results {
     pub(super) pool: bool,
 }
 
+impl Results {
+    /// The baseline that is read, and all that is written.
+    pub(super) fn touched<'a>(&'a self, touched: Touched<'a>) -> Touched<'a> {
+        touched
+            .and_reading(&self.baseline)
+            .writing("--partial", self.partial.as_deref())
+            .writing("--junit", self.junit.as_deref())
+            .folder(self.folder.out.as_deref(), is_of_a_page)
+    }
+}
+
 /// What drafting and verifying cost, as a ratio or measured.
 #[derive(Args, Debug)]
 pub(super) struct Costs {
@@ -230,6 +242,11 @@ pub(super) struct Costs {
 }
 
 impl Costs {
+    /// The file of measured times, if one is given.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.timings.as_deref()
+    }
+
     pub(super) fn timings(&self) -> Result<Option<Timings>, CliError> {
         match (&self.cost_ratio, &self.timings) {
             (Some(cost), _) => Ok(Some(cost.timings.clone())),
@@ -268,11 +285,7 @@ pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {
 
 /// A file of times, as TOML or JSON.
 pub(super) fn read_timings(path: &Path) -> Result<Timings, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::File {
-        path: path.to_owned(),
-        action: "cannot be read",
-        source,
-    })?;
+    let text = read_document(path)?;
     let json = path.extension().is_some_and(|ending| ending == "json");
     Timings::parse(&text, json).map_err(|message| CliError::Input {
         path: path.to_owned(),

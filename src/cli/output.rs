@@ -2,8 +2,8 @@
 
 use crate::evaluate::{UnknownName, check_names};
 use crate::files::{
-    Staged, Unfinished, check_writable, exchange, folder as folder_of, lock_folder, remove_strays,
-    remove_unheld, replace,
+    DOCUMENT, Place, Staged, Unfinished, check_writable, exchange, folder as folder_of,
+    lock_folder, read_text, remove_strays, remove_unheld,
 };
 use crate::problem::{AnyProblem, ProblemFileError};
 use crate::report::DrawError;
@@ -150,15 +150,26 @@ pub(super) fn read_problems(
     Ok(problems)
 }
 
+/// A file that is read at once: a summary, a list, a certificate.
+pub(super) fn read_document(path: &Path) -> Result<String, CliError> {
+    read_text(path, DOCUMENT).map_err(|source| CliError::File {
+        path: path.to_owned(),
+        action: "cannot be read",
+        source,
+    })
+}
+
 /// Writes a file whole or not at all: to a temporary name beside it, then
-/// renamed.
+/// renamed. Into a pipe or a device it is written as it is.
 pub(super) fn write_whole(path: &Path, contents: &[u8]) -> Result<(), CliError> {
-    remove_strays(folder_of(path), TEMPORARY_PREFIX);
-    replace(path, TEMPORARY_PREFIX, |file| file.write_all(contents))
+    let mut file = stage(path)?;
+    (file.write_all(contents))
+        .and_then(|()| file.finish())
+        .and_then(Staged::rename)
         .map_err(|source| unwritten(path, source))
 }
 
-/// Begins a file that gets its name when it is complete.
+/// Begins a file that gets its name when it is complete; a link to it stays.
 pub(super) fn stage(path: &Path) -> Result<Unfinished, CliError> {
     if path.is_dir() {
         return Err(CliError::Input {
@@ -166,7 +177,9 @@ pub(super) fn stage(path: &Path) -> Result<Unfinished, CliError> {
             message: "is a folder; name a file".to_owned(),
         });
     }
-    remove_strays(folder_of(path), TEMPORARY_PREFIX);
+    if let Ok(Place::File(place)) = Place::of(path) {
+        remove_strays(folder_of(&place), TEMPORARY_PREFIX);
+    }
     Unfinished::create(path, TEMPORARY_PREFIX).map_err(|source| unwritten(path, source))
 }
 
@@ -210,12 +223,18 @@ fn write_into(
     let mut staged = Vec::with_capacity(files.len());
     for (name, contents) in files {
         let path = folder.join(name);
-        if path.is_dir() {
+        let other = match Place::of(&path) {
+            _ if path.is_dir() => Some("a folder"),
+            Ok(Place::Stream(_)) => Some("no regular file"),
+            _ => None,
+        };
+        if let Some(other) = other {
             return Err(CliError::Input {
                 path,
-                message: "is a folder, and a file is to be written there; remove it or name \
-                          another folder"
-                    .to_owned(),
+                message: format!(
+                    "is {other}, and a file is to be written there; remove it or name another \
+                     folder"
+                ),
             });
         }
         let file = Staged::write(&path, TEMPORARY_PREFIX, |file| file.write_all(contents))
@@ -286,6 +305,10 @@ pub(super) fn progress(length: usize, shown: bool, what: &'static str) -> Progre
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_message(what);
+    // Where no thread can be started, it moves with what is done alone.
+    if std::thread::Builder::new().spawn(|| ()).is_ok() {
+        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    }
     bar
 }
 

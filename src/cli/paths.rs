@@ -50,6 +50,7 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
     let settings = args.settings();
     let command = args.command(&settings);
     args.texts.report(
+        &[],
         common,
         |logs, bar| {
             let progress = |done| bar.inc(done);

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// What a file is called, without its folder.
 pub(super) fn file_name(path: &Path) -> String {
-    path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    crate::files::name(path)
 }
 
 /// A command line that grows by what was given.

@@ -2,12 +2,15 @@
 
 use super::batch::{self, ProblemCommand};
 use super::options::{Common, Problems};
-use super::output::{CliError, Verdict, write_whole};
+use super::output::{CliError, Verdict, check_folder, write_whole};
+use super::overwrites::Touched;
 use crate::certify::Certificate;
 use crate::evaluate::{Limits, Solution, solve};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::{agree, counted, disagree, solve as report};
+use crate::shown::visible;
 use clap::Args;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `specgap solve`.
@@ -39,10 +42,30 @@ impl ProblemCommand for Solve<'_> {
     fn select(problem: &AnyProblem) -> Option<&Problem> {
         problem.single()
     }
-    fn prepare(&mut self) -> Result<(), CliError> {
+    fn prepare(&mut self, problems: &[(&Path, &Problem)]) -> Result<(), CliError> {
         let Some(folder) = self.certificates else {
             return Ok(());
         };
+        check_folder(folder)?;
+        let mut files: BTreeMap<String, &Path> = BTreeMap::new();
+        let mut touched = Touched::reading(problems.iter().map(|(path, _)| path));
+        for (path, problem) in problems {
+            let file = certificate_file(problem.name());
+            // Names on file systems that know no capitals, too.
+            if let Some(other) = files.insert(file.to_lowercase(), path) {
+                return Err(CliError::Input {
+                    path: path.to_path_buf(),
+                    message: format!(
+                        "name: is {:?}, whose certificate would be {file}, as would that of {}; \
+                         name one of the two otherwise, or solve them without --out",
+                        problem.name(),
+                        other.display()
+                    ),
+                });
+            }
+            touched = touched.writing("a certificate", Some(&folder.join(file)));
+        }
+        touched.check()?;
         std::fs::create_dir_all(folder).map_err(|source| CliError::File {
             path: folder.to_owned(),
             action: "cannot be created",
@@ -83,23 +106,24 @@ pub(super) fn run(args: &SolveArgs, common: &Common) -> Result<Verdict, CliError
     )
 }
 
+/// The file of a problem's certificate.
+fn certificate_file(problem: &str) -> String {
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    problem.chars().map(plain).collect::<String>() + ".json"
+}
+
 fn write_certificate(
     folder: &Path,
     problem: &Problem,
     solution: &Solution,
 ) -> Result<(), CliError> {
-    let name: String = solution
-        .problem
-        .chars()
-        .map(|c| {
-            if c.is_alphanumeric() || "-_.".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    let path = folder.join(format!("{name}.json"));
+    let path = folder.join(certificate_file(&solution.problem));
     let Some(plan) = &solution.proof.plan else {
         return Ok(());
     };
@@ -111,7 +135,8 @@ fn write_certificate(
         }
         // Rounded plans prove an enclosure and are not written.
         Err(reason) => {
-            eprintln!("{}: no certificate written: {reason}", solution.problem);
+            let name = visible(solution.problem.clone());
+            eprintln!("{name}: no certificate written: {reason}");
             Ok(())
         }
     }

@@ -3,16 +3,17 @@
 use super::gap::refuse_repetition;
 use super::host::Bar;
 use super::options::{Common, Folder, Kept};
-use super::output::{CliError, Verdict, check_folder};
+use super::output::{CliError, Verdict};
+use super::overwrites::Touched;
 use super::printed::deliver;
 use super::recorded::Recorded;
 use crate::log::Log;
-use crate::report::page::Page;
+use crate::report::page::{Page, is_of_a_page};
 use crate::report::paper::Files;
 use crate::text::TextError;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The text that a report is of, and where it goes.
 #[derive(Args, Debug)]
@@ -30,6 +31,9 @@ pub(super) struct Texts {
     folder: Folder,
 }
 
+/// How the names of the trees begin that a report has beside it.
+pub(super) const BEST_TREE: &str = "best-tree.";
+
 impl Texts {
     /// The beginning of the command that makes the report.
     pub(super) fn recorded(&self, command: &str) -> Recorded {
@@ -43,9 +47,11 @@ impl Texts {
             .option("vocab", self.kept.vocab);
     }
 
-    /// Measures the texts and delivers the report, with further files of it `beside`.
+    /// Measures the texts and delivers the report, with further files of it `beside`. `read` are
+    /// files that options name.
     pub(super) fn report<R: Serialize>(
         &self,
+        read: &[&Path],
         common: &Common,
         measure: impl FnOnce(&[Log], &Bar) -> Result<R, CliError>,
         page: impl Fn(&R) -> Page,
@@ -53,9 +59,10 @@ impl Texts {
     ) -> Result<Verdict, CliError> {
         // Everything that can be refused is, before the long part.
         refuse_repetition(&self.logs)?;
-        if let Some(folder) = &self.folder.out {
-            check_folder(folder)?;
-        }
+        let own = |name: &str| is_of_a_page(name) || name.starts_with(BEST_TREE);
+        (Touched::reading(&self.logs).and_reading(read))
+            .folder(self.folder.out.as_deref(), own)
+            .check()?;
         let logs = self
             .logs
             .iter()

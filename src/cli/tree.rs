@@ -2,10 +2,10 @@
 
 use super::gap::{schemes, verifiers};
 use super::options::Costs;
-use super::output::CliError;
+use super::output::{CliError, read_document};
 use super::printed;
 use super::recorded::file_name;
-use super::texts::Texts;
+use super::texts::{BEST_TREE, Texts};
 use super::{Common, Verdict};
 use crate::report;
 use crate::report::paper::Files;
@@ -77,11 +77,7 @@ pub(super) fn named(option: &str, text: &str) -> Result<NamedTree, CliError> {
         Err(crate::tree::TopologyError::Name { .. })
             if path.exists() || path.extension().is_some() || path.components().count() > 1 =>
         {
-            let contents = std::fs::read_to_string(path).map_err(|source| CliError::File {
-                path: path.to_owned(),
-                action: "cannot be read",
-                source,
-            })?;
+            let contents = read_document(path)?;
             let tree = DraftTree::from_json(&contents).map_err(|error| input(error.to_string()))?;
             Ok(NamedTree {
                 name: file_name(path),
@@ -195,11 +191,11 @@ fn exports(report: &TreeReport) -> Result<Files, CliError> {
     };
     Ok(vec![
         (
-            "best-tree.eagle.json".to_owned(),
+            format!("{BEST_TREE}eagle.json"),
             line(serde_json::to_vec(&best.paths)?),
         ),
         (
-            "best-tree.sequoia.json".to_owned(),
+            format!("{BEST_TREE}sequoia.json"),
             line(serde_json::to_vec(&best.growmap)?),
         ),
     ])
@@ -208,7 +204,10 @@ fn exports(report: &TreeReport) -> Result<Files, CliError> {
 pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError> {
     let settings = args.settings(common.seed)?;
     let command = args.command(common.seed);
+    // Where these are names, there are no such files.
+    let read = args.topology.iter().map(Path::new).chain(args.costs.file());
     args.texts.report(
+        &read.collect::<Vec<_>>(),
         common,
         |logs, bar| {
             let progress = |done| bar.inc(done);

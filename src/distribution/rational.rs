@@ -41,8 +41,8 @@ pub enum ParseRationalError {
     },
 }
 
-/// Reads an integer, a decimal (with optional exponent) or a fraction of two of
-/// those, exactly: `"0.1"` is 1/10 and not the nearest `f64`.
+/// Reads an integer, a decimal (with optional exponent) or a fraction of two
+/// integers, exactly: `"0.1"` is 1/10 and not the nearest `f64`.
 ///
 /// # Errors
 /// [`ParseRationalError`] says what is wrong with the text.
@@ -52,7 +52,7 @@ pub enum ParseRationalError {
 /// use specgap::distribution::{format_rational, parse_rational};
 /// assert_eq!(format_rational(&parse_rational("6/8")?), "3/4");
 /// assert_eq!(format_rational(&parse_rational("2.5e-1")?), "1/4");
-/// assert!(parse_rational("1/0").is_err());
+/// assert!(parse_rational("1/0").is_err() && parse_rational("1/2.0").is_err());
 /// # Ok::<(), specgap::distribution::ParseRationalError>(())
 /// ```
 pub fn parse_rational(text: &str) -> Result<Rational, ParseRationalError> {
@@ -73,6 +73,9 @@ pub fn parse_rational(text: &str) -> Result<Rational, ParseRationalError> {
     match trimmed.split_once('/') {
         None => part(trimmed),
         Some((numerator, denominator)) => {
+            if denominator.contains(['.', 'e', 'E']) || numerator.contains(['.', 'e', 'E']) {
+                return Err(malformed());
+            }
             let (numerator, denominator) = (part(numerator)?, part(denominator)?);
             if denominator.is_zero() {
                 return Err(ParseRationalError::ZeroDenominator(trimmed.to_owned()));

@@ -1,6 +1,6 @@
 //! `block`: everything about one block problem.
 
-use super::agreement::{Agreement, can_be_at_most, can_both_hold, describe};
+use super::agreement::{Agreement, can_be_at_most, can_both_hold, describe, too_wide};
 use super::expectation::{Expectation, Wanted};
 use super::json::{JSON_SCHEMA, Object, fraction};
 use super::method::named;
@@ -64,6 +64,15 @@ impl OptimumMethod {
     pub fn name(&self) -> String {
         named(self.name, self.backend)
     }
+
+    /// What a search left open that did as much as it may, if it did: its answer is right and
+    /// not sharp.
+    pub fn limit(&self) -> Option<String> {
+        let wide = too_wide(self.outcome.done()?)?;
+        Some(format!(
+            "limit reached: after all the work that is done for one problem the optimum is {wide}"
+        ))
+    }
 }
 
 impl Serialize for OptimumMethod {
@@ -72,8 +81,10 @@ impl Serialize for OptimumMethod {
         object.put("name", self.name)?;
         object.put_some("backend", self.backend.map(BackendName::as_str))?;
         object.put("value", &self.outcome.done().map(Known::value))?;
-        object.put("status", self.outcome.status())?;
-        object.put_some("reason", self.outcome.reason())?;
+        let limit = self.limit();
+        let status = limit.as_ref().map_or(self.outcome.status(), |_| "limit");
+        object.put("status", status)?;
+        object.put_some("reason", limit.as_deref().or(self.outcome.reason()))?;
         object.put_some("primal_infeasibility", self.primal_infeasibility)?;
         object.put_some("duality_gap", self.duality_gap)?;
         object.end()
@@ -365,6 +376,11 @@ impl Serialize for ExactLaw {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn block(problem: &BlockProblem, drafts: usize) -> BlockEvaluation {
+    within(problem, drafts, MOST_WORK)
+}
+
+/// With so much work at most for the search of the optimum.
+fn within(problem: &BlockProblem, drafts: usize, work: f64) -> BlockEvaluation {
     let drafts = drafts.clamp(1, crate::problem::MAX_DRAFTS);
     let tree = TokenTree::<f64>::new(problem);
     let size = Size::of(problem, &tree, drafts);
@@ -384,7 +400,7 @@ pub fn block(problem: &BlockProblem, drafts: usize) -> BlockEvaluation {
         vocab: problem.vocab(),
         length: problem.length(),
         horizon: tree.horizon(),
-        methods: optima(&tree, exact.as_ref(), &size),
+        methods: optima(&tree, exact.as_ref(), &size, work),
         per_depth_bound: value(&|t| per_depth_bound(t, drafts), &|t| {
             per_depth_bound(t, drafts)
         }),
@@ -466,6 +482,7 @@ fn optima(
     tree: &TokenTree<f64>,
     exact: Option<&TokenTree<Rational>>,
     size: &Size,
+    work: f64,
 ) -> Vec<OptimumMethod> {
     let too_many = |limit: f64| {
         Outcome::Skipped(format!(
@@ -496,7 +513,7 @@ fn optima(
         .filter(|_| small && size.fractions)
         .map(|exact| path_optimum(exact, size.drafts, MOST_EXACT_WORK).known())
         .filter(|known| known.rational().is_some());
-    let bracketed = closed.unwrap_or_else(|| path_optimum(tree, size.drafts, MOST_WORK).known());
+    let bracketed = closed.unwrap_or_else(|| path_optimum(tree, size.drafts, work).known());
     methods.push(OptimumMethod {
         name: TREE_PROGRAM,
         backend: None,
@@ -725,4 +742,36 @@ fn expectations(evaluation: &BlockEvaluation, expected: &BlockExpected) -> Vec<E
             Some(wanted.against(found, true))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::level_sets::tests::random_problem;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn a_search_that_ends_early_says_so_and_disagrees_with_nothing() {
+        let problem = random_problem(&mut ChaCha8Rng::seed_from_u64(4), 2, 9);
+        let found = within(&problem, 4, 0.0);
+        let limit = found.methods.iter().find_map(OptimumMethod::limit);
+        let limit = limit.unwrap_or_else(|| panic!("{:?}", found.methods));
+        assert!(
+            limit.contains("limit reached") && limit.contains("wider than 1e-6"),
+            "{limit}"
+        );
+        assert!(found.is_ok(), "{:?}", found.complaints());
+        let json = serde_json::to_value(&found).unwrap();
+        let methods = json["methods"].as_array().unwrap();
+        let method = methods
+            .iter()
+            .find(|one| one["name"] == TREE_PROGRAM)
+            .unwrap();
+        assert_eq!(
+            (&method["status"], &method["reason"]),
+            (&"limit".into(), &limit.into())
+        );
+        assert!(method["value"].is_number());
+    }
 }

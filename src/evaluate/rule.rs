@@ -142,3 +142,109 @@ impl Serialize for RuleVerification {
         object.end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::evaluate::{Evaluated, verify};
+    use crate::problem::parse_json;
+
+    fn tabulated(drafts: usize, draft: &str, outputs: &str) -> String {
+        format!(
+            r#"{{"schema": 1, "name": "x", "target": ["1/2", "1/2"], "drafts": {drafts},
+                "draft": {{{draft}}}, "rule": {{"name": "mine", "outputs": {outputs}}}}}"#
+        )
+    }
+
+    /// Fewer tokens than drafts, and no drafts at all: rows are what is drawn.
+    #[test]
+    fn rules_of_few_drafts_are_tabulated() {
+        let poisson = |chances: &str| {
+            format!(r#""scheme": "composed", "law": {{"law": "poisson", "chances": {chances}}}"#)
+        };
+        let one_hot = |scheme: &str| format!(r#""scheme": "{scheme}", "q": ["1", "0"]"#);
+        // What was drawn is kept where p has room for it.
+        let half = r#"["1/2", "1/2"]"#;
+        for (drafts, draft, outputs, accepted) in [
+            (
+                2,
+                one_hot("without-replacement"),
+                format!(r#"{{"0": {half}}}"#),
+                0.5,
+            ),
+            (
+                2,
+                one_hot("with-replacement"),
+                format!(r#"{{"0 0": {half}}}"#),
+                0.5,
+            ),
+            (
+                1,
+                poisson(r#"["1/2", "0"]"#),
+                r#"{"": ["0", "1"], "0": ["1", "0"]}"#.to_owned(),
+                0.5,
+            ),
+            (
+                2,
+                poisson(r#"["1/2", "1/2"]"#),
+                format!(r#"{{"": {half}, "0": ["1", "0"], "1": ["0", "1"], "0 1": {half}}}"#),
+                0.75,
+            ),
+        ] {
+            let text = tabulated(drafts, &draft, &outputs);
+            let problem = parse_json(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let verified = verify(problem.single().unwrap());
+            let rule = verified.rule.as_ref().unwrap();
+            assert!(verified.is_ok() && rule.lossless, "{text}: {rule:?}");
+            assert_eq!(rule.membership.value(), accepted, "{text}");
+        }
+    }
+
+    /// What cannot be drawn is told with what can.
+    #[test]
+    fn rows_of_another_length_are_refused_with_the_lengths_that_are_drawn() {
+        let wo = r#""scheme": "without-replacement", "q": ["1", "0"]"#;
+        let iid = r#""scheme": "with-replacement", "q": ["1", "0"]"#;
+        let poisson = r#""scheme": "composed", "law": {"law": "poisson", "chances": ["1/2", "0"]}"#;
+        for (drafts, draft, outputs, message) in [
+            (
+                2,
+                wo,
+                r#"{"0 1": [1, 0]}"#,
+                "rule.outputs.\"0 1\" lists 2 drafts; 1 are drawn at a time",
+            ),
+            (
+                2,
+                wo,
+                "{}",
+                "rule.outputs has no row \"0\", and these drafts can be drawn",
+            ),
+            (
+                2,
+                iid,
+                r#"{"0": [1, 0]}"#,
+                "rule.outputs.\"0\" lists 1 drafts; 2 are drawn at a time",
+            ),
+            (
+                1,
+                poisson,
+                r#"{"0 1": [1, 0]}"#,
+                "\"0 1\" lists 2 drafts; 0 or 1 are drawn at a time",
+            ),
+            (
+                1,
+                poisson,
+                r#"{"0": [1, 0]}"#,
+                "has no row \"\", and these drafts can be drawn",
+            ),
+            (
+                1,
+                poisson,
+                r#"{"2": [1, 0]}"#,
+                "\"2\" is no list of tokens below 2, joined by spaces",
+            ),
+        ] {
+            let error = parse_json(&tabulated(drafts, draft, outputs)).unwrap_err();
+            assert!(error.to_string().contains(message), "{outputs}: {error}");
+        }
+    }
+}

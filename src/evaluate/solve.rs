@@ -5,7 +5,7 @@
 //! reports how far each method is from it. A method that does not fit is listed as
 //! skipped, with the reason.
 
-use super::agreement::Agreement;
+use super::agreement::{Agreement, too_wide};
 use super::direct::{enumerate, flow_obstacle, formula, minimise, scan, two_scores};
 use super::expectation::{Expectation, Wanted};
 use super::json::{JSON_SCHEMA, Object, Rate};
@@ -232,7 +232,9 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
     let counted = methods
         .iter()
         .filter_map(|run| Some((run.name(), run.rate()?)));
-    let agreement = Agreement::of(counted, "the certified value", &rate, complaints);
+    let mut agreement = Agreement::of(counted, "the certified value", &rate, complaints);
+    let wide = too_wide(&rate).map(|wide| format!("the certified value is {wide}"));
+    agreement.complaints.extend(wide);
     Solution {
         problem: problem.name().to_owned(),
         scheme: problem.scheme().name(),

@@ -411,9 +411,7 @@ fn measure(
     let (algorithmic, membership, variation, lossless) = match sum(verifier, problem) {
         Summed::Exact(law) => {
             let variation = total_variation_exact(&law, target);
-            let is_exact = variation.exact.as_ref().is_some_and(Number::is_nil);
-            let is_near = variation.value <= LOSSLESS_TOLERANCE;
-            let lossless = is_exact || (verifier.has_unchecked_parameter() && is_near);
+            let lossless = variation.exact.as_ref().is_some_and(Number::is_nil);
             (
                 Known::exact(law.algorithmic),
                 Known::exact(law.membership),

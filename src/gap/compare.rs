@@ -176,10 +176,13 @@ impl LogComparison {
     /// Of summaries of one log each, and what each but the first has in common with the
     /// first. `options` are those of the command, each after a space.
     pub fn new(summaries: &[Summary], pairings: &[Pairing], options: &str) -> Self {
+        let name = |summary: &Summary| Some(summary.logs.values().next()?.summary.name.clone());
+        let names: Vec<String> = summaries.iter().filter_map(name).collect();
+        let folders = folders(&names);
         let mut logs: Vec<ComparedLog> = Vec::with_capacity(summaries.len());
-        for (number, summary) in summaries.iter().enumerate() {
+        for ((number, summary), folder) in summaries.iter().enumerate().zip(folders) {
             let pairing = number.checked_sub(1).and_then(|at| pairings.get(at));
-            logs.extend(compared_log(summary, pairing, &logs));
+            logs.extend(compared_log(summary, pairing, folder));
         }
         let sizes: Vec<Vec<(usize, u64)>> = summaries.iter().map(Summary::sizes).collect();
         let metrics = summaries.first().map_or_else(Vec::new, |summary| {
@@ -224,23 +227,50 @@ impl LogComparison {
     }
 }
 
+/// The folders of the reports of logs with these names, beside the comparison's own files: each
+/// of one name, which no other has, also where capitals do not count.
+pub fn folders(names: &[String]) -> Vec<String> {
+    /// How the names of a page's own files end.
+    const ENDINGS: [&str; 8] = [
+        ".json", ".md", ".html", ".svg", ".png", ".pdf", ".csv", ".tex",
+    ];
+    let mut folders: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let plain: String = name
+            .chars()
+            .map(|c| {
+                if c.is_control() || "/\\:".contains(c) {
+                    '_'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        let plain = match plain.as_str() {
+            "" | "." | ".." => "log".to_owned(),
+            _ => plain,
+        };
+        let (mut folder, mut number) = (plain.clone(), 2);
+        let lower = plain.to_lowercase();
+        let is_a_file = ENDINGS.iter().any(|ending| lower.ends_with(ending));
+        while (is_a_file && folder == plain)
+            || (folders.iter()).any(|one| one.to_lowercase() == folder.to_lowercase())
+        {
+            folder = format!("{plain}-{number}");
+            number += 1;
+        }
+        folders.push(folder);
+    }
+    folders
+}
+
 fn compared_log(
     summary: &Summary,
     pairing: Option<&Pairing>,
-    before: &[ComparedLog],
+    folder: String,
 ) -> Option<ComparedLog> {
     let part = summary.logs.values().next()?;
     let log = &part.summary;
-    let mut folder = log.name.clone();
-    let mut number = 2;
-    // Names on file systems that know no capitals, too.
-    while before
-        .iter()
-        .any(|one| one.folder.eq_ignore_ascii_case(&folder))
-    {
-        folder = format!("{}-{number}", log.name);
-        number += 1;
-    }
     let name =
         |file: &Option<crate::log::FileIdentity>| file.as_ref().map(|file| file.name.clone());
     Some(ComparedLog {

@@ -4,6 +4,7 @@ use super::cuts::Cuts;
 use crate::known::Kind;
 use crate::log::{FileDigest, Metadata, MissingMass};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The version of `report.json`.
@@ -210,6 +211,46 @@ pub struct Estimate {
     /// full, and where no bounds are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<[f64; 2]>,
+}
+
+/// Bounds this near each other leave nothing open that a report could show.
+const SHUT: f64 = 1e-6;
+
+impl Estimate {
+    /// The bounds of [`Estimate::truncation`] where they alone may be printed: where they are
+    /// further apart than the ± of the mean, so that the mean, which is their middle, is no
+    /// measurement of anything. `None` where the mean may be printed.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::gap::Estimate;
+    ///
+    /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation };
+    /// assert_eq!(known(Some([0.545, 0.555])).open(), None);
+    /// assert_eq!(known(Some([0.50, 0.60])).open(), Some([0.50, 0.60]));
+    /// ```
+    pub fn open(&self) -> Option<[f64; 2]> {
+        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
+        self.truncation
+            .filter(|[low, high]| high - low > half.max(SHUT))
+    }
+
+    /// On which side of 0 a difference is, if its interval tells: where rows list some tokens
+    /// only, that of either bound. `None` where the interval holds 0, and where there is none.
+    pub fn side(&self) -> Option<Ordering> {
+        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
+        let [low, high] = match self.truncation {
+            Some([low, high]) => [low - half, high + half],
+            None => self.ci95,
+        };
+        if half > 0.0 && low > 0.0 {
+            Some(Ordering::Greater)
+        } else if half > 0.0 && high < 0.0 {
+            Some(Ordering::Less)
+        } else {
+            None
+        }
+    }
 }
 
 /// Three ways of engines with one draft, on the same positions.
@@ -511,8 +552,8 @@ pub struct BlockEstimate {
     pub blocks: usize,
 }
 
-/// What several draft paths could give any lossless verifier, at the temperature of the text;
-/// `specgap paths` tells what verifiers get of it.
+/// What several draft paths could give in a round that starts with the target's own law, at the
+/// temperature of the text; `specgap paths` tells what verifiers get of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DraftPaths {
@@ -530,13 +571,13 @@ pub struct DraftPaths {
     pub by_drafts: Vec<PossibleWithPaths>,
 }
 
-/// Bounds of the best verifier of K draft paths.
+/// Bounds of the best verifier of K draft paths, in a round that starts with the target's own law.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PossibleWithPaths {
     /// K.
     pub drafts: usize,
-    /// No lossless verifier accepts more on average; none from one prompt.
+    /// No lossless verifier accepts more on average in such a round; none from one prompt.
     pub upper_bound: Option<Estimate>,
     /// What it is made of: `several paths` or `pooled paths`.
     pub form: Option<String>,

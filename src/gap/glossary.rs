@@ -25,8 +25,11 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         ),
         (
             "optimal acceptance rate",
-            "alpha*: the most that any lossless verifier can accept at a position, the maximum over \
-             couplings of p and the law of the drafts; then averaged over positions",
+            "alpha*: the most that can be accepted at a position where the verifier's output, given \
+             the text before it, has the target's own law p: the maximum over couplings of p and the \
+             law of the drafts; then averaged over positions. A decoder that carries something from \
+             round to round can accept more over a text and still write the target's text \
+             (docs/text.md)",
         ),
         (
             "gap",
@@ -56,9 +59,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
-             is given. Intervals are about positions that were not logged, not about rounding. Of \
-             the optimal plan, and of rrs-wo with two drafts, the room for rounding is tested and \
-             not proved (docs/certainty.md)",
+             is given. The bounds are proved or counted, each as docs/certainty.md says. Intervals \
+             are about positions that were not logged, not about rounding",
         ),
         (
             "estimate",
@@ -95,7 +97,8 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
             "truncated",
             "a number of rows that list some tokens only; the truncation, beside the mean, holds \
              the mean over the full rows of the same positions, whatever their other tokens are. \
-             The mean itself is the middle of the truncation, and its interval that of such middles",
+             The mean itself is the middle of the truncation, and its interval that of such \
+             middles. Where it is wider than ±, half that interval, it stands alone, as a to b",
         ),
     ]
     .into_iter()

@@ -7,7 +7,7 @@
 //! at others it is between bounds (`docs/truncated-rows.md`).
 
 use crate::distribution::{DistributionError, Softmax, compensated_sum};
-use crate::log::{Log, Row, RowKind, UnlistedTokens};
+use crate::log::{Dtype, Log, Row, RowKind, UnlistedTokens};
 use crate::row::Unlisted;
 
 /// Whose row it is.
@@ -37,6 +37,8 @@ pub(crate) struct Lists {
     /// Rows are raw logits over this.
     applied: f64,
     vocabulary: usize,
+    /// Of the target's rows and of the draft's.
+    dtypes: [Dtype; 2],
     /// How many tokens of each list are the most probable ones, if the log says so.
     tops: Option<[usize; 2]>,
 }
@@ -50,11 +52,12 @@ enum Told {
     BySum,
 }
 
-/// Entries of a list, as logarithms; what they sum to where their mass is known.
+/// The mass of unlisted tokens at some temperature.
 struct Known {
-    /// The temperature at which it is.
     temperature: f64,
     rest: f64,
+    /// How far it may be from what the full row's was, as it is a difference.
+    error: f64,
 }
 
 /// Rounding of sums over a row, relatively.
@@ -103,6 +106,7 @@ impl Lists {
             temperatures: metadata.rest_temperatures.clone(),
             applied: metadata.applied(),
             vocabulary: log.vocabulary(),
+            dtypes: log.dtypes().into(),
             tops: metadata.tops(),
         }))
     }
@@ -144,12 +148,13 @@ impl Lists {
             .collect();
         let known: Vec<Known> = match self.told[model as usize] {
             Told::AtTemperatures => (self.temperatures.iter().zip(rests))
-                .map(|(&temperature, &rest)| Known { temperature, rest })
+                .map(|(&temperature, &rest)| Known {
+                    temperature,
+                    rest,
+                    error: 0.0,
+                })
                 .collect(),
-            Told::BySum => vec![Known {
-                temperature: self.applied,
-                rest: (1.0 - compensated_sum(own.iter().map(|x| x.exp()))).max(0.0),
-            }],
+            Told::BySum => vec![self.by_sum(entries, kind, model)],
         };
         // A list of its own ends with the least of the most probable; of tokens of two
         // lists, at least half are of either.
@@ -159,6 +164,26 @@ impl Lists {
         };
         let top = self.tops.map_or(sorted, |tops| tops[model as usize]);
         self.at(&own, &known, top, temperature)
+    }
+
+    /// What listed probabilities lack to 1. Each is rounded, and so is the logarithm of each:
+    /// what they lack is known to within the sum of these roundings.
+    fn by_sum(&self, entries: &[f64], kind: RowKind, model: Model) -> Known {
+        let own = entries.iter().copied().filter(|x| !x.is_nan());
+        let masses: Vec<f64> = match kind {
+            RowKind::Probabilities => own.collect(),
+            _ => own.map(f64::exp).collect(),
+        };
+        let [relative, absolute] = self.dtypes[model as usize].rounding();
+        let rounding = |&p: &f64| match p > 0.0 {
+            true => p * relative * (4.0 - p.ln()) + absolute,
+            false => absolute,
+        };
+        Known {
+            temperature: self.applied,
+            rest: (1.0 - compensated_sum(masses.iter().copied())).max(0.0),
+            error: masses.iter().map(rounding).sum(),
+        }
     }
 
     /// What is known at a temperature of the tokens that a list leaves out, `top` of which
@@ -172,9 +197,7 @@ impl Lists {
         };
         let limit = largest(list, top).map(|x| x - highest);
         let whole: f64 = weights(temperature).sum();
-        let largest = limit.map_or(f64::INFINITY, |x| {
-            (x * self.applied / temperature).exp() / whole
-        });
+        let largest = weight(limit, self.applied / temperature) / whole;
         if others == 0.0 {
             return Unlisted::NONE;
         }
@@ -186,30 +209,35 @@ impl Lists {
                     largest,
                 };
             }
-            if one.rest >= 1.0 {
-                continue;
-            }
-            // The sum of the others in units of the listed weights, and the largest of them.
             let there: f64 = weights(one.temperature).sum();
-            let sum = there * one.rest / (1.0 - one.rest);
-            let each = limit.map_or(sum, |x| (x * self.applied / one.temperature).exp().min(sum));
-            // Sum of x^r over tokens that sum to `sum`, none above `each`.
             let power = one.temperature / temperature;
-            let even = sum.powf(power) * others.powf(1.0 - power);
-            let heaped = if each > 0.0 {
-                sum * each.powf(power - 1.0)
-            } else {
-                0.0
-            };
-            let share = |sum: f64| {
-                if sum.is_finite() {
-                    sum / (whole + sum)
+            // Shares of the others, spread evenly and on as few tokens as can be.
+            let spread = |rest: f64| {
+                // Their sum in units of the listed weights, and the largest of them.
+                let sum = there * rest / (1.0 - rest);
+                let each = weight(limit, self.applied / one.temperature).min(sum);
+                // Sum of x^r over tokens that sum to `sum`, none above `each`.
+                let even = sum.powf(power) * others.powf(1.0 - power);
+                let heaped = if each > 0.0 {
+                    sum * each.powf(power - 1.0)
                 } else {
-                    1.0
-                }
+                    0.0
+                };
+                [even, heaped].map(|sum| match sum.is_finite() {
+                    true => sum / (whole + sum),
+                    false => 1.0,
+                })
             };
-            least = least.max(share(even.min(heaped)) * (1.0 - ROUNDING));
-            most = most.min(share(even.max(heaped)) * (1.0 + ROUNDING));
+            // Both rise with the rest.
+            let [low, high] = [one.rest - one.error, one.rest + one.error];
+            if low < 1.0 {
+                let [even, heaped] = spread(low.max(0.0));
+                least = least.max(even.min(heaped) * (1.0 - ROUNDING));
+            }
+            if high < 1.0 {
+                let [even, heaped] = spread(high);
+                most = most.min(even.max(heaped) * (1.0 + ROUNDING));
+            }
         }
         // Masses at several temperatures that no row has.
         let (least, most) = (least.min(most), most.max(least));
@@ -227,6 +255,11 @@ fn model_of(said: [bool; 2], wanted: bool) -> Option<&'static str> {
         .filter(|&(_, said)| said == wanted)
         .map(|(name, _)| name)
         .next()
+}
+
+/// The most that an unlisted token weighs; infinite if nothing is known.
+fn weight(limit: Option<f64>, over: f64) -> f64 {
+    limit.map_or(f64::INFINITY, |x| (x * over).exp())
 }
 
 /// The k-th largest entry; the least of fewer. `None` for k = 0.
@@ -308,12 +341,14 @@ mod tests {
                 temperatures: vec![1.0],
                 applied: 1.0,
                 vocabulary,
+                dtypes: [Dtype::F64; 2],
                 tops: None,
             };
             let list = &logits[..listed];
             let one = |temperature: f64| Known {
                 temperature,
                 rest: rest(temperature),
+                error: 0.0,
             };
             for temperature in [0.3, 0.7, 0.9, 1.0, 1.4, 3.0] {
                 let full = rest(temperature);

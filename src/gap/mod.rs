@@ -3,7 +3,8 @@
 //! At every position of a [`Log`](crate::log::Log), for every temperature and
 //! number of drafts, [`measure`] computes
 //!
-//! - `alpha*` of each draft scheme, the most that any lossless verifier accepts:
+//! - `alpha*` of each draft scheme, the most that can be accepted at a position whose
+//!   output has the target's own law, given the text before it:
 //!   for `with-replacement`, `without-replacement` and `distinct-conditioned` by
 //!   the ratio scan, for the others in closed form by their cut;
 //! - the acceptance of each verifier that is lossless under the scheme, and its
@@ -33,6 +34,8 @@ mod cuts;
 mod data;
 mod glossary;
 mod lists;
+#[cfg(test)]
+mod lists_tests;
 mod looping;
 mod measure;
 mod metric;
@@ -54,6 +57,7 @@ mod unit;
 pub use baseline::{Against, Regression, against, regressions};
 pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
+    folders,
 };
 pub use cuts::Cuts;
 pub use data::{

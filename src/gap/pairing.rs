@@ -63,7 +63,7 @@ impl Pairing {
                 return Ok(unpaired(format!(
                     "{} does not say of which prompt, index and token its positions are \
                      (prompt_id, position, token)",
-                    name(log)
+                    log.name()
                 )));
             };
             texts.push(text);
@@ -92,8 +92,8 @@ impl Pairing {
         if count * MOST_PER_SHARED < a.min(b) || count == 0 {
             return Ok(unpaired(format!(
                 "{count} of the {a} positions of {} are of the same text as one of the {b} of {}",
-                name(first),
-                name(other)
+                first.name(),
+                other.name()
             )));
         }
         Ok(Self {
@@ -241,14 +241,6 @@ fn named_apart(logs: [&Log; 2], prompt: i64) -> bool {
         record.map(|record| &record.name)
     });
     one.is_some() && two.is_some() && one != two
-}
-
-fn name(log: &Log) -> String {
-    let path = log.path();
-    path.file_name().map_or_else(
-        || path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
 }
 
 #[cfg(test)]

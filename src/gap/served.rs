@@ -232,13 +232,17 @@ impl Whole<'_> {
         };
         if let Some(k) = top_k {
             if k > self.top && !self.is_complete {
-                return Err(format!(
-                    "lists the {} most probable tokens of the {}, fewer than {} {k}; give at most \
-                     {0}, or capture with a larger --top",
-                    self.top,
-                    serving.model.name(),
-                    serving.option("top-k"),
-                ));
+                let (model, option) = (serving.model.name(), serving.option("top-k"));
+                return Err(match self.top {
+                    0 => format!(
+                        "does not say that it lists the most probable tokens of the {model}, which \
+                         {option} {k} keeps; leave {option} out, or capture with --top {k} or more"
+                    ),
+                    top => format!(
+                        "lists the {top} most probable tokens of the {model}, fewer than {option} \
+                         {k}; give at most {top}, or capture with a larger --top"
+                    ),
+                });
             }
             kept = Kept::first(k.min(listed));
         }

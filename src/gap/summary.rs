@@ -11,7 +11,7 @@ use super::strip::StripBuilder;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
 use crate::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -289,6 +289,21 @@ impl Summary {
         for part in other.logs.values() {
             self.admits(part)?;
         }
+        // Audits are of some positions, which a part may have none of; of no positions, nothing.
+        let whole = |part: &Self| -> BTreeSet<Metric> {
+            let metrics = part.tallies.keys().copied();
+            metrics.filter(|metric| !metric.is_audit()).collect()
+        };
+        let parts = [self, other].map(whole);
+        if self.positions() > 0 && other.positions() > 0 && parts[0] != parts[1] {
+            return Err(format!(
+                "has {} numbers, and {} of them are in the other part, which has {}; a mean would \
+                 be of some positions and said of all",
+                parts[1].len(),
+                parts[1].intersection(&parts[0]).count(),
+                parts[0].len()
+            ));
+        }
         Ok(())
     }
 
@@ -409,10 +424,7 @@ impl LogPart {
         let labels = log.labels()?;
         Ok(Self {
             summary: LogSummary {
-                name: log.path().file_name().map_or_else(
-                    || log.path().display().to_string(),
-                    |name| name.to_string_lossy().into_owned(),
-                ),
+                name: log.name(),
                 positions: log.positions(),
                 vocabulary: log.vocabulary(),
                 rows: rows.to_owned(),

@@ -433,10 +433,15 @@ impl Document {
             keys.push(key);
         }
         let positions = summary.positions() as u64;
+        let sizes: Vec<u64> = (summary.clusters.iter())
+            .map(|cluster| cluster.positions)
+            .collect();
         for record in self.tallies {
             let about = record.about.clone();
-            let (metric, tally) = record
-                .open(summary.clusters.len(), positions)
+            let asked = summary.settings.temperatures.contains(&record.temperature);
+            let (metric, tally) = (asked.then_some(record))
+                .ok_or_else(|| "temperature: is none of the settings".to_owned())
+                .and_then(|record| record.open(&sizes, positions))
                 .map_err(|error| format!("tally of {about}: {error}"))?;
             if summary.tallies.insert(metric, tally).is_some() {
                 return Err(format!("tally of {about}: is there twice"));
@@ -472,10 +477,23 @@ impl LogRecord {
             }
             measured.push(first..last + 1);
         }
+        let count = measured.iter().map(Range::len).sum::<usize>() as u64;
+        for (sum, largest) in (self.rest.iter()).flat_map(|rest| {
+            [
+                (rest.target_sum, rest.target_largest),
+                (rest.draft_sum, rest.draft_largest),
+            ]
+        }) {
+            if !(0..=ExactSum::of_equal(largest, count).0).contains(&sum) {
+                return Err(format!(
+                    "rest: the sum is {:e} of {count} positions up to {largest:e}",
+                    ExactSum(sum).value()
+                ));
+            }
+        }
         if self.rest.len() != self.summary.metadata.rest_temperatures.len() {
             return Err("rest: is not for each of rest_temperatures".to_owned());
         }
-        let count = measured.iter().map(Range::len).sum::<usize>() as u64;
         let counted = (self.clusters.iter())
             .try_fold(0u64, |sum, cluster| sum.checked_add(cluster.positions));
         if counted != Some(count) {
@@ -530,7 +548,7 @@ impl LogRecord {
 }
 
 impl TallyRecord {
-    fn open(self, clusters: usize, positions: u64) -> Result<(Metric, Tally), String> {
+    fn open(self, sizes: &[u64], positions: u64) -> Result<(Metric, Tally), String> {
         let mut metric = self.metric()?;
         if let Some(draft) = self.draft {
             let cuts = Cuts {
@@ -542,10 +560,11 @@ impl TallyRecord {
             metric =
                 (metric.redrafted(rule)).ok_or("draft: is there of a number that is no rate")?;
         }
-        if self.sums.len() != clusters {
+        if self.sums.len() != sizes.len() {
             return Err(format!(
-                "sums: has {} entries for {clusters} clusters",
-                self.sums.len()
+                "sums: has {} entries for {} clusters",
+                self.sums.len(),
+                sizes.len()
             ));
         }
         let histogram: [u64; HISTOGRAM_EDGES.len() - 1] = self
@@ -586,7 +605,10 @@ impl TallyRecord {
             lower: ExactSum(self.lower),
             upper: ExactSum(self.upper),
         };
-        Ok((metric, tally))
+        match tally.contradiction(sizes, counted == Some(positions)) {
+            Some(why) => Err(why),
+            None => Ok((metric, tally)),
+        }
     }
 
     fn metric(&self) -> Result<Metric, String> {

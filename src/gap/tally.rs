@@ -45,6 +45,14 @@ impl ExactSum {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// Of so many terms of one value: no sum of terms that are not above it is larger, to the
+    /// unit, as each term is rounded by itself.
+    pub(super) fn of_equal(term: f64, count: u64) -> Self {
+        let mut one = Self::default();
+        one.add(term);
+        Self(one.0.saturating_mul(i128::from(count)))
+    }
+
     /// The `f64` nearest to the sum.
     pub(super) fn value(self) -> f64 {
         self.0 as f64 / UNITS
@@ -86,16 +94,11 @@ impl Tally {
         if let Some(sum) = self.sums.get_mut(cluster) {
             sum.add(value);
         }
-        let last = f64::from(BINS - 1);
-        let bin = ((value + 1.0) * 0.5 * f64::from(BINS)).clamp(0.0, last);
         if self.bins.is_empty() {
             (self.lowest, self.highest) = (value, value);
         }
-        *self.bins.entry(bin as u16).or_default() += 1;
-        let bin = HISTOGRAM_EDGES
-            .partition_point(|&edge| edge <= value)
-            .clamp(1, self.histogram.len());
-        self.histogram[bin - 1] += 1;
+        *self.bins.entry(bin(value)).or_default() += 1;
+        self.histogram[edge(value)] += 1;
         self.lowest = self.lowest.min(value);
         self.highest = self.highest.max(value);
         let kind = number.kind();
@@ -153,6 +156,64 @@ impl Tally {
         if cluster >= self.sums.len() {
             self.sums.resize(cluster + 1, ExactSum::default());
         }
+    }
+
+    /// Why no positions have these sums, extremes and counts together, if so. `sizes` are the
+    /// positions of each cluster, and `all` says whether the number is there at all of them.
+    pub(super) fn contradiction(&self, sizes: &[u64], all: bool) -> Option<String> {
+        let within = |sum: ExactSum, least: u64, most: u64| {
+            let ends = [self.lowest, self.highest].map(|value| {
+                let ends = [least, most].map(|count| ExactSum::of_equal(value, count).0);
+                (ends[0].min(ends[1]), ends[0].max(ends[1]))
+            });
+            (ends[0].0..=ends[1].1).contains(&sum.0)
+        };
+        for (at, (&sum, &size)) in self.sums.iter().zip(sizes).enumerate() {
+            if !within(sum, if all { size } else { 0 }, size) {
+                return Some(format!(
+                    "sums[{at}]: is {:e} of {size} positions from {:e} to {:e}",
+                    sum.value(),
+                    self.lowest,
+                    self.highest
+                ));
+            }
+        }
+        let mut total = ExactSum::default();
+        self.sums.iter().for_each(|&sum| total.merge(sum));
+        let count = self.count();
+        if !within(total, count, count) {
+            return Some(format!(
+                "sums: are {:e} together, of {count} positions from {:e} to {:e}",
+                total.value(),
+                self.lowest,
+                self.highest
+            ));
+        }
+        // Bounds that are drawn at random need not hold what was drawn.
+        let random = self.kind == Some(Kind::MonteCarlo);
+        if self.lower.0 > self.upper.0
+            || !random && !(self.lower.0..=self.upper.0).contains(&total.0)
+        {
+            return Some(format!(
+                "lower, upper: are {:e} and {:e}, and the sum is {:e}",
+                self.lower.value(),
+                self.upper.value(),
+                total.value()
+            ));
+        }
+        let bins = self.bins.keys().next().zip(self.bins.keys().next_back());
+        if bins != Some((&bin(self.lowest), &bin(self.highest))) {
+            return Some("bins: do not begin at lowest and end at highest".to_owned());
+        }
+        let filled = |&at: &usize| self.histogram[at] > 0;
+        let mut edges = (0..self.histogram.len()).filter(filled);
+        let ends = edges
+            .next()
+            .map(|first| (first, edges.last().unwrap_or(first)));
+        if ends != Some((edge(self.lowest), edge(self.highest))) {
+            return Some("histogram: does not begin at lowest and end at highest".to_owned());
+        }
+        (!(self.widest >= 0.0)).then(|| format!("widest: is {}", self.widest))
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -231,6 +292,17 @@ impl Tally {
         }
         self.highest
     }
+}
+
+/// The bin of a value, of which those beyond the ends are in those at the ends.
+fn bin(value: f64) -> u16 {
+    let last = f64::from(BINS - 1);
+    ((value + 1.0) * 0.5 * f64::from(BINS)).clamp(0.0, last) as u16
+}
+
+/// The same of the histogram.
+fn edge(value: f64) -> usize {
+    (HISTOGRAM_EDGES.partition_point(|&edge| edge <= value)).clamp(1, HISTOGRAM_EDGES.len() - 1) - 1
 }
 
 fn joined(one: Option<Kind>, other: Option<Kind>) -> Option<Kind> {

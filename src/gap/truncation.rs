@@ -67,7 +67,7 @@ fn between([lower, upper]: [f64; 2]) -> Known {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::distribution::{Draft, Target};
     use crate::evaluate::verify;
@@ -100,7 +100,7 @@ mod tests {
     }
 
     /// A problem for each law of n drafts that a log's rows make.
-    fn problems(p: &[f64], q: &[f64], n: usize) -> Vec<(SchemeName, Problem)> {
+    pub(in crate::gap) fn problems(p: &[f64], q: &[f64], n: usize) -> Vec<(SchemeName, Problem)> {
         let (p, q) = (Target::new(p).unwrap(), Draft::new(q).unwrap());
         schemes()
             .filter(|scheme| scheme.fits(n))

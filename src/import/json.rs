@@ -1,6 +1,7 @@
 //! Files of JSON: one object, one object a line, or arrays of objects.
 
 use super::error::{Fault, ImportError};
+use crate::files::{DOCUMENT, read_lines};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use std::borrow::Cow;
@@ -30,7 +31,7 @@ impl Place {
 
 /// Reads all records of a file.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<(Place, T)>, ImportError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ImportError::File {
+    let text = read_lines(path, DOCUMENT).map_err(|source| ImportError::File {
         path: path.to_owned(),
         action: "cannot be read",
         source,

@@ -3,6 +3,12 @@
 use super::tensor::Tensor;
 use std::collections::BTreeMap;
 
+/// The most tensors of a file. A log has some thirty, and the largest models some thousands.
+pub(super) const MOST_TENSORS: usize = 1 << 15;
+
+/// How many names a message lists.
+const MOST_NAMES: usize = 30;
+
 /// The tensors of one file, before anybody asks what they mean.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
@@ -21,10 +27,12 @@ impl Contents {
             .chain(self.unreadable.keys())
             .map(String::as_str)
             .collect();
-        if names.is_empty() {
-            "no tensors".to_owned()
-        } else {
-            names.join(", ")
+        match names.split_at_checked(MOST_NAMES) {
+            _ if names.is_empty() => "no tensors".to_owned(),
+            Some((first, rest)) if !rest.is_empty() => {
+                format!("{} and {} more", first.join(", "), rest.len())
+            }
+            _ => names.join(", "),
         }
     }
 }

@@ -50,6 +50,15 @@ impl FileDigest {
         Self::read(&file_name(path), file).map_err(|source| LogError::reading(path, source))
     }
 
+    /// That of a file whose bytes were read.
+    pub fn of_bytes(path: &Path, bytes: &[u8]) -> Self {
+        Self {
+            name: file_name(path),
+            bytes: bytes.len() as u64,
+            sha256: hexadecimal(Sha256::new_with_prefix(bytes)),
+        }
+    }
+
     fn read(name: &str, mut from: impl Read) -> io::Result<Self> {
         let (mut hash, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
         loop {

@@ -3,7 +3,7 @@
 //! Members that are stored are read in place; compressed ones are unpacked once to a temporary
 //! file without a name, one for all of a log, so that memory and open files stay bounded.
 
-use super::contents::Contents;
+use super::contents::{Contents, MOST_TENSORS};
 use super::error::LogError;
 use super::metadata::INDEX_NAME;
 use super::npy::NpyHeader;
@@ -39,6 +39,9 @@ fn members<R: Read + Seek>(
         )
     };
     let mut archive = ZipArchive::new(reader).map_err(|error| damaged(&error))?;
+    if archive.len() > MOST_TENSORS {
+        return Err(damaged(&format!("more than {MOST_TENSORS} members")));
+    }
     let mut contents = Contents::default();
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(|error| damaged(&error))?;

@@ -3,7 +3,7 @@
 use super::contents::Contents;
 use super::error::LogError;
 use super::guard::Form;
-use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, Version};
+use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, UnlistedTokens, Version};
 use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
@@ -116,10 +116,12 @@ impl Span {
 /// One position of a log.
 ///
 /// `target` and `draft` have one entry for each listed token: all V of a full
-/// row, in order of token id, or those of a top-heavy row, whose ids are in
-/// `token_ids`. Entries are what the file holds, exactly, as `f64`. Where target and draft
+/// row, or those of a top-heavy row, whose ids are in `token_ids`. Both are in order of
+/// token id, whatever the order in the file: of equal tokens the first is the one with the
+/// lowest id. Entries are what the file holds, exactly, as `f64`. Where target and draft
 /// have lists of their own, the tokens are those of either, and an entry is NaN where its
-/// row does not list the token.
+/// row does not list the token, or none of its mass where the log says that unlisted tokens
+/// are never drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// The target's row.
@@ -159,9 +161,29 @@ pub struct Row {
 }
 
 impl Row {
+    /// Puts the listed tokens in order of their ids.
+    fn sort_list(&mut self) {
+        if self.token_ids.is_sorted() {
+            return;
+        }
+        let entries = self.target.iter().zip(&self.draft);
+        let mut tokens: Vec<(u32, f64, f64)> = (self.token_ids.iter().zip(entries))
+            .map(|(&id, (&p, &q))| (id, p, q))
+            .collect();
+        tokens.sort_unstable_by_key(|&(id, ..)| id);
+        self.token_ids.clear();
+        self.target.clear();
+        self.draft.clear();
+        for (id, p, q) in tokens {
+            self.token_ids.push(id);
+            self.target.push(p);
+            self.draft.push(q);
+        }
+    }
+
     /// Puts two lists together: the tokens of the target's, then those that the draft's alone
-    /// has.
-    fn join_lists(&mut self) {
+    /// has. A row has `absent` for tokens that it does not list.
+    fn join_lists(&mut self, absent: [f64; 2]) {
         let [of_target, of_draft] = &self.own_ids;
         self.token_ids.clone_from(of_target);
         self.sorted.clone_from(of_target);
@@ -170,9 +192,9 @@ impl Row {
         self.token_ids
             .extend(of_draft.iter().copied().filter(alone));
         let own: HashMap<u32, f64> = of_draft.iter().copied().zip(self.draft.drain(..)).collect();
-        let entry = |id: &u32| own.get(id).copied().unwrap_or(f64::NAN);
+        let entry = |id: &u32| own.get(id).copied().unwrap_or(absent[1]);
         self.draft.extend(self.token_ids.iter().map(entry));
-        self.target.resize(self.token_ids.len(), f64::NAN);
+        self.target.resize(self.token_ids.len(), absent[0]);
     }
 
     /// The id of the token at a place in `target` and `draft`.
@@ -420,6 +442,37 @@ impl Log {
                 ),
             ));
         }
+        if let Some(sampling) = &metadata.sampling {
+            let (t, p) = (sampling.temperature, sampling.top_p.unwrap_or(1.0));
+            if !(t >= 0.0 && t.is_finite()) {
+                return Err(LogError::format(
+                    path,
+                    format!("sampling.temperature is {t}; it must be finite and >= 0"),
+                ));
+            }
+            if !(0.0..=1.0).contains(&p) {
+                return Err(LogError::format(
+                    path,
+                    format!("sampling.top_p is {p}; it must be in [0, 1]"),
+                ));
+            }
+        }
+        let rests = metadata.rest_temperatures.iter();
+        if let Some(t) = rests.copied().find(|t| !(*t > 0.0 && t.is_finite())) {
+            return Err(LogError::format(
+                path,
+                format!("rest_temperatures has {t}; each must be finite and > 0"),
+            ));
+        }
+        let mut ids = HashMap::with_capacity(metadata.prompts.len());
+        for (entry, prompt) in metadata.prompts.iter().enumerate() {
+            if let Some(first) = ids.insert(prompt.id, entry) {
+                return Err(LogError::format(
+                    path,
+                    format!("prompts {first} and {entry} both have the id {}", prompt.id),
+                ));
+            }
+        }
         if wanted == Some(0) {
             return Err(LogError::format(
                 path,
@@ -468,6 +521,14 @@ impl Log {
         if total == 0 {
             return Err(LogError::format(path, "has no positions"));
         }
+        let of_prompts = (metadata.prompts.iter())
+            .try_fold(0usize, |sum, prompt| sum.checked_add(prompt.positions));
+        if of_prompts.is_none_or(|sum| sum > total) {
+            return Err(LogError::format(
+                path,
+                format!("the prompts in its metadata have more positions than its {total}"),
+            ));
+        }
         Ok(Self {
             path: path.to_owned(),
             metadata,
@@ -482,6 +543,12 @@ impl Log {
     /// The file or directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the file or directory is called, without the folders around it; `.` and `..` have
+    /// the name of the directory that they lead to.
+    pub fn name(&self) -> String {
+        crate::files::name(&self.path)
     }
 
     /// What the log says of itself.
@@ -696,7 +763,7 @@ fn map<'a>(tensor: &'a Option<Tensor>, span: &Span) -> Result<Option<RowWindow<'
 /// Reads and checks `log.json`.
 pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
     let path = directory.join(INDEX_NAME);
-    let text = std::fs::read_to_string(&path).map_err(|source| {
+    let text = crate::files::read_text(&path, crate::files::DOCUMENT).map_err(|source| {
         if source.kind() == std::io::ErrorKind::NotFound {
             LogError::format(
                 directory,
@@ -1129,8 +1196,14 @@ impl Chunk<'_> {
         check(&self.target, shard.target_kind, number, target, full)?;
         check(&self.draft, shard.draft_kind, number, draft, full)?;
         if self.own_ids.is_some() {
-            row.join_lists();
+            let absent = |kind| match (self.log.metadata.unlisted, kind) {
+                (None, _) => f64::NAN,
+                (Some(UnlistedTokens::NeverDrawn), RowKind::Probabilities) => 0.0,
+                (Some(UnlistedTokens::NeverDrawn), _) => f64::NEG_INFINITY,
+            };
+            row.join_lists([absent(shard.target_kind), absent(shard.draft_kind)]);
         }
+        row.sort_list();
         row.target_rest.clear();
         row.draft_rest.clear();
         for (window, out) in [

@@ -1,12 +1,14 @@
 //! Tensors of a safetensors file.
 
-use super::contents::Contents;
+use super::contents::{Contents, MOST_TENSORS};
 use super::error::LogError;
 use super::metadata::METADATA_KEY;
 use super::source::Source;
 use super::tensor::{Dtype, Tensor};
 use safetensors::SafeTensorError;
 use safetensors::tensor::Metadata;
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,6 +63,37 @@ pub(super) fn read(path: &Path, source: Source) -> Result<Contents, LogError> {
     Ok(contents)
 }
 
+/// A header of no more entries than a file of ours or of a model has, each of which takes some
+/// time and memory more than its text.
+struct FewEntries;
+
+impl<'de> Deserialize<'de> for FewEntries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for FewEntries {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut count = 0;
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            count += 1;
+            if count > MOST_TENSORS {
+                return Err(A::Error::custom(format!(
+                    "more than {MOST_TENSORS} tensors"
+                )));
+            }
+        }
+        Ok(self)
+    }
+}
+
 /// The length of the header and what it says, if header and tensors fill the file to the byte.
 ///
 /// The library checks that the tensors lie one behind the other. It would want all of the file
@@ -84,6 +117,9 @@ fn header(source: &Source) -> Result<Result<(u64, Metadata), SafeTensorError>, L
         Ok(text) => text,
         Err(error) => return Ok(Err(SafeTensorError::InvalidHeader(error))),
     };
+    if let Err(error) = serde_json::from_str::<FewEntries>(text) {
+        return Ok(Err(SafeTensorError::InvalidHeaderDeserialization(error)));
+    }
     let metadata: Metadata = match serde_json::from_str(text) {
         Ok(metadata) => metadata,
         Err(error) => return Ok(Err(SafeTensorError::InvalidHeaderDeserialization(error))),

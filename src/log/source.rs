@@ -95,23 +95,25 @@ pub(crate) struct Named {
     number: u64,
 }
 
-/// What tells a file from one that took its name.
+/// What tells a file from one that took its name, and from what it was before it was written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity(
-    #[cfg(unix)] (u64, u64),
-    #[cfg(not(unix))] Option<std::time::SystemTime>,
-);
+struct Identity {
+    #[cfg(unix)]
+    place: (u64, u64),
+    length: u64,
+    modified: Option<std::time::SystemTime>,
+}
 
 impl Identity {
-    #[cfg(unix)]
     fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
         use std::os::unix::fs::MetadataExt;
-        Self((metadata.dev(), metadata.ino()))
-    }
-
-    #[cfg(not(unix))]
-    fn of(metadata: &Metadata) -> Self {
-        Self(metadata.modified().ok())
+        Self {
+            #[cfg(unix)]
+            place: (metadata.dev(), metadata.ino()),
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        }
     }
 }
 
@@ -188,18 +190,26 @@ impl Named {
             }
         }
         let file = open(&self.path)?;
+        self.check(&file)?;
+        let file = Arc::new(file);
+        self.keep(file.clone());
+        Ok(file)
+    }
+
+    /// Refuses a file that is not the one, or not what it was, when it was opened first: some
+    /// rows would be of the one and some of the other.
+    fn check(&self, file: &File) -> Result<(), LogError> {
         let metadata = file
             .metadata()
             .map_err(|source| LogError::reading(&self.path, source))?;
         if Identity::of(&metadata) != self.identity {
             return Err(LogError::format(
                 &self.path,
-                "was replaced by another file while it was read; run the command again",
+                "was changed, or replaced by another file, while it was read; run the command \
+                 again",
             ));
         }
-        let file = Arc::new(file);
-        self.keep(file.clone());
-        Ok(file)
+        Ok(())
     }
 }
 
@@ -311,6 +321,9 @@ impl Source {
             }
             _ => LogError::reading(self.path(), error),
         })?;
+        if let Self::File(named) = self {
+            named.check(&file)?;
+        }
         Ok(Window::Read(buffer))
     }
 
@@ -428,6 +441,7 @@ impl Drop for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
 
     #[test]
     fn files_beyond_the_limit_are_closed_and_opened_again() {
@@ -448,13 +462,29 @@ mod tests {
         std::fs::write(folder.path().join("new"), [7; 9]).unwrap();
         std::fs::rename(folder.path().join("new"), first.path()).unwrap();
         let replaced = first.window(0, 9).unwrap_err().to_string();
-        assert!(replaced.contains("was replaced"), "{replaced}");
+        assert!(replaced.contains("or replaced by another"), "{replaced}");
         let Source::File(named) = last else {
             panic!("the source of a file is one");
         };
         let number = named.number;
         drop(sources);
         assert!(!open_files().iter().any(|(open, _)| *open == number));
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_while_it_is_open_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        std::fs::write(&path, [1; 9]).unwrap();
+        let source = Source::open(&path).unwrap();
+        assert_eq!(*source.window(0, 4).unwrap(), [1; 4]);
+        // In place, and of the same length, at a later time.
+        let file = File::options().write(true).open(&path).unwrap();
+        (&file).write_all(&[2; 9]).unwrap();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(2);
+        file.set_modified(later).unwrap();
+        let error = source.window(4, 5).unwrap_err().to_string();
+        assert!(error.contains("rows: was changed"), "{error}");
     }
 
     #[test]

@@ -55,6 +55,17 @@ impl Dtype {
             _ => 2e-2,
         }
     }
+
+    /// The most that rounding to the type moves a number of size at most 1: relative to the
+    /// number, and where that is less, by itself.
+    pub(crate) fn rounding(self) -> [f64; 2] {
+        match self {
+            Self::F16 => [2f64.powi(-11), 2f64.powi(-25)],
+            Self::Bf16 => [2f64.powi(-8), 0.0],
+            Self::F32 => [2f64.powi(-24), 0.0],
+            _ => [2f64.powi(-53), 0.0],
+        }
+    }
 }
 
 impl fmt::Display for Dtype {

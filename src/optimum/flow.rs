@@ -10,7 +10,7 @@
 //! room, and mass moves from i to j through a set that contains both and has
 //! given some to i. On those V nodes runs push-relabel (first in, first out,
 //! exact labels recomputed by breadth-first search every V relabels). The
-//! excess that can reach no room is what no verifier can accept.
+//! excess that can reach no room is what no verifier of the step can accept.
 //!
 //! Sets are never nodes and merged edges never stored: memory is one integer an
 //! entry of the set lists, and a relabel scans only the sets of one token.

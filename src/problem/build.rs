@@ -9,7 +9,7 @@ use super::{
 };
 use crate::distribution::{Draft, Output, Rational, Target, TupleProbabilities, round_nearest};
 use crate::scheme::{DraftScheme, ExplicitError, MadeOf, SchemeName, TuplesToLaw};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn missing(field: &'static str, cure: &'static str) -> FieldError {
@@ -77,7 +77,7 @@ pub(super) fn build(file: File) -> Result<AnyProblem, FieldError> {
 const MOST_RULE_ROWS: f64 = 1e6;
 
 fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
-    let (vocab, drafts) = (problem.vocab(), problem.drafts());
+    let vocab = problem.vocab();
     let refused = |field: &str, message: String| FieldError::Rule {
         field: field.to_owned(),
         message,
@@ -92,8 +92,8 @@ fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
             token.filter(|&token: &u32| (token as usize) < vocab)
         };
         let tuple: Option<Vec<u32>> = key.split_whitespace().map(token).collect();
-        let tuple = tuple.filter(|tuple| tuple.len() == drafts).ok_or_else(|| {
-            let message = format!("is no {drafts} tokens below {vocab}, joined by spaces");
+        let tuple = tuple.ok_or_else(|| {
+            let message = format!("is no list of tokens below {vocab}, joined by spaces");
             refused(&field, message)
         })?;
         if row.len() != vocab {
@@ -113,17 +113,35 @@ fn build_rule(table: RuleTable, problem: &Problem) -> Result<Rule, FieldError> {
         let message = format!("{tuples:.3e} tuples of drafts are too many; lower V or drafts");
         return Err(refused("rule.outputs", message));
     }
+    // Laws of distinct tokens draw fewer than n where q has fewer, others at times, or none.
+    let mut lengths = BTreeSet::new();
     let mut absent = None;
     problem.scheme().for_each_tuple(&mut |tuple, mass| {
-        if mass > 0.0 && absent.is_none() && !outputs.contains_key(tuple) {
-            absent = Some(tuple.to_vec());
+        if mass > 0.0 {
+            lengths.insert(tuple.len());
+            if absent.is_none() && !outputs.contains_key(tuple) {
+                absent = Some(tuple.to_vec());
+            }
         }
     });
+    let words = |tuple: &[u32]| {
+        let words: Vec<String> = tuple.iter().map(ToString::to_string).collect();
+        words.join(" ")
+    };
+    if let Some(tuple) = outputs.keys().find(|tuple| !lengths.contains(&tuple.len())) {
+        let drawn: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+        let message = format!(
+            "lists {} drafts; {} are drawn at a time",
+            tuple.len(),
+            drawn.join(" or ")
+        );
+        let field = format!("rule.outputs.\"{}\"", words(tuple));
+        return Err(refused(&field, message));
+    }
     match absent {
         None => Ok(Rule { name, outputs }),
         Some(tuple) => {
-            let words: Vec<String> = tuple.iter().map(ToString::to_string).collect();
-            let words = words.join(" ");
+            let words = words(&tuple);
             let message = format!("has no row \"{words}\", and these drafts can be drawn");
             Err(refused("rule.outputs", message))
         }

@@ -6,9 +6,6 @@ use crate::scheme::{CompositionError, ExplicitError, UnknownScheme};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// Largest problem file that is read, in bytes.
-pub(super) const MAX_FILE_BYTES: u64 = 1 << 30;
-
 /// Why a problem file is refused. The message names the file; its source names
 /// the field, the entry and the limit.
 #[derive(Debug, thiserror::Error)]
@@ -27,14 +24,6 @@ pub enum ProblemFileError {
     Extension {
         /// The file.
         path: PathBuf,
-    },
-    /// The file is larger than any problem.
-    #[error("{path}: {bytes} bytes; problem files are at most {MAX_FILE_BYTES} bytes")]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
     },
     /// A directory without problem files.
     #[error("{path}: no .toml or .json problem file in this folder")]

@@ -4,8 +4,8 @@
 //! file, the field, the entry and the limit.
 
 use super::build::build;
-use super::error::MAX_FILE_BYTES;
 use super::{AnyProblem, FieldError, ProblemFileError};
+use crate::files::{DOCUMENT, read_text};
 use serde::de::{DeserializeOwned, Deserializer};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -73,14 +73,7 @@ fn read_file(path: &Path) -> Result<AnyProblem, ProblemFileError> {
         path: path_owned(),
         source,
     };
-    let bytes = std::fs::metadata(path).map_err(io)?.len();
-    if bytes > MAX_FILE_BYTES {
-        return Err(ProblemFileError::Size {
-            path: path_owned(),
-            bytes,
-        });
-    }
-    let text = std::fs::read_to_string(path).map_err(io)?;
+    let text = read_text(path, DOCUMENT).map_err(io)?;
     let parsed = match syntax {
         Syntax::Toml => parse_toml(&text),
         Syntax::Json => parse_json(&text),

@@ -30,6 +30,7 @@ pub struct Rule {
     /// What it is called.
     pub name: String,
     /// The law of the output given the drafts, in the order in which they are drawn. Every
-    /// tuple of positive probability is there.
+    /// tuple of positive probability is there: of fewer than n tokens, or none, where the law
+    /// draws so few.
     pub outputs: BTreeMap<Vec<u32>, Output>,
 }

@@ -9,6 +9,7 @@ use super::text::{count, counted, rate};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
+use crate::shown::visible;
 use std::fmt::Write as _;
 
 /// What is printed before an audit runs.
@@ -598,7 +599,7 @@ pub fn issue(report: &AuditReport) -> String {
         report.positions,
         report.rounds
     );
-    out
+    visible(out)
 }
 
 /// JUnit XML: one test case a hard check, a part and a tampered log.

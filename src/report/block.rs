@@ -7,6 +7,7 @@ use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
 use crate::evaluate::{BlockEvaluation, Evaluated, OptimumMethod};
 use crate::known::Known;
+use crate::shown::visible;
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.
@@ -44,11 +45,11 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
     bounds(&mut out, evaluation, width);
     verifiers(&mut out, evaluation, width);
     let methods = evaluation.methods.iter().filter_map(|method| {
-        let reason = method.outcome.reason()?;
-        Some((
-            format!("{}: {reason}", method.outcome.status()),
-            method.name(),
-        ))
+        let unrun = |reason: &str| format!("{}: {reason}", method.outcome.status());
+        let remark = method
+            .limit()
+            .or_else(|| method.outcome.reason().map(unrun))?;
+        Some((remark, method.name()))
     });
     let unrun = evaluation.verifiers.iter().filter_map(|row| {
         let reason = row.outcome.reason()?;
@@ -70,7 +71,7 @@ pub fn text(evaluation: &BlockEvaluation, width: u16) -> String {
     if evaluation.meets_file() == Some(true) {
         let _ = writeln!(out, "  expected values of the file: ok");
     }
-    out
+    visible(out)
 }
 
 /// Remarks in order, each once, with the names that it is about.

@@ -2,12 +2,15 @@
 //!
 //! Two uncertainties are kept apart. `± x` is about prompts that were not logged. How a
 //! number came about is about the rows that were: it is exact, enclosed, Monte Carlo, or
-//! that of truncated rows.
+//! that of truncated rows. Where bounds of truncated rows are further apart than ±
+//! ([`Estimate::open`]) they stand alone.
 
+use super::plot::Point;
 use super::table::Entry;
-use super::text::{at_most, difference, listed, rate};
+use super::text::{at_most, difference, listed, range, rate};
 use crate::gap::Estimate;
 use crate::known::Kind;
+use std::cmp::Ordering;
 
 /// Half the width of the interval; `None` where there is one cluster only, so
 /// that no interval can be given.
@@ -16,31 +19,68 @@ fn half_width(estimate: &Estimate) -> Option<f64> {
     (high > low).then(|| (high - low) / 2.0)
 }
 
-/// `mean ± half the width of the 95% interval`.
+/// `mean ± half the width of the 95% interval`, or `a to b` where only bounds are known.
 pub(super) fn plus_minus(estimate: &Estimate) -> String {
-    with_half_width(rate(estimate.mean), estimate)
+    written(estimate, rate)
 }
 
 /// The same for a difference, with its sign always.
 pub(super) fn signed_plus_minus(estimate: &Estimate) -> String {
-    with_half_width(difference(estimate.mean), estimate)
+    written(estimate, difference)
 }
 
-fn with_half_width(mean: String, estimate: &Estimate) -> String {
+fn written(estimate: &Estimate, number: fn(f64) -> String) -> String {
+    if let Some(ends) = estimate.open() {
+        return range(ends, number);
+    }
+    let mean = number(estimate.mean);
     match half_width(estimate) {
         Some(half) => format!("{mean} ± {}", rate(half)),
         None => mean,
     }
 }
 
-/// Bounds of the full rows' mean: `in [a, b]`.
+/// Bounds of the full rows' mean beside it: `in [a, b]`; nothing where they stand alone.
 pub(super) fn bounds(estimate: &Estimate) -> Option<String> {
-    let [low, high] = estimate.truncation?;
+    let [low, high] = (estimate.truncation).filter(|_| estimate.open().is_none())?;
     Some(format!("in [{}, {}]", rate(low), rate(high)))
+}
+
+/// A point of a picture with its interval, or with its bounds where only these are known.
+pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
+    match estimate.open() {
+        Some(ends) => Point::between(x, ends),
+        None => Point {
+            interval: estimate.ci95,
+            ..Point::new(x, estimate.mean)
+        },
+    }
+}
+
+/// Which of two means is larger, where their intervals, or those of their bounds, do not meet.
+/// Less than a paired difference would tell, for numbers that have none.
+pub(super) fn larger(one: &Estimate, other: &Estimate) -> Option<Ordering> {
+    let ends = |estimate: &Estimate| {
+        let [low, high] = estimate.ci95;
+        let half = (high - low) / 2.0;
+        let [low, high] = estimate.truncation.unwrap_or([estimate.mean; 2]);
+        (half > 0.0).then_some([low - half, high + half])
+    };
+    let ([a, b], [c, d]) = (ends(one)?, ends(other)?);
+    if a > d {
+        Some(Ordering::Greater)
+    } else if b < c {
+        Some(Ordering::Less)
+    } else {
+        None
+    }
 }
 
 /// All digits of an estimate, to stand behind a rounded one.
 pub(super) fn all_digits(estimate: &Estimate) -> String {
+    if let Some([low, high]) = estimate.open() {
+        return format!("full rows within [{low}, {high}]");
+    }
     let [low, high] = estimate.ci95;
     let mut out = format!("mean {}, 95% interval [{low}, {high}]", estimate.mean);
     if let Some([low, high]) = estimate.truncation {
@@ -153,7 +193,8 @@ const KINDS: [(Kind, &str, &str); 4] = [
         "truncated, w",
         "Rows list only their most probable tokens. The full rows' value lies within the bounds \
              “in [a, b]”, whatever the tokens not listed are, and the value that is shown is the \
-             middle of these; w is the room for rounding in it.",
+             middle of these; w is the room for rounding in it. Where the bounds are further \
+             apart than the value's ± they stand alone, “a to b”: nothing more is known.",
     ),
 ];
 
@@ -174,6 +215,54 @@ pub(super) fn is_kind(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_wider_than_the_interval_stand_alone() {
+        let estimate = |half: f64, truncation| Estimate {
+            mean: 0.5543,
+            ci95: [0.5543 - half, 0.5543 + half],
+            truncation,
+        };
+        let known = estimate(0.045, Some([0.54, 0.58]));
+        assert_eq!(plus_minus(&known), "0.5543 ± 0.0450");
+        assert_eq!(bounds(&known).as_deref(), Some("in [0.5400, 0.5800]"));
+        let open = estimate(0.003, Some([-0.01, 0.058]));
+        assert_eq!(plus_minus(&open), "−0.0100 to 0.0580");
+        assert_eq!(signed_plus_minus(&open), "−0.0100 to +0.0580");
+        assert_eq!(bounds(&open), None);
+        assert_eq!(all_digits(&open), "full rows within [-0.01, 0.058]");
+        // One prompt has no interval, and bounds of rounding alone leave nothing open.
+        assert!(estimate(0.0, Some([0.5, 0.6])).open().is_some());
+        assert!(estimate(0.0, Some([0.5543, 0.5543])).open().is_none());
+    }
+
+    #[test]
+    fn a_side_is_told_where_neither_bound_reaches_0() {
+        use Ordering::{Greater, Less};
+        let difference = |mean: f64, half: f64, truncation| Estimate {
+            mean,
+            ci95: [mean - half, mean + half],
+            truncation,
+        };
+        assert_eq!(difference(0.02, 0.01, None).side(), Some(Greater));
+        assert_eq!(difference(-0.02, 0.01, None).side(), Some(Less));
+        assert_eq!(difference(0.02, 0.03, None).side(), None);
+        // The lower bound has an interval as well.
+        let near = Some([0.008, 0.03]);
+        assert_eq!(difference(0.019, 0.01, near).side(), None);
+        let far = Some([0.012, 0.03]);
+        assert_eq!(difference(0.021, 0.01, far).side(), Some(Greater));
+        // One prompt tells nothing.
+        assert_eq!(difference(0.02, 0.0, None).side(), None);
+        // Two means without a paired difference.
+        let one = difference(0.5, 0.01, None);
+        assert_eq!(larger(&one, &difference(0.47, 0.01, None)), Some(Greater));
+        assert_eq!(larger(&one, &difference(0.53, 0.01, None)), Some(Less));
+        assert_eq!(larger(&one, &difference(0.49, 0.01, None)), None);
+        let open = difference(0.53, 0.001, Some([0.505, 0.555]));
+        assert_eq!(larger(&one, &open), None);
+        assert_eq!(larger(&one, &difference(0.3, 0.0, None)), None);
+    }
 
     #[test]
     fn a_tally_names_all_but_the_most() {

@@ -5,6 +5,7 @@ use super::text::{counted, seconds, wrap};
 use super::{JSON_SCHEMA, markdown, terminal};
 use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use crate::gap::Against;
+use crate::shown::visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -255,7 +256,7 @@ pub fn text(run: &CheckRun, width: u16, quiet: bool, verbose: bool) -> String {
         let _ = writeln!(out, "{DEFINITIONS}\n");
     }
     let _ = writeln!(out, "{}", conclusion(run));
-    out
+    visible(out)
 }
 
 /// One line that says how the run came out.
@@ -350,7 +351,7 @@ pub fn summary(run: &CheckRun, command: &str) -> String {
         // Its title is a part of this page.
         let _ = write!(out, "\n#{}", markdown(run, command));
     }
-    out
+    visible(out)
 }
 
 /// The ledger as a Markdown page, without times, so that two runs give one text.
@@ -427,7 +428,7 @@ pub fn markdown(run: &CheckRun, command: &str) -> String {
     markdown::table(&mut out, &table);
     out.truncate(out.trim_end().len());
     out.push('\n');
-    out
+    visible(out)
 }
 
 /// Claims and what is expected of each, for people.
@@ -441,7 +442,7 @@ pub fn list(claims: &[Claim], width: u16) -> String {
     let mut out = String::new();
     terminal::table(&mut out, &table, width, "");
     let _ = writeln!(out, "{}", counted(claims.len(), "claim"));
-    out
+    visible(out)
 }
 
 /// One claim as a JSON object on a line.

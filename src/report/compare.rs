@@ -207,7 +207,7 @@ fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) ->
         rates.filter_map(move |rate| Some((rate, rate.differences.get(number)?.as_ref()?)))
     };
     let said = |difference: &LogDifference| {
-        let doubt = if holds_0(difference) {
+        let doubt = if difference.estimate.side().is_none() {
             " (not told apart)"
         } else {
             ""
@@ -237,12 +237,6 @@ fn headline_sentence(comparison: &LogComparison, number: usize, folder: &str) ->
             parts.join("; ")
         )
     })
-}
-
-/// Whether the interval holds 0, or there is none.
-fn holds_0(difference: &LogDifference) -> bool {
-    let [low, high] = difference.estimate.ci95;
-    low >= high || (low <= 0.0 && 0.0 <= high)
 }
 
 /// `T = 1.0, n = 3, greedy`.
@@ -306,8 +300,9 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
         }
     }
     table.notes = vec![
-        "α*: the most that any lossless verifier of these drafts can accept. Means are over all \
-         positions of each log, differences over those that are the same where logs are paired."
+        "α*: the most that a lossless verifier of these drafts can accept in a position that starts \
+         with the target's own law. Means are over all positions of each log, differences over those \
+         that are the same where logs are paired."
             .to_owned(),
     ];
     if strong {
@@ -320,7 +315,8 @@ fn table(comparison: &LogComparison, at: f64) -> Table {
     if bounded {
         table.notes.push(
             "In [a, b]: bounds of what full rows would give at the same positions, whatever the \
-             tokens are that truncated rows do not list."
+             tokens are that truncated rows do not list. a to b: such bounds alone, where they are \
+             further apart than ±."
                 .to_owned(),
         );
     }
@@ -350,10 +346,11 @@ fn row(comparison: &LogComparison, rate: &ComparedRate, tally: &mut Tally) -> (R
     for (number, _, _) in later(comparison) {
         let difference = rate.differences.get(number).and_then(Option::as_ref);
         entries.push(difference.map_or_else(Entry::none, |one| {
-            strong |= !holds_0(one);
+            let is_told = one.estimate.side().is_some();
+            strong |= is_told;
             let how = exactness(one.kind, one.width_max);
             Entry {
-                strong: !holds_0(one),
+                strong: is_told,
                 ..signed_entry(&one.estimate, &how)
             }
         }));

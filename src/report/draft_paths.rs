@@ -24,8 +24,8 @@ pub(super) fn sentence<'a>(
     });
     let logs = words(logs);
     Some(format!(
-        "Several draft paths: with {} of {} no verifier accepts more than {} tokens a round at \
-         temperature {}{one}; specgap paths {logs} says who gets how much of it.",
+        "Several draft paths: in a round that starts with the target's own law, with {} of {} no \
+         verifier accepts more than {} tokens at temperature {}{one}; specgap paths {logs} says who gets how much of it.",
         counted(some.drafts, "path"),
         counted(paths.length, "token"),
         plus_minus(bound, 2),
@@ -52,7 +52,7 @@ pub(super) fn section<'a>(paths: &DraftPaths, logs: impl Iterator<Item = &'a str
         ..Section::new(
             "draft-paths",
             "Several draft paths",
-            "What no verifier of K draft paths passes, and what the best one has at least.",
+            "What no verifier of K draft paths passes in a round that starts with the target's own law, and what the best one has at least.",
             [
                 Block::Paragraph(how),
                 Block::Table(table(paths)),

@@ -4,6 +4,7 @@ use super::canvas::DrawError;
 use super::page::{Block, Fact, Figure, MarkedText, Page};
 use super::table::{Entry, Row, Table};
 use super::text::markup_escaped as escape;
+use crate::shown::visible;
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -46,7 +47,7 @@ impl Page {
             blocks(&mut out, &section.blocks)?;
         }
         out.push_str("</main>\n</body>\n</html>\n");
-        Ok(out)
+        Ok(visible(out))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::page::{Block, Page};
 use super::table::{Entry, Row, Table};
+use crate::shown::visible;
 use std::fmt::Write as _;
 
 impl Page {
@@ -20,7 +21,7 @@ impl Page {
         }
         out.truncate(out.trim_end().len());
         out.push('\n');
-        out
+        visible(out)
     }
 }
 

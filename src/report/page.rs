@@ -243,6 +243,15 @@ impl Figure {
     }
 }
 
+/// Whether [`Page::files`], or one of those for papers, may have a file of this name.
+pub fn is_of_a_page(name: &str) -> bool {
+    let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    matches!(name, "report.json" | "report.md" | "report.html")
+        || ends(&[".svg", ".png"])
+        || name.starts_with("figure-") && ends(&[".pdf", ".csv"])
+        || name.starts_with("table-") && ends(&[".tex", ".csv"])
+}
+
 impl Page {
     /// The files of a report, by name: its pictures, `report.json`, which holds `data`, and
     /// `report.md` and `report.html`, which come last and find everything beside them.

@@ -5,8 +5,8 @@
 
 use super::canvas::DrawError;
 use super::page::{Block, Page};
-use super::plot::csv;
 use super::table::{Row, Table};
+use crate::shown::{csv, visible};
 
 /// Named files.
 pub type Files = Vec<(String, Vec<u8>)>;
@@ -88,11 +88,21 @@ impl Page {
     }
 }
 
+/// Text on one line, whatever ends a line: no paragraph ends with it, and no comment.
+fn one_line(text: &str) -> String {
+    visible(text.to_owned()).replace(['\n', '\t'], " ")
+}
+
 /// Text that LaTeX shows as it is.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for (at, c) in one_line(text).chars().enumerate() {
         match c {
+            // Behind the end of a row, the beginning of an argument and a star.
+            '[' | '*' if at == 0 => {
+                out.push_str("{}");
+                out.push(c);
+            }
             '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
                 out.push('\\');
                 out.push(c);
@@ -125,7 +135,7 @@ fn latex(table: &Table) -> String {
     let names = table.flat_names();
     let mut out = format!(
         "% {}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n",
-        table.caption.replace('\n', " "),
+        one_line(&table.caption),
         line(names.iter().map(|name| escaped(name)).collect())
     );
     for (index, group) in table.groups.iter().enumerate() {
@@ -221,6 +231,46 @@ mod tests {
         assert!(text.contains("\\textit{with\\_replacement}"), "{text}");
         assert!(text.contains("$\\alpha$* & 56.0 $\\pm$ 4.6 \\\\"), "{text}");
         assert!(text.contains("\\textbf{a, b \\& c} &  \\\\"), "{text}");
+    }
+
+    #[test]
+    fn no_name_ends_a_comment_or_a_paragraph_or_is_a_formula() {
+        let name = "p\r\\immediate\\write18{id}%\n\n\u{2028}x";
+        let columns = vec![Column::words(name)];
+        let mut table = Table::new("tokens", format!("Tokens of {name}"), columns);
+        table.groups.push(Group {
+            title: Some(name.to_owned()),
+            rows: vec![
+                Row::texts(["[1]"]),
+                Row::texts(["* =1"]),
+                Row::texts(["=cmd|'/C calc'!A0"]),
+                Row::texts(["-0.5"]),
+            ],
+            main: false,
+        });
+        let page = Page {
+            sections: vec![Section::new("s", "S", "", [Block::Table(table)])],
+            ..Page::default()
+        };
+        let tex = String::from_utf8(page.paper_latex().remove(0).1).unwrap();
+        let comment = tex.lines().next().unwrap();
+        assert!(
+            comment.starts_with("% Tokens of p\\u{d}\\immediate"),
+            "{tex}"
+        );
+        assert!(comment.ends_with("%  \\u{2028}x"), "{tex}");
+        // Blank lines end paragraphs; commands are none.
+        assert!(
+            !tex.contains("\n\n") && !tex.contains(['\r', '\u{2028}']),
+            "{tex}"
+        );
+        assert_eq!(tex.matches("\\immediate").count(), 1, "{tex}");
+        assert!(tex.contains("\n{}[1] \\\\\n{}* =1 \\\\\n"), "{tex}");
+        let csv = String::from_utf8(page.paper_csv().remove(0).1).unwrap();
+        assert!(
+            csv.contains(",'=cmd|'/C calc'!A0\n") && csv.contains(",-0.5\n"),
+            "{csv}"
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! All are narrow enough for a phone's screen; what the lines mean stands under them.
 
 use super::canvas::{Align, Canvas, Ink};
+use super::text::range;
+use crate::shown::csv;
 
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
@@ -15,6 +17,8 @@ const MARGIN: f64 = 10.0;
 const SWATCH: f64 = 40.0;
 /// Distance of two labels under a chart.
 const APART: f64 = 20.0;
+/// Half the width of a band where a point would be.
+const BAND: f64 = 3.0;
 
 /// Lines over a few places, each point with its interval if it has one.
 ///
@@ -93,6 +97,9 @@ pub struct Point {
     pub y: f64,
     /// What the value may be; drawn where it is wider than a point.
     pub interval: [f64; 2],
+    /// Nothing is known but that the value lies in the interval: a band stands there, no mark,
+    /// and the line does not go through it.
+    pub open: bool,
 }
 
 impl Point {
@@ -102,6 +109,24 @@ impl Point {
             x,
             y,
             interval: [y; 2],
+            open: false,
+        }
+    }
+
+    /// A point that is only known to lie between two bounds.
+    pub fn between(x: f64, [low, high]: [f64; 2]) -> Self {
+        Self {
+            interval: [low, high],
+            open: true,
+            ..Self::new(x, (low + high) / 2.0)
+        }
+    }
+
+    /// Its value, in these words; its bounds where only these are known.
+    pub(super) fn said(&self, number: impl Fn(f64) -> String) -> String {
+        match self.open {
+            true => range(self.interval, number),
+            false => number(self.y),
         }
     }
 }
@@ -235,8 +260,12 @@ impl LinePlot {
     fn data(&self) -> String {
         let mut out = "line,x,y,low,high\n".to_owned();
         for line in &self.lines {
-            for Point { x, y, interval } in &line.points {
-                let [low, high] = interval;
+            for point in &line.points {
+                let (x, [low, high]) = (point.x, point.interval);
+                let y = match point.open {
+                    true => String::new(),
+                    false => point.y.to_string(),
+                };
                 out.push_str(&format!("{},{x},{y},{low},{high}\n", csv(&line.label)));
             }
         }
@@ -292,17 +321,22 @@ impl LinePlot {
             let at = |x: f64, y: f64| (field.x_of(x) + aside, field.y_of(y));
             for point in &line.points {
                 let [low, high] = point.interval;
-                if high > low {
-                    let ends = [at(point.x, low), at(point.x, high)];
+                let ends = [at(point.x, low), at(point.x, high)];
+                if point.open {
+                    let [(x, bottom), (_, top)] = ends;
+                    canvas.block([(x - BAND, top), (x + BAND, bottom)], line.ink(), 0.35);
+                } else if high > low {
                     canvas.line(&ends, line.ink(), 1.0);
                 }
             }
-            let points: Vec<_> = line.points.iter().map(|p| at(p.x, p.y)).collect();
-            if points.len() > 1 {
-                canvas.dashed(&points, line.ink(), line.thickness(), line.dashes());
-            }
-            for point in points {
-                line.mark(canvas, point);
+            for known in line.points.split(|point| point.open) {
+                let points: Vec<_> = known.iter().map(|p| at(p.x, p.y)).collect();
+                if points.len() > 1 {
+                    canvas.dashed(&points, line.ink(), line.thickness(), line.dashes());
+                }
+                for point in points {
+                    line.mark(canvas, point);
+                }
             }
         }
     }
@@ -424,12 +458,17 @@ pub struct LossRow {
     pub label: String,
     /// Where the bar ends.
     pub best: f64,
+    /// How far it may go beyond that, where no more is known: paler.
+    pub best_to: Option<f64>,
     /// What is said of it.
     pub best_label: String,
     /// What was had, with names.
     pub marks: Vec<(f64, String)>,
-    /// A loss, what it may be, and what is said of it; the line ends where the bar does.
-    pub loss: Option<(f64, [f64; 2], String)>,
+    /// What was had, where it is only known to lie between two bounds: a bar with ends, no ring.
+    pub ranges: Vec<([f64; 2], String)>,
+    /// A loss, unless only bounds of it are known; what it may be; and what is said of it. The
+    /// line ends where the bar does.
+    pub loss: Option<(Option<f64>, [f64; 2], String)>,
 }
 
 /// Height of a bar.
@@ -441,16 +480,30 @@ impl LossRow {
         let loss = self
             .loss
             .iter()
-            .flat_map(|(loss, ends, _)| [*loss, ends[0], ends[1]]);
+            .flat_map(|(loss, ends, _)| ends.iter().chain(loss).copied());
         std::iter::once(self.best)
+            .chain(self.best_to)
             .chain(marks)
+            .chain(self.ranges.iter().flat_map(|(ends, _)| *ends))
             .chain(loss)
             .all(f64::is_finite)
     }
 
+    /// The names of marks and ranges, and where they belong.
+    fn names(&self) -> impl Iterator<Item = (f64, &str)> {
+        let marks = self.marks.iter().map(|(at, name)| (*at, name.as_str()));
+        let middle = |[low, high]: [f64; 2]| (low + high) / 2.0;
+        let ranges = self.ranges.iter();
+        marks.chain(ranges.map(move |(ends, name)| (middle(*ends), name.as_str())))
+    }
+
     /// Room above the bar, for its names.
     fn above(&self) -> f64 {
-        if self.marks.is_empty() { 21.0 } else { 41.0 }
+        if self.names().next().is_none() {
+            21.0
+        } else {
+            41.0
+        }
     }
 
     fn height(&self) -> f64 {
@@ -469,11 +522,10 @@ impl LossPlot {
                 + 16.0
         });
         let names = rows.iter().map(|row| {
-            let names = row
-                .marks
-                .iter()
-                .map(|(_, name)| Canvas::text_width(name, LABEL) + 10.0);
-            names.sum()
+            let names = row.names();
+            names
+                .map(|(_, name)| Canvas::text_width(name, LABEL) + 10.0)
+                .sum()
         });
         let title = std::iter::once(Canvas::text_width(&self.title, TITLE));
         let width = heads
@@ -490,7 +542,9 @@ impl LossPlot {
             rows.iter().flat_map(|row| {
                 let marks = row.marks.iter().map(|(at, _)| *at);
                 let loss = row.loss.iter().map(|(_, ends, _)| row.best - ends[1]);
-                std::iter::once(row.best).chain(marks).chain(loss)
+                let ranges = row.ranges.iter().flat_map(|(ends, _)| *ends);
+                let best = std::iter::once(row.best).chain(row.best_to);
+                best.chain(marks).chain(ranges).chain(loss)
             })
         };
         let low = values().fold(f64::INFINITY, f64::min);
@@ -534,28 +588,22 @@ fn data_of(rows: &[&LossRow]) -> String {
     let mut out = "row,what,value,low,high\n".to_owned();
     for row in rows {
         let label = csv(&row.label);
-        out.push_str(&format!(
-            "{label},{},{},,\n",
-            csv(&row.best_label),
-            row.best
-        ));
+        out.push_str(&match row.best_to {
+            Some(high) => format!("{label},{},,{},{high}\n", csv(&row.best_label), row.best),
+            None => format!("{label},{},{},,\n", csv(&row.best_label), row.best),
+        });
         for (at, name) in &row.marks {
             out.push_str(&format!("{label},{},{at},,\n", csv(name)));
         }
+        for ([low, high], name) in &row.ranges {
+            out.push_str(&format!("{label},{},,{low},{high}\n", csv(name)));
+        }
         if let Some((loss, [low, high], words)) = &row.loss {
+            let loss = loss.map_or_else(String::new, |loss| loss.to_string());
             out.push_str(&format!("{label},{},{loss},{low},{high}\n", csv(words)));
         }
     }
     out
-}
-
-/// A name as a field of comma-separated values.
-pub(super) fn csv(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 fn draw_row(
@@ -579,10 +627,19 @@ fn draw_row(
     let middle = upper + BAR / 2.0;
     let blue = Ink::Hue(0);
     canvas.block([(left, upper), (end, upper + BAR)], blue, 0.3);
-    canvas.line(&[(end, upper), (end, upper + BAR)], blue, 2.5);
+    match row.best_to.map(x_of) {
+        Some(most) => {
+            let beyond = [(end, upper), (most, upper + BAR)];
+            canvas.block(beyond, blue, 0.12);
+            for x in [end, most] {
+                canvas.line(&[(x, upper), (x, upper + BAR)], blue, 1.0);
+            }
+        }
+        None => canvas.line(&[(end, upper), (end, upper + BAR)], blue, 2.5),
+    }
     // Names stand over their rings, and beside each other where these are close.
-    let mut marks: Vec<(f64, f64, &str)> = (row.marks.iter())
-        .map(|(at, name)| (x_of(*at), Canvas::text_width(name, LABEL), name.as_str()))
+    let mut marks: Vec<(f64, f64, &str)> = (row.names())
+        .map(|(at, name)| (x_of(at), Canvas::text_width(name, LABEL), name))
         .collect();
     marks.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut places: Vec<f64> = Vec::new();
@@ -605,13 +662,23 @@ fn draw_row(
             line + 7.0,
         );
         canvas.line(&[from, (x, middle - 4.0)], Ink::Quiet, 0.8);
-        canvas.ring((x, middle), 4.2, Ink::Text);
+    }
+    for (at, _) in &row.marks {
+        canvas.ring((x_of(*at), middle), 4.2, Ink::Text);
+    }
+    for (ends, _) in &row.ranges {
+        let [low, high] = ends.map(x_of);
+        canvas.line(&[(low, middle), (high, middle)], Ink::Text, 1.5);
+        for x in [low, high] {
+            canvas.line(&[(x, middle - 4.5), (x, middle + 4.5)], Ink::Text, 1.5);
+        }
     }
     let Some((loss, interval, words)) = &row.loss else {
         return;
     };
     let (orange, y) = (Ink::Hue(1), upper + BAR + 11.0);
-    let start = x_of(row.best - loss);
+    // At least so much, where no more is known.
+    let start = x_of(row.best - loss.unwrap_or(interval[0]));
     canvas.line(&[(start, y), (end, y)], orange, 3.0);
     let [least, most] = interval.map(|loss| x_of(row.best - loss));
     if most < least {
@@ -747,6 +814,53 @@ mod tests {
         );
     }
 
+    /// What is only known between bounds has a band and no mark, and its middle stands nowhere.
+    #[test]
+    fn an_open_number_is_drawn_as_a_band() {
+        let marks = |canvas: &Canvas| {
+            let svg = canvas.svg("t", "d").unwrap();
+            svg.matches("<circle").count()
+        };
+        let line = |points: Vec<Point>| LinePlot {
+            lines: vec![Line {
+                label: "a".to_owned(),
+                points,
+                ..Line::default()
+            }],
+            ..LinePlot::default()
+        };
+        let known = line(vec![Point::new(1.0, 0.5), Point::new(2.0, 0.25)]).draw();
+        let open = line(vec![
+            Point::new(1.0, 0.5),
+            Point::between(2.0, [0.125, 0.375]),
+        ])
+        .draw();
+        assert_eq!(marks(&known) - marks(&open), 1);
+        assert_eq!(
+            open.data(),
+            "line,x,y,low,high\na,1,0.5,0.5,0.5\na,2,,0.125,0.375\n"
+        );
+
+        let row = LossRow {
+            label: "a".to_owned(),
+            best: 0.5,
+            best_to: Some(0.6),
+            best_label: "b".to_owned(),
+            ranges: vec![([0.3, 0.4], "c".to_owned())],
+            ..LossRow::default()
+        };
+        let canvas = LossPlot {
+            rows: vec![row],
+            ..LossPlot::default()
+        }
+        .draw();
+        assert_eq!(marks(&canvas), 0);
+        assert_eq!(
+            canvas.data(),
+            "row,what,value,low,high\na,b,,0.5,0.6\na,c,,0.3,0.4\n"
+        );
+    }
+
     /// Names of rings at one place do not hide each other, nor leave the picture.
     #[test]
     fn names_of_close_rings_stand_beside_each_other() {
@@ -754,7 +868,7 @@ mod tests {
         let row = LossRow {
             best: 0.6,
             marks: marks.map(|name| (0.599, name.to_owned())).to_vec(),
-            loss: Some((0.001, [0.0005, 0.0015], "loses".to_owned())),
+            loss: Some((Some(0.001), [0.0005, 0.0015], "loses".to_owned())),
             ..LossRow::default()
         };
         let odd = LossRow {

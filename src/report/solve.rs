@@ -5,6 +5,7 @@ use super::terminal;
 use super::text::{counted, exact_or_decimal, seconds, small, wrap};
 use crate::evaluate::{Answer, MethodRun, Outcome, Reported, Solution};
 use crate::known::Known;
+use crate::shown::visible;
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.
@@ -108,7 +109,7 @@ pub fn text(solution: &Solution, width: u16) -> String {
         };
         let _ = wrap(&mut out, &line, width);
     }
-    out
+    visible(out)
 }
 
 /// Reasons for skipping, each with the methods that it stopped.

@@ -3,6 +3,7 @@
 use super::page::{Block, Page, Section};
 use super::table::{Group, Table};
 use super::text::wrap;
+use crate::shown::visible;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ impl Page {
                 self::section(&mut out, section, width, verbose);
             }
         }
-        out
+        visible(out)
     }
 }
 

@@ -98,6 +98,11 @@ fn signed(text: String) -> String {
     }
 }
 
+/// `a to b`, of a number that is only known to lie between them.
+pub(super) fn range([low, high]: [f64; 2], number: impl Fn(f64) -> String) -> String {
+    format!("{} to {}", number(low), number(high))
+}
+
 /// A difference, with its sign always.
 pub(super) fn difference(value: f64) -> String {
     if value > 0.0 {

@@ -5,6 +5,7 @@ use super::terminal;
 use super::text::{counted, exact_or_decimal, small, wrap};
 use crate::evaluate::{Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
+use crate::shown::visible;
 use num_traits::Zero;
 use std::fmt::Write as _;
 
@@ -86,7 +87,7 @@ pub fn text(evaluation: &Verification, width: u16) -> String {
         let line = format!("skipped, lossless only for other drafts: {list}");
         let _ = wrap(&mut out, &line, width);
     }
-    out
+    visible(out)
 }
 
 /// What the table has no room for.

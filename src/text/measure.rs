@@ -941,10 +941,7 @@ fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {
-        name: log.path().file_name().map_or_else(
-            || log.path().display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        ),
+        name: log.name(),
         positions: log.positions(),
         vocabulary: log.vocabulary(),
         listed: log.listed(),

@@ -58,8 +58,9 @@ pub use texts::{Text, Texts};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, ChildShares, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate,
-    SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeReplay, TreeReport,
-    TreeResult, TreeSettings, measure_trees, replay_tree, threshold_accepted, threshold_nodes,
+    ReferenceTree, SequoiaTree, SlotRule, SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference,
+    TreeReplay, TreeReport, TreeResult, TreeSettings, measure_trees, replay_tree,
+    threshold_accepted, threshold_nodes,
 };
 
 use crate::gap::GapError;

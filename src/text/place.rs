@@ -7,7 +7,10 @@ pub enum Rest {
     #[default]
     None,
     /// Their masses, and that none is heavier than a listed one. Both rows list the same.
-    Known,
+    Known {
+        /// How many tokens that are listed have more of q than any that is not.
+        heaviest: usize,
+    },
     /// Less than that.
     Open,
 }

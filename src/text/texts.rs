@@ -6,7 +6,7 @@ use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
 use crate::gap::{Lists, probabilities};
 use crate::log::{Log, Rollouts, Row, RowKind, Span};
-use crate::row::{Unlisted, Workspace as Scan};
+use crate::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -477,7 +477,9 @@ impl Task<'_> {
                 .all(|one| one.is_known() && one.largest.is_finite())
                 && target.iter().chain(draft.iter()).all(|mass| !mass.is_nan()) =>
             {
-                Rest::Known
+                Rest::Known {
+                    heaviest: heavier(draft, unlisted[1]),
+                }
             }
             _ => Rest::Open,
         };
@@ -537,6 +539,20 @@ impl Task<'_> {
             },
         })
     }
+}
+
+/// Room for the rounding of what is compared.
+const ROUNDING: f64 = 1e-12;
+
+/// How many listed tokens have more of a row than any token that is not listed, for certain:
+/// of two that tie it is not known which comes first.
+fn heavier(shares: &[f64], unlisted: Unlisted) -> usize {
+    let [_, rest] = unlisted.mass;
+    if rest <= 0.0 {
+        return usize::MAX;
+    }
+    let most = (unlisted.largest * (1.0 + ROUNDING)).min((rest + CUT_ROUNDING) / (1.0 - rest));
+    shares.iter().filter(|&&share| share > most).count()
 }
 
 /// Most tokens that stand for those that rows do not list.

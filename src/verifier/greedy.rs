@@ -265,6 +265,6 @@ pub const ENTRY: Entry = Entry {
     },
     at_token: |_| Ok(AT_TOKEN),
     attains: |scheme| scheme == SchemeName::GREEDY,
-    compared_with: &[VerifierName::K_SEQ, VerifierName::RRS_WO],
+    compared_with: &[VerifierName::RRS, VerifierName::K_SEQ, VerifierName::RRS_WO],
     by_default: true,
 };

@@ -7,12 +7,13 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, draw, happens, sequential,
 };
-use crate::distribution::{Draft, Rational, exact_value, round_nearest};
+use crate::distribution::{Draft, Rational, Target, exact_value, round_nearest};
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
 use crate::row::{Question, Row, RowError, residual_error};
 use crate::scheme::SchemeName;
+use num_bigint::BigUint;
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
 
@@ -30,9 +31,10 @@ use std::sync::{Arc, OnceLock};
 /// upwards, and the acceptance is largest at rho*.
 ///
 /// # Exactness
-/// rho* is irrational in general. [`KSeq::new`] takes an `f64` at or just above
-/// it; the rule with that dyadic factor is rational, and its output law is p
-/// exactly. Its acceptance is below that of rho* by about 1e-16.
+/// rho* is irrational in general. [`KSeq::new`] takes the smallest `f64` that is not
+/// below it, decided in whole numbers; the rule with that dyadic factor is rational,
+/// and its output law is p exactly. Its acceptance is below that of rho* by at most
+/// 2^-52: along rho it falls by n b (1-b)^(n-1)/rho at most, which is no more than 1/rho.
 ///
 /// # Acceptance
 /// Algorithmic: `1 - (1-b)^n`. Membership adds
@@ -69,8 +71,6 @@ pub struct KSeq {
     draft: Draft,
     factor: Rational,
     float_factor: f64,
-    /// Whether the factor is at or above the root in exact arithmetic.
-    is_checked: bool,
     float: OnceLock<Rule<f64>>,
     exact: OnceLock<Rule<Rational>>,
 }
@@ -123,19 +123,82 @@ fn repeats<M: Number>(one_draft: &M, drafts: usize) -> M {
     sum.value()
 }
 
-/// Sum of min(p, rho q).
-fn covered<M: Number>(target: &[M], draft: &[M], factor: &M) -> M {
-    let mut sum = M::Sum::default();
-    for (p, q) in target.iter().zip(draft) {
-        sum.add(&p.smaller(&factor.times(q)));
-    }
-    sum.value()
+/// What is decided of factors: with C = sum of min(p, rho q) and D = 1 - C, the sum of
+/// (p - rho q)+, a factor is lossless where `(1 - C/rho)^n >= D`, that is
+/// `(rho - 1 + D)^n >= D rho^n`.
+struct Factors<'a> {
+    target: &'a Target,
+    draft: &'a Draft,
+    drafts: usize,
 }
 
-/// Whether the residual is non-negative: c <= rho, or nothing is accepted.
-fn is_lossless<M: Number>(target: &[M], draft: &[M], factor: &M, drafts: usize) -> bool {
-    let covered = covered(target, draft, factor);
-    covered.is_nil() || &repeats(&covered.over(factor), drafts) <= factor
+/// Two `f64` probabilities that differ by more than this share of the larger one, and by more
+/// than the absolute error of the lightest, stand in the order of the numbers they are of.
+const SURE: (f64, f64) = (1e-14, 1e-320);
+
+impl Factors<'_> {
+    /// D as a fraction of whole numbers. O(V): p and rho q are compared in `f64`, and in whole
+    /// numbers where these are too near to tell.
+    fn missed(&self, factor: &Rational) -> (BigUint, BigUint) {
+        let (target, draft) = (self.target.exact(), self.draft.exact());
+        // p - rho q = (w unit - v offer)/(unit total of w), of weights w and v.
+        let unit = factor.denom().magnitude() * &draft.total;
+        let offer = factor.numer().magnitude() * &target.total;
+        let float_factor = round_nearest(factor);
+        let (mut wanted, mut offered) = (BigUint::default(), BigUint::default());
+        let floats = self.target.probabilities().iter();
+        for (token, (p, q)) in floats.zip(self.draft.probabilities()).enumerate() {
+            let (w, v) = (&target.weights[token], &draft.weights[token]);
+            let (low, high) = (*p, float_factor * q);
+            let unsure = SURE.0 * low.max(high) + SURE.1;
+            let is_short = if high - low > unsure {
+                false
+            } else {
+                low - high > unsure || w * &unit > v * &offer
+            };
+            if is_short {
+                wanted += w;
+                offered += v;
+            }
+        }
+        let missed = wanted * &unit - offered * offer;
+        (missed, unit * &target.total)
+    }
+
+    /// Whether the residual is non-negative, exactly.
+    fn is_lossless(&self, factor: &Rational) -> bool {
+        let (missed, whole) = self.missed(factor);
+        let (numerator, denominator) = (factor.numer().magnitude(), factor.denom().magnitude());
+        let offered = numerator * &whole;
+        // rho - C is not below 0, as C is at most rho.
+        let left = &offered + &missed * denominator - denominator * &whole;
+        let drafts = u32::try_from(self.drafts).unwrap_or(u32::MAX);
+        left.pow(drafts) * whole >= missed * offered.pow(drafts)
+    }
+
+    /// The same in `f64`, from C or from D, whichever is small.
+    fn seems_lossless(&self, factor: f64) -> bool {
+        let (mut taken, mut missed) = (0.0, 0.0);
+        let floats = self.target.probabilities().iter();
+        for (p, q) in floats.zip(self.draft.probabilities()) {
+            taken += p.min(factor * q);
+            missed += (p - factor * q).max(0.0);
+        }
+        let drafts = self.drafts as f64;
+        if taken < missed {
+            return drafts * (-taken / factor).ln_1p() >= (-taken).ln_1p();
+        }
+        drafts * ((factor - 1.0 + missed) / factor).ln() >= missed.ln()
+    }
+
+    /// The smallest `f64` that is lossless. n is.
+    fn smallest(&self) -> f64 {
+        let most = self.drafts as f64;
+        let guess = bisect(self.drafts, |factor| self.seems_lossless(factor));
+        first_from(guess, most, |factor| {
+            exact_value(factor).is_some_and(|factor| self.is_lossless(&factor))
+        })
+    }
 }
 
 /// The smallest `f64` in [1, n] that passes, by bisection between neighbours.
@@ -157,42 +220,47 @@ fn bisect(drafts: usize, mut lossless: impl FnMut(f64) -> bool) -> f64 {
     }
 }
 
+/// The same from a guess on, with two tests where it is right: in steps that double until the
+/// number lies between two that were tried, then by bisection. `most` is not tried.
+fn first_from(guess: f64, most: f64, mut lossless: impl FnMut(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (1f64.to_bits() - 1, most.to_bits());
+    let (mut next, mut step) = (guess.to_bits().min(high - 1), 1u64);
+    while low + 1 < high {
+        if next <= low || next >= high {
+            next = u64::midpoint(low, high);
+        }
+        if lossless(f64::from_bits(next)) {
+            high = next;
+            next = high.saturating_sub(step);
+        } else {
+            low = next;
+            next = low.saturating_add(step);
+        }
+        step = step.saturating_mul(2);
+    }
+    f64::from_bits(high)
+}
+
 impl KSeq {
     /// With the smallest lossless `f64` factor: the root rho*, rounded up.
     ///
-    /// Whether the factor is at or above the root is decided exactly where the
-    /// exact test is affordable, else in compensated `f64` (and then the residual
-    /// may be cut at zero by a rounding error of about 1e-16). O(V) an evaluation,
-    /// some 60 of them.
+    /// O(V) an evaluation in `f64`, some 60 of them, and in whole numbers as a rule two.
     ///
     /// # Errors
     /// The drafts are not `with-replacement`.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         let draft = Self::draft_of(problem)?;
-        let drafts = problem.drafts();
-        let mut factor = Self::float_root(problem, &draft);
-        let is_checked = Self::exact_bits(problem, &draft) <= EXACT_FORMULA_BITS;
-        if is_checked {
-            let (p, q) = (Rational::row(problem.target()), Rational::row(&draft));
-            let test = |factor: f64| {
-                exact_value(factor).is_some_and(|factor| is_lossless(&p, &q, &factor, drafts))
-            };
-            // Rounding moved the float root by a few units in the last place.
-            let mut step = 1u64;
-            while !test(factor) && factor < drafts as f64 {
-                let next = f64::from_bits(factor.to_bits().saturating_add(step));
-                factor = next.min(drafts as f64);
-                step *= 2;
-            }
-        }
+        let factor = Self::factors(problem, &draft).smallest();
         let exact = exact_value(factor).unwrap_or_else(Rational::one);
-        Ok(Self::build(problem, draft, exact, is_checked))
+        Ok(Self::build(problem, draft, exact))
     }
 
-    fn float_root(problem: &Problem, draft: &Draft) -> f64 {
-        let (p, q) = (problem.target().probabilities(), draft.probabilities());
-        let drafts = problem.drafts();
-        bisect(drafts, |factor| is_lossless(p, q, &factor, drafts))
+    fn factors<'a>(problem: &'a Problem, draft: &'a Draft) -> Factors<'a> {
+        Factors {
+            target: problem.target(),
+            draft,
+            drafts: problem.drafts(),
+        }
     }
 
     /// With a factor of one's own.
@@ -202,15 +270,14 @@ impl KSeq {
     /// where the rule would not be lossless. Decided exactly.
     pub fn with_factor(problem: &Problem, factor: Rational) -> Result<Self, VerifierError> {
         let draft = Self::draft_of(problem)?;
-        let (p, q) = (Rational::row(problem.target()), Rational::row(&draft));
-        let positive = factor > Rational::zero();
-        if !positive || !is_lossless(&p, &q, &factor, problem.drafts()) {
+        let factors = Self::factors(problem, &draft);
+        if factor <= Rational::zero() || !factors.is_lossless(&factor) {
             return Err(VerifierError::Factor {
                 factor: round_nearest(&factor),
-                least: Self::new(problem)?.float_factor,
+                least: factors.smallest(),
             });
         }
-        Ok(Self::build(problem, draft, factor, true))
+        Ok(Self::build(problem, draft, factor))
     }
 
     fn draft_of(problem: &Problem) -> Result<Draft, VerifierError> {
@@ -222,13 +289,12 @@ impl KSeq {
         }
     }
 
-    fn build(problem: &Problem, draft: Draft, factor: Rational, is_checked: bool) -> Self {
+    fn build(problem: &Problem, draft: Draft, factor: Rational) -> Self {
         Self {
             problem: problem.clone(),
             draft,
             float_factor: round_nearest(&factor),
             factor,
-            is_checked,
             float: OnceLock::new(),
             exact: OnceLock::new(),
         }
@@ -353,10 +419,6 @@ impl Verifier for KSeq {
 
     fn has_rounded_parameter(&self) -> bool {
         true
-    }
-
-    fn has_unchecked_parameter(&self) -> bool {
-        !self.is_checked
     }
 
     fn acceptance(&self) -> Acceptance {
@@ -489,22 +551,84 @@ mod tests {
         assert_eq!(bisect(1, |factor| factor >= 1.0), 1.0);
     }
 
+    /// From any guess, the first that passes is found, from a good one by two tests.
+    #[test]
+    fn the_first_that_passes_is_found_from_any_guess() {
+        for root in [1.0, 1.0f64.next_up(), 1.7, 2.5, 3.0f64.next_down(), 3.0] {
+            let from = |guess: f64| {
+                let mut tried = Vec::new();
+                let found = first_from(guess, 3.0, |factor| {
+                    tried.push(factor);
+                    factor >= root
+                });
+                assert_eq!(found, root, "from {guess}");
+                assert!(tried.iter().all(|factor| (1.0..3.0).contains(factor)));
+                tried.len()
+            };
+            assert!(from(root) <= 2);
+            if root > 1.5 && root < 3.0 {
+                assert!(from(root.next_up()) <= 4 && from(root.next_down()) <= 4);
+            }
+            for guess in [1.0, 1.3, 2.0, 3.0] {
+                assert!(from(guess) <= 110, "{root} from {guess}");
+            }
+        }
+        assert_eq!(first_from(1.0, 1.0, |_| false), 1.0);
+    }
+
+    fn rational(text: &str) -> Rational {
+        crate::distribution::parse_rational(text).unwrap()
+    }
+
     /// c = 1 + (1-b) + (1-b)^2 is to be at most rho, with b = sum of min(p/rho, q).
     #[test]
     fn factors_are_lossless_from_the_root_on() {
         // b = 1/2 up to rho = 2: c = 7/4.
         let (p, q) = ([1.0, 0.0], [0.5, 0.5]);
+        let of = |p: &[f64], q: &[f64], factor: Rational| {
+            let (target, draft) = (Target::new(p).unwrap(), Draft::new(q).unwrap());
+            let factors = Factors {
+                target: &target,
+                draft: &draft,
+                drafts: 3,
+            };
+            let float = round_nearest(&factor);
+            assert_eq!(factors.smallest() <= float, factors.is_lossless(&factor));
+            factors.is_lossless(&factor)
+        };
         for (factor, expected) in [
             (1.75f64, true),
             (1.75f64.next_down(), false),
             (1.0, false),
+            (0.5, false),
             (3.0, true),
         ] {
-            assert_eq!(is_lossless(&p, &q, &factor, 3), expected, "{factor}");
+            let exact = exact_value(factor).unwrap();
+            assert_eq!(of(&p, &q, exact), expected, "{factor}");
         }
+        // Factors that no f64 holds, and that f64 sees as infinite.
+        let below = rational("7/4") - rational("1e-300");
+        let (target, draft) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
+        let factors = Factors {
+            target: &target,
+            draft: &draft,
+            drafts: 3,
+        };
+        assert!(!factors.is_lossless(&below) && factors.is_lossless(&rational("1e390")));
         assert_eq!(repeats(&0.5, 3), 1.75);
-        assert_eq!(covered(&[0.5, 0.5], &[0.75, 0.25], &1.5), 0.875);
+        // (p - rho q)+ = 1/2 - 3/8.
+        let (target, draft) = (
+            Target::new(&[0.5, 0.5]).unwrap(),
+            Draft::new(&[0.75, 0.25]).unwrap(),
+        );
+        let factors = Factors {
+            target: &target,
+            draft: &draft,
+            drafts: 3,
+        };
+        let (missed, whole) = factors.missed(&rational("3/2"));
+        assert_eq!(crate::distribution::ratio(&missed, &whole), rational("1/8"));
         // Nothing in common: nothing is accepted, and nothing can be lost.
-        assert!(is_lossless(&[1.0, 0.0], &[0.0, 1.0], &1.0, 3));
+        assert!(of(&[1.0, 0.0], &[0.0, 1.0], Rational::one()));
     }
 }

@@ -463,7 +463,7 @@ fn on_row(scheme: SchemeName) -> Option<RowRule> {
             "it accepts alpha*, which is measured; solving its plans, which --sequential-plans does, \
              takes longer than everything else together",
         ),
-        // That there are weights for the outer part is tested, and not proved.
+        // There are such weights; that the solver's errors keep their allowances is tested.
         ..RowRule::always(RowRate::Planned(sequential_plan))
     })
 }

@@ -299,12 +299,6 @@ pub trait Verifier: fmt::Debug + Send + Sync {
         false
     }
 
-    /// True if that parameter was found in `f64` and not checked in exact arithmetic, so that
-    /// even the exact law may be off p by rounding.
-    fn has_unchecked_parameter(&self) -> bool {
-        false
-    }
-
     /// The output law by an integral of the rule's own, where there is one that
     /// shares nothing with how the rule was made. Used where tuples are too many to
     /// sum; algorithmic and membership acceptance may be taken as equal.

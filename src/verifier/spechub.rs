@@ -319,6 +319,6 @@ pub const ENTRY: Entry = Entry {
     },
     at_token: |_| Ok(AT_TOKEN),
     attains: |scheme| scheme == SchemeName::HUB,
-    compared_with: &[VerifierName::RRS_WO],
+    compared_with: &[VerifierName::RRS, VerifierName::RRS_WO],
     by_default: true,
 };

@@ -4,7 +4,7 @@
 use specgap::claims::ledger;
 
 /// Claims that the specification of the ledger names.
-const REQUIRED: [(&str, &str); 34] = [
+const REQUIRED: [(&str, &str); 35] = [
     ("otm-membership-equal", "holds"),
     ("otm-subset-equal", "holds"),
     ("dual-integral", "holds"),
@@ -39,6 +39,7 @@ const REQUIRED: [(&str, &str); 34] = [
     ("entropy-lower-bound", "refuted"),
     ("prune-after-draw", "refuted"),
     ("lossy-frontier", "holds"),
+    ("alpha-not-a-text-bound", "refuted"),
 ];
 
 #[test]

@@ -208,7 +208,7 @@ fn a_ladder_says_what_to_change() {
         "All later logs and good are paired: differences are over 18 positions of 4 prompts"
             .to_owned(),
     ];
-    let [cold, hot] = [0.5, 1.0].map(|at| {
+    for at in [0.5, 1.0] {
         let rule = |rule: &str| {
             format!(
                 "{rule} {} and {}",
@@ -223,25 +223,34 @@ fn a_ladder_says_what_to_change() {
             points(gain(at, "without-replacement", bad)),
             points(gain(at, "without-replacement", good))
         ));
-        let laws = [
-            "without-replacement",
-            "distinct-conditioned",
-            "greedy",
-            "top",
-        ];
-        let wins = |&log: &usize| {
-            laws.iter()
-                .any(|law| gain(at, law, log) > left(at, "rrs", log))
+        let gains = |law: &str, rule: &str| -> Vec<f64> {
+            let of = |log| mean(at, law, Some(rule), log) - mean(at, usual, Some("rrs"), log);
+            (0..3).map(of).collect()
         };
-        (0..3).filter(wins).count()
-    });
-    expected.push(format!(
-        "of 3 drafts, another draft law makes more possible than rrs leaves on {cold} at T = 0.5 and {hot} at T = 1.0"
-    ));
+        for (name, law, rule) in [
+            ("k-seq (with-replacement)", usual, "k-seq"),
+            ("greedy", "greedy", "greedy"),
+            ("naive (top)", "top", "naive"),
+        ] {
+            let gains = gains(law, rule);
+            let ends = [
+                gains.iter().copied().fold(f64::INFINITY, f64::min),
+                gains.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            ];
+            let [least, most] = ends.map(|gain| match gain > 0.0 {
+                true => format!("+{}", points(gain)),
+                false => points(gain),
+            });
+            expected.push(format!("{name} {least} to {most}"));
+        }
+    }
+    expected.push("points more than rrs (with-replacement) at the same positions".to_owned());
     for text in texts(&comparison) {
         for words in &expected {
             assert!(text.contains(words), "{words}: {text}");
         }
+        // No claim about what is worth more: there are no intervals of that here.
+        assert!(!text.contains("is worth more"), "{text}");
         // Once for all of them.
         assert_eq!(text.matches("differences are over").count(), 1, "{text}");
     }

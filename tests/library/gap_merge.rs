@@ -247,6 +247,11 @@ fn a_damaged_summary_is_refused_wherever_it_is_damaged() {
         // 0.2 becomes 10.2, above the highest.
         ("\"lowest\":", "\"lowest\":1", "lowest: is 1"),
         ("\"drafts\":[2]", "\"drafts\":[0]", "settings"),
+        (
+            "\"temperature\":1.0,\"sums\"",
+            "\"temperature\":0.9,\"sums\"",
+            "settings",
+        ),
         ("\"kept\":null", "\"keep\":null", "keep"),
     ] {
         assert!(text.contains(old), "{old}");
@@ -254,6 +259,103 @@ fn a_damaged_summary_is_refused_wherever_it_is_damaged() {
         let error = error.to_string();
         assert!(error.contains(words), "{new}: {error}");
     }
+}
+
+/// Where a field of the n-th tally stands: a number, or a list of them.
+fn field(text: &str, tally: usize, name: &str) -> std::ops::Range<usize> {
+    let (start, _) = text.match_indices("{\"about\":").nth(tally).unwrap();
+    let name = format!("\"{name}\":");
+    let start = start + text[start..].find(&name).unwrap() + name.len();
+    let (start, end) = match text[start..].starts_with('[') {
+        true => (start + 1, ']'),
+        false => (start, ','),
+    };
+    let length = text[start..].find([end, '}']).unwrap();
+    start..start + length
+}
+
+#[test]
+fn a_summary_that_contradicts_itself_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let tokens = KeptTokens::Top {
+        count: 4,
+        rest_temperatures: vec![1.0],
+    };
+    write(&path, &rows(23), tokens);
+    let logs = [Log::open(&path).unwrap()];
+    let settings = Settings::new(&[1.0], &[2], 0).unwrap();
+    let text = (summarise(&logs, &settings, Part::WHOLE, None, &|_| ()).unwrap())
+        .to_json()
+        .unwrap();
+    Summary::from_json(&text).unwrap();
+    let tallies = text.matches("{\"about\":").count();
+    assert!(tallies > 20, "{tallies}");
+    let mut equal = 0;
+    for tally in 0..tallies {
+        let is = |name: &str| &text[field(&text, tally, name)];
+        let refused = |name: &str, value: String, words: &str| {
+            let mut changed = text.clone();
+            changed.replace_range(field(&text, tally, name), &value);
+            let error = Summary::from_json(&changed).unwrap_err().to_string();
+            assert!(error.contains(words), "{tally}, {name}: {error}");
+        };
+        let sums: Vec<i128> = is("sums")
+            .split(',')
+            .map(|sum| sum.parse().unwrap())
+            .collect();
+        let list = |sums: &[i128]| {
+            let sums: Vec<String> = sums.iter().map(ToString::to_string).collect();
+            sums.join(",")
+        };
+        if sums.iter().any(|&sum| sum != 0) {
+            let thousand: Vec<i128> = sums.iter().map(|sum| sum * 1000).collect();
+            refused("sums", list(&thousand), "sums");
+        }
+        // One unit beyond what the extremes allow.
+        if is("lowest") == is("highest") {
+            equal += 1;
+            let mut more = sums.clone();
+            more[0] += 1;
+            refused("sums", list(&more), "sums");
+        }
+        refused("highest", "1e3".to_owned(), "");
+        refused("lowest", "-1e3".to_owned(), "");
+        let upper: i128 = text[field(&text, tally, "lower")].parse().unwrap();
+        refused("lower", (upper + (1 << 100)).to_string(), "lower, upper");
+        refused("widest", "-1.0".to_owned(), "widest");
+    }
+    assert!(equal > 0);
+    let name = "\"target_sum\":";
+    let start = text.find(name).unwrap() + name.len();
+    let error = Summary::from_json(&text.replacen(name, "\"target_sum\":9", 1)).unwrap_err();
+    assert!(text[start..].starts_with(|c: char| c.is_ascii_digit()));
+    assert!(error.to_string().contains("rest: the sum"), "{error}");
+}
+
+#[test]
+fn parts_have_the_same_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    write(&path, &rows(20), KeptTokens::All);
+    let logs = [Log::open(&path).unwrap()];
+    let settings = Settings::new(&[0.7, 1.0], &[2], 0).unwrap();
+    let part = |index: usize| {
+        let part = Part { index, count: 2 };
+        let summary = summarise(&logs, &settings, part, None, &|_| ()).unwrap();
+        summary.to_json().unwrap()
+    };
+    let (first, second) = (part(1), part(2));
+    let merge = |second: &str| {
+        let mut all = Summary::from_json(&first).unwrap();
+        let other = Summary::from_json(second).unwrap();
+        all.merge(&other).map_err(|error| error.to_string())
+    };
+    merge(&second).unwrap();
+    let (start, _) = second.match_indices("{\"about\":").next().unwrap();
+    let (end, _) = second.match_indices("{\"about\":").nth(1).unwrap();
+    let error = merge(&format!("{}{}", &second[..start], &second[end..])).unwrap_err();
+    assert!(error.contains("are in the other part"), "{error}");
 }
 
 /// Every number of a position by its column, from the table.

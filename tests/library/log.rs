@@ -1205,3 +1205,94 @@ fn drafts_that_a_kill_left_a_commit_apart_go_on_together() {
     );
     assert_eq!(Log::open(&killed.join("a")).unwrap().positions(), 9);
 }
+
+#[test]
+fn metadata_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let layout = Layout {
+        dtype: Dtype::F32,
+        ..Layout::new(5)
+    };
+    write(&path, layout, &rows(6, 5));
+    let file = path.join("log.json");
+    let index: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    let prompt = |id: i64, positions: u64| serde_json::json!({"id": id, "name": "a", "positions": positions});
+    let with = |name: &str, value: serde_json::Value| {
+        let mut index = index.clone();
+        index["metadata"][name] = value;
+        std::fs::write(&file, index.to_string()).unwrap();
+        Log::open(&path)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    };
+    let sampling = |temperature: f64, top_p: f64| serde_json::json!({"temperature": temperature, "top_p": top_p});
+    assert_eq!(
+        with("prompts", serde_json::json!([prompt(0, 5), prompt(1, 1)])),
+        Ok(())
+    );
+    assert_eq!(with("sampling", sampling(0.0, 1.0)), Ok(()));
+    for (name, value, words) in [
+        (
+            "sampling",
+            sampling(-5.0, 1.0),
+            "sampling.temperature is -5",
+        ),
+        ("sampling", sampling(1.0, 1.5), "sampling.top_p is 1.5"),
+        (
+            "rest_temperatures",
+            serde_json::json!([0.0]),
+            "rest_temperatures has 0",
+        ),
+        (
+            "prompts",
+            serde_json::json!([prompt(0, 1 << 62)]),
+            "more positions than its 6",
+        ),
+        (
+            "prompts",
+            serde_json::json!([prompt(0, 5), prompt(1, 2)]),
+            "more positions than its 6",
+        ),
+        (
+            "prompts",
+            serde_json::json!([prompt(0, u64::MAX), prompt(1, 2)]),
+            "more positions than its 6",
+        ),
+        (
+            "prompts",
+            serde_json::json!([prompt(3, 1), prompt(0, 1), prompt(3, 1)]),
+            "prompts 0 and 2 both have the id 3",
+        ),
+    ] {
+        let error = with(name, value).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_header_of_more_tensors_than_any_model_has_is_refused_in_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.safetensors");
+    let write = |count: usize| {
+        let entry = |n: usize| {
+            format!("\"t{n}\":{{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}")
+        };
+        let entries: Vec<String> = (0..count).map(entry).collect();
+        let header = format!("{{{}}}", entries.join(","));
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.into_bytes());
+        std::fs::write(&path, bytes).unwrap();
+        Log::open(&path).unwrap_err().to_string()
+    };
+    let error = write(1000);
+    assert!(
+        error.contains("and 970 more") && error.len() < 600,
+        "{error}"
+    );
+    let error = write(40_000);
+    assert!(
+        error.contains("more than 32768 tensors") && error.len() < 400,
+        "{error}"
+    );
+}

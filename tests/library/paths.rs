@@ -238,7 +238,10 @@ fn numbers_do_not_depend_on_threads_and_pages_say_what_to_read() {
     }
     let text = page.text(100, false);
     for words in [
-        "With 4 draft paths of 3 tokens no verifier can accept more than",
+        "With 4 draft paths of 3 tokens verify by select-block:",
+        "tokens for each target call, one path",
+        "In a round that starts with the target's own law, no verifier of 4 draft paths of 3 tokens \
+         accepts more than",
         "one path gives at most",
         "The bound is without bias",
         "E[τ] by verifier and number of paths",
@@ -247,6 +250,12 @@ fn numbers_do_not_depend_on_threads_and_pages_say_what_to_read() {
         let flat: Vec<&str> = text.split_whitespace().collect();
         assert!(flat.join(" ").contains(words), "{words}\n{text}");
     }
+    // No rule that a decoder's next rounds cannot follow is recommended first.
+    let lead = text.find("select-block").unwrap();
+    assert!(
+        text.find("greedy").is_none_or(|greedy| lead < greedy),
+        "{text}"
+    );
 }
 
 #[test]

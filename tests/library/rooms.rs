@@ -7,8 +7,9 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 31] = [
+const ALLOWED: [(&str, &[&str]); 32] = [
     ("panics", &[]),
+    ("shown", &[]),
     ("files", &[]),
     ("entry_name", &[]),
     ("scratch", &[]),
@@ -21,7 +22,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
         "scheme",
         &["distribution", "entry_name", "number", "quadrature", "row"],
     ),
-    ("problem", &["distribution", "scheme"]),
+    ("problem", &["distribution", "files", "scheme"]),
     ("tree", &["distribution", "number", "problem"]),
     ("lp", &["distribution", "panics", "scheme"]),
     (
@@ -113,7 +114,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
     ),
     ("log", &["files"]),
     ("rounds", &["number"]),
-    ("import", &["log"]),
+    ("import", &["files", "log"]),
     (
         "conformance",
         &["distribution", "log", "problem", "scheme", "verifier"],
@@ -149,6 +150,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
             "rounds",
             "row",
             "scheme",
+            "shown",
             "verifier",
         ],
     ),
@@ -165,6 +167,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
             "log",
             "lp",
             "scheme",
+            "shown",
             "text",
             "verifier",
         ],
@@ -189,6 +192,7 @@ const ALLOWED: [(&str, &[&str]); 31] = [
             "rounds",
             "row",
             "scheme",
+            "shown",
             "text",
             "tree",
             "verifier",

@@ -422,6 +422,49 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
             "sum over nodes",
         );
     }
+    // Differences are of the same prompts, and the page says what they do not tell apart.
+    let first = &report.best[0];
+    assert!(first.minus_best.is_none());
+    for best in &report.best[1..] {
+        let difference = best.minus_best.unwrap().tokens_per_call.mean;
+        let expected = best.tokens_per_call.mean - first.tokens_per_call.mean;
+        assert!(
+            (difference - expected).abs() < 1e-12,
+            "{difference} {expected}"
+        );
+    }
+    let reference = report.reference.as_ref().unwrap();
+    assert!(report.trees.contains_key(&reference.tree));
+    let difference = &reference.best_minus_this.tokens_per_call;
+    let expected = first.tokens_per_call.mean - reference.tokens_per_call.mean;
+    assert!((difference.mean - expected).abs() < 1e-12);
+    let said = |mean: f64| {
+        let mut report = report.clone();
+        let reference = report.reference.as_mut().unwrap();
+        reference.best_minus_this.tokens_per_call = specgap::gap::Estimate {
+            mean,
+            ci95: [mean - 0.1, mean + 0.1],
+            truncation: None,
+        };
+        let text = specgap::report::tree::page(&report).text(4000, false);
+        let lead = text
+            .lines()
+            .find(|line| line.contains("If a call may verify"));
+        lead.unwrap().to_owned()
+    };
+    let verify = format!("verify {} with", reference.tree);
+    let apart = said(0.5);
+    assert!(
+        apart.contains("draft the tree below") && apart.contains("0.50 ± 0.10"),
+        "{apart}"
+    );
+    let alike = said(0.05);
+    assert!(
+        alike.contains(&verify) && alike.contains("is not told apart"),
+        "{alike}"
+    );
+    assert!(said(-0.5).contains(&verify));
+
     let hub = report.best.iter().find(|best| best.verifier == "spechub");
     assert!(hub.is_some_and(|best| best.paths.len() % 2 == 0));
     for result in &report.results {

@@ -534,6 +534,78 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
     );
 }
 
+/// A list that ends within a tie of the heaviest tokens does not say which of them is drafted,
+/// and nor do bounds along a text.
+#[test]
+fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let measured = |name: &str, ids: &[i64], target: &[f64], draft: &[f64]| {
+        let path = folder.path().join(name);
+        let ids: Vec<u8> = ids
+            .repeat(2)
+            .iter()
+            .flat_map(|id| id.to_le_bytes())
+            .collect();
+        let probs = |row: &[f64]| -> Vec<u8> {
+            let rows = row.repeat(2);
+            rows.iter().flat_map(|p| p.to_le_bytes()).collect()
+        };
+        let integers =
+            |of: [i64; 2]| -> Vec<u8> { of.iter().flat_map(|x| x.to_le_bytes()).collect() };
+        let (shape, one) = ([2, target.len()], [2]);
+        let tensors: [(&str, &str, &[usize], Vec<u8>); 6] = [
+            ("target_probs", "F64", &shape, probs(target)),
+            ("draft_probs", "F64", &shape, probs(draft)),
+            ("token_ids", "I64", &shape, ids),
+            ("prompt_id", "I64", &one, integers([0, 0])),
+            ("position", "I64", &one, integers([0, 1])),
+            ("token", "I64", &one, integers([3, 3])),
+        ];
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("rows.safetensors"), safetensors(&tensors)).unwrap();
+        let index = serde_json::json!({
+            "schema": 1,
+            "metadata": {"vocabulary": 5, "top": 2, "sampling": {"temperature": 1.0}},
+            "shards": [{"file": "rows.safetensors", "positions": 2}],
+        });
+        std::fs::write(path.join("log.json"), index.to_string()).unwrap();
+        let settings = text::TreeSettings {
+            trees: vec![text::NamedTree {
+                name: "chain-1".to_owned(),
+                tree: DraftTree::named("chain-1").unwrap(),
+            }],
+            schemes: vec![SchemeName::TOP],
+            verifiers: vec![VerifierName::NAIVE],
+            limits: text::Limits {
+                budget: 2,
+                depth: 1,
+                branch: 1,
+            },
+            timings: None,
+            temperature: None,
+            slot_values: false,
+            seed: 1,
+        };
+        let logs = [Log::open(&path).unwrap()];
+        let report = text::measure_trees(&logs, &settings, "", &|_| ()).unwrap();
+        report.results[0].tokens_per_call
+    };
+    // Tokens 1 and 3 tie, and 1 is drafted. The list ends with 3.
+    let (p, q) = (
+        [0.25, 0.125, 0.125, 0.25, 0.25],
+        [0.125, 0.375, 0.0625, 0.375, 0.0625],
+    );
+    let full = measured("full", &[0, 1, 2, 3, 4], &p, &q);
+    let of = |row: &[f64; 5]| [row[3], row[0]];
+    let cut = measured("cut", &[3, 0], &of(&p), &of(&q));
+    let [low, high] = cut.truncation.unwrap();
+    assert!(
+        low <= full.mean && full.mean <= high,
+        "{} is outside [{low}, {high}]",
+        full.mean
+    );
+}
+
 /// Texts with their rows in full, and cut to lists: what full rows give along a text is
 /// between the bounds, of draft lengths and of trees.
 #[test]

@@ -1212,7 +1212,7 @@ fn a_log_that_is_not_finished_says_so_in_the_first_lines() {
     let folder = folder_with_log();
     let prompts = |planned: usize| {
         say(folder.path(), |metadata| {
-            let one = |id| serde_json::json!({"id": id, "name": "p", "positions": 5});
+            let one = |id| serde_json::json!({"id": id, "name": "p", "positions": 4});
             metadata.insert("prompts".to_owned(), (0..3).map(one).collect());
             metadata.insert("planned_prompts".to_owned(), planned.into());
         });

@@ -206,11 +206,11 @@ fn a_tabulated_rule_that_does_not_fit_is_refused() {
         ),
         (
             r#"{"0": [1, 0], "1": [0, 1], "2": [0, 1]}"#,
-            "rule.outputs.\"2\" is no 1 tokens below 2",
+            "rule.outputs.\"2\" is no list of tokens below 2",
         ),
         (
             r#"{"0": [1, 0], "1 0": [0, 1]}"#,
-            "rule.outputs.\"1 0\" is no 1 tokens below 2",
+            "rule.outputs.\"1 0\" lists 2 drafts; 1 are drawn at a time",
         ),
         (
             r#"{"0": [1], "1": [0, 1]}"#,

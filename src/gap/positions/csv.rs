@@ -1,6 +1,7 @@
 //! The table of positions as comma-separated values.
 
 use super::{Columns, Entry, PositionSink};
+use crate::shown::csv;
 use std::io::{self, Write};
 
 /// Rows as lines of comma-separated values, after one with the columns' names (RFC 4180, but
@@ -53,10 +54,7 @@ impl<W: Write> PositionSink for CsvTable<W> {
                 self.out.write_all(b",")?;
             }
             match *entry {
-                Entry::Text(text) if text.contains([',', '"', '\n', '\r']) => {
-                    write!(self.out, "\"{}\"", text.replace('"', "\"\""))?;
-                }
-                Entry::Text(text) => write!(self.out, "{text}")?,
+                Entry::Text(text) => self.out.write_all(csv(text).as_bytes())?,
                 Entry::Integer(Some(x)) => write!(self.out, "{x}")?,
                 Entry::Number(Some(x)) => write!(self.out, "{x:?}")?,
                 Entry::Integer(None) | Entry::Number(None) => {}

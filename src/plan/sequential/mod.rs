@@ -76,7 +76,11 @@ pub(super) fn solve(
     } else if drafts == 1 {
         first_draft(p, q, drafts)
     } else {
-        race(p, q, drafts, subset, settings).unwrap_or_else(|| first_draft(p, q, drafts))
+        // A plan that is lossless, and far from the one that was asked for.
+        race(p, q, drafts, subset, settings).unwrap_or_else(|| Solved {
+            is_proven: false,
+            ..first_draft(p, q, drafts)
+        })
     };
     let known = |accepted| {
         if solved.is_proven {
@@ -221,6 +225,22 @@ fn race(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::known::Kind;
+    use crate::plan::PlanStatus;
+
+    /// Where the race lasts too long for `f64`, the plan is that of one draft, and says that it
+    /// is not the one that was asked for.
+    #[test]
+    fn a_plan_that_is_given_up_is_short_and_an_estimate() {
+        let p = [1.0, 8.0, 16.0, 4.0, 2.0].map(|x| x / 31.0);
+        let q = [1e-290, 5e-291, 2.5e-291, 1e-291, 1.0];
+        let (target, draft) = (Target::new(&p).unwrap(), Draft::new(&q).unwrap());
+        let subset = crate::row::sequential_subset(&target, &draft, 4).unwrap();
+        let plan = solve(&target, &draft, 4, subset, &PlanSettings::default());
+        assert_eq!(plan.status(), PlanStatus::Short);
+        assert_eq!(plan.acceptance_rate().kind(), Kind::Estimate);
+        assert!((plan.shortfall() - 29.0 / 31.0).abs() < 1e-12);
+    }
 
     /// Two drafts of two tokens: what p has of them is accepted, within the roundings of a plan.
     #[test]

@@ -5,6 +5,7 @@ use super::select::{
     attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
 };
 use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::report::certainty;
 use crate::report::page::Figure;
 use crate::report::plot::{
     Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke,
@@ -35,33 +36,42 @@ pub(super) fn hue(report: &GapReport, law: &str) -> usize {
 pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
     if let Some(one) = report.overlap.iter().find(|row| row.temperature == at) {
-        let mean = one.estimate.mean;
-        said.push(format!("one sampled draft {}", rate(mean)));
+        said.push(format!("one sampled draft {}", words(&one.estimate, rate)));
+        let (best, best_to) = bar(&one.estimate);
         rows.push(LossRow {
             label: "one sampled draft".to_owned(),
-            best: mean,
-            best_label: short(mean),
+            best,
+            best_to,
+            best_label: words(&one.estimate, short),
             ..LossRow::default()
         });
     }
     for cell in cells_at(report, at, n) {
-        let best = cell.optimal_acceptance_rate.estimate.mean;
+        let optimum = &cell.optimal_acceptance_rate.estimate;
+        let (best, best_to) = bar(optimum);
         let attaining: Vec<&str> = (cell.verifiers.iter())
             .filter(|row| attains(row))
             .map(|row| row.name.as_str())
             .collect();
         let rules = (cell.verifiers.iter()).filter(|row| is_rule(row) && !attains(row));
-        let marks = rules
-            .map(|row| {
-                let name = format!("{} {}", row.name, short(row.acceptance.mean));
-                (row.acceptance.mean, name)
-            })
-            .collect();
+        let (mut marks, mut ranges) = (Vec::new(), Vec::new());
+        for row in rules {
+            let name = format!("{} {}", row.name, words(&row.acceptance, short));
+            match row.acceptance.open() {
+                Some(ends) => ranges.push((ends, name)),
+                None => marks.push((row.acceptance.mean, name)),
+            }
+        }
         let loss = usual(cell).filter(|row| !attains(row)).map(|row| {
             let gap = &row.gap.estimate;
-            let words = format!("{} loses {} points", row.name, points(gap));
-            said.push(format!("{}: α* {}, {words}", cell.scheme, rate(best)));
-            (gap.mean, gap.ci95.map(|end| end.max(0.0)), words)
+            let said_of = format!("{} loses {} points", row.name, points(gap));
+            said.push(format!(
+                "{}: α* {}, {said_of}",
+                cell.scheme,
+                words(optimum, rate)
+            ));
+            let ends = gap.open().unwrap_or(gap.ci95).map(|end| end.max(0.0));
+            (gap.open().is_none().then_some(gap.mean), ends, said_of)
         });
         let attained = if attaining.is_empty() {
             String::new()
@@ -69,13 +79,19 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
             format!(" = {}", attaining.join(", "))
         };
         if loss.is_none() {
-            said.push(format!("{}: α* {}{attained}", cell.scheme, rate(best)));
+            said.push(format!(
+                "{}: α* {}{attained}",
+                cell.scheme,
+                words(optimum, rate)
+            ));
         }
         rows.push(LossRow {
             label: cell.scheme.clone(),
             best,
-            best_label: format!("α* {}{attained}", short(best)),
+            best_to,
+            best_label: format!("α* {}{attained}", words(optimum, short)),
             marks,
+            ranges,
             loss,
         });
     }
@@ -91,6 +107,15 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
     } else {
         String::new()
     };
+    let is_open = rows.iter().any(|row| {
+        row.best_to.is_some() || !row.ranges.is_empty() || matches!(row.loss, Some((None, ..)))
+    });
+    let open = if is_open {
+        " A range with ends: the lists leave open where the number lies in it; of a loss, thick is \
+         the least that it is."
+    } else {
+        ""
+    };
     let plot = LossPlot {
         title: title.clone(),
         label: "acceptance rate".to_owned(),
@@ -101,11 +126,24 @@ pub(super) fn losses(report: &GapReport, at: f64, n: usize) -> Option<Figure> {
         alt: format!("{title}. {}.", said.join("; ")),
         caption: format!(
             "{title}. Bar: the optimum α* of a draft law; “= name” attains it. Rings: verifiers. \
-             Orange: what the usual rule loses{paired}. The axis does not begin at 0."
+             Orange: what the usual rule loses{paired}.{open} The axis does not begin at 0."
         ),
         canvas: plot.draw(),
         title,
     })
+}
+
+/// Where a bar ends, and where it may end where only bounds are known.
+fn bar(estimate: &Estimate) -> (f64, Option<f64>) {
+    match estimate.open() {
+        Some([low, high]) => (low, Some(high)),
+        None => (estimate.mean, None),
+    }
+}
+
+/// A number in these words; its bounds where only these are known.
+fn words(estimate: &Estimate, number: fn(f64) -> String) -> String {
+    point(0.0, estimate).said(number)
 }
 
 /// A rate with three digits.
@@ -139,7 +177,7 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
             if !is_rule(first.1) || rows.iter().all(|(_, row)| attains(row)) {
                 continue;
             }
-            let ends = [first, last].map(|(_, row)| rate(row.gap.estimate.mean));
+            let ends = [first, last].map(|(_, row)| words(&row.gap.estimate, rate));
             said.push(format!("{name}, {law}: from {} to {}", ends[0], ends[1]));
             lines.push(Line {
                 label: format!("{name}, {law}"),
@@ -179,7 +217,10 @@ fn loss_by_drafts(report: &GapReport, at: f64) -> Option<Figure> {
     Some(Figure {
         name: format!("loss-by-drafts-t{t}"),
         alt: format!("{title}. {}.", said.join("; ")),
-        caption: format!("{title}: α* of the same drafts minus what the rule accepts.{bars}"),
+        caption: format!(
+            "{title}: α* of the same drafts minus what the rule accepts.{bars}{}",
+            bands(&plot)
+        ),
         canvas: plot.draw(),
         title,
     })
@@ -246,9 +287,20 @@ fn by_temperature(report: &GapReport, n: usize) -> Option<Figure> {
 
 /// A rate with its interval; intervals may reach out of [0, 1], rates do not.
 pub(super) fn point(x: f64, estimate: &Estimate) -> Point {
+    let point = certainty::point(x, estimate);
     Point {
-        interval: estimate.ci95.map(|end| end.clamp(0.0, 1.0)),
-        ..Point::new(x, estimate.mean.clamp(0.0, 1.0))
+        y: point.y.clamp(0.0, 1.0),
+        interval: point.interval.map(|end| end.clamp(0.0, 1.0)),
+        ..point
+    }
+}
+
+/// What bands mean, where a picture has some.
+pub(super) fn bands(plot: &LinePlot) -> &'static str {
+    let mut points = plot.lines.iter().flat_map(|line| &line.points);
+    match points.any(|point| point.open) {
+        true => " Bands without a mark: the lists leave open where the number lies in them.",
+        false => "",
     }
 }
 
@@ -334,7 +386,7 @@ fn curves(
         .filter_map(|line| {
             let last = line.points.last()?;
             let (_, stop) = axis.stops.iter().find(|(x, _)| *x == last.x)?;
-            Some(format!("{} {} at {stop}", line.label, rate(last.y)))
+            Some(format!("{} {} at {stop}", line.label, last.said(rate)))
         })
         .collect();
     let mut caption = format!(
@@ -354,6 +406,7 @@ fn curves(
         lines,
         ..LinePlot::default()
     };
+    caption.push_str(bands(&plot));
     Some(Figure {
         alt: format!("{title}. {}.", said.join("; ")),
         canvas: plot.draw(),
@@ -378,6 +431,11 @@ pub(super) fn gaps(report: &GapReport) -> Option<Figure> {
             let name = format!("{}, {}", row.name, cell.scheme);
             if attains(row) {
                 remarks.push(format!("{name}: no gap at any position"));
+                continue;
+            }
+            if row.gap.estimate.open().is_some() {
+                let bounds = words(&row.gap.estimate, rate);
+                remarks.push(format!("{name}: only known to be {bounds} in the mean"));
                 continue;
             }
             let points = at_least(histogram);
@@ -442,7 +500,7 @@ fn at_least(histogram: &[u64]) -> Vec<Point> {
 /// Where the overlap lies, a row for each temperature.
 pub(super) fn overlap(report: &GapReport) -> Option<Figure> {
     let (mut rows, mut said) = (Vec::new(), Vec::new());
-    for row in &report.overlap {
+    for row in (report.overlap.iter()).filter(|row| row.estimate.open().is_none()) {
         let shares = [0.05, 0.25, 0.5, 0.75, 0.95];
         let found: Vec<f64> = shares
             .iter()

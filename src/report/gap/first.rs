@@ -1,15 +1,16 @@
 //! The lines that a reader sees first: what the drafts get, what they could get, what that
 //! is worth, and how sure it is.
 
-use super::select::{LEVEL, NO_GAP, attains, cells_at};
+use super::select::{ahead, attains, cells_at, is_measured};
 use super::summary::{has_bounds, sampling, truncated};
 use crate::gap::{CallCosts, Cell, Comparison, Estimate, GapReport, VerifierRow};
 use crate::known::Kind;
 use crate::report::draft_paths;
 use crate::report::page::Fact;
-use crate::report::text::listed;
+use crate::report::text::{listed, range};
 use crate::scheme::{Here, SchemeName, engines_with};
 use crate::verifier::VerifierName;
+use std::cmp::Ordering;
 
 /// The lines, at one temperature and number of drafts.
 pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
@@ -20,9 +21,9 @@ pub(super) fn lines(report: &GapReport, at: f64, n: usize) -> Vec<Fact> {
     [
         ("One draft", one_draft(report, at)),
         ("Usual rules", usual_rules(&cells)),
-        ("Possible", possible(&cells)),
+        ("Possible", possible(report, &cells)),
         ("Worth", worth(report, &cells)),
-        ("Draft law", draft_law(&cells)),
+        ("Draft law", draft_law(report, &cells)),
         ("Engines", engines(report, at, &cells)),
         ("Several paths", paths),
         ("How sure", Some(how_sure(report, &cells))),
@@ -44,13 +45,18 @@ pub(super) fn is_rule(row: &VerifierRow) -> bool {
     !others.iter().any(|name| name.as_str() == row.name)
 }
 
-/// A share in percent, with half the width of its interval.
+/// A share in percent, with half the width of its interval; its bounds where only these are
+/// known.
 pub(super) fn share(estimate: &Estimate) -> String {
     format!("{}%", points(estimate))
 }
 
-/// A rate or a difference of rates in percentage points, with half the width of its interval.
+/// A rate or a difference of rates in percentage points, with half the width of its interval;
+/// its bounds where only these are known.
 pub(super) fn points(estimate: &Estimate) -> String {
+    if let Some(ends) = estimate.open() {
+        return range(ends, in_points);
+    }
     let [low, high] = estimate.ci95;
     let half = (high - low) / 2.0;
     // As many digits as tell it from 0.
@@ -72,8 +78,39 @@ pub(super) fn points(estimate: &Estimate) -> String {
     }
 }
 
+/// A rate in percentage points, a number of nothing without a sign.
+fn in_points(value: f64) -> String {
+    let text = format!("{:.1}", 100.0 * value);
+    match text.strip_prefix('-') {
+        Some("0.0") => "0.0".to_owned(),
+        Some(digits) => format!("−{digits}"),
+        None => text,
+    }
+}
+
 fn plain(value: f64) -> String {
-    format!("{:.1}%", 100.0 * value).replace('-', "−")
+    format!("{}%", in_points(value))
+}
+
+/// A share in percent, without its interval.
+fn bare(estimate: &Estimate) -> String {
+    match estimate.open() {
+        Some(ends) => format!("{}%", range(ends, in_points)),
+        None => plain(estimate.mean),
+    }
+}
+
+/// A difference in percentage points, with its sign.
+fn more(difference: &Estimate) -> String {
+    let signed = |value: f64| {
+        let sign = if value > 0.0 { "+" } else { "" };
+        format!("{sign}{}", in_points(value))
+    };
+    match difference.open() {
+        Some(ends) => range(ends, signed),
+        None if difference.mean > 0.0 => format!("+{}", points(difference)),
+        None => points(difference),
+    }
 }
 
 fn one_draft(report: &GapReport, at: f64) -> Option<String> {
@@ -106,17 +143,21 @@ fn usual_rules(cells: &[&Cell]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("accepted are {}.", listed(&parts)))
 }
 
-fn possible(cells: &[&Cell]) -> Option<String> {
+fn possible(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     let parts: Vec<String> = (cells.iter())
         .map(|cell| {
             let optimum = &cell.optimal_acceptance_rate.estimate;
-            format!("{} {}", cell.scheme, plain(optimum.mean))
+            format!("{} {}", cell.scheme, bare(optimum))
         })
         .collect();
     if parts.is_empty() {
         return None;
     }
-    let mut out = format!("no lossless verifier accepts more than {}.", listed(&parts));
+    let mut out = format!(
+        "in a position that starts with the target's own law no lossless verifier accepts more than \
+         {}.",
+        listed(&parts)
+    );
     let losing = |cell: &&&Cell| usual(cell).is_some_and(|row| !attains(row));
     let losses: Vec<String> = (cells.iter())
         .filter(losing)
@@ -129,10 +170,8 @@ fn possible(cells: &[&Cell]) -> Option<String> {
         out.push_str(&format!(" Usual rules leave {} points", listed(&losses)));
         let better: Vec<String> = (cells.iter())
             .filter_map(|cell| {
-                let best = best_rule(cell).filter(|best| !attains(best))?;
-                let usual = usual(cell)?;
-                (best.name != usual.name)
-                    .then(|| format!("{} {}", best.name, points(&best.gap.estimate)))
+                let (best, _, _) = better(report, cell)?;
+                (!attains(best)).then(|| format!("{} {}", best.name, points(&best.gap.estimate)))
             })
             .collect();
         let better = match better.is_empty() {
@@ -158,42 +197,53 @@ fn possible(cells: &[&Cell]) -> Option<String> {
     Some(out)
 }
 
-/// The rule of a law that accepts most.
-fn best_rule(cell: &Cell) -> Option<&VerifierRow> {
-    let rules = cell.verifiers.iter().filter(|row| is_rule(row));
-    rules.reduce(|best, row| {
-        if row.acceptance.mean > best.acceptance.mean {
-            row
-        } else {
-            best
-        }
-    })
+/// The rule of a law that accepts more than the usual one, by most, where a paired comparison
+/// tells the two apart; and the usual one.
+fn better<'a>(
+    report: &'a GapReport,
+    cell: &'a Cell,
+) -> Option<(&'a VerifierRow, &'a VerifierRow, &'a Comparison)> {
+    let usual = usual(cell)?;
+    let rules = (cell.verifiers.iter()).filter(|row| is_rule(row) && row.name != usual.name);
+    let found = rules.filter_map(|row| {
+        let one = compared(report, [cell, cell], [row, usual])?;
+        let is_more = ahead(one) == Some(Ordering::Greater) && one.difference.open().is_none();
+        is_more.then_some((row, usual, one))
+    });
+    found.max_by(|a, b| a.2.difference.mean.total_cmp(&b.2.difference.mean))
 }
 
-/// What the best rule of a law recovers of the loss of the usual one, where a paired
+/// The paired difference of two verifiers, each of its own drafts.
+fn compared<'a>(
+    report: &'a GapReport,
+    cells: [&Cell; 2],
+    rows: [&VerifierRow; 2],
+) -> Option<&'a Comparison> {
+    let name = |index: usize| format!("{}/{}", cells[index].scheme, rows[index].name);
+    let [first, second] = [name(0), name(1)];
+    let theirs = |one: &&Comparison| {
+        one.temperature == cells[0].temperature
+            && one.drafts == cells[0].drafts
+            && one.first == first
+            && one.second == second
+    };
+    report.comparisons.iter().find(theirs)
+}
+
+/// What a better rule of a law recovers of the loss of the usual one, where a paired
 /// comparison tells the two apart.
 pub(super) fn recovered(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     cells.iter().find_map(|cell| {
-        let (best, usual) = (best_rule(cell)?, usual(cell)?);
-        let name = |row: &VerifierRow| format!("{}/{}", cell.scheme, row.name);
-        let theirs = |one: &&Comparison| {
-            one.temperature == cell.temperature
-                && one.drafts == cell.drafts
-                && one.first == name(best)
-                && one.second == name(usual)
-                && one.p_holm < LEVEL
-        };
-        let found = report.comparisons.iter().find(theirs)?;
-        Some(format!(
-            "{} recovers {} of the {} points that {} leaves.",
-            best.name,
-            points(&found.difference),
-            points(&Estimate {
-                ci95: [usual.gap.estimate.mean; 2],
-                ..usual.gap.estimate
-            }),
-            usual.name
-        ))
+        let (best, usual, found) = better(report, cell)?;
+        is_measured(cell, usual).then(|| {
+            format!(
+                "{} recovers {} of the {} points that {} leaves.",
+                best.name,
+                points(&found.difference),
+                in_points(usual.gap.estimate.mean),
+                usual.name
+            )
+        })
     })
 }
 
@@ -203,6 +253,14 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     if losing.is_empty() {
         // All of them are alike where nothing is lost.
         losing.extend(rules().next());
+    }
+    let (losing, open): (Vec<_>, Vec<_>) =
+        (losing.into_iter()).partition(|(cell, row)| is_measured(cell, row));
+    if losing.is_empty() && !open.is_empty() {
+        return Some(
+            "not known: the lists leave what usual rules lose open by more than its interval."
+                .to_owned(),
+        );
     }
     let parts: Vec<String> = (losing.iter())
         .map(|(cell, row)| {
@@ -320,78 +378,71 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
     )
 }
 
-fn draft_law(cells: &[&Cell]) -> Option<String> {
+/// What going from the drafts of one law to those of another gives, each with its usual rule:
+/// paired differences at the same positions, and no order of what they do not tell apart.
+fn draft_law(report: &GapReport, cells: &[&Cell]) -> Option<String> {
     let got = accepted_of_laws(cells);
-    let most = *(got.iter()).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let least = *(got.iter()).min_by(|a, b| a.1.total_cmp(&b.1))?;
-    if most.0.scheme == least.0.scheme {
-        return None;
-    }
-    let loss = (cells.iter())
-        .filter_map(|cell| usual(cell))
-        .map(|row| row.gap.estimate.mean)
-        .fold(0.0, f64::max);
-    let between = most.1 - least.1;
-    if between < NO_GAP {
-        return Some(format!("all draft laws get the same, {}.", plain(most.1)));
-    }
-    let compared = if between > loss {
-        format!(
-            "it matters more than the rule: {:.1} points lie between laws, at most {:.1} between a \
-             usual rule and its optimum",
-            100.0 * between,
-            100.0 * loss
-        )
-    } else {
-        format!(
-            "it matters less than the rule: {:.1} points lie between laws, up to {:.1} between a \
-             usual rule and its optimum",
-            100.0 * between,
-            100.0 * loss
-        )
+    let name = |(cell, row): &(&Cell, &VerifierRow)| {
+        if row.name == cell.scheme {
+            row.name.clone()
+        } else {
+            format!("{} ({})", cell.scheme, row.name)
+        }
     };
-    Some(format!(
-        "{compared}. Most is accepted of {} drafts, {}, and least of {}, {}.",
-        most.0.scheme,
-        plain(most.1),
-        least.0.scheme,
-        plain(least.1)
-    ))
+    let mut said = Vec::new();
+    // Likeliest tokens, which engines draft unless told otherwise, come first.
+    for now in got.iter().rev() {
+        let changes: Vec<String> = (got.iter())
+            .filter_map(|then| {
+                let one = compared(report, [then.0, now.0], [then.1, now.1])?;
+                let doubt = match ahead(one) {
+                    Some(_) => "",
+                    None => ", not told apart",
+                };
+                Some(format!("{} {}{doubt}", name(then), more(&one.difference)))
+            })
+            .collect();
+        if !changes.is_empty() {
+            said.push(format!("Instead of {}: {}.", name(now), changes.join("; ")));
+        }
+    }
+    (!said.is_empty()).then(|| {
+        format!(
+            "points more on the same positions, each law with its usual rule. {}",
+            said.join(" ")
+        )
+    })
 }
 
 /// What drafts of each law get: by its usual rule, or by any where all are alike.
-fn accepted_of_laws<'a>(cells: &[&'a Cell]) -> Vec<(&'a Cell, f64)> {
-    let mut got = Vec::new();
-    for cell in cells {
+fn accepted_of_laws<'a>(cells: &[&'a Cell]) -> Vec<(&'a Cell, &'a VerifierRow)> {
+    let rule = |cell: &'a Cell| {
         let rule = usual(cell).or_else(|| cell.verifiers.iter().find(|row| attains(row)));
-        let rate = rule.map_or(f64::NAN, |row| row.acceptance.mean);
-        if rate.is_finite() {
-            got.push((*cell, rate));
-        }
-    }
-    got
+        rule.map(|row| (cell, row))
+    };
+    cells.iter().filter_map(|cell| rule(cell)).collect()
 }
 
 /// What engines get of this as they are, and what they could be told to do.
 fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
     let mut ways: Vec<(String, [Vec<&str>; 2])> = Vec::new();
-    let mut way = |what: &str, rate: f64, is_so: &dyn Fn(Here) -> bool| {
-        ways.push((format!("{what} ({})", plain(rate)), engines_with(is_so)));
+    let mut way = |what: &str, rate: &Estimate, is_so: &dyn Fn(Here) -> bool| {
+        ways.push((format!("{what} ({})", bare(rate)), engines_with(is_so)));
     };
-    for (cell, rate) in accepted_of_laws(cells) {
+    for (cell, row) in accepted_of_laws(cells) {
         let what = format!("{} drafts", cell.scheme);
-        way(&what, rate, &|here| here.law == cell.scheme && !here.one);
+        way(&what, &row.acceptance, &|here| {
+            here.law == cell.scheme && !here.one
+        });
     }
     if let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) {
         let top = SchemeName::TOP.as_str();
-        way(
-            "one draft, the likeliest token",
-            one.one_hot.mean,
-            &|here| here.law == top && here.one,
-        );
+        way("one draft, the likeliest token", &one.one_hot, &|here| {
+            here.law == top && here.one
+        });
         // At temperature 0 nothing is sampled.
         if at > 0.0 {
-            way("one sampled draft", one.sampled.mean, &|here| {
+            way("one sampled draft", &one.sampled, &|here| {
                 here.verifier == "overlap"
             });
         }
@@ -422,6 +473,23 @@ fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
     (!said.is_empty()).then(|| said.join(" "))
 }
 
+/// What a range instead of a number says.
+const OPEN: &str = "Where “a to b” stands, the lists leave more open than the sample does: nothing \
+    is known but that full rows give a number between the two.";
+
+/// Whether some number of the first lines is only known between bounds.
+fn has_open(report: &GapReport, cells: &[&Cell]) -> bool {
+    let of_cells = cells.iter().flat_map(|cell| {
+        let rows = cell.verifiers.iter();
+        let rates = rows.flat_map(|row| [&row.acceptance, &row.gap.estimate]);
+        rates.chain([&cell.optimal_acceptance_rate.estimate])
+    });
+    let one = report.overlap.iter().map(|row| &row.estimate);
+    of_cells
+        .chain(one)
+        .any(|estimate| estimate.open().is_some())
+}
+
 /// Every error that counts, in short.
 fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
     let mut parts = Vec::new();
@@ -437,7 +505,7 @@ fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
         parts.push("Rows list some tokens only, and all that is kept is among them.".to_owned());
     } else if let Some(truncated) = truncated(report) {
         let half = |estimate: &Estimate| {
-            let [low, high] = estimate.truncation?;
+            let [low, high] = estimate.truncation.filter(|_| estimate.open().is_none())?;
             Some((high - low) / 2.0)
         };
         let optima = (cells.iter())
@@ -465,6 +533,9 @@ fn how_sure(report: &GapReport, cells: &[&Cell]) -> String {
             }
         };
         parts.push(truncated + &bounds);
+        if has_open(report, cells) {
+            parts.push(OPEN.to_owned());
+        }
     } else if cells
         .iter()
         .all(|cell| cell.optimal_acceptance_rate.kind == Kind::Enclosed)

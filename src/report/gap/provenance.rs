@@ -1,6 +1,5 @@
 //! What a log says of where it comes from.
 
-use super::select::headline;
 use crate::gap::{GapReport, LogSummary};
 use crate::report::page::{Block, Fact, Section};
 use crate::report::table::{Column, Entry, Row, Table};
@@ -11,12 +10,11 @@ const SHORT_HASH: usize = 12;
 
 /// Every log with all that is known of it.
 pub(super) fn section(report: &GapReport) -> Option<Section> {
-    let drafts = headline(report).map(|(_, n)| n);
     let mut blocks = Vec::new();
     for (index, log) in report.logs.iter().enumerate() {
         blocks.push(Block::Heading(log.name.clone()));
         blocks.push(Block::Facts(facts(log)));
-        blocks.extend(rest(log, index, drafts).map(Block::Table));
+        blocks.extend(rest(log, index).map(Block::Table));
         blocks.extend(prompts(log));
     }
     (!blocks.is_empty()).then(|| {
@@ -42,18 +40,15 @@ fn prompts(log: &LogSummary) -> Option<Block> {
 }
 
 /// Mass that a log's rows do not list.
-fn rest(log: &LogSummary, index: usize, drafts: Option<usize>) -> Option<Table> {
+fn rest(log: &LogSummary, index: usize) -> Option<Table> {
     let number = |value: f64| Entry::titled(rate(value), value.to_string());
-    let mut columns = vec![
+    let columns = vec![
         Column::words("temperature"),
         Column::number("target, mean"),
         Column::number("target, max"),
         Column::number("draft, mean"),
         Column::number("draft, max"),
     ];
-    if let Some(n) = drafts {
-        columns.push(Column::number(format!("α* moves at most, mean, n = {n}")));
-    }
     let rows = log.rest.iter().map(|row| {
         let masses = [
             row.target_mean,
@@ -61,12 +56,8 @@ fn rest(log: &LogSummary, index: usize, drafts: Option<usize>) -> Option<Table> 
             row.draft_mean,
             row.draft_max,
         ];
-        let moved = drafts.map(|n| row.target_mean + n as f64 * row.draft_mean);
-        Row::new(
-            std::iter::once(Entry::plain(temperature(row.temperature)))
-                .chain(masses.map(number))
-                .chain(moved.map(number)),
-        )
+        let name = Entry::plain(temperature(row.temperature));
+        Row::new(std::iter::once(name).chain(masses.map(number)))
     });
     let id = format!("rest-{index}");
     let table = Table::new(id, "Mass outside the listed tokens", columns).rows(rows);

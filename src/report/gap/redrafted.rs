@@ -1,6 +1,6 @@
 //! What another temperature of the draft, or a cut of its row, would give.
 
-use super::figures::{hue, point};
+use super::figures::{bands, hue, point};
 use super::select::{cells_at, headline, place};
 use crate::gap::{Cell, GapReport, KnownEstimate, Redrafted, RedraftedCell};
 use crate::report::certainty::{Tally, entry, exactness};
@@ -162,16 +162,15 @@ fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<
             })
             .collect();
         lines.extend(lines_of(report, cell, &found));
-        let best = found.iter().max_by(|a, b| {
-            let mean = |cell: &RedraftedCell| cell.optimal_acceptance_rate.estimate.mean;
-            mean(a.1).total_cmp(&mean(b.1))
-        });
-        if let Some((warm, best)) = best {
+        let of = |(at, cell): &(f64, &RedraftedCell)| {
+            let optimum = &cell.optimal_acceptance_rate.estimate;
+            format!("{} at {}", point(*at, optimum).said(rate), temperature(*at))
+        };
+        if let [first, .., last] = found.as_slice() {
+            let ends = [first, last].map(of);
             said.push(format!(
-                "α* of {} is largest at {}, {}",
-                cell.scheme,
-                temperature(*warm),
-                rate(best.optimal_acceptance_rate.estimate.mean)
+                "α* of {} goes from {} to {}",
+                cell.scheme, ends[0], ends[1]
             ));
         }
     }
@@ -196,8 +195,9 @@ fn figure(report: &GapReport, rows: &[&Redrafted], at: f64, n: usize) -> Option<
         alt: format!("{title}. {}.", said.join("; ")),
         caption: format!(
             "{title}. The target stays at T = {}. Solid: optima α*. Dashed: verifiers, in the hue of \
-             their drafts; “= name” marks a verifier that attains the optimum. Bars: 95% intervals.",
-            temperature(at)
+             their drafts; “= name” marks a verifier that attains the optimum. Bars: 95% intervals.{}",
+            temperature(at),
+            bands(&plot)
         ),
         canvas: plot.draw(),
         title,
@@ -220,8 +220,13 @@ fn lines_of(report: &GapReport, cell: &Cell, found: &[(f64, &RedraftedCell)]) ->
         let points: Vec<_> = (found.iter())
             .filter_map(|(x, cell)| {
                 let own = cell.verifiers.iter().find(|own| own.name == row.name)?;
-                let gap = cell.optimal_acceptance_rate.estimate.mean - own.acceptance.estimate.mean;
-                Some((point(*x, &own.acceptance.estimate), gap.abs() < NO_GAP))
+                let (best, own) = (
+                    &cell.optimal_acceptance_rate.estimate,
+                    &own.acceptance.estimate,
+                );
+                let is_known = best.open().is_none() && own.open().is_none();
+                let attains = is_known && (best.mean - own.mean).abs() < NO_GAP;
+                Some((point(*x, own), attains))
             })
             .collect();
         if !points.is_empty() && points.iter().all(|(_, attains)| *attains) {

@@ -2,6 +2,7 @@
 
 use crate::gap::{Cell, Comparison, GapReport, VerifierRow};
 use crate::report::text::temperature;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The level that a difference must reach after Holm's correction.
@@ -24,7 +25,23 @@ pub(super) fn quantile(quantiles: &BTreeMap<String, f64>, share: f64) -> Option<
 
 /// The gap is below [`NO_GAP`] wherever it was measured.
 pub(super) fn attains(verifier: &VerifierRow) -> bool {
-    verifier.gap.max.abs() < NO_GAP && verifier.gap.estimate.mean.abs() < NO_GAP
+    let gap = &verifier.gap;
+    gap.estimate.open().is_none() && gap.max.abs() < NO_GAP && gap.estimate.mean.abs() < NO_GAP
+}
+
+/// Whether what a verifier accepts and what it loses are measured, not only known between
+/// bounds that are further apart than their ±.
+pub(super) fn is_measured(cell: &Cell, row: &VerifierRow) -> bool {
+    let optimum = &cell.optimal_acceptance_rate.estimate;
+    [optimum, &row.acceptance, &row.gap.estimate]
+        .iter()
+        .all(|estimate| estimate.open().is_none())
+}
+
+/// Which of the two accepts more, if the report tells them apart: after Holm's correction, and
+/// whatever the tokens are that rows do not list.
+pub(super) fn ahead(one: &Comparison) -> Option<Ordering> {
+    one.difference.side().filter(|_| one.p_holm < LEVEL)
 }
 
 /// The temperatures of the cells, ascending.
@@ -142,8 +159,13 @@ pub(super) fn headline(report: &GapReport) -> Option<(f64, usize)> {
 
 /// The verifier of a cell that accepts most, if it is told apart from the next one.
 ///
-/// That needs a paired comparison of the two in the report.
+/// That needs a paired comparison of the two in the report, and that no verifier is only known
+/// between bounds.
 pub(super) fn told_apart<'a>(report: &GapReport, cell: &'a Cell) -> Option<&'a VerifierRow> {
+    let mut rows = cell.verifiers.iter();
+    if rows.any(|row| row.acceptance.open().is_some()) {
+        return None;
+    }
     let mut order: Vec<&VerifierRow> = cell.verifiers.iter().collect();
     order.sort_by(|a, b| b.acceptance.mean.total_cmp(&a.acceptance.mean));
     let [best, next, ..] = order.as_slice() else {
@@ -157,5 +179,5 @@ pub(super) fn told_apart<'a>(report: &GapReport, cell: &'a Cell) -> Option<&'a V
                 || (one.first == next_name && one.second == best_name))
     };
     let comparison = report.comparisons.iter().find(is_theirs)?;
-    (comparison.p_holm < LEVEL).then_some(best)
+    ahead(comparison).map(|_| *best)
 }

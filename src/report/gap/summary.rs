@@ -74,6 +74,7 @@ pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
 
 /// What a reader has to know to read the numbers right.
 pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
+    let [checks, rates] = short_plans(report);
     let all = [
         greedy(report, at),
         longer_lists(report, at),
@@ -85,7 +86,8 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
         ),
         cautions::parallel(report.logs.iter().any(|log| log.metadata.is_parallel())),
         audits(report),
-        short_plans(report),
+        checks,
+        rates,
         clusters(report),
     ];
     all.into_iter().flatten().collect()
@@ -125,7 +127,8 @@ pub(super) fn truncation(report: &GapReport, at: f64) -> Option<String> {
     };
     let consequence = if has_bounds(report) {
         "“in [a, b]” bounds what the full rows would give at the same positions, whatever the \
-         others are. The number before it is the middle of these bounds, and ± has no part in them."
+         others are. The number before it is the middle of these bounds, and ± is about the sample \
+         alone. Where the bounds are further apart than ±, they stand alone, “a to b”."
     } else {
         "The numbers are those of the truncated rows, and the full rows would give others."
     };
@@ -274,12 +277,31 @@ fn audits(report: &GapReport) -> Option<String> {
     })
 }
 
-/// What a plan that is solved as a check may lack by rounding.
+/// What a solved plan may lack by rounding.
 const SHORT: f64 = 1e-9;
 
-/// Plans that were solved as a check and fall short of the theorem.
-fn short_plans(report: &GapReport) -> Option<String> {
-    let short = |plan: &&PlanRow| plan.positions.is_some() && plan.shortfall_max > SHORT;
+/// Plans that were solved, as a check or for their rate, and fall short of alpha*.
+fn short_plans(report: &GapReport) -> [Option<String>; 2] {
+    let of = |is_check: bool| short_names(report, is_check);
+    let checks = of(true).map(|names| {
+        format!(
+            "Optimal plans that were solved as a check accept less than alpha*: {names}. The rate \
+             of optimal is alpha* all the same, by a theorem; --plans every measures what the \
+             plans accept."
+        )
+    });
+    let rates = of(false).map(|names| {
+        format!(
+            "Plans of optimal did not reach alpha*: {names}. That is where their solver stopped, \
+             and not what an optimal plan loses."
+        )
+    });
+    [checks, rates]
+}
+
+fn short_names(report: &GapReport, is_check: bool) -> Option<String> {
+    let short =
+        |plan: &&PlanRow| plan.positions.is_some() == is_check && plan.shortfall_max > SHORT;
     let names: Vec<String> = (report.plans.iter().filter(short))
         .map(|plan| {
             format!(
@@ -291,14 +313,7 @@ fn short_plans(report: &GapReport) -> Option<String> {
             )
         })
         .collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "Optimal plans that were solved as a check accept less than alpha*: {}. The rate of \
-             optimal is alpha* all the same, by a theorem; --plans every measures what the plans \
-             accept.",
-            names.join("; ")
-        )
-    })
+    (!names.is_empty()).then(|| names.join("; "))
 }
 
 /// What few clusters do to the intervals.

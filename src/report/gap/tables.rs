@@ -3,10 +3,12 @@
 use super::certainty::{of_gap, of_rates};
 use super::first::{points, recovered};
 use super::select::{
-    LEVEL, cell, cells_at, headline, laws, place, places, quantile, told_apart, verifier, verifiers,
+    LEVEL, ahead, cell, cells_at, headline, is_measured, laws, place, places, quantile, told_apart,
+    verifier, verifiers,
 };
 use crate::gap::{
-    BlockEstimate, Cell, Comparison, GapReport, HISTOGRAM_EDGES, RateAudit, VerifierRow,
+    BlockEstimate, Cell, Comparison, Estimate, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
+    VerifierRow,
 };
 use crate::known::Kind;
 use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
@@ -16,6 +18,7 @@ use crate::report::text::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
 use crate::scheme::{ENGINES, Engine};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Most pairs of a temperature and a number of drafts side by side.
@@ -63,16 +66,11 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         }];
         for row in &cell.verifiers {
             let (kind, width) = of_gap(optimum, row);
-            let share = row.acceptance.mean / optimum.estimate.mean;
             rows.push(Row::new([
                 Entry::plain(&row.name),
                 percent_of(&row.acceptance, &exactness(row.kind, row.width_max)),
                 percent_of(&row.gap.estimate, &exactness(kind, width)),
-                if share.is_finite() {
-                    Entry::titled(percent(share), share.to_string())
-                } else {
-                    Entry::none()
-                },
+                of_optimum(cell, row),
             ]));
         }
         table.groups.push(Group {
@@ -84,6 +82,16 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
     let cells: Vec<&Cell> = cells_at(report, at, n).collect();
     table.notes.extend(recovered(report, &cells));
     table
+}
+
+/// A verifier's share of its optimum, where both are measured.
+fn of_optimum(cell: &Cell, row: &VerifierRow) -> Entry {
+    let share = row.acceptance.mean / cell.optimal_acceptance_rate.estimate.mean;
+    if share.is_finite() && is_measured(cell, row) {
+        Entry::titled(percent(share), share.to_string())
+    } else {
+        Entry::none()
+    }
 }
 
 /// Acceptance of every verifier beside its optimum: the field's Table 1.
@@ -131,8 +139,11 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
             .flat_map(|group| &group.rows)
             .flat_map(|row| &row.entries)
     };
-    let mut notes =
-        vec!["α*: the most that any lossless verifier of these drafts can accept.".to_owned()];
+    let mut notes = vec![
+        "α*: the most that a lossless verifier of these drafts can accept in a position that \
+             starts with the target's own law."
+            .to_owned(),
+    ];
     if entries().any(|entry| entry.strong) {
         notes.push(format!(
             "Bold: accepts most of its drafts' verifiers that were measured, and is told apart from \
@@ -152,6 +163,9 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
              tokens are that truncated rows do not list."
                 .to_owned(),
         );
+    }
+    if has_open(report) {
+        notes.push(OPEN.to_owned());
     }
     let sampled = |row: &VerifierRow| row.kind == Kind::MonteCarlo;
     if report
@@ -173,6 +187,17 @@ pub(super) fn acceptance(report: &GapReport) -> Vec<Table> {
     } else {
         table.split()
     }
+}
+
+/// What a range instead of a number says.
+const OPEN: &str = "a to b: such bounds alone, where they are further apart than ±; nothing more is \
+    known of that number.";
+
+/// Whether some rate or gap is only known between bounds.
+fn has_open(report: &GapReport) -> bool {
+    let rows =
+        (report.cells.iter()).flat_map(|cell| cell.verifiers.iter().map(move |row| (cell, row)));
+    rows.into_iter().any(|(cell, row)| !is_measured(cell, row))
 }
 
 /// Verifiers of the table's laws that a line of the report leaves out: `law/verifier: why`.
@@ -318,41 +343,39 @@ pub(super) fn gaps(report: &GapReport) -> Table {
             });
         }
     }
-    table.notes = vec![
-        format!(
-            "Gap: α* minus acceptance at the same position{}. Of α*: mean acceptance over \
-             mean α*. q95: 95% of the positions have at most this gap. None: positions with a \
-             gap below 1e-6.",
-            if report.clusters > 1 {
-                format!("; ±: 95%, {}s", report.cluster_unit)
-            } else {
-                String::new()
-            }
-        ),
-        tally.line(),
-    ];
+    table.notes = vec![format!(
+        "Gap: α* minus acceptance at the same position{}. Of α*: mean acceptance over \
+         mean α*. q95: 95% of the positions have at most this gap. None: positions with a \
+         gap below 1e-6.",
+        if report.clusters > 1 {
+            format!("; ±: 95%, {}s", report.cluster_unit)
+        } else {
+            String::new()
+        }
+    )];
+    table
+        .notes
+        .extend(has_open(report).then(|| OPEN.to_owned()));
+    table.notes.push(tally.line());
     table
 }
 
 fn gap_row(cell: &Cell, row: &VerifierRow) -> Row {
-    let optimum = &cell.optimal_acceptance_rate;
-    let (kind, width) = of_gap(optimum, row);
-    let share = row.acceptance.mean / optimum.estimate.mean;
+    let (kind, width) = of_gap(&cell.optimal_acceptance_rate, row);
+    // What is known of the mean only between bounds is known of single positions no better.
+    let is_open = row.gap.estimate.open().is_some();
+    let single = |value: Option<f64>| maybe(value.filter(|_| !is_open));
     let total: u64 = row.gap.histogram.iter().sum();
     let none = row.gap.histogram.first().copied().unwrap_or(0);
     Row::new([
         Entry::plain(&row.name),
         Entry::plain(&cell.scheme),
         entry(&row.gap.estimate, &exactness(kind, width)),
-        if share.is_finite() {
-            Entry::titled(percent(share), share.to_string())
-        } else {
-            Entry::none()
-        },
-        maybe(quantile(&row.gap.quantiles, 0.5)),
-        maybe(quantile(&row.gap.quantiles, 0.95)),
-        number(row.gap.max),
-        if total == 0 {
+        of_optimum(cell, row),
+        single(quantile(&row.gap.quantiles, 0.5)),
+        single(quantile(&row.gap.quantiles, 0.95)),
+        single(Some(row.gap.max)),
+        if total == 0 || is_open {
             Entry::none()
         } else {
             Entry::titled(
@@ -389,19 +412,15 @@ pub(super) fn one_draft(report: &GapReport) -> Option<Table> {
             })
         };
         let first = of("one-hot", "sampled");
-        let verdict = match first {
-            // Bounds of rows that list some tokens only, before anything about prompts.
-            Some(pair)
-                if pair
-                    .difference
-                    .truncation
-                    .is_some_and(|[low, high]| low < 0.0 && high > 0.0) =>
-            {
-                "the lists are too short to tell"
-            }
-            Some(pair) if pair.p_holm < LEVEL && pair.difference.mean > 0.0 => "one-hot",
-            Some(pair) if pair.p_holm < LEVEL => "sampled",
-            _ => "not told apart",
+        let holds_0 = |pair: &Comparison| {
+            let bounds = pair.difference.truncation;
+            bounds.is_some_and(|[low, high]| low < 0.0 && high > 0.0)
+        };
+        let verdict = match (first.and_then(ahead), first) {
+            (Some(Ordering::Greater), _) => "one-hot",
+            (Some(_), _) => "sampled",
+            (None, Some(pair)) if holds_0(pair) => "the lists are too short to tell",
+            (None, _) => "not told apart",
         };
         tally.add(one.kind, one.width_max, temperature(one.temperature));
         rows.push(Row::new([
@@ -498,12 +517,15 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
             if one.temperature != at || one.drafts != n {
                 continue;
             }
-            let verdict = if one.p_holm >= LEVEL {
-                "not told apart"
-            } else if one.difference.mean > 0.0 {
-                "first accepts more"
-            } else {
-                "second accepts more"
+            let verdict = match ahead(one) {
+                None => "not told apart",
+                Some(Ordering::Greater) => "first accepts more",
+                Some(_) => "second accepts more",
+            };
+            let is_open = one.difference.open().is_some();
+            let p = |value: f64| match is_open {
+                true => Entry::none(),
+                false => Entry::titled(p_value(value), value.to_string()),
             };
             tally.add(
                 one.kind,
@@ -514,8 +536,8 @@ pub(super) fn comparisons(report: &GapReport) -> Option<Table> {
                 Entry::plain(&one.first),
                 Entry::plain(&one.second),
                 signed_entry(&one.difference, &exactness(one.kind, one.width_max)),
-                Entry::titled(p_value(one.p_value), one.p_value.to_string()),
-                Entry::titled(p_value(one.p_holm), one.p_holm.to_string()),
+                p(one.p_value),
+                p(one.p_holm),
                 Entry::plain(verdict),
             ]));
         }
@@ -545,7 +567,10 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
         Column::number("largest"),
     ];
     let caption = "Published value minus the value for the sequential law";
-    let signed = |value: f64| Entry::titled(difference(value), value.to_string());
+    let single = |one: &FormulaError, value: f64| match one.difference.open() {
+        Some(_) => Entry::none(),
+        None => Entry::titled(difference(value), value.to_string()),
+    };
     let mut tally = Tally::default();
     let rows = report.published_formula.iter().map(|one| {
         let name = place(one.temperature, one.drafts);
@@ -553,8 +578,8 @@ pub(super) fn formula(report: &GapReport) -> Option<Table> {
         Row::new([
             Entry::plain(name),
             signed_entry(&one.difference, &exactness(one.kind, one.width_max)),
-            signed(one.min),
-            signed(one.max),
+            single(one, one.min),
+            single(one, one.max),
         ])
     });
     let table = Table::new("formula", caption, columns).rows(rows);
@@ -795,7 +820,13 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
             Entry::plain(temperature(row.temperature)),
             entry(&row.estimate, &exactness(row.kind, row.width_max)),
         ];
-        Row::new(first.into_iter().chain(at_shares(&row.quantiles, &shares)))
+        let none = BTreeMap::new();
+        let known = match row.estimate.open() {
+            Some(_) => &none,
+            None => &row.quantiles,
+        };
+        let entries: Vec<Entry> = at_shares(known, &shares).collect();
+        Row::new(first.into_iter().chain(entries))
     });
     let caption = "Overlap, the sum over tokens of min(p, q)";
     let table = Table::new("overlap-quantiles", caption, columns).rows(rows);
@@ -816,18 +847,28 @@ pub(super) fn quantiles(report: &GapReport) -> Table {
             let names = [Entry::plain(&cell.scheme), Entry::plain(name)];
             Row::new(names.into_iter().chain(at_shares(values, &shares)))
         };
+        let optimum = &cell.optimal_acceptance_rate;
+        let none = BTreeMap::new();
+        let known = |estimate: &Estimate, values| match estimate.open() {
+            Some(_) => &none,
+            None => values,
+        };
         let optimum = Row {
             reference: true,
-            ..row("α*".to_owned(), &cell.optimal_acceptance_rate.quantiles)
+            ..row(
+                "α*".to_owned(),
+                known(&optimum.estimate, &optimum.quantiles),
+            )
         };
-        let gaps = cell
-            .verifiers
-            .iter()
-            .map(|one| row(format!("gap of {}", one.name), &one.gap.quantiles));
+        let gaps = (cell.verifiers.iter()).map(|one| {
+            let values = known(&one.gap.estimate, &one.gap.quantiles);
+            row(format!("gap of {}", one.name), values)
+        });
         std::iter::once(optimum).chain(gaps).collect()
     })
     .note(format!(
-        "{QUANTILES} The values are computed as the tables of acceptance and of gaps say."
+        "{QUANTILES} The values are computed as the tables of acceptance and of gaps say. A dash: \
+         bounds alone are known of the mean."
     ))
 }
 
@@ -843,7 +884,8 @@ pub(super) fn histograms(report: &GapReport) -> Table {
     each_cell(report, table, |cell| {
         let row = |one: &VerifierRow| {
             let bins = (0..HISTOGRAM_EDGES.len() - 1).map(|bin| {
-                let count = one.gap.histogram.get(bin);
+                let is_open = one.gap.estimate.open().is_some();
+                let count = one.gap.histogram.get(bin).filter(|_| !is_open);
                 count.map_or_else(Entry::none, |count| Entry::plain(count.to_string()))
             });
             let names = [Entry::plain(&cell.scheme), Entry::plain(&one.name)];

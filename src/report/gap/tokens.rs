@@ -1,6 +1,6 @@
 //! Where in the text the gap lies.
 
-use super::select::place;
+use super::select::{cell, place, verifier};
 use crate::gap::{GapReport, Strip, StripText, StripToken};
 use crate::report::page::{Block, MarkedText, MarkedToken, Section};
 use crate::report::table::{Column, Entry, Row, Table};
@@ -20,10 +20,19 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
     if total == 0 {
         return None;
     }
+    let open = open(report, strip);
+    let doubt = open.map_or_else(String::new, |[low, high]| {
+        format!(
+            " Rows list some tokens only, so that these are middles of bounds and no measurements: \
+             the mean gap may be {} to {}.",
+            rate(low),
+            rate(high)
+        )
+    });
     let mut blocks = vec![
         Block::Paragraph(format!(
             "The gap of {} with {} drafts at {}, at each token of the first texts. Sampled tokens; \
-             ␣, ⏎ and ⇥ are blanks, line ends and tabs.",
+             ␣, ⏎ and ⇥ are blanks, line ends and tabs.{doubt}",
             strip.verifier,
             strip.scheme,
             place(strip.temperature, strip.drafts)
@@ -35,7 +44,7 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
         }),
     ];
     for (index, text) in strip.texts.iter().enumerate() {
-        blocks.extend(marked(strip, text, index));
+        blocks.extend(marked(strip, text, index, open.is_some()));
     }
     Some(Section::new(
         "where",
@@ -43,6 +52,12 @@ pub(super) fn section(report: &GapReport) -> Option<Section> {
         "What one verifier misses, token by token.",
         blocks,
     ))
+}
+
+/// The bounds of the mean gap, where nothing more is known of it.
+fn open(report: &GapReport, strip: &Strip) -> Option<[f64; 2]> {
+    let cell = cell(report, strip.temperature, strip.drafts, &strip.scheme)?;
+    verifier(cell, &strip.verifier)?.gap.estimate.open()
 }
 
 fn class_name(class: usize) -> String {
@@ -55,7 +70,7 @@ fn class_name(class: usize) -> String {
 }
 
 /// One text: its tokens marked, and folded under it a table of them.
-fn marked(strip: &Strip, text: &StripText, index: usize) -> [Block; 3] {
+fn marked(strip: &Strip, text: &StripText, index: usize, is_open: bool) -> [Block; 3] {
     let tokens = text.tokens.iter().map(|token| {
         let gap = gap(token);
         MarkedToken {
@@ -81,11 +96,14 @@ fn marked(strip: &Strip, text: &StripText, index: usize) -> [Block; 3] {
             tokens: tokens.collect(),
         }),
         Block::Details {
-            summary: format!(
-                "{}, mean gap {}",
-                counted(text.tokens.len(), "token"),
-                rate(mean)
-            ),
+            summary: match is_open {
+                true => counted(text.tokens.len(), "token"),
+                false => format!(
+                    "{}, mean gap {}",
+                    counted(text.tokens.len(), "token"),
+                    rate(mean)
+                ),
+            },
             blocks: vec![Block::Table(
                 table(format!("tokens-{index}"), caption, strip).rows(rows),
             )],

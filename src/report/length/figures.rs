@@ -3,6 +3,7 @@
 use super::numbers::{cost, decimals};
 use super::tables::{of, verifiers};
 use crate::gap::Estimate;
+use crate::report::certainty::point;
 use crate::report::page::Figure;
 use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::text::{AtCost, DecidedOn, FAMILIES, LengthReport, Parameter, PolicyResult};
@@ -19,13 +20,6 @@ fn hue(verifier: &str) -> usize {
 
 /// The oracle's.
 const ORACLE: usize = 4;
-
-fn point(x: f64, estimate: &Estimate) -> Point {
-    Point {
-        interval: estimate.ci95,
-        ..Point::new(x, estimate.mean)
-    }
-}
 
 fn length(row: &PolicyResult) -> Option<f64> {
     match row.parameter {

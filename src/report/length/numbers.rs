@@ -1,7 +1,9 @@
 //! How the report's numbers are written.
 
 use crate::gap::Estimate;
+use crate::report::certainty::all_digits;
 use crate::report::table::Entry;
+use crate::report::text::range;
 
 /// A number with so many decimals and a minus sign.
 pub(in crate::report) fn decimals(value: f64, places: usize) -> String {
@@ -15,8 +17,12 @@ pub(in crate::report) fn decimals(value: f64, places: usize) -> String {
     }
 }
 
-/// `mean ± half the width of its interval`; the mean alone where there is no interval.
+/// `mean ± half the width of its interval`; the mean alone where there is no interval, and
+/// `a to b` where only bounds are known.
 pub(in crate::report) fn plus_minus(estimate: &Estimate, places: usize) -> String {
+    if let Some(ends) = estimate.open() {
+        return range(ends, |value| decimals(value, places));
+    }
     let mean = decimals(estimate.mean, places);
     let [low, high] = estimate.ci95;
     if high > low {
@@ -28,15 +34,13 @@ pub(in crate::report) fn plus_minus(estimate: &Estimate, places: usize) -> Strin
 
 /// A mean with its interval, over its bounds where tokens are not listed.
 pub(in crate::report) fn entry(estimate: &Estimate, places: usize) -> Entry {
-    let [low, high] = estimate.ci95;
-    let mut digits = format!("{}, 95% interval [{low}, {high}]", estimate.mean);
-    let under = estimate.truncation.map(|[low, high]| {
-        digits.push_str(&format!(", full rows within [{low}, {high}]"));
+    let beside = estimate.truncation.filter(|_| estimate.open().is_none());
+    let bounds = |[low, high]: [f64; 2]| {
         format!("in [{}, {}]", decimals(low, places), decimals(high, places))
-    });
+    };
     Entry {
-        under,
-        ..Entry::titled(plus_minus(estimate, places), digits)
+        under: beside.map(bounds),
+        ..Entry::titled(plus_minus(estimate, places), all_digits(estimate))
     }
 }
 
@@ -45,12 +49,13 @@ pub(in crate::report) fn maybe(estimate: Option<&Estimate>, places: usize) -> En
     estimate.map_or_else(Entry::none, |estimate| entry(estimate, places))
 }
 
-/// A bound: `≥ 0.12`.
+/// A bound: `≥ 0.12`; of a number that only bounds are known of, the one that says as much.
 pub(in crate::report) fn bounded(sign: &str, estimate: Option<&Estimate>, places: usize) -> Entry {
     estimate.map_or_else(Entry::none, |estimate| {
         let entry = entry(estimate, places);
+        let end = |[low, high]: [f64; 2]| decimals(if sign == "≥" { low } else { high }, places);
         Entry {
-            text: format!("{sign} {}", entry.text),
+            text: format!("{sign} {}", estimate.open().map_or(entry.text, end)),
             ..entry
         }
     })
@@ -83,12 +88,20 @@ mod tests {
         let estimate = Estimate {
             mean: 1.5,
             ci95: [1.4, 1.6],
-            truncation: Some([1.45, 1.7]),
+            truncation: Some([1.45, 1.52]),
         };
         assert_eq!(plus_minus(&estimate, 2), "1.50 ± 0.10");
         let entry = bounded("≥", Some(&estimate), 2);
         assert_eq!(entry.text, "≥ 1.50 ± 0.10");
-        assert_eq!(entry.under.as_deref(), Some("in [1.45, 1.70]"));
+        assert_eq!(entry.under.as_deref(), Some("in [1.45, 1.52]"));
+        let open = Estimate {
+            truncation: Some([1.2, 1.7]),
+            ..estimate
+        };
+        assert_eq!(plus_minus(&open, 2), "1.20 to 1.70");
+        assert_eq!(super::entry(&open, 2).under, None);
+        let bounds = ["≥", "≤"].map(|sign| bounded(sign, Some(&open), 2).text);
+        assert_eq!(bounds, ["≥ 1.20", "≤ 1.70"]);
         assert!(maybe(None, 2).is_none());
     }
 }

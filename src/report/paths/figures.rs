@@ -2,16 +2,14 @@
 
 use super::lead::named;
 use crate::gap::Estimate;
+use crate::report::certainty;
 use crate::report::length::numbers::decimals;
 use crate::report::page::Figure;
 use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::text::{AtDrafts, PathsReport};
 
 fn point(at: &AtDrafts, estimate: &Estimate) -> Point {
-    Point {
-        interval: estimate.ci95,
-        ..Point::new(at.drafts as f64, estimate.mean)
-    }
+    certainty::point(at.drafts as f64, estimate)
 }
 
 /// Upper bound, lower bound and some verifiers, by the number of paths; none where only one
@@ -57,7 +55,7 @@ pub(super) fn by_drafts(report: &PathsReport) -> Option<Figure> {
         .iter()
         .filter_map(|line| {
             let (first, last) = (line.points.first()?, line.points.last()?);
-            let (from, to) = (decimals(first.y, 3), decimals(last.y, 3));
+            let [from, to] = [first, last].map(|point| point.said(|value| decimals(value, 3)));
             Some(format!("{}: from {from} to {to}", line.label))
         })
         .collect();

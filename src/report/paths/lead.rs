@@ -1,10 +1,10 @@
-//! The first lines: what several paths could give, and what is got of it.
+//! The first lines: what several paths give a decoder, and what they could.
 
 use crate::gap::Estimate;
-use crate::report::length::numbers::{decimals, plus_minus};
+use crate::report::length::numbers::plus_minus;
 use crate::report::page::Block;
 use crate::report::replayed;
-use crate::report::text::{count, counted, percent};
+use crate::report::text::{count, counted, listed, percent};
 use crate::text::{AtDrafts, PathVerifier, PathsReport};
 
 /// K of the first lines, as far as it was asked for.
@@ -13,8 +13,10 @@ const SHOWN: usize = 4;
 /// The optimum of one path.
 const ONE: &str = "greedy-block";
 
-/// What changes nothing later, and is in wide use: what gains are measured against too.
+/// What changes nothing later: of one path in wide use, of one as a block, and of several.
 const COMMON: &str = "token";
+const BLOCK: &str = "block";
+const CARRIED: &str = "select-block";
 
 pub(super) fn title(report: &PathsReport) -> String {
     format!("Several draft paths: {}", replayed::names(&report.of))
@@ -67,97 +69,80 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
     blocks
 }
 
-/// What several paths could give, what is got of it, and what to use.
+/// What a decoder gets that follows round with round, by what needs nothing carried between them;
+/// then what no verifier passes in a round.
 fn advice(report: &PathsReport, at: &AtDrafts) -> String {
     let paths = counted(at.drafts, "draft path");
     let of = format!("{paths} of {}", counted(report.length, "token"));
+    let calls = |name: &str| {
+        let one = at.verifiers.iter().find(|one| one.verifier == name)?;
+        one.tokens_per_call.as_ref()
+    };
+    let got = calls(CARRIED).map_or_else(String::new, |several| {
+        let others = [(BLOCK, "as a block"), (COMMON, "token by token")];
+        let others: Vec<String> = (others.into_iter())
+            .filter_map(|(name, how)| Some(format!("{} {how}", plus_minus(calls(name)?, 2))))
+            .collect();
+        let others = match others.is_empty() {
+            true => String::new(),
+            false => format!(", one path {}", listed(&others)),
+        };
+        format!(
+            "With {of} verify by {CARRIED}: {} tokens for each target call{others}. ",
+            plus_minus(several, 2)
+        )
+    });
     let one = named(at, ONE);
     let alone = one.map_or_else(String::new, |one| {
         format!("; one path gives at most {}", plus_minus(one, 2))
     });
     let possible = match at.upper_bounds.first() {
         Some(bound) => format!(
-            "With {of} no verifier can accept more than {} tokens a round on average{alone}.",
+            "In a round that starts with the target's own law, no verifier of {of} accepts more than \
+             {} tokens on average{alone}.",
             plus_minus(&bound.expected_accepted_length, 2)
         ),
         None => format!(
-            "With {of} the best verifier accepts at least {} tokens a round on average{alone}.",
+            "In a round that starts with the target's own law, the best verifier of {of} accepts at \
+             least {} tokens on average{alone}.",
             plus_minus(&at.lower_bound, 2)
         ),
     };
-    let Some(best) = best(at) else {
-        return possible;
-    };
-    let accepted = &best.expected_accepted_length;
-    let got = share(at, accepted).map_or_else(String::new, |share| {
-        let below = best.below_upper_bound.as_ref();
-        let below = below.map_or_else(String::new, |below| {
-            format!(", {} below that", plus_minus(below, 2))
-        });
-        format!("{below}: at least {} of what is possible", percent(share))
-    });
-    let kept = if best.verifier == "select-greedy-block" || best.verifier == ONE {
-        " (it changes the target of the next round: where rounds follow each other, carry the \
-         change or use select-block)"
-    } else {
-        ""
-    };
-    format!(
-        "{possible} Of the verifiers here, {} gets most: {}{got}{kept}.",
-        best.verifier,
-        plus_minus(accepted, 2)
-    )
+    format!("{got}{possible}")
 }
 
 fn points(report: &PathsReport, at: &AtDrafts) -> Vec<String> {
     let mut points = Vec::new();
-    let known: Vec<String> = ["spectr-k-seq", "spectr-rrs", "spectr-plan", "select-block"]
+    let known: Vec<String> = at
+        .verifiers
         .iter()
-        .filter_map(|name| {
-            let accepted = named(at, name)?;
+        .filter(|one| !["token", "block", ONE].contains(&one.verifier.as_str()))
+        .map(|one| {
+            let accepted = &one.expected_accepted_length;
             let share = share(at, accepted);
             let share = share.map_or_else(String::new, |share| format!(" ({})", percent(share)));
-            Some(format!("{name} {}{share}", plus_minus(accepted, 2)))
+            format!("{} {}{share}", one.verifier, plus_minus(accepted, 2))
         })
         .collect();
     if !known.is_empty() {
+        let of = match at.upper_bounds.is_empty() {
+            true => "",
+            false => ", and at least how much that is of what is possible",
+        };
         points.push(format!(
-            "Others with {}: {}.",
+            "Accepted in one round with {}{of}: {}. A greedy block changes the target of the next \
+             round: it is for decoders that carry that change.",
             counted(at.drafts, "path"),
             known.join(", ")
         ));
     }
-    if let (Some(one), Some(token)) = (named(at, ONE), named(at, COMMON))
-        && let Some(best) = best(at)
-    {
-        let gain = best.expected_accepted_length.mean - one.mean;
+    if let (Some(one), Some(several)) = (named(at, BLOCK), named(at, CARRIED)) {
         points.push(format!(
-            "{} beyond the first {} {} accepted tokens a round to the {} that one path can give \
-             (token by token: {}). Each costs as many draft tokens, and as many that the target has \
-             to check, as the first.",
+            "{} beyond the first: {} accepted tokens a round instead of {}, both as a block. Each costs \
+             as many draft tokens, and as many that the target has to check, as the first.",
             counted(at.drafts - 1, "path"),
-            if at.drafts == 2 { "adds" } else { "add" },
-            decimals(gain, 2),
-            decimals(one.mean, 2),
-            decimals(token.mean, 2)
-        ));
-    }
-    let replayed = at.verifiers.iter().filter_map(|one| {
-        let calls = one.tokens_per_call.as_ref()?;
-        Some((one, calls))
-    });
-    let most = replayed
-        .clone()
-        .max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
-    let token = replayed.clone().find(|(one, _)| one.verifier == COMMON);
-    if let (Some((best, calls)), Some((_, token))) = (most, token) {
-        points.push(format!(
-            "Round after round, of the verifiers that leave later targets alone, {} needs the fewest \
-             target calls: {} tokens per call with {}, against {} of one path token by token.",
-            best.verifier,
-            plus_minus(calls, 2),
-            counted(at.drafts, "path"),
-            decimals(token.mean, 2)
+            plus_minus(several, 2),
+            plus_minus(one, 2)
         ));
     }
     points.push(match at.upper_bounds.first().map(|one| one.form.as_str()) {

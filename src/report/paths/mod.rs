@@ -53,7 +53,8 @@ fn possible(report: &PathsReport) -> Section {
         ..Section::new(
             "possible",
             "What several paths could give",
-            "For every number of paths: what no verifier passes, and what the best one here gets.",
+            "For every number of paths, in a round that starts with the target's own law: what no \
+             verifier passes, and what the best one here gets.",
             std::iter::once(Block::Table(tables::possible(report))).chain(figure),
         )
     }

@@ -46,7 +46,8 @@ pub(super) fn possible(report: &PathsReport) -> Table {
     )
     .rows(rows)
     .note(
-        "No verifier passes: an upper bound for every lossless verifier of K i.i.d. paths. The best \
+        "No verifier passes: an upper bound for every lossless verifier of K i.i.d. paths, in rounds \
+         that start with the target's own law. The best \
          one has at least: the value of Lemma 5.1. Of what is possible: over the upper bound, so \
          that the share of the optimum is at least that. Intervals are 95%, over prompts.",
     )

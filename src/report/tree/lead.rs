@@ -1,10 +1,12 @@
 //! The first lines: which tree to set, and what it buys.
 
+use crate::gap::Estimate;
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::report::page::Block;
 use crate::report::replayed;
 use crate::report::text::{count, counted, percent};
-use crate::text::{TreeReport, TreeResult};
+use crate::text::{TreeDifference, TreeReport};
+use std::cmp::Ordering;
 
 pub(super) fn title(report: &TreeReport) -> String {
     format!("Draft trees: {}", replayed::names(&report.of))
@@ -32,101 +34,163 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
     blocks
 }
 
-/// What to set and what it buys, in a sentence.
+/// What to set and what it buys, in a sentence or two: a tree that engines have, unless these
+/// prompts tell the grown one apart from it.
 fn advice(report: &TreeReport) -> String {
     let Some(best) = report.best.first() else {
         return "Too few prompts: a tree has to be chosen on some and reported on others."
             .to_owned();
     };
     let depth = best.paths.iter().map(Vec::len).max().unwrap_or(0);
-    let what = format!(
-        "the tree below, {} in {}, with {} on {} drafts",
+    let grown = format!(
+        "{} in {}, with {} on {} drafts",
         counted(best.paths.len(), "token"),
         counted(depth, "level"),
         best.verifier,
         best.scheme
     );
-    let buys = format!(
-        "{} tokens for each target call",
-        plus_minus(&best.tokens_per_call, 2)
-    );
-    if let (Some(speed), Some(timings)) = (&best.speedup, &report.timings) {
-        let c = cost(timings.draft_cost());
-        if speed.ci95[1] <= 1.0 {
-            return format!(
-                "Do not draft at this cost: at c = {c} the best tree, {} with {} on {} drafts, \
-                 gives {} times the speed of the target alone.",
-                counted(best.paths.len(), "token"),
-                best.verifier,
-                best.scheme,
-                plus_minus(speed, 2)
-            );
+    let at = match (&best.speedup, &report.timings) {
+        (Some(speed), Some(timings)) => {
+            let c = cost(timings.draft_cost());
+            if speed.ci95[1] <= 1.0 {
+                return format!(
+                    "Do not draft at this cost: at c = {c} the best tree, {grown}, gives {} times \
+                     the speed of the target alone.",
+                    plus_minus(speed, 2)
+                );
+            }
+            format!("At c = {c}")
         }
-        let unsure = if speed.ci95[0] <= 1.0 {
-            " (the interval holds 1: these prompts do not show a gain)"
-        } else {
-            ""
-        };
+        _ => format!(
+            "If a call may verify {}",
+            counted(best.limits[0], "draft token")
+        ),
+    };
+    let of_best = buys(best.speedup.as_ref(), &best.tokens_per_call);
+    let doubt = unsure(best.speedup.as_ref());
+    let Some(reference) = &report.reference else {
         return format!(
-            "Draft {what}: {} times as fast as the target alone at c = {c}, and {buys}, on prompts \
-             that had no say in the choice{unsure}.",
-            plus_minus(speed, 2)
+            "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
+             choice{doubt}."
         );
+    };
+    let theirs = format!(
+        "{} with {} on {} drafts",
+        reference.tree, reference.verifier, reference.scheme
+    );
+    let of_reference = buys(reference.speedup.as_ref(), &reference.tokens_per_call);
+    let difference = &reference.best_minus_this;
+    match decisive(difference).side() {
+        Some(Ordering::Greater) => format!(
+            "{at}, draft the tree below, {grown}: {of_best}, on prompts that had no say in the \
+             choice{doubt}. On these it has {} more than {theirs}: {of_reference}.",
+            how_much(difference)
+        ),
+        side => {
+            let instead = match side {
+                None => format!(
+                    "is not told apart from {}: {} of a difference",
+                    reference.tree,
+                    how_much(difference)
+                ),
+                Some(_) => format!("has {} of a difference to it", how_much(difference)),
+            };
+            format!(
+                "{at}, verify {theirs}: {of_reference}{}. The tree below, grown for this log, {grown}, \
+                 {instead} on the same prompts, which had no say in the choice.",
+                unsure(reference.speedup.as_ref())
+            )
+        }
     }
-    format!(
-        "If a call may verify {}, draft {what}: {buys}, on prompts that had no say in the choice.",
-        counted(best.limits[0], "draft token")
-    )
 }
 
-/// A tree among those that were asked for.
-fn named<'a>(
-    report: &'a TreeReport,
-    fits: impl Fn(&TreeResult) -> bool + 'a,
-) -> Option<&'a TreeResult> {
-    let worth = |result: &TreeResult| {
-        let estimate = result.speedup.unwrap_or(result.tokens_per_call);
-        estimate.mean
+/// What a tree buys.
+fn buys(speed: Option<&Estimate>, tokens_per_call: &Estimate) -> String {
+    let tokens = format!(
+        "{} tokens for each target call",
+        plus_minus(tokens_per_call, 2)
+    );
+    match speed {
+        Some(speed) => format!(
+            "{} times as fast as the target alone, and {tokens}",
+            plus_minus(speed, 2)
+        ),
+        None => tokens,
+    }
+}
+
+fn unsure(speed: Option<&Estimate>) -> &'static str {
+    match speed {
+        Some(speed) if speed.ci95[0] <= 1.0 => {
+            " (the interval holds 1: these prompts do not show a gain)"
+        }
+        _ => "",
+    }
+}
+
+/// The difference that decides: of speeds where they are known.
+fn decisive(difference: &TreeDifference) -> &Estimate {
+    difference
+        .speedup
+        .as_ref()
+        .unwrap_or(&difference.tokens_per_call)
+}
+
+fn how_much(difference: &TreeDifference) -> String {
+    let unit = match difference.speedup {
+        Some(_) => "times the target's speed",
+        None => "tokens for each target call",
     };
-    report
-        .results
-        .iter()
-        .filter(|result| fits(result))
-        .max_by(|a, b| worth(a).total_cmp(&worth(b)))
+    format!("{} {unit}", plus_minus(decisive(difference), 2))
 }
 
 fn points(report: &TreeReport) -> Vec<String> {
     let mut points = Vec::new();
-    if let Some(best) = report.best.first() {
-        let size = best.paths.len();
-        if let Some(other) = named(report, |result| result.nodes <= size) {
-            points.push(format!(
-                "Of the trees that were named, {} with {} on {} drafts does best with no more \
-                 tokens: {} tokens for each target call, over all prompts.",
-                other.tree,
-                other.verifier,
-                other.scheme,
-                plus_minus(&other.tokens_per_call, 2)
-            ));
+    let Some(best) = report.best.first() else {
+        return points;
+    };
+    let mut laws = vec![best.scheme.as_str()];
+    let mut others = Vec::new();
+    for tree in &report.best {
+        let Some(difference) = tree.minus_best.as_ref() else {
+            continue;
+        };
+        if laws.contains(&tree.scheme.as_str()) {
+            continue;
         }
-        let second = report.best.iter().find(|tree| tree.scheme != best.scheme);
-        if let Some(second) = second {
-            points.push(format!(
-                "With {} drafts instead, the best is {} tokens for each target call ({}).",
-                second.scheme,
-                plus_minus(&second.tokens_per_call, 2),
-                second.verifier
-            ));
-        }
-        if let Some(sequoia) = &best.sequoia {
-            points.push(format!(
-                "Sequoia's program, from one vector of rates, chooses a tree that accepts {} of \
-                 its drafts a round, {} of what independent levels would give; this one accepts {}.",
-                plus_minus(&sequoia.expected_accepted_length, 2),
-                percent(sequoia.ratio),
-                plus_minus(&best.expected_accepted_length, 2)
-            ));
-        }
+        laws.push(&tree.scheme);
+        let doubt = match decisive(difference).side() {
+            Some(_) => "",
+            None => ", not told apart",
+        };
+        others.push(format!(
+            "{} on {} drafts {} ({}{doubt})",
+            tree.verifier,
+            tree.scheme,
+            plus_minus(&tree.tokens_per_call, 2),
+            plus_minus(decisive(difference), 2)
+        ));
+    }
+    if !others.is_empty() {
+        points.push(format!(
+            "Trees grown the same way of other drafts, in tokens for each target call, and in brackets \
+             the difference to {} on {} drafts on the same prompts{}: {}.",
+            best.verifier,
+            best.scheme,
+            match best.speedup {
+                Some(_) => ", of speeds",
+                None => "",
+            },
+            others.join("; ")
+        ));
+    }
+    if let Some(sequoia) = &best.sequoia {
+        points.push(format!(
+            "Sequoia's program, from one vector of rates, chooses a tree that accepts {} of its drafts \
+             a round; the tree below accepts {}.",
+            plus_minus(&sequoia.expected_accepted_length, 2),
+            plus_minus(&best.expected_accepted_length, 2)
+        ));
     }
     points
 }

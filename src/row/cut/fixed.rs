@@ -3,7 +3,10 @@
 //! A list of the most probable tokens of q holds these drafts. Where it is not known to, some
 //! tokens that it does not list may take their places.
 
-use super::{CutQuestion, CutRow, RowError, Token};
+use super::{CUT_ROUNDING, CutQuestion, CutRow, RowError, Token, Unlisted};
+
+/// Relative rounding of a bound on one token against what a row lists, and more.
+const ROUNDING: f64 = 1e-12;
 
 /// The heaviest tokens of q, as far as they are known.
 struct Top {
@@ -11,6 +14,8 @@ struct Top {
     is_listed: bool,
     /// The least q of them.
     last: f64,
+    /// Of tokens that are so much apart it is not known which has more.
+    room: f64,
     /// Several tokens have that q, and some of them are outside.
     is_tied: bool,
 }
@@ -25,12 +30,12 @@ enum Within {
 
 impl Top {
     fn has(&self, q: f64) -> Within {
-        match q.total_cmp(&self.last) {
-            _ if q <= 0.0 => Within::Not,
-            std::cmp::Ordering::Greater => Within::Surely,
-            std::cmp::Ordering::Equal if self.is_tied => Within::Perhaps,
-            std::cmp::Ordering::Equal => Within::Surely,
-            std::cmp::Ordering::Less => Within::Not,
+        if q <= 0.0 || q < self.last - self.room {
+            Within::Not
+        } else if self.is_tied && q <= self.last + self.room {
+            Within::Perhaps
+        } else {
+            Within::Surely
         }
     }
 }
@@ -47,19 +52,32 @@ impl CutRow<'_> {
             return Some(Top {
                 is_listed: self.unlisted[1].mass[1] <= 0.0,
                 last: 0.0,
+                room: 0.0,
                 is_tied: false,
             });
         };
         let last = self.tokens[token].least()[1];
         let as_heavy = self.tokens.iter().filter_map(least_q);
-        let [_, most] = self.unlisted[1].mass;
-        // At the most mass of the rest, as `last` is.
-        let largest = self.unlisted[1].largest * (1.0 - most);
+        // A difference to 1 is rounded, and a tie with it may not show.
+        let room = if self.is_whole { CUT_ROUNDING } else { 0.0 };
         Some(Top {
-            is_listed: largest < last || most < last,
+            is_listed: self.most_unlisted() < last,
             last,
-            is_tied: as_heavy.filter(|&q| q >= last).count() > count,
+            room,
+            is_tied: as_heavy.filter(|&q| q >= last - room).count() > count,
         })
+    }
+
+    /// No token that the draft does not list has more q, at the most mass of the rest as
+    /// what is listed: widened by the rounding of both, so that a listed token that has more
+    /// is none that may tie with an unlisted one.
+    fn most_unlisted(&self) -> f64 {
+        let Unlisted { mass, largest } = self.unlisted[1];
+        let [_, most] = mass;
+        if most <= 0.0 {
+            return 0.0;
+        }
+        (largest * (1.0 - most) * (1.0 + ROUNDING)).min(most + CUT_ROUNDING)
     }
 
     /// The least and the most of q over what is left of it outside of the `fixed` heaviest
@@ -134,15 +152,15 @@ impl CutRow<'_> {
     /// The same where some unlisted tokens may be among the heaviest, whose q is then between
     /// that of the heaviest listed ones and that and all of the rest.
     fn with_unknown(&self, fixed: usize, accepted: fn(f64, f64) -> f64) -> [f64; 2] {
-        let [target, draft] = self.unlisted;
-        let shares = self.over_others(fixed);
+        let target = self.unlisted[0];
+        let (shares, unlisted) = (self.over_others(fixed), self.most_unlisted());
         let last = self.top(fixed).map_or(f64::INFINITY, |top| top.last);
         // What is left if all of the rest is among the heaviest.
         let others = self.without(fixed);
         let (mut lower, mut upper) = (0.0, target.mass[1]);
         for (place, token) in self.tokens.iter().enumerate() {
             let [p, q] = token.least();
-            let stays = q > draft.mass[1] && self.heaviest.iter().take(fixed).any(|&t| t == place);
+            let stays = q > unlisted && self.heaviest.iter().take(fixed).any(|&t| t == place);
             lower += if stays {
                 p
             } else {
@@ -162,7 +180,7 @@ impl CutRow<'_> {
 
     /// p of the n tokens of largest q. Which of equal ones are drafted is left open.
     pub fn top_mass(&mut self, ask: CutQuestion) -> Result<[f64; 2], RowError> {
-        let [target, draft] = self.unlisted;
+        let (target, unlisted) = (self.unlisted[0], self.most_unlisted());
         let Some(top) = self.top(ask.drafts) else {
             return Ok([0.0, 0.0]);
         };
@@ -181,7 +199,7 @@ impl CutRow<'_> {
                 Some([p, most]) => {
                     let stays = match top.is_listed {
                         true => within == Within::Surely,
-                        false => q > draft.mass[1],
+                        false => q > unlisted,
                     };
                     lower += if stays { p } else { 0.0 };
                     upper += most;

@@ -42,7 +42,8 @@ pub struct CutQuestion {
     pub overlap: [f64; 2],
 }
 
-/// What two rows list, and what is known of the rest.
+/// What two rows list, and what is known of the rest. Tokens are in order of their ids: of
+/// equal ones the first is the heaviest.
 ///
 /// # Example
 /// ```
@@ -182,6 +183,8 @@ pub struct CutRow<'a> {
     unlisted: [Unlisted; 2],
     /// Both rows list the same tokens.
     is_alike: bool,
+    /// The last token is the only one that neither row lists: it has what they lack.
+    is_whole: bool,
     /// The tokens of largest q that the draft lists, by falling q.
     heaviest: Vec<usize>,
     /// The least q of the tokens that the draft lists but the k heaviest, for k from 0: sums,
@@ -201,7 +204,7 @@ impl CutWorkspace {
         listed: Listed<'_>,
         most_drafts: usize,
     ) -> Result<Option<CutRow<'a>>, RowError> {
-        let unlisted = listed.unlisted;
+        let mut unlisted = listed.unlisted;
         let both = || listed.target.iter().zip(listed.draft);
         let is_alike = both().all(|(p, q)| !p.is_nan() && !q.is_nan());
         let [[_, target_rest], [_, draft_rest]] = unlisted.map(|one| one.mass);
@@ -217,12 +220,25 @@ impl CutWorkspace {
             target: span(p, &unlisted[0]),
             draft: span(q, &unlisted[1]),
         }));
+        // One token that neither lists has all of the rest, as if it were listed.
+        let is_whole = is_alike
+            && self.tokens.len() + 1 == listed.vocabulary
+            && unlisted.iter().all(Unlisted::is_known);
+        if is_whole {
+            let [target, draft] = unlisted.map(|one| Some(one.mass));
+            self.tokens.push(Token { target, draft });
+            unlisted = [Unlisted::NONE; 2];
+        }
         let others = {
             let known = self.tokens.iter().filter(|token| token.draft.is_some());
             listed.vocabulary.saturating_sub(known.count()).max(1)
         };
         let pieces = others.min(MOST_PIECES);
-        self.fill(draft_rest, pieces, unlisted.iter().all(Unlisted::is_known));
+        self.fill(
+            unlisted[1].mass[1],
+            pieces,
+            unlisted.iter().all(Unlisted::is_known),
+        );
         let merged = match self.merged.target.is_empty() {
             true => None,
             false => Some(self.merged.load(most_drafts)?),
@@ -243,6 +259,7 @@ impl CutWorkspace {
             tokens: &self.tokens,
             unlisted,
             is_alike,
+            is_whole,
             heaviest,
             without,
             spare: match pieces < others {

@@ -8,8 +8,8 @@
 //! J(H) = sum over l of P(y^l in H_l) + sum over j = 1..L of [ 1 - q(out < j)^K ]
 //! ```
 //!
-//! is at least `E[tau]` of every verifier of K paths, out(x) being how many prefixes of x are
-//! outside (`docs/block-optimum.md`). Everything here has it, or a bound, as its mean;
+//! is at least `E[tau]` of every verifier of K paths in a round that starts with the target's
+//! own law, out(x) being how many prefixes of x are outside (`docs/block-optimum.md`). Everything here has it, or a bound, as its mean;
 //! proofs are in `docs/paths.md`, and tests enumerate them in fractions.
 //!
 //! A path may be shorter than L, where a token ended it. Then nothing behind its end can be

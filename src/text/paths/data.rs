@@ -45,8 +45,9 @@ pub struct PathsReport {
 pub struct AtDrafts {
     /// K.
     pub drafts: usize,
-    /// No verifier of K paths has `E[tau]` above the mean of any of these; the first is the
-    /// one that the others are measured against. None from one prompt.
+    /// In a round that starts with the target's own law no verifier of K paths has `E[tau]`
+    /// above the mean of any of these; the first is the one that the others are measured
+    /// against. None from one prompt.
     pub upper_bounds: Vec<UpperBound>,
     /// The value of Lemma 5.1, which the best verifier of K paths has at least.
     pub lower_bound: Estimate,
@@ -54,7 +55,8 @@ pub struct AtDrafts {
     pub verifiers: Vec<PathVerifier>,
 }
 
-/// An upper bound on `E[tau]` of every verifier of K paths.
+/// An upper bound on `E[tau]` of every verifier of K paths, in a round that starts with the
+/// target's own law.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UpperBound {

@@ -1,4 +1,5 @@
-//! What no verifier of drafted trees passes, from trees as they were drawn.
+//! What no verifier of drafted trees passes in a round that starts with the target's own law,
+//! from trees as they were drawn.
 
 use super::contexts::{group_of, joint};
 use super::fitted::{ByPrompt, Context, Drawn, DrawnNodes, Form, cross_fitted};
@@ -22,10 +23,12 @@ pub struct DraftedTree {
     pub accepted: Vec<f64>,
 }
 
-/// What no lossless verifier of some drafted trees passes, and what some get of it.
+/// What no lossless verifier of some drafted trees passes in a round that starts with the
+/// target's own law, and what some get of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeBound {
-    /// No verifier of trees that are drawn so accepts more on average over such contexts.
+    /// No verifier of trees that are drawn so accepts more on average over such contexts, where
+    /// rounds start there with the target's own law.
     pub upper_bound: Estimate,
     /// For each verifier: E\[tau\], and how far that is below the bound, paired by prompt.
     pub accepted: Vec<[Estimate; 2]>,

@@ -33,8 +33,10 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
         (
             "upper bound",
             "J = sum over l of P(y^l in H_l) + E[most prefixes of one of K paths that are not in \
-             their H_l]. No lossless verifier of K i.i.d. paths has a larger E[tau], whatever the \
-             sets H_l are (docs/block-optimum.md), and some sets give the optimum. Here x^l is in \
+             their H_l]. In a round that starts with the target's own law no lossless verifier of K \
+             i.i.d. paths has a larger E[tau], whatever the sets H_l are \
+             (docs/block-optimum.md), and some sets give the optimum. Over a text, rounds that \
+             carry something can pass it (docs/text.md). Here x^l is in \
              H_l if p(x^l)/q(x^l) is up to a limit. Limits are fitted on every other prompt and \
              reported on the others, both ways: an ill fitted limit makes the bound wider, never \
              wrong",

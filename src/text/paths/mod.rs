@@ -1,7 +1,8 @@
 //! What several draft paths could give, and what verifiers get of it, from one log.
 //!
 //! K paths of L tokens are drawn from the draft, independently, and some verifier accepts a
-//! prefix of one of them. How long that can be in expectation has an exact dual
+//! prefix of one of them. How long that can be in expectation, in a round that starts with the
+//! target's own law, has an exact dual
 //! (`docs/block-optimum.md`), whose bounds are means over paths that were drawn: an upper
 //! bound for any sets of prefixes, and a lower bound. What verifiers accept follows from the
 //! text that the target wrote and both rows along it.

@@ -34,6 +34,9 @@ pub struct TreeReport {
     pub results: Vec<TreeResult>,
     /// The best tree within the limits, for each draft law and verifier; the best first.
     pub best: Vec<GrownTree>,
+    /// A tree that needs nothing new, beside the first of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ReferenceTree>,
     /// Trees that follow the text: every node whose product of q is large enough.
     #[serde(default)]
     pub dynamic: Vec<ThresholdTree>,
@@ -76,6 +79,37 @@ pub struct TreeResult {
     pub sequoia_prediction: f64,
 }
 
+/// Of the trees that were named the one of EAGLE, or else the best: by the prompts that choose
+/// trees, which also choose its draft law and verifier. All numbers are of the other prompts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReferenceTree {
+    /// The tree's name.
+    pub tree: String,
+    /// Its draft tokens.
+    pub nodes: usize,
+    /// The law of each node's children.
+    pub scheme: String,
+    /// What verifies them.
+    pub verifier: String,
+    /// N / E\[target calls\].
+    pub tokens_per_call: Estimate,
+    /// Speed, at the given times.
+    pub speedup: Option<Estimate>,
+    /// The first tree of [`TreeReport::best`] minus this one.
+    pub best_minus_this: TreeDifference,
+}
+
+/// A tree minus another one, paired by prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TreeDifference {
+    /// Of tokens per call.
+    pub tokens_per_call: Estimate,
+    /// Of speeds, at the given times.
+    pub speedup: Option<Estimate>,
+}
+
 /// A tree's root, whose children are worth what is below them, with one draft law.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -90,9 +124,10 @@ pub struct SlotValues {
     pub values_by: String,
     /// What each verifier of the law makes of it at the root.
     pub rules: Vec<SlotRule>,
-    /// alpha*: no verifier accepts more; for laws of which it is known.
+    /// alpha*: with the target's own law at the root no verifier accepts more; for laws of
+    /// which it is known.
     pub most_accepted: Option<Estimate>,
-    /// No verifier has more value.
+    /// No verifier has more value there.
     pub most_value: Option<Estimate>,
 }
 
@@ -163,6 +198,9 @@ pub struct GrownTree {
     pub drawn: Drawn,
     /// The tree of Sequoia's dynamic program within the same limits.
     pub sequoia: Option<SequoiaTree>,
+    /// This tree minus the first of [`TreeReport::best`]; absent of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minus_best: Option<TreeDifference>,
 }
 
 /// A tree on the way to the largest.

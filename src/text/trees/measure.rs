@@ -8,8 +8,8 @@ use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
 use super::data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, SlotValues, TREE_SCHEMA,
-    TreeReport, TreeResult,
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, ReferenceTree, SequoiaTree, SlotValues,
+    TREE_SCHEMA, TreeDifference, TreeReport, TreeResult,
 };
 use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
@@ -76,6 +76,9 @@ impl TreeSettings {
 
 /// Budgets whose trees are shown, as far as they are within the limit.
 const BUDGETS: [usize; 12] = [1, 2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512];
+
+/// The tree that the best one is compared with, where it is among the named: engines have it.
+const REFERENCE: &str = "eagle-25";
 
 /// Levels by which independence is tested.
 const LEVELS: usize = 6;
@@ -242,7 +245,7 @@ impl Plan {
         plan
     }
 
-    /// Asks for what no rule passes at the roots.
+    /// Asks for what no rule passes at roots with the target's own law.
     fn ask_optima(&mut self, shapes: &[(&str, Shape)]) {
         for scheme in PREFIXED {
             let pairs = self.pairs.iter().filter(|pair| pair.scheme == scheme);
@@ -436,6 +439,10 @@ impl Group<'_> {
 
     /// t_0 N / E[time], a draft step a level.
     fn speed(&self, half: Half, timings: &Timings) -> Option<Estimate> {
+        Some(self.timed(half, timings)?.estimate())
+    }
+
+    fn timed(&self, half: Half, timings: &Timings) -> Option<Timed> {
         let nodes = self.shape.parent.len();
         let (mut pairs, mut all) = (Vec::new(), vec![0.0; nodes]);
         let (mut all_steps, mut all_time) = (0.0, 0.0);
@@ -453,12 +460,23 @@ impl Group<'_> {
             all_steps += steps;
             all_time += time;
         }
-        let mut speed = Clustered::new(pairs.into_iter());
-        if all_time > 0.0 {
-            let of_times = timings.relative_variance(&all, all_steps, all_time).sqrt();
-            speed.error = speed.error.hypot(speed.mean * of_times);
+        let of_times = match all_time > 0.0 {
+            true => timings.relative_variance(&all, all_steps, all_time).sqrt(),
+            false => 0.0,
+        };
+        Some(Timed { pairs, of_times })
+    }
+
+    /// What another tree is compared with, of the prompts that report.
+    fn along(&self, timings: Option<&Timings>) -> Along {
+        let calls = self.of(Half::Reports);
+        Along {
+            calls: calls
+                .map(|(rounds, tokens)| (tokens, rounds.calls))
+                .collect(),
+            bounds: self.tokens_per_call(Half::Reports).truncation,
+            timed: timings.and_then(|timings| self.timed(Half::Reports, timings)),
         }
-        Some(speed.estimate())
     }
 
     fn nodes(&self, half: Half, tree: &DraftTree) -> Drawn {
@@ -489,6 +507,82 @@ impl Group<'_> {
     }
 }
 
+/// By prompt, t_0 times its tokens and the time that they take.
+struct Timed {
+    pairs: Vec<(f64, f64)>,
+    /// Relative error of the times.
+    of_times: f64,
+}
+
+impl Timed {
+    fn clustered(&self) -> Clustered {
+        let mut speed = Clustered::new(self.pairs.iter().copied());
+        speed.error = speed.error.hypot(speed.mean * self.of_times);
+        speed
+    }
+
+    fn estimate(&self) -> Estimate {
+        self.clustered().estimate()
+    }
+
+    /// This speed minus another one at the same prompts; errors of times are taken for
+    /// independent, which they are at most.
+    fn minus(&self, other: &Self) -> Estimate {
+        let pairs = self.pairs.iter().copied().zip(other.pairs.iter().copied());
+        let mut difference = Clustered::difference(pairs);
+        for one in [self, other] {
+            let mean = Clustered::new(one.pairs.iter().copied()).mean;
+            difference.error = difference.error.hypot(mean * one.of_times);
+        }
+        difference.estimate()
+    }
+}
+
+/// Rounds of a tree along the prompts that report.
+struct Along {
+    /// By prompt, its tokens and calls.
+    calls: Vec<(f64, f64)>,
+    /// Of tokens per call, where rows list some tokens only.
+    bounds: Option<[f64; 2]>,
+    timed: Option<Timed>,
+}
+
+impl Along {
+    fn minus(&self, other: &Self) -> TreeDifference {
+        let pairs = self.calls.iter().copied().zip(other.calls.iter().copied());
+        let bounds = self.bounds.zip(other.bounds);
+        let timed = self.timed.as_ref().zip(other.timed.as_ref());
+        TreeDifference {
+            tokens_per_call: Estimate {
+                truncation: bounds.map(|([a, b], [c, d])| [a - d, b - c]),
+                ..Clustered::difference(pairs).estimate()
+            },
+            speedup: timed.map(|(one, other)| one.minus(other)),
+        }
+    }
+}
+
+/// A named tree that the best one may be compared with.
+struct Candidate {
+    /// On the prompts that choose.
+    worth: f64,
+    result: TreeResult,
+    tokens_per_call: Estimate,
+    along: Along,
+}
+
+impl Candidate {
+    /// Whether it comes before another one: the tree of EAGLE, then what is worth more.
+    fn is_before(&self, other: &Self) -> bool {
+        let eagle = |one: &Self| one.result.tree == REFERENCE;
+        match (eagle(self), eagle(other)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => self.worth > other.worth,
+        }
+    }
+}
+
 impl Measurement<'_> {
     fn report(&self, logs: &[Log], of: MeasuredTexts) -> TreeReport {
         let places = || self.texts.texts.iter().flat_map(|text| &text.places);
@@ -506,6 +600,7 @@ impl Measurement<'_> {
         let (mut results, mut best, mut independence) = (Vec::new(), Vec::new(), Vec::new());
         let is_cut = places().any(|place| place.rest != Rest::None);
         let mut unbounded = Vec::new();
+        let mut reference: Option<Candidate> = None;
         for pair in &self.plan.pairs {
             let shares = self.shares(pair);
             if is_cut && shares.bounds.is_none() {
@@ -514,7 +609,14 @@ impl Measurement<'_> {
             for tree in &self.settings.trees {
                 let shape = tree.tree.shape();
                 if pair.takes(&shape) {
-                    results.push(self.result(pair, &shares, tree, &shape, &mut left_out));
+                    let group = self.group(&shares, &shape);
+                    let result = self.result(pair, &shares, tree, &group, &mut left_out);
+                    let found = self.candidate(&result, &group);
+                    reference = match (reference, found) {
+                        (Some(one), Some(other)) if !other.is_before(&one) => Some(one),
+                        (one, other) => other.or(one),
+                    };
+                    results.push(result);
                 }
             }
             best.extend(self.grown(pair, &shares));
@@ -525,11 +627,28 @@ impl Measurement<'_> {
             trees.into_iter().position(|tree| tree.name == result.tree)
         };
         results.sort_by_key(of_tree);
-        let worth = |tree: &GrownTree| {
+        let worth = |(tree, _): &(GrownTree, Along)| {
             tree.speedup_where_chosen
                 .unwrap_or(tree.expected_accepted_length_where_chosen)
         };
         best.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        if let Some(((_, first), others)) = best.split_first_mut() {
+            for (tree, along) in others {
+                tree.minus_best = Some(along.minus(first));
+            }
+        }
+        let reference = reference
+            .zip(best.first())
+            .map(|(one, (_, first))| ReferenceTree {
+                best_minus_this: first.minus(&one.along),
+                tokens_per_call: one.tokens_per_call,
+                speedup: one.along.timed.as_ref().map(Timed::estimate),
+                tree: one.result.tree,
+                nodes: one.result.nodes,
+                scheme: one.result.scheme,
+                verifier: one.result.verifier,
+            });
+        let best = best.into_iter().map(|(tree, _)| tree).collect();
         left_out.extend(self.without_bounds(&unbounded));
         if self.texts.clusters < 2 {
             left_out.push(
@@ -578,6 +697,7 @@ impl Measurement<'_> {
                 .collect(),
             results,
             best,
+            reference,
             dynamic,
             slot_values: self.slot_values(),
             independence,
@@ -731,6 +851,8 @@ impl Measurement<'_> {
     fn bounds_of(&self, pair: &Pair, text: &Text, end: usize) -> ChildShares<f64> {
         let width = self.plan.width.max(1);
         let mut offset = pair.offset;
+        let by_rank = [SchemeName::TOP, SchemeName::GREEDY, SchemeName::HUB];
+        let is_by_rank = by_rank.contains(&pair.scheme);
         let tables: Vec<(usize, Vec<f64>)> = pair
             .asked
             .iter()
@@ -742,7 +864,12 @@ impl Measurement<'_> {
                     let range = position * width + begin..position * width + begin + children;
                     let own = text.asked.get(range.clone()).unwrap_or_default();
                     let other = text.apart.get(range).unwrap_or(own);
-                    if place.listed {
+                    // Drafts that are the heaviest tokens may be others than the listed ones.
+                    let is_sure = match place.rest {
+                        Rest::Known { heaviest } => !is_by_rank || children <= heaviest,
+                        _ => true,
+                    };
+                    if place.listed && is_sure {
                         table.extend(between(own, other).map(|ends| ends[end]));
                     } else {
                         table.extend(std::iter::repeat_n(end as f64, own.len()));
@@ -804,15 +931,32 @@ impl Measurement<'_> {
         }
     }
 
+    /// A named tree within the budget, to compare the best one with.
+    fn candidate(&self, result: &TreeResult, group: &Group<'_>) -> Option<Candidate> {
+        if result.nodes > self.settings.limits.budget || self.texts.clusters < 2 {
+            return None;
+        }
+        let timings = self.settings.timings.as_ref();
+        let worth = match timings {
+            Some(timings) => group.speed(Half::Chooses, timings)?,
+            None => group.tokens_per_call(Half::Chooses),
+        };
+        Some(Candidate {
+            worth: worth.mean,
+            result: result.clone(),
+            tokens_per_call: group.tokens_per_call(Half::Reports),
+            along: group.along(timings),
+        })
+    }
+
     fn result(
         &self,
         pair: &Pair,
         shares: &Shares,
         tree: &NamedTree,
-        shape: &Shape,
+        group: &Group<'_>,
         left_out: &mut Vec<String>,
     ) -> TreeResult {
-        let group = self.group(shares, shape);
         let timings = self.settings.timings.as_ref();
         let speedup = timings.and_then(|timings| group.speed(Half::All, timings));
         if timings.is_some() && speedup.is_none() {
@@ -831,7 +975,7 @@ impl Measurement<'_> {
             depth: tree.tree.depth(),
             scheme: pair.scheme.to_string(),
             verifier: pair.verifier.to_string(),
-            kind: pair.kind(shape),
+            kind: pair.kind(group.shape),
             expected_accepted_length: group.accepted(Half::All),
             tokens_per_call: group.tokens_per_call(Half::All),
             speedup,
@@ -877,7 +1021,7 @@ impl Measurement<'_> {
         reached[1..].iter().sum()
     }
 
-    fn grown(&self, pair: &Pair, shares: &Shares) -> Option<GrownTree> {
+    fn grown(&self, pair: &Pair, shares: &Shares) -> Option<(GrownTree, Along)> {
         if pair.branch == 0 || self.texts.clusters < 2 {
             return None;
         }
@@ -937,7 +1081,8 @@ impl Measurement<'_> {
         let tree = growth.tree(nodes).ok()?;
         let shape = tree.shape();
         let group = self.group(shares, &shape);
-        Some(GrownTree {
+        let along = group.along(timings);
+        let tree = GrownTree {
             scheme: pair.scheme.to_string(),
             verifier: pair.verifier.to_string(),
             limits: [limits.budget, limits.depth, limits.branch],
@@ -952,8 +1097,10 @@ impl Measurement<'_> {
             by_budget,
             drawn: group.nodes(Half::Reports, &tree),
             sequoia: self.sequoia(pair, shares, limits),
+            minus_best: None,
             paths: tree.paths().to_vec(),
-        })
+        };
+        Some((tree, along))
     }
 
     fn sequoia(&self, pair: &Pair, shares: &Shares, limits: Limits) -> Option<SequoiaTree> {

@@ -21,8 +21,8 @@ mod shares;
 mod values;
 
 pub use data::{
-    ByBudget, Drawn, GrownTree, Independence, NodeRate, SequoiaTree, SlotRule, SlotValues,
-    TREE_SCHEMA, ThresholdTree, TreeReport, TreeResult,
+    ByBudget, Drawn, GrownTree, Independence, NodeRate, ReferenceTree, SequoiaTree, SlotRule,
+    SlotValues, TREE_SCHEMA, ThresholdTree, TreeDifference, TreeReport, TreeResult,
 };
 pub use dynamic::{threshold_accepted, threshold_nodes};
 pub(crate) use glossary::tree_definitions;

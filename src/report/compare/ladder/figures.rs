@@ -8,9 +8,6 @@ use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::report::text::{rate, temperature};
 use crate::scheme::SchemeName;
 
-/// Width of the bounds of truncated rows from which on a rate is not drawn.
-const TOO_WIDE: f64 = 0.05;
-
 /// The figures that are seen at once, and those that are folded away.
 pub(super) fn all(ladder: &Ladder<'_>) -> (Vec<Figure>, Vec<Figure>) {
     let &Ladder { at, n, .. } = ladder;
@@ -69,11 +66,7 @@ fn laws_of_fewer(ladder: &Ladder<'_>) -> Option<usize> {
 /// How far what is possible is above what is had, or one law's optimum above another's: a
 /// difference of two means of the same positions, without an interval.
 fn between(x: f64, above: &ComparedRate, below: &ComparedRate, log: usize) -> Option<Point> {
-    let (above, below) = (
-        point(x, estimate(above, log)?)?,
-        point(x, estimate(below, log)?)?,
-    );
-    Some(Point::new(x, above.y - below.y))
+    Some(Point::new(x, mean(above, log)? - mean(below, log)?))
 }
 
 /// A line for what each verifier leaves of its optimum, and one for what each other law of the
@@ -149,14 +142,9 @@ fn hue(scheme: Option<&str>) -> usize {
     known.map_or(SchemeName::ALL.len(), |name| name.entry().hue)
 }
 
-/// A rate with its interval; nothing where truncated rows leave it open by more than
-/// [`TOO_WIDE`], so that a middle of bounds would look like a number.
+/// A rate with its interval; nothing where only its bounds are known.
 fn point(x: f64, one: &ComparedEstimate) -> Option<Point> {
-    let open = one
-        .estimate
-        .truncation
-        .map_or(0.0, |[low, high]| high - low);
-    (open <= TOO_WIDE).then(|| Point {
+    one.estimate.open().is_none().then(|| Point {
         interval: one.estimate.ci95.map(|end| end.clamp(0.0, 1.0)),
         ..Point::new(x, one.estimate.mean.clamp(0.0, 1.0))
     })
@@ -168,9 +156,9 @@ fn too_open<'a>(rates: impl Iterator<Item = &'a ComparedRate>) -> Vec<String> {
     for one in rates {
         let bounds = one.estimates.iter().flatten();
         let widest = bounds
-            .filter_map(|one| one.estimate.truncation)
+            .filter_map(|one| one.estimate.open())
             .fold(0.0, |widest: f64, [low, high]| widest.max(high - low));
-        if widest > TOO_WIDE {
+        if widest > 0.0 {
             let name = one.verifier.as_deref().unwrap_or("α*");
             let law = one.scheme.as_deref().unwrap_or_default();
             all.push(format!("{name}, {law}: left open by {}", rate(widest)));

@@ -2,11 +2,14 @@
 //! law of the drafts does.
 
 use super::super::select::temperatures;
-use super::rungs::{Ladder, ONE_DRAFT, mean, way};
+use super::rungs::{Ladder, ONE_DRAFT, estimate, mean, rates_of, way};
 use crate::gap::ComparedRate;
+use crate::report::certainty::larger;
 use crate::report::page::Fact;
 use crate::report::text::{counted, listed, percent, temperature};
+use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
+use std::cmp::Ordering;
 
 /// The lines, of the ladder's number of drafts.
 pub(super) fn lines(ladder: &Ladder<'_>) -> Vec<Fact> {
@@ -57,20 +60,34 @@ fn one_draft(ladder: &Ladder<'_>) -> Option<String> {
         percent(one_low),
         percent(one_high)
     );
-    // Where one-hot drafts are ahead.
-    let ahead: Vec<String> = temperatures(ladder.comparison)
-        .into_iter()
-        .filter_map(|at| {
-            let is_ahead = |&&log: &&usize| of(at, 0, log) > of(at, 1, log);
-            let drafts = ladder.order.iter().filter(is_ahead).count();
-            (drafts > 0).then(|| format!("{} at T = {}", counted(drafts, "draft"), temperature(at)))
-        })
-        .collect();
-    out.push_str(&if ahead.is_empty() {
-        " Sampling is ahead on every draft, at every temperature.".to_owned()
-    } else {
-        format!(" The likeliest token is ahead on {}.", listed(&ahead))
-    });
+    // On how many drafts the one or the other is ahead by more than their intervals.
+    let ahead = |wanted: Ordering| {
+        let of = |at: f64, log: usize| {
+            let of =
+                |number: usize| estimate(way(ladder.comparison, at, *ONE_DRAFT.get(number)?)?, log);
+            larger(&of(1)?.estimate, &of(0)?.estimate)
+        };
+        let said = temperatures(ladder.comparison)
+            .into_iter()
+            .filter_map(|at| {
+                let drafts = ladder.order.iter();
+                let drafts = drafts.filter(|&&log| of(at, log) == Some(wanted)).count();
+                (drafts > 0).then(|| format!("{drafts} at T = {}", temperature(at)))
+            });
+        listed(&said.collect::<Vec<_>>())
+    };
+    for (who, wanted) in [
+        ("Sampling", Ordering::Greater),
+        ("The likeliest token", Ordering::Less),
+    ] {
+        let drafts = ahead(wanted);
+        if !drafts.is_empty() {
+            out.push_str(&format!(
+                " {who} is ahead by more than the intervals of both on {drafts} of {}.",
+                counted(ladder.order.len(), "draft")
+            ));
+        }
+    }
     Some(out)
 }
 
@@ -158,29 +175,57 @@ fn draft_law(ladder: &Ladder<'_>) -> Option<String> {
     })
 }
 
-/// On how many drafts another law makes more possible than the usual rule leaves.
+/// What every other rule accepts beyond the usual one, from the draft where it is least to the
+/// one where it is most.
 fn what_to_change(ladder: &Ladder<'_>) -> Option<String> {
     let mut said = Vec::new();
-    let mut rule_name = None;
-    for at in temperatures(ladder.comparison) {
+    let mut now = None;
+    for at in told(ladder) {
         let rates = usual(ladder, at);
-        let (optimum, rules) = rates.split_first()?;
-        let rule = rules.iter().find(|rule| is_rule(rule))?;
-        rule_name = rule.verifier.as_deref();
-        let (_, others) = laws(ladder, at).filter(|(_, others)| !others.is_empty())?;
-        let law_wins = |&&log: &&usize| {
-            let gains = others.iter().filter_map(|other| left(other, optimum, log));
-            let gain = gains.fold(f64::NEG_INFINITY, f64::max);
-            left(optimum, rule, log).is_some_and(|left| gain > left)
-        };
-        let drafts = ladder.order.iter().filter(law_wins).count();
-        said.push(format!("{drafts} at T = {}", temperature(at)));
+        let rule = *rates.iter().find(|rate| is_rule(rate))?;
+        now = Some(name(rule));
+        let all = rates_of(ladder.comparison, at, ladder.n);
+        let others: Vec<String> = all
+            .filter(|rate| name(rate) != name(rule) && is_offered(rate))
+            .filter_map(|rate| {
+                let gains = ladder.order.iter().map(|&log| left(rate, rule, log));
+                let gains: Vec<f64> = gains.collect::<Option<_>>()?;
+                let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = gains.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let ends = [least, most].map(|gain| {
+                    let sign = if gain > 0.0 { "+" } else { "" };
+                    format!("{sign}{}", points(gain))
+                });
+                Some(format!("{} {} to {}", name(rate), ends[0], ends[1]))
+            })
+            .collect();
+        if !others.is_empty() {
+            said.push(format!("at T = {} {}", temperature(at), listed(&others)));
+        }
     }
-    Some(format!(
-        "of {}, another draft law makes more possible than {} leaves on {}. On the others a better \
-         verifier is worth more.",
-        counted(ladder.order.len(), "draft"),
-        rule_name?,
-        listed(&said)
-    ))
+    (!said.is_empty()).then(|| {
+        format!(
+            "points more than {} at the same positions, from the draft with least to that with most, \
+             without intervals: {}.",
+            now.unwrap_or_default(),
+            said.join("; ")
+        )
+    })
+}
+
+/// `rrs-wo (without-replacement)`, or one word where both are the same.
+fn name(rate: &ComparedRate) -> String {
+    let rule = rate.verifier.as_deref().unwrap_or_default();
+    match rate.scheme.as_deref() {
+        Some(law) if law != rule => format!("{rule} ({law})"),
+        _ => rule.to_owned(),
+    }
+}
+
+/// Whether engines can be told to do it: a rule that looks at its drafts, or the target's own
+/// draw beside the likeliest tokens, for which no rule does more.
+fn is_offered(rate: &ComparedRate) -> bool {
+    let is_naive = rate.verifier.as_deref() == Some(VerifierName::NAIVE.as_str());
+    let is_top = rate.scheme.as_deref() == Some(SchemeName::TOP.as_str());
+    is_rule(rate) && (!is_naive || is_top)
 }

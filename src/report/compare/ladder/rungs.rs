@@ -36,7 +36,8 @@ impl<'a> Ladder<'a> {
         let n = headline_drafts(comparison)?;
         let overlap = overlap(comparison, at)?;
         let mut order: Vec<usize> = (0..comparison.logs.len()).collect();
-        let of = |log: usize| mean(overlap, log).unwrap_or(0.0);
+        // An order of rows and points: by the middle where only bounds are known.
+        let of = |log: usize| estimate(overlap, log).map_or(0.0, |one| one.estimate.mean);
         order.sort_by(|&a, &b| of(a).total_cmp(&of(b)));
         Some(Self {
             comparison,
@@ -66,8 +67,10 @@ pub(super) fn overlap(comparison: &LogComparison, at: f64) -> Option<&ComparedRa
     rates.find(|rate| rate.what == "overlap" && rate.temperature == at)
 }
 
+/// A rate of a log, where it is measured.
 pub(super) fn mean(rate: &ComparedRate, log: usize) -> Option<f64> {
-    Some(estimate(rate, log)?.estimate.mean)
+    let one = &estimate(rate, log)?.estimate;
+    one.open().is_none().then_some(one.mean)
 }
 
 pub(super) fn estimate(rate: &ComparedRate, log: usize) -> Option<&ComparedEstimate> {
