@@ -63,7 +63,7 @@ struct Lists {
 /// its own temperature; files that are there already or cannot be written.
 pub fn cut(log: &Log, out: &Path, lengths: &[usize]) -> Result<Vec<PathBuf>, Failed> {
     let metadata = log.metadata();
-    let applied = metadata.temperature_applied;
+    let applied = metadata.applied();
     let column = (metadata.rest_temperatures.iter()).position(|&at| at == applied);
     let is_cut = log.is_top_heavy();
     if log.has_own_lists() || is_cut && column.is_none() {

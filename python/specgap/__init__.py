@@ -21,6 +21,9 @@ p is always the target and q the draft.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import record
 from ._evaluate import Branching, Evaluation, evaluate
 from ._logs import EngineRecord, Log, LogWriter, Row
@@ -59,3 +62,16 @@ __all__ = [
     "verifiers",
     "verify",
 ]
+
+#: Modules that are imported when they are asked for.
+_LATER = ("adapters", "rules")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

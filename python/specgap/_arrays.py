@@ -34,8 +34,18 @@ def _of_torch(array: Any) -> Typed:
     return own, own.dtype.name
 
 
+def _masked(name: str) -> TypeError:
+    return TypeError(
+        f"{name}: is a masked array, whose mask would be ignored; say what masked entries are: "
+        f"{name}.filled(0) of probabilities, {name}.filled(-numpy.inf) of logits, "
+        f"{name}.filled(-1) of tokens"
+    )
+
+
 def typed(array: ArrayLike, name: str) -> Typed:
     """An array and the name of its type. Nothing is copied that lies in this process's memory."""
+    if np.ma.isMaskedArray(array):
+        raise _masked(name)
     if _is_torch(array):
         own, dtype = _of_torch(array)
     else:
@@ -54,6 +64,8 @@ def typed(array: ArrayLike, name: str) -> Typed:
 def rows(array: ArrayLike, name: str) -> Typed:
     """A matrix of rows, of floating point; a single row becomes a matrix of one."""
     if isinstance(array, (list, tuple)):
+        if any(np.ma.isMaskedArray(row) for row in array):
+            raise _masked(name)
         # Python's own numbers are float64, whole ones too.
         array = np.asarray(array, dtype=np.float64)
     own, dtype = typed(array, name)

@@ -287,6 +287,10 @@ class LogWriter:
         ``accepted`` of those that start there (-1 where no round starts), its ``output``, how
         far into its ``round`` the position is, the ``batch_size``, and the ``seed`` of the
         request's own random numbers (-1 where it draws from one stream of the engine).
+
+        Raises ``ValueError``, and adds nothing, for tokens outside the vocabulary and rows that
+        are none: NaN, +inf, -inf at all tokens; and as soon as two rows show it, for rows that
+        are probabilities, negative log-likelihoods or logarithms to base 2 or 10.
         """
         target = as_single(target_logits, "target_logits")
         draft = as_single(draft_logits, "draft_logits")

@@ -294,7 +294,7 @@ def _names(value: str | Sequence[str] | None) -> list[str] | None:
 
 def _asked(
     drafts: int | Sequence[int] = (2, 3, 4),
-    temperature: float | Sequence[float] = (0.7, 1.0),
+    temperature: float | Sequence[float] | None = None,
     schemes: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
     sequential_plans: bool = False,
@@ -308,7 +308,8 @@ def _asked(
 ) -> dict[str, Any]:
     return {
         "drafts": _wholes(drafts, "drafts"),
-        "temperature": _numbers(temperature, "temperature"),
+        # The logs' own, or 0.7 and 1, if not given.
+        "temperature": [] if temperature is None else _numbers(temperature, "temperature"),
         "schemes": _names(schemes),
         "verifiers": _names(verifiers),
         "sequential_plans": sequential_plans,
@@ -327,7 +328,7 @@ def gap(
     draft_logits: ArrayLike = None,
     *,
     drafts: int | Sequence[int] = (2, 3, 4),
-    temperature: float | Sequence[float] = (0.7, 1.0),
+    temperature: float | Sequence[float] | None = None,
     schemes: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
     sequential_plans: bool = False,
@@ -355,8 +356,9 @@ def gap(
     and ``metadata`` may say more (``metadata`` of Parquet files too). Several logs are measured each by itself and compared, or
     counted together with ``pool=True``, as logs of one pair of models.
 
-    ``drafts`` and ``temperature`` are one number or several; ``schemes`` and ``verifiers``
-    names, all if not given. ``positions=True`` keeps the table of all positions.
+    ``drafts`` and ``temperature`` are one number or several; the temperature is that at which
+    the log's text was sampled, if not given, or 0.7 and 1 where the log does not say it.
+    ``schemes`` and ``verifiers`` are names, all if not given. ``positions=True`` keeps the table of all positions.
     ``rrs_wo="enclosed"`` computes ``rrs-wo`` with proven bounds at every position, instead of
     fast and audited at some. ``optimal`` accepts alpha* by a theorem, and its plans are solved as
     a check where rates are audited, or with ``plans="every"`` at every position, which is slow.

@@ -23,7 +23,8 @@ from ray.data import Dataset, from_items
 from ray.data.aggregate import AggregateFnV2
 from ray.data.block import Block, BlockAccessor
 
-from ._logs import PathLike
+from . import _native
+from ._logs import PathLike, opened
 from ._reports import Report, Summary
 
 
@@ -66,6 +67,10 @@ def shards(
     several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if vocabulary is not None:
         asked["vocabulary"] = vocabulary
+    if asked.get("temperature") is None:
+        # That of all logs, which no stretch of one could know.
+        logs = [opened(path, vocabulary, asked.get("metadata"))._native for path in several]
+        asked["temperature"] = _native.usual_temperatures(logs)
     rows = [
         {"path": _everywhere(path), "index": index + 1, "count": count, "asked": asked}
         for path in several

@@ -82,12 +82,21 @@ def rrs_wo(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> NDArray[np
 
 def k_seq(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
     """SpecTr's sequential selection: each of n independent drafts is kept with
-    min(1, p/(f q)), the factor f being n here, for which the rule is always lossless."""
+    min(1, p/(f q)), f being the least factor in [1, n] with which the rule is lossless."""
     n = len(drafts)
-    flow = np.minimum(p / n, q)
+    low, factor = 1.0, float(n)
+    # Lossless is f b >= 1 - (1 - b)^n, b = sum of min(p/f, q), from one factor on.
+    for _ in range(52):
+        middle = 0.5 * (low + factor)
+        beta = float(np.minimum(p / middle, q).sum())
+        if middle * beta >= 1.0 - (1.0 - beta) ** n:
+            factor = middle
+        else:
+            low = middle
+    flow = np.minimum(p / factor, q)
     beta = float(flow.sum())
     for slot, x in enumerate(int(x) for x in drafts):
-        if rng.branch(_kept(p[x], n * q[x])):
+        if rng.branch(_kept(p[x], factor * q[x])):
             return x, slot
     # A kept draft is x with flow(x)/beta, whichever slot it is.
     left = np.maximum(p - flow * ((1.0 - (1.0 - beta) ** n) / beta if beta > 0 else 0.0), 0.0)

@@ -11,7 +11,7 @@ use numpy::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use specgap::log::{Dtype, HeldBytes};
+use specgap::log::{Dtype, FormGuard, HeldBytes};
 use std::{fmt, io};
 
 /// A matrix of floating point, borrowed for reading while it lives.
@@ -81,6 +81,34 @@ impl Entries<'_> {
             Self::F32(view) => view.dim(),
             Self::F64(view) => view.dim(),
         }
+    }
+
+    fn dtype(&self) -> Dtype {
+        match self {
+            Self::F16(_) => Dtype::F16,
+            Self::Bf16(_) => Dtype::Bf16,
+            Self::F32(_) => Dtype::F32,
+            Self::F64(_) => Dtype::F64,
+        }
+    }
+
+    /// Refuses rows that are called logits and are something else.
+    pub(crate) fn refuse_other_forms(&self, name: &str) -> PyResult<()> {
+        let mut guard = FormGuard::new(self.dtype());
+        let mut row = Vec::new();
+        for number in FormGuard::rows(self.shape().0) {
+            if guard.is_done() {
+                break;
+            }
+            self.row(number, &mut row);
+            guard.look(number, &row, 0.0);
+        }
+        guard.found().map_or(Ok(()), |(form, number)| {
+            let message = form.refusal("leave logits=True out, or");
+            Err(PyValueError::new_err(format!(
+                "{name}: row {number}: {message}"
+            )))
+        })
     }
 
     /// How far a row of probabilities may be from 1 in sum: the rounding of its type.
@@ -298,6 +326,10 @@ impl HeldBytes for FetchedRows {
 
     fn contiguous(&self) -> Option<&[u8]> {
         (self.rows * self.row_bytes == 0).then_some(&[])
+    }
+
+    fn is_fetched(&self) -> bool {
+        true
     }
 
     fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()> {

@@ -108,7 +108,9 @@ impl Log {
             .map(held)
             .collect::<PyResult<Vec<_>>>()?;
         let metadata = Box::new(metadata_of(metadata)?);
-        Self::made(name, vocabulary, Place::Arrays { metadata, tensors })
+        let log = Self::made(name, vocabulary, Place::Arrays { metadata, tensors })?;
+        (log.rows.refuse_other_forms()).map_err(|error| raised(&error))?;
+        Ok(log)
     }
 
     /// A log whose rows `fetch(name, first, count)` hands over when they are needed, as the
@@ -341,7 +343,18 @@ impl LogWriter {
             target.as_slice().map_err(contiguous)?,
             draft.as_slice().map_err(contiguous)?,
         );
+        let record = EngineRecord {
+            drafts,
+            output,
+            accepted,
+            round,
+            batch_size,
+            seed,
+            ..EngineRecord::default()
+        };
         self.with(|writer| {
+            // All of it or nothing is added.
+            (writer.check_engine(&record, writer.positions())).map_err(|error| raised(&error))?;
             writer
                 .append(&Position {
                     prompt_id,
@@ -351,15 +364,6 @@ impl LogWriter {
                     draft,
                 })
                 .map_err(|error| raised(&error))?;
-            let record = EngineRecord {
-                drafts,
-                output,
-                accepted,
-                round,
-                batch_size,
-                seed,
-                ..EngineRecord::default()
-            };
             if record == EngineRecord::default() {
                 return Ok(());
             }

@@ -177,13 +177,17 @@ struct Asked {
 }
 
 impl Asked {
-    fn settings(&self) -> PyResult<Settings> {
+    fn settings(&self, logs: &[Rows]) -> PyResult<Settings> {
+        let temperatures = match self.temperature.as_slice() {
+            [] => Settings::usual_temperatures(logs),
+            asked => asked.to_vec(),
+        };
         let cuts = Cuts {
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
         };
-        let settings = Settings::new(&self.temperature, &self.drafts, self.seed)
+        let settings = Settings::new(&temperatures, &self.drafts, self.seed)
             .and_then(|settings| settings.served(cuts));
         let mut settings = settings.map_err(|error| raised(&error))?;
         settings.sequential_plans = self.sequential_plans;
@@ -261,7 +265,8 @@ impl Summary {
                 "part {index} of {count}: parts are counted from 1 to their number"
             )));
         }
-        let (settings, logs) = (asked.settings()?, opened(&logs)?);
+        let logs = opened(&logs)?;
+        let settings = asked.settings(&logs)?;
         let part = Part { index, count };
         let (sums, table) = watched(py, threads, progress.as_ref(), |host| {
             host.begin(logs.iter().map(|log| part.of(log.positions()).len()).sum());
@@ -352,7 +357,8 @@ fn compare(
     threads: usize,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Made> {
-    let (settings, logs) = (asked.settings()?, opened(&logs)?);
+    let logs = opened(&logs)?;
+    let settings = asked.settings(&logs)?;
     let (report, each) = watched(py, threads, progress.as_ref(), |host| {
         host.begin(logs.iter().map(Rows::positions).sum());
         host.watch(|| {
@@ -396,6 +402,12 @@ fn command(
     })
 }
 
+/// The temperatures that are measured of logs where none are asked for.
+#[pyfunction]
+fn usual_temperatures(logs: Vec<PyRef<'_, Log>>) -> PyResult<Vec<f64>> {
+    Ok(Settings::usual_temperatures(&opened(&logs)?))
+}
+
 /// The defaults of `specgap gap`, and numbers of the formats.
 #[pyfunction]
 fn usual(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -410,5 +422,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Summary>()?;
     module.add_function(wrap_pyfunction!(compare, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(usual_temperatures, module)?)?;
     module.add_function(wrap_pyfunction!(usual, module)?)
 }

@@ -2,6 +2,7 @@
 
 use crate::arrays::Matrix;
 use crate::errors::raised;
+use crate::rates::fill;
 use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
@@ -29,27 +30,18 @@ fn bounds(known: &Known) -> Bounds {
 }
 
 fn row(matrix: &Matrix<'_>, softmax: Option<Softmax>, name: &str) -> PyResult<Vec<f64>> {
-    let refused = |message: String| PyValueError::new_err(format!("{name}: {message}"));
     let entries = matrix.entries();
-    let mut row = Vec::new();
     if entries.shape().0 != 1 {
-        return Err(refused(format!(
-            "has {} rows; a plan is of one",
+        return Err(PyValueError::new_err(format!(
+            "{name}: has {} rows; a plan is of one",
             entries.shape().0
         )));
     }
-    entries.row(0, &mut row);
-    if let Some(softmax) = softmax {
-        let logits = std::mem::take(&mut row);
-        softmax
-            .fill(&logits, &mut row)
-            .map_err(|error| refused(error.to_string()))?;
-        return Ok(row);
+    if softmax.is_some() {
+        entries.refuse_other_forms(name)?;
     }
-    let sum: f64 = row.iter().sum();
-    if (sum - 1.0).abs() <= entries.sum_tolerance() {
-        row.iter_mut().for_each(|x| *x /= sum);
-    }
+    let (mut logits, mut row) = (Vec::new(), Vec::new());
+    fill(name, entries, 0, softmax, &mut logits, &mut row).map_err(PyValueError::new_err)?;
     Ok(row)
 }
 

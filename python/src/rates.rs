@@ -32,42 +32,44 @@ struct Room {
     workspace: Workspace,
 }
 
-impl Pairs<'_> {
-    fn fill(
-        self,
-        name: &str,
-        entries: Entries<'_>,
-        number: usize,
-        logits: &mut Vec<f64>,
-        row: &mut Vec<f64>,
-    ) -> Result<(), String> {
-        let refused = |message: String| format!("{name}: row {number}: {message}");
-        let Some(softmax) = self.softmax else {
-            entries.row(number, row);
-            let bad = row.iter().position(|x| !(x.is_finite() && *x >= 0.0));
-            if let Some(entry) = bad {
-                let message = format!(
-                    "entry {entry} is {}; probabilities must be >= 0",
-                    row[entry]
-                );
-                return Err(refused(message));
-            }
-            let (sum, tolerance) = (row.iter().sum::<f64>(), entries.sum_tolerance());
-            if (sum - 1.0).abs() > tolerance {
-                return Err(refused(format!(
-                    "sums to {sum}, and probabilities of this type to 1 within {tolerance:e}; if \
-                     these are logits, say logits=True"
-                )));
-            }
-            row.iter_mut().for_each(|x| *x /= sum);
-            return Ok(());
-        };
-        entries.row(number, logits);
-        softmax
-            .fill(logits, row)
-            .map_err(|error| refused(error.to_string()))
-    }
+/// A row as a distribution: of logits if there is a softmax.
+pub(crate) fn fill(
+    name: &str,
+    entries: Entries<'_>,
+    number: usize,
+    softmax: Option<Softmax>,
+    logits: &mut Vec<f64>,
+    row: &mut Vec<f64>,
+) -> Result<(), String> {
+    let refused = |message: String| format!("{name}: row {number}: {message}");
+    let Some(softmax) = softmax else {
+        entries.row(number, row);
+        let bad = row.iter().position(|x| !(x.is_finite() && *x >= 0.0));
+        if let Some(entry) = bad {
+            let message = format!(
+                "entry {entry} is {}; probabilities must be >= 0; if these are logits, say \
+                 logits=True",
+                row[entry]
+            );
+            return Err(refused(message));
+        }
+        let (sum, tolerance) = (row.iter().sum::<f64>(), entries.sum_tolerance());
+        if (sum - 1.0).abs() > tolerance {
+            return Err(refused(format!(
+                "sums to {sum}, and probabilities of this type to 1 within {tolerance:e}; if \
+                 these are logits, say logits=True"
+            )));
+        }
+        row.iter_mut().for_each(|x| *x /= sum);
+        return Ok(());
+    };
+    entries.row(number, logits);
+    softmax
+        .fill(logits, row)
+        .map_err(|error| refused(error.to_string()))
+}
 
+impl Pairs<'_> {
     /// Answers a question of one pair.
     fn ask<T>(
         self,
@@ -82,8 +84,8 @@ impl Pairs<'_> {
             draft,
             workspace,
         } = room;
-        self.fill("p", self.target, number, logits, target)?;
-        self.fill("q", self.draft, number, logits, draft)?;
+        fill("p", self.target, number, self.softmax, logits, target)?;
+        fill("q", self.draft, number, self.softmax, logits, draft)?;
         let rows = Rows { target, draft };
         let mut row = workspace
             .load(rows, most)
@@ -148,13 +150,21 @@ fn softmax(logits: bool, temperature: f64) -> Option<Softmax> {
 /// A matrix and the name of its type.
 type Typed<'py> = (Bound<'py, PyAny>, String);
 
-fn matrices<'py>(p: &Typed<'py>, q: &Typed<'py>) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
+fn matrices<'py>(
+    p: &Typed<'py>,
+    q: &Typed<'py>,
+    logits: bool,
+) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
     let pair = (Matrix::new(&p.0, &p.1, "p")?, Matrix::new(&q.0, &q.1, "q")?);
     let (of_p, of_q) = (pair.0.entries().shape(), pair.1.entries().shape());
     if of_p != of_q {
         return Err(PyValueError::new_err(format!(
             "p has shape {of_p:?} and q {of_q:?}; both are rows over one vocabulary, in pairs"
         )));
+    }
+    if logits {
+        pair.0.entries().refuse_other_forms("p")?;
+        pair.1.entries().refuse_other_forms("q")?;
     }
     Ok(pair)
 }
@@ -178,7 +188,7 @@ fn alpha<'py>(
     threads: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Answered<'py>> {
-    let (target, draft) = matrices(&p, &q)?;
+    let (target, draft) = matrices(&p, &q, logits)?;
     let pairs = Pairs {
         target: target.entries(),
         draft: draft.entries(),
@@ -215,7 +225,7 @@ fn subsets<'py>(
     logits: bool,
     temperature: f64,
 ) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
-    let (target, draft) = matrices(&p, &q)?;
+    let (target, draft) = matrices(&p, &q, logits)?;
     let pairs = Pairs {
         target: target.entries(),
         draft: draft.entries(),
@@ -270,7 +280,7 @@ fn acceptance<'py>(
     threads: usize,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Answered<'py>, &'static str)> {
-    let (target, draft) = matrices(&p, &q)?;
+    let (target, draft) = matrices(&p, &q, logits)?;
     let pairs = Pairs {
         target: target.entries(),
         draft: draft.entries(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -151,3 +152,123 @@ def test_arrays_go_to_every_command(tmp_path: Path) -> None:
         numbers = {key for key in mine if mine[key] != theirs[key]}
         assert numbers <= {"logs", "command", "log", "provenance"}, numbers
         assert mine["results" if "results" in mine else "by_drafts"]
+
+
+def test_a_token_outside_the_vocabulary_is_refused_as_it_is_appended(tmp_path: Path) -> None:
+    with sg.LogWriter(tmp_path / "log") as log:
+        for token, drafts in ((8, []), (-7, []), (1, [9]), (1, [-2])):
+            with pytest.raises(ValueError, match="outside the vocabulary of 3"):
+                log.append(
+                    target_logits=[0.5, 1.0, -2.0],
+                    draft_logits=[1.0, 0.1, 4.0],
+                    token=token,
+                    drafts=drafts,
+                )
+        # What was refused left nothing behind.
+        assert log.positions == 0
+        log.append(target_logits=[0.5, 1.0, -2.0], draft_logits=[1.0, 0.1, 4.0], token=2)
+    assert sg.Log.open(tmp_path / "log").row(0).token == 2
+
+
+def test_masks_that_a_half_type_cannot_hold_change_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    target, draft = rng.normal(0, 2, (2, 6, 40)).astype(np.float32)
+    for at, mask in enumerate((-1e9, np.finfo(np.float32).min, -7e4, -np.inf)):
+        target[:, at] = mask
+        draft[:, at] = mask
+    rates = []
+    for dtype in ("float16", "float32"):
+        with sg.LogWriter(tmp_path / dtype, dtype=dtype) as log:
+            for row in range(6):
+                log.append(target_logits=target[row], draft_logits=draft[row])
+        report = sg.gap(tmp_path / dtype, drafts=2, temperature=[1.0, 20.0]).to_dict()
+        rates.append([cell["optimal_acceptance_rate"]["mean"] for cell in report["cells"]])
+    assert rates[0] == pytest.approx(rates[1], abs=2e-3)
+
+
+def test_what_was_not_said_is_not_in_the_report(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    target, draft = rng.normal(size=(2, 6, 10))
+    said = {"sampling": {"temperature": 0.6}}
+    labels = {"prompt_id": [0, 0, 0, 1, 1, 1], "token": [1] * 6}
+    report = sg.gap(target, draft, metadata=said, **labels)
+    assert report.to_dict()["logs"][0]["metadata"]["sampling"] == {"temperature": 0.6}
+    assert "temperature_applied" not in report.json
+    # And what was said is what is measured.
+    assert {cell["temperature"] for cell in report.to_dict()["cells"]} == {0.6}
+    assert "at temperature 0.6, at which the text was sampled," in report.text()
+    assert "tokens sampled" in report.text(whole=True)
+    others = sg.gap(target, draft, **labels).to_dict()["cells"]
+    assert {cell["temperature"] for cell in others} == {0.7, 1.0}
+
+
+def test_reports_have_the_digests_of_what_was_measured(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    target, draft = rng.normal(size=(2, 6, 10)).astype(np.float32)
+    # Whichever way the entries lie.
+    backwards = target[::-1].copy()[::-1]
+    report = sg.gap(backwards, draft, temperature=1.0).to_dict()
+    found = {one["name"]: one["sha256"] for one in report["logs"][0]["files"]}
+    want = {"target_logits": target, "draft_logits": draft}
+    assert found == {
+        name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in want.items()
+    }
+    np.savez(tmp_path / "log.npz", **want)
+    both = sg.gap([tmp_path / "log.npz", {**want}], temperature=1.0).to_dict()
+    file = hashlib.sha256((tmp_path / "log.npz").read_bytes()).hexdigest()
+    assert both["logs"][0]["files"] == [
+        {"name": "log.npz", "bytes": (tmp_path / "log.npz").stat().st_size, "sha256": file}
+    ]
+    assert [one["name"] for one in both["logs"][1]["files"]] == ["target_logits", "draft_logits"]
+    # Parts of a log together are the whole log, also in this.
+    parts = [sg.Summary.of(tmp_path / "log.npz", part=(k, 2), temperature=1.0) for k in (2, 1)]
+    whole = sg.gap(tmp_path / "log.npz", temperature=1.0)
+    assert parts[0].merge(parts[1]).report().json == whole.json
+    assert whole.to_dict()["logs"][0]["files"][0]["sha256"] == file
+
+
+def test_arrays_that_are_compared_have_one_name_each_and_no_command() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(4, 6, 10))
+    logs = [{"target_logits": a, "draft_logits": b} for a, b in (rows[:2], rows[2:])]
+    report = sg.gap(logs, temperature=1.0)
+    data = report.to_dict()
+    names = ["arrays", "arrays-2"]
+    assert [log["name"] for log in data["logs"]] == [log["folder"] for log in data["logs"]] == names
+    assert "command" not in data and "command" not in sg.gap(logs[0], temperature=1.0).to_dict()
+    for text in (report.text(whole=True), sg.gap(logs[0], temperature=1.0).text(whole=True)):
+        assert "specgap gap arrays" not in text and "arrays in memory" in text
+
+
+def test_a_position_that_stands_twice_is_told() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2, 6, 10))
+    of = {"prompt_id": [0, 1, 0, 1, 0, 1], "temperature": 1.0, "drafts": 2}
+    assert "stands before" not in sg.gap(*rows, position=[0, 0, 1, 1, 2, 2], **of).text()
+    # Another text of the same prompt begins at 0 again.
+    assert "stands before" not in sg.gap(*rows, position=[0, 0, 1, 1, 0, 0], **of).text()
+    twice = sg.gap(*rows, position=[0, 0, 1, 1, 1, 2], **of)
+    assert "1 position has an index that stands before it already" in twice.text(width=300)
+    assert twice.to_dict()["logs"][0]["repeated_positions"] == 1
+
+
+def test_lists_that_leave_out_much_say_so_and_ask_for_the_base() -> None:
+    rng = np.random.default_rng(0)
+    logits = -np.sort(-rng.normal(0, 2, (2, 30, 200)))
+    listed = (logits - np.log(np.exp(logits).sum(-1, keepdims=True)))[..., :60]
+    ids = np.tile(np.arange(60), (30, 1))
+
+    def text(scale: float) -> str:
+        rows = {"target_logprobs": scale * listed[0], "draft_logprobs": scale * listed[1]}
+        log = sg.Log.of_arrays(**rows, token_ids=ids, metadata={"vocabulary": 200})
+        return sg.gap(log, drafts=2, temperature=1.0).text(width=1000)
+
+    assert "Base 2?" in text(1 / np.log(2)) and "The lists leave out much" in text(1 / np.log(2))
+    assert "Base 2?" not in text(1.0)
+
+
+def test_modules_are_there_without_an_import_of_their_own() -> None:
+    code = "import specgap as sg; assert sg.rules.rrs and 'adapters' in dir(sg) and sg.adapters"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    with pytest.raises(AttributeError, match="no attribute 'rulez'"):
+        sg.rulez  # type: ignore[attr-defined]  # noqa: B018

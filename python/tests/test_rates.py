@@ -189,3 +189,67 @@ def test_a_plan_emits_by_its_law() -> None:
         plan.emit([0, 3])
     with pytest.raises(ValueError, match="has 3 tokens a tuple; the plan is for 2"):
         plan.emit([0, 1, 2])
+
+
+FORMS = {
+    "these are probabilities": lambda p: p,
+    "to base 2": np.log2,
+    "to base 10": np.log10,
+    "negative log-likelihoods": lambda p: -np.log(p),
+}
+
+
+@pytest.mark.parametrize("words", FORMS)
+def test_what_is_called_logits_and_is_not_is_refused(
+    words: str, rows: Rows, tmp_path: Path
+) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    other = FORMS[words](p)
+    calls = [
+        lambda: sg.alpha(other, q, 2, logits=True),
+        lambda: sg.alpha(rows[0], other, 2, logits=True),
+        lambda: sg.acceptance("rrs", other, rows[1], 2, logits=True),
+        lambda: sg.plan(other[0], rows[1][0], 2, logits=True),
+        lambda: sg.gap(other, rows[1]),
+        lambda: sg.Log.of_arrays(target_logits=rows[0], draft_logits=other),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"row 0: .*{words}"):
+            call()
+    # The writer would subtract a constant from each row, which hides it.
+    for dtype in ("float16", "float32"):
+        with (
+            pytest.raises(ValueError, match=f"target_logits: row 0: .*{words}"),
+            sg.LogWriter(tmp_path / dtype, dtype=dtype) as log,
+        ):
+            for row in range(5):
+                log.append(target_logits=other[row], draft_logits=rows[1][row])
+    # Natural logarithms are logits, whatever is added to each row.
+    for natural in (np.log(p), np.log(p) - np.log(p).max(-1, keepdims=True)):
+        sg.gap(natural, rows[1], drafts=2, temperature=1.0)
+        sg.plan(natural[0], rows[1][0], 2, logits=True)
+        with sg.LogWriter(tmp_path / f"fine-{natural.max()}") as log:
+            for row in range(5):
+                log.append(target_logits=natural[row], draft_logits=rows[1][row])
+
+
+def test_logits_where_probabilities_are_wanted_say_so(rows: Rows) -> None:
+    for call in (sg.alpha, sg.plan):
+        with pytest.raises(ValueError, match="if these are logits, say logits=True"):
+            call(rows[0][0], rows[1][0], 2)
+        with pytest.raises(ValueError, match="if these are logits, say logits=True"):
+            call(np.abs(rows[0][0]), np.abs(rows[1][0]), 2)
+
+
+def test_masked_arrays_are_refused(rows: Rows) -> None:
+    p, q = softmax(rows[0]), softmax(rows[1])
+    masked = np.ma.masked_less(p, 0.1)
+    for call in (
+        lambda: sg.alpha(masked, q, 2),
+        lambda: sg.alpha([row for row in masked], q, 2),
+        lambda: sg.gap({"target_probs": masked, "draft_probs": q}),
+        lambda: sg.gap(*rows, token=np.ma.masked_less(np.arange(5), 2)),
+    ):
+        with pytest.raises(TypeError, match="masked array.*filled"):
+            call()
+    sg.alpha(np.ma.masked_less(p, -1.0).filled(0), q, 2)

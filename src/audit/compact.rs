@@ -515,6 +515,8 @@ pub fn audit_records(
         schema: 1,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
         command: command.to_owned(),
+        files: Vec::new(),
+        unfinished: None,
         log: records.name.clone(),
         target: None,
         draft: None,

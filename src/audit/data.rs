@@ -1,7 +1,7 @@
 //! What an audit is asked and what it finds.
 
 use super::rule::Rule;
-use crate::log::{MissingRounds, RowsFrom};
+use crate::log::{FileDigest, MissingRounds, RowsFrom};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -296,8 +296,15 @@ pub struct AuditReport {
     pub schema: u32,
     /// `specgap` and its version.
     pub tool: String,
-    /// The command, without folders.
+    /// The command, without folders; none where rows are in memory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
+    /// What was measured, by its contents: the log's files, or arrays in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileDigest>,
+    /// Of a log that is not finished: how many prompts it has, and how many it will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<[usize; 2]>,
     /// The log's name.
     pub log: String,
     /// The target's name, if known.

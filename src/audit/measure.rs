@@ -15,7 +15,6 @@ use super::rule::{Drafts, Rule};
 use super::steps::{Count, Happened, Steps, text_of};
 use super::verdict::{families, part};
 use super::{AuditError, refused_at};
-use crate::gap::refuse_probabilities;
 use crate::log::{Log, Span};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -293,7 +292,7 @@ impl<'a> Opened<'a> {
                 log.path().display()
             )));
         }
-        refuse_probabilities(log).map_err(|error| AuditError::Log(error.to_string()))?;
+        (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
         Reader::new(log, &claimed, rule)?;
         let steps = match steps {
             Some(steps) => steps,
@@ -515,7 +514,12 @@ pub fn audit(
     let mut report = AuditReport {
         schema: 1,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
-        command: command.to_owned(),
+        command: if log.is_held() { "" } else { command }.to_owned(),
+        files: (log.digests(&(0..log.positions())))
+            .map_err(|error| AuditError::Log(error.to_string()))?
+            .into_values()
+            .collect(),
+        unfinished: log.metadata().unfinished(),
         log: log.name(),
         target: log.metadata().target.as_ref().map(|file| file.name.clone()),
         draft: log.metadata().draft.as_ref().map(|file| file.name.clone()),

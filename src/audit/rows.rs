@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
                 .map_err(|message| refused_at(self.log, index, message));
         }
         let row = &self.row;
-        let applied = self.log.metadata().temperature_applied;
+        let applied = self.log.metadata().applied();
         let refused = |error: crate::distribution::DistributionError| {
             refused_at(self.log, index, error.to_string())
         };
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     fn listed(&self, lists: Option<&Lists>, pair: &mut Pair) -> Result<(), String> {
         let (row, metadata) = (&self.row, self.log.metadata());
         let rule = Softmax {
-            temperature: self.claimed.temperature / metadata.temperature_applied,
+            temperature: self.claimed.temperature / metadata.applied(),
             ..Softmax::default()
         };
         let (entries, kind) = (&row.target, row.target_kind);

@@ -95,13 +95,13 @@ impl Provenance {
                 runtime.version(),
                 target.placement().device.provider()
             )),
-            temperature_applied: 1.0,
+            temperature_applied: Some(1.0),
             sampling: Some(Sampling {
                 temperature: sampling.temperature(),
                 top_k: sampling.top_k(),
                 top_p: sampling.top_p(),
                 min_p: None,
-                seed: settings.seed,
+                seed: Some(settings.seed),
                 max_tokens: Some(settings.max_tokens),
                 chat: Some(capture.codec().chat().name().to_owned()),
             }),
@@ -295,6 +295,14 @@ impl LogSink {
             folders,
             numbers: HashMap::new(),
         })
+    }
+
+    /// Says how many prompts the log will have, with the next commit: until it has them, reports
+    /// tell that it is not finished.
+    pub fn plan(&mut self, prompts: usize) {
+        for metadata in self.logs.metadata_mut() {
+            metadata.planned_prompts = Some(prompts);
+        }
     }
 
     /// The prompts that are in the log, by their number in the file.

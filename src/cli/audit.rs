@@ -6,11 +6,11 @@ use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::Recorded;
 use crate::audit::{
-    Claimed, Records, Rule, Seeds, Settings, audit, audit_records, claimed_of, negative_control,
-    plan,
+    AuditReport, Claimed, Records, Rule, Seeds, Settings, audit, audit_records, claimed_of,
+    negative_control, plan,
 };
 use crate::files::read_lines;
-use crate::log::Log;
+use crate::log::{FileDigest, Log};
 use crate::report::audit as report;
 use crate::report::page::is_of_a_page;
 use clap::Args;
@@ -209,7 +209,10 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
         let records = Records::parse(&args.log, &text)?;
         let has_drafts = records.records.iter().any(|record| record.draft.is_some());
         let settings = args.settings(args.rule(has_drafts)?, None, common)?;
-        audit_records(&records, &settings, &command)?
+        AuditReport {
+            files: vec![FileDigest::of_bytes(&args.log, text.as_bytes())],
+            ..audit_records(&records, &settings, &command)?
+        }
     } else {
         let log =
             (common.open(&args.log, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;

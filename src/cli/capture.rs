@@ -144,6 +144,7 @@ mod with_models {
         models.check_lengths(&encoded, common)?;
         let layout = layout(args, capture.vocabulary());
         let mut sink = LogSink::open(&args.out, &capture, &runtime, &provenance, layout)?;
+        sink.plan(encoded.len());
         let done = sink.done().clone();
         let before = done.len();
         let left = encoded.len() - before.min(encoded.len());

@@ -83,13 +83,13 @@ pub struct MeasureArgs {
         default_value = "2-4"
     )]
     drafts: Vec<Counts>,
-    /// Temperatures of target and draft; at 0 each draws its most probable token.
+    /// Temperatures of target and draft; at 0 each draws its most probable token [default: the
+    /// one at which the log's text was sampled; 0.7,1.0 if it does not say].
     #[arg(
         long,
         value_name = "T,...",
         value_delimiter = ',',
-        allow_negative_numbers = true,
-        default_value = "0.7,1.0"
+        allow_negative_numbers = true
     )]
     temperature: Vec<f64>,
     /// Draft schemes whose optima and verifiers are measured; all if not given.
@@ -223,9 +223,20 @@ fn part(text: &str) -> Result<Part, String> {
 }
 
 impl MeasureArgs {
+    /// Measures at the temperature of the logs' text, unless another was asked for.
+    fn at_their_own(&self, settings: &mut Settings, logs: &[Log]) {
+        if self.temperature.is_empty() {
+            settings.temperatures = Settings::usual_temperatures(logs);
+        }
+    }
+
     fn settings(&self, common: &Common) -> Result<Settings, CliError> {
-        let mut settings =
-            Settings::new(&self.temperature, &Counts::all(&self.drafts), common.seed)?;
+        // Until logs are open that say theirs.
+        let temperatures = match self.temperature.as_slice() {
+            [] => Settings::usual_temperatures(&[]),
+            asked => asked.to_vec(),
+        };
+        let mut settings = Settings::new(&temperatures, &Counts::all(&self.drafts), common.seed)?;
         settings.block_length = usize::from(self.block_length);
         settings.timing = self.timing;
         settings.plans = self.plans;
@@ -267,7 +278,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(read_baseline)
         .transpose()?;
     refuse_repetition(&args.logs)?;
-    let settings = args.measure.settings(common)?;
+    let mut settings = args.measure.settings(common)?;
     let costs = (args.costs.as_deref())
         .map(|path| call_costs(path, &settings))
         .transpose()?;
@@ -277,6 +288,7 @@ pub(super) fn run(args: &GapArgs, common: &Common) -> Result<Verdict, CliError> 
         .map(|path| Log::open_with(path, args.kept.vocab))
         .collect::<Result<Vec<_>, _>>()
         .map_err(GapError::from)?;
+    args.measure.at_their_own(&mut settings, &logs);
     let pooled = args.results.pool || logs.len() == 1;
     if let Some(out) = args.results.folder.out.as_deref().filter(|_| !pooled) {
         let names: Vec<String> = logs.iter().map(Log::name).collect();
@@ -393,7 +405,8 @@ pub(super) fn measure(
     command: &str,
     common: &Common,
 ) -> Result<GapReport, CliError> {
-    let settings = args.settings(common)?;
+    let mut settings = args.settings(common)?;
+    args.at_their_own(&mut settings, std::slice::from_ref(&log));
     let (summaries, _) = summarise(&[log], true, &settings, Part::WHOLE, None, common)?;
     let report = |summary: &Summary| summary.report(&format!("{command}{}", settings.options()));
     (summaries.first().map(report)).ok_or_else(|| CliError::Internal {

@@ -9,6 +9,7 @@ use super::summary::Summary;
 use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::known::Kind;
+use crate::log::{FileDigest, MissingMass};
 use serde::{Deserialize, Serialize};
 
 /// The rates of several logs, each measured by itself, and how far those of each later log
@@ -41,7 +42,8 @@ pub struct LogComparison {
     pub kind: String,
     /// `specgap`, with its version.
     pub tool: String,
-    /// The command that made it, without paths of the machine.
+    /// The command that made it, without paths of the machine; none where rows are in memory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// The logs, in the order in which they were named.
     pub logs: Vec<ComparedLog>,
@@ -83,6 +85,18 @@ pub struct ComparedLog {
     /// Whether the drafter is parallel: its rows are laws of single tokens, not joint ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel: bool,
+    /// Of a log that is not finished: how many prompts it has, and how many it will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<[usize; 2]>,
+    /// Positions whose index stands before them in the same text already.
+    #[serde(default, skip_serializing_if = "super::data::is_zero")]
+    pub repeated_positions: usize,
+    /// Mass that lists of probabilities leave out, where the log does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_mass: Option<MissingMass>,
+    /// What was measured, by its contents: its files, or arrays in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileDigest>,
     /// The temperature at which its text was sampled, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled_at: Option<f64>,
@@ -197,12 +211,16 @@ impl LogComparison {
             rate.estimates.iter().any(Option::is_some).then_some(rate)
         };
         let names: Vec<&str> = logs.iter().map(|log| log.name.as_str()).collect();
+        let held = (summaries.iter()).any(|one| one.logs.values().any(|log| log.held));
         let against = || logs.iter().filter_map(|log| log.against_first.as_ref());
         Self {
             schema: SCHEMA,
             kind: "comparison".to_owned(),
             tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
-            command: format!("specgap gap {}{options}", names.join(" ")),
+            command: match held {
+                true => String::new(),
+                false => format!("specgap gap {}{options}", names.join(" ")),
+            },
             paired: against().count() > 0 && against().all(|one| one.paired),
             served: (summaries.first())
                 .map(|summary| summary.settings().cuts)
@@ -260,7 +278,11 @@ fn compared_log(
     let name =
         |file: &Option<crate::log::FileIdentity>| file.as_ref().map(|file| file.name.clone());
     Some(ComparedLog {
-        name: log.name.clone(),
+        // Arrays have no name of their own that anybody gave.
+        name: match part.held {
+            true => folder.clone(),
+            false => log.name.clone(),
+        },
         folder,
         target: name(&log.metadata.target),
         draft: name(&log.metadata.draft),
@@ -271,6 +293,10 @@ fn compared_log(
         repetition: log.repetition,
         surprise: part.surprises.as_ref().map(Surprises::surprise),
         parallel: log.metadata.is_parallel(),
+        unfinished: log.metadata.unfinished(),
+        repeated_positions: log.repeated_positions,
+        missing_mass: log.missing_mass,
+        files: part.files.values().cloned().collect(),
         sampled_at: log.metadata.sampling.as_ref().map(|how| how.temperature),
         against_first: pairing.map(|pairing| AgainstFirst {
             paired: pairing.unpaired().is_none(),

@@ -2,7 +2,7 @@
 
 use super::cuts::Cuts;
 use crate::known::Kind;
-use crate::log::Metadata;
+use crate::log::{FileDigest, Metadata, MissingMass};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ pub struct GapReport {
     /// `specgap`, with its version.
     pub tool: String,
     /// The command that made it, without paths of the machine.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// The seed of whatever is random.
     pub seed: u64,
@@ -150,8 +151,22 @@ pub struct LogSummary {
     /// cuts that it was drawn with, if it says which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surprise: Option<Surprise>,
+    /// Positions whose index stands before them in the same text already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated_positions: usize,
+    /// Mass that lists of probabilities leave out, where the log does not give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_mass: Option<MissingMass>,
+    /// What was measured, by its contents: its files, or arrays in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileDigest>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+pub(super) fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// How much of a log's text repeats itself: positions in stretches of at least 16 tokens that

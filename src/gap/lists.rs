@@ -104,7 +104,7 @@ impl Lists {
                 }
             }),
             temperatures: metadata.rest_temperatures.clone(),
-            applied: metadata.temperature_applied,
+            applied: metadata.applied(),
             vocabulary: log.vocabulary(),
             dtypes: log.dtypes().into(),
             tops: metadata.tops(),

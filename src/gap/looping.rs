@@ -5,7 +5,7 @@
 
 use super::data::Repetition;
 use crate::log::Label;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Longest piece that is looked for.
 const LONGEST_PIECE: usize = 32;
@@ -13,6 +13,24 @@ const LONGEST_PIECE: usize = 32;
 const TIMES: usize = 3;
 /// Fewest tokens of a stretch that counts, however short its piece.
 const FEWEST: usize = 16;
+
+/// Positions whose index is in their text already: since the last 0, at which a text of the same
+/// prompt begins anew.
+pub(super) fn repeated_positions(labels: &[Label]) -> usize {
+    let mut texts: BTreeMap<i64, HashSet<i64>> = BTreeMap::new();
+    let mut repeated = 0;
+    for label in labels {
+        let (Some(prompt), Some(position)) = (label.prompt, label.position) else {
+            continue;
+        };
+        let text = texts.entry(prompt).or_default();
+        if position == 0 {
+            text.clear();
+        }
+        repeated += usize::from(!text.insert(position));
+    }
+    repeated
+}
 
 /// Counts the positions of stretches that repeat a piece: of at least 16 tokens, and of a piece
 /// of at most 32 tokens at least three times over. `None` where the labels do not tell the

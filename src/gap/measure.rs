@@ -9,7 +9,7 @@ use super::settings::{Part, Settings};
 use super::summary::{Measured, Summary, drawn_with};
 use super::surprise::Singles;
 use super::{GapError, GapReport};
-use crate::log::{Log, Row, RowKind, Span};
+use crate::log::{Log, Span};
 use rayon::prelude::*;
 
 /// Positions that one task takes: as many as list so many tokens, but a few at least.
@@ -42,7 +42,7 @@ pub fn measure(
 /// # Errors
 /// Logs whose rows are refused (file, tensor, row and column are named), rows that list
 /// fewer tokens than there are distinct drafts, logs of other models or that are one log
-/// twice, rows of probabilities that are called logits, settings that leave nothing to
+/// twice, rows that are called logits and are not, settings that leave nothing to
 /// measure, and a table that cannot be written.
 pub fn summarise(
     logs: &[Log],
@@ -119,7 +119,7 @@ fn summarise_into(
         .iter()
         .zip(&keys)
         .map(|(log, key)| {
-            refuse_probabilities(log)?;
+            log.refuse_other_forms()?;
             let lists = Lists::new(log).map_err(GapError::Settings)?;
             let drawn = match drawn_with(log) {
                 Some((temperature, cuts)) => {
@@ -139,45 +139,58 @@ fn summarise_into(
         })
         .collect::<Result<Vec<_>, GapError>>()?;
     let columns = Columns::new(settings);
-    for (task, key) in tasks.iter().zip(&keys) {
-        let span = (LISTED / task.log.listed().max(1)).clamp(SPAN[0], SPAN[1]);
-        let spans = task.log.spans_of(part.of(task.log.positions()), span);
-        let mut add = |results: Vec<Result<Vec<Measured>, GapError>>| -> Result<(), GapError> {
-            for result in results {
-                for measured in result? {
-                    summary.add(key, task.log.metadata(), &measured);
-                    (sinks.each)(&measured);
-                    if let Some(table) = &mut sinks.table {
-                        columns
-                            .rows(&key.name, task.log.metadata(), &measured, *table)
-                            .map_err(GapError::Table)?;
+    // Files are hashed while their rows are measured.
+    let mut digests = Ok(Vec::new());
+    rayon::in_place_scope(|scope| {
+        scope.spawn(|_| {
+            let files = logs.iter();
+            let files = files.map(|log| log.digests(&part.of(log.positions())));
+            digests = files.collect::<Result<Vec<_>, _>>();
+        });
+        for (task, key) in tasks.iter().zip(&keys) {
+            let span = (LISTED / task.log.listed().max(1)).clamp(SPAN[0], SPAN[1]);
+            let spans = task.log.spans_of(part.of(task.log.positions()), span);
+            let mut add = |results: Vec<Result<Vec<Measured>, GapError>>| -> Result<(), GapError> {
+                for result in results {
+                    for measured in result? {
+                        summary.add(key, task.log.metadata(), &measured);
+                        (sinks.each)(&measured);
+                        if let Some(table) = &mut sinks.table {
+                            columns
+                                .rows(&key.name, task.log.metadata(), &measured, *table)
+                                .map_err(GapError::Table)?;
+                        }
                     }
                 }
-            }
-            Ok(())
-        };
-        // Results are added up, in order, while the next are computed.
-        let mut ready = Vec::new();
-        for batch in spans.chunks(rayon::current_num_threads().max(1) * HELD / span) {
-            let mut next = Vec::new();
-            let added = rayon::in_place_scope(|scope| {
-                scope.spawn(|_| {
-                    let results =
-                        batch
-                            .par_iter()
-                            .map_init(Workspace::default, |workspace, span| {
-                                let result = measure_span(task, span, workspace);
-                                progress(span.positions().len());
-                                result
-                            });
-                    next = results.collect();
+                Ok(())
+            };
+            // Results are added up, in order, while the next are computed.
+            let mut ready = Vec::new();
+            for batch in spans.chunks(rayon::current_num_threads().max(1) * HELD / span) {
+                let mut next = Vec::new();
+                let added = rayon::in_place_scope(|scope| {
+                    scope.spawn(|_| {
+                        let results =
+                            batch
+                                .par_iter()
+                                .map_init(Workspace::default, |workspace, span| {
+                                    let result = measure_span(task, span, workspace);
+                                    progress(span.positions().len());
+                                    result
+                                });
+                        next = results.collect();
+                    });
+                    add(std::mem::take(&mut ready))
                 });
-                add(std::mem::take(&mut ready))
-            });
-            added?;
-            ready = next;
+                added?;
+                ready = next;
+            }
+            add(ready)?;
         }
-        add(ready)?;
+        Ok::<_, GapError>(())
+    })?;
+    for (key, files) in keys.iter().zip(digests?) {
+        summary.add_files(key, files);
     }
     Ok(summary)
 }
@@ -214,61 +227,4 @@ fn measure_span(
             })
         })
         .collect()
-}
-
-/// Rows that are looked at before a log's logits are believed to be logits.
-const LOOKED_AT: usize = 64;
-
-/// Refuses a log whose `*_logits` are probabilities: every one of up to 64 rows, evenly
-/// spaced over the log, has all entries in [0, 1] and sums to 1, the rest's mass included,
-/// within what its type rounds; and at least two of them have entries that differ.
-///
-/// Logits do that by chance in small vocabularies only, and hardly in two rows. A row of
-/// equal entries shows nothing: it is uniform either way.
-pub(crate) fn refuse_probabilities(log: &Log) -> Result<(), GapError> {
-    let (target, draft) = log.kinds();
-    let (target_type, draft_type) = log.dtypes();
-    let positions = log.positions();
-    let shown = positions.min(LOOKED_AT);
-    let whole = log
-        .metadata()
-        .rest_temperatures
-        .iter()
-        .position(|&t| t == 1.0);
-    let mut suspects = [
-        (target == RowKind::Logits, 0, "target", target_type),
-        (draft == RowKind::Logits, 0, "draft", draft_type),
-    ];
-    let mut row = Row::default();
-    for index in 0..shown {
-        if suspects.iter().all(|(suspect, ..)| !suspect) {
-            return Ok(());
-        }
-        log.read(index * positions / shown, &mut row)?;
-        let rest = |rest: &[f64]| {
-            let at = whole.and_then(|column| rest.get(column));
-            at.copied().unwrap_or(0.0)
-        };
-        let rows = [
-            (&row.target, row.target_kind, rest(&row.target_rest)),
-            (&row.draft, row.draft_kind, rest(&row.draft_rest)),
-        ];
-        for ((suspect, varied, _, dtype), (row, kind, rest)) in suspects.iter_mut().zip(rows) {
-            let inside = row.iter().all(|x| (0.0..=1.0).contains(x));
-            let sum = rest + row.iter().sum::<f64>();
-            *suspect &=
-                kind == RowKind::Logits && inside && (sum - 1.0).abs() <= dtype.sum_tolerance();
-            *varied += usize::from(row.iter().any(|x| Some(x) != row.first()));
-        }
-    }
-    for (suspect, varied, model, _) in suspects {
-        if suspect && varied >= 2 {
-            return Err(GapError::Settings(format!(
-                "{}: {model}_logits: rows have entries in [0, 1] that sum to 1: these are \
-                 probabilities; call the tensor {model}_probs, or take logarithms",
-                log.path().display()
-            )));
-        }
-    }
-    Ok(())
 }

@@ -70,7 +70,6 @@ pub use data::{
 };
 pub(crate) use glossary::definitions;
 pub(crate) use lists::{Lists, probabilities};
-pub(crate) use measure::refuse_probabilities;
 pub use measure::{measure, summarise, summarise_each};
 pub use pairing::Pairing;
 #[cfg(feature = "parquet")]

@@ -129,7 +129,7 @@ fn at_temperature(
     } = workspace;
     let logged = Logged {
         lists: task.lists.as_ref(),
-        applied: task.log.metadata().temperature_applied,
+        applied: task.log.metadata().applied(),
         row,
     };
     let serving = |model: Model| Serving {
@@ -199,7 +199,7 @@ fn surprised(task: &Task<'_>, workspace: &mut Workspace) -> Option<Surprised> {
     let Workspace {
         row, room, pair, ..
     } = workspace;
-    let applied = task.log.metadata().temperature_applied;
+    let applied = task.log.metadata().applied();
     let logged = Logged {
         lists: task.lists.as_ref(),
         applied,

@@ -445,6 +445,7 @@ fn log_summary(log: &LogPart) -> LogSummary {
                 draft_max: rest.draft.largest,
             })
             .collect(),
+        files: log.files.values().cloned().collect(),
         ..log.summary.clone()
     }
 }

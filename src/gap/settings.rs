@@ -3,6 +3,7 @@
 use super::GapError;
 use super::cuts::Cuts;
 use super::metric::{DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
+use crate::log::Log;
 #[cfg(doc)]
 use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
@@ -191,7 +192,25 @@ fn add_one_draft(asked: &mut Vec<Asked>) {
     }
 }
 
+/// Temperatures that are measured where logs do not say theirs.
+const USUAL_TEMPERATURES: [f64; 2] = [0.7, 1.0];
+
 impl Settings {
+    /// The temperatures that are measured where none are asked for: those at which the logs' texts
+    /// were sampled, or 0.7 and 1 if any log does not say it, or has no tokens.
+    pub fn usual_temperatures(logs: &[Log]) -> Vec<f64> {
+        let own = |log: &Log| {
+            let sampling = log.metadata().sampling.as_ref();
+            let at = sampling.filter(|_| log.has_tokens())?.temperature;
+            is_temperature(at).then_some(at)
+        };
+        let told: Option<Vec<f64>> = logs.iter().map(own).collect();
+        match told.filter(|all| !all.is_empty()) {
+            Some(told) => ascending(&told),
+            None => USUAL_TEMPERATURES.to_vec(),
+        }
+    }
+
     /// Schemes that have an optimum in a report.
     pub fn schemes() -> Vec<SchemeName> {
         schemes().collect()

@@ -11,7 +11,7 @@ use super::strip::StripBuilder;
 use super::surprise::{Surprised, Surprises};
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
-use crate::log::{Log, LogIdentity, Metadata, Sampling};
+use crate::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -61,6 +61,10 @@ pub(super) struct LogPart {
     /// Without the rest's mass, which is summed up here.
     pub summary: LogSummary,
     pub identity: LogIdentity,
+    /// Its files by their places, of those that begin at positions that were measured.
+    pub files: BTreeMap<usize, FileDigest>,
+    /// Whether its rows are in memory.
+    pub held: bool,
     pub by_prompt: bool,
     pub has_tokens: bool,
     /// Position numbers, rising, with gaps between them.
@@ -161,6 +165,13 @@ impl Summary {
         Ok((summary, keys))
     }
 
+    /// Says what is measured of a log, by its contents.
+    pub(super) fn add_files(&mut self, key: &LogKey, files: BTreeMap<usize, FileDigest>) {
+        if let Some(log) = self.logs.get_mut(key) {
+            log.files.extend(files);
+        }
+    }
+
     /// The temperature that texts of a log can be used at.
     pub(super) fn sampled_at(&self, key: &LogKey) -> Option<f64> {
         self.logs.get(key)?.sampled_at(&self.settings).ok()
@@ -231,6 +242,7 @@ impl Summary {
                     self.logs.insert(Arc::clone(key), part.clone());
                 }
                 Some(own) => {
+                    own.files.extend(part.files.clone());
                     for range in &part.measured {
                         join(&mut own.measured, range.clone());
                     }
@@ -334,8 +346,12 @@ impl Summary {
         self.kept
     }
 
-    /// The command that measures all of it in one go.
+    /// The command that measures all of it in one go; empty where there is none, for rows in
+    /// memory.
     pub fn command(&self) -> String {
+        if self.logs.values().any(|log| log.held) {
+            return String::new();
+        }
         let logs = self.logs();
         let pool = if logs.len() > 1 { " --pool" } else { "" };
         let kept = self.kept.map(|n| format!(" --vocab {n}"));
@@ -415,6 +431,7 @@ impl LogPart {
         } else {
             "full"
         };
+        let labels = log.labels()?;
         Ok(Self {
             summary: LogSummary {
                 name: log.name(),
@@ -429,12 +446,17 @@ impl LogPart {
                 engine_tensors: (log.engine_tensors().into_iter())
                     .map(str::to_owned)
                     .collect(),
-                repetition: looping::repetition(&log.labels()?)
+                repetition: looping::repetition(&labels)
                     .filter(|found| found.looping_positions > 0),
                 surprise: None,
+                repeated_positions: looping::repeated_positions(&labels),
+                missing_mass: log.missing_mass()?,
+                files: Vec::new(),
                 metadata,
             },
             identity: log.identity()?,
+            files: BTreeMap::new(),
+            held: log.is_held(),
             by_prompt: log.has_prompts(),
             has_tokens: log.has_tokens(),
             measured: Vec::new(),

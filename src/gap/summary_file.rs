@@ -12,7 +12,7 @@ use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
 use crate::known::Kind;
-use crate::log::LogIdentity;
+use crate::log::{FileDigest, LogIdentity};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -85,6 +85,11 @@ fn enclosed() -> String {
 struct LogRecord {
     summary: LogSummary,
     identity: LogIdentity,
+    /// With their places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<(usize, FileDigest)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    held: bool,
     by_prompt: bool,
     has_tokens: bool,
     /// First and last position number of each stretch.
@@ -237,6 +242,10 @@ impl Summary {
         LogRecord {
             summary: part.summary.clone(),
             identity: part.identity.clone(),
+            files: (part.files.iter())
+                .map(|(&place, file)| (place, file.clone()))
+                .collect(),
+            held: part.held,
             by_prompt: part.by_prompt,
             has_tokens: part.has_tokens,
             measured: (part.measured.iter())
@@ -524,6 +533,8 @@ impl LogRecord {
             }),
             summary: self.summary,
             identity: self.identity,
+            files: self.files.into_iter().collect(),
+            held: self.held,
         };
         let key = Arc::new(part.key());
         // Sums are in this order.

@@ -321,10 +321,10 @@ impl Tokens {
             true => vocabulary.unwrap_or(least).max(least),
             false => vocabulary.unwrap_or(MANY),
         });
-        metadata.temperature_applied = match temperature > 0.0 {
+        metadata.temperature_applied = Some(match temperature > 0.0 {
             true => temperature,
             false => 1.0,
-        };
+        });
         let sampling = metadata.sampling.get_or_insert_with(Sampling::default);
         sampling.temperature = temperature;
         metadata.extra.insert("top".to_owned(), 0.into());
@@ -656,7 +656,7 @@ mod tests {
                 (row.hit, row.overlap, row.target[0]),
                 (Some(1.0), None, -0.5)
             );
-            assert_eq!(log.metadata().temperature_applied, 0.6);
+            assert_eq!(log.metadata().temperature_applied, Some(0.6));
         }
     }
 

@@ -115,7 +115,7 @@ pub(super) fn arrays(request: &Request, log: &mut WholeLog) -> Result<Imported, 
     let (vocabulary, temperature_applied) = alike.unwrap_or((0, 1.0));
     let metadata = log.metadata_mut();
     metadata.vocabulary = Some(vocabulary);
-    metadata.temperature_applied = temperature_applied;
+    metadata.temperature_applied = Some(temperature_applied);
     let [_, drafted, accepted] = rounds;
     Ok(Imported {
         engine: request.engine.as_str().to_owned(),
@@ -206,7 +206,7 @@ pub(super) fn lists(
     }
     let metadata = log.metadata_mut();
     metadata.vocabulary = Some(size);
-    metadata.temperature_applied = texts.temperature_applied.unwrap_or(1.0);
+    metadata.temperature_applied = Some(texts.temperature_applied.unwrap_or(1.0));
     let [target, draft] = &texts.models;
     metadata.target = metadata.target.take().or_else(|| named(target.as_ref()));
     metadata.draft = metadata.draft.take().or_else(|| named(draft.as_ref()));
@@ -239,7 +239,7 @@ pub(super) fn lists(
     if !rows.is_empty() {
         shard(&rows, form, log)?;
     }
-    let temperature_applied = log.metadata_mut().temperature_applied;
+    let temperature_applied = log.metadata_mut().applied();
     let counts = texts.counts;
     Ok(Imported {
         engine: request.engine.as_str().to_owned(),

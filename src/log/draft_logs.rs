@@ -166,7 +166,7 @@ impl DraftLogs {
             target: position.target,
             draft,
         };
-        for (writer, &draft) in self.writers.iter().zip(position.drafts) {
+        for (writer, &draft) in self.writers.iter_mut().zip(position.drafts) {
             writer.check(&of(draft))?;
         }
         if self.writers.first().is_some_and(LogWriter::is_full) {

@@ -30,9 +30,9 @@ pub struct Sampling {
     /// Of these, only those of at least this share of the largest probability, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_p: Option<f64>,
-    /// The seed of the generator.
-    #[serde(default)]
-    pub seed: u64,
+    /// The seed of the generator, if told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// The most tokens that one prompt was continued by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<usize>,
@@ -68,7 +68,7 @@ impl fmt::Display for FileIdentity {
 ///
 /// ```
 /// use specgap::log::Sampling;
-/// let drawn = Sampling { temperature: 1.0, top_k: Some(40), seed: 7, ..Sampling::default() };
+/// let drawn = Sampling { temperature: 1.0, top_k: Some(40), seed: Some(7), ..Sampling::default() };
 /// assert_eq!(drawn.to_string(), "temperature 1.0, top-k 40, seed 7");
 /// ```
 impl fmt::Display for Sampling {
@@ -83,7 +83,9 @@ impl fmt::Display for Sampling {
         if let Some(p) = self.min_p {
             write!(f, ", min-p {p}")?;
         }
-        write!(f, ", seed {}", self.seed)?;
+        if let Some(seed) = self.seed {
+            write!(f, ", seed {seed}")?;
+        }
         match self.max_tokens {
             None => {}
             Some(1) => f.write_str(", at most 1 token a prompt")?,
@@ -181,10 +183,6 @@ pub enum Drafter {
     Parallel,
 }
 
-fn one() -> f64 {
-    1.0
-}
-
 fn one_path() -> usize {
     1
 }
@@ -200,10 +198,10 @@ fn is_one_path(paths: &usize) -> bool {
 /// ```
 /// let metadata: specgap::log::Metadata =
 ///     serde_json::from_str(r#"{"target": {"name": "big.onnx"}, "note": "mine"}"#).unwrap();
-/// assert_eq!(metadata.temperature_applied, 1.0);
+/// assert_eq!((metadata.temperature_applied, metadata.applied()), (None, 1.0));
 /// assert_eq!(metadata.extra["note"], "mine");
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Metadata {
     /// The program that wrote it, with its version.
@@ -225,9 +223,9 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
     /// The temperature t that the rows were already divided by: a row l in the
-    /// log is l_raw / t. 1 for raw logits.
-    #[serde(default = "one")]
-    pub temperature_applied: f64,
+    /// log is l_raw / t. 1 for raw logits, and where it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_applied: Option<f64>,
     /// How `token` was drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
@@ -256,6 +254,9 @@ pub struct Metadata {
     /// How the rollouts were drawn, where the log has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutRecord>,
+    /// How many prompts the log will have once it is finished, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_prompts: Option<usize>,
     /// The prompts that are in the log as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<PromptRecord>,
@@ -267,33 +268,25 @@ pub struct Metadata {
     pub extra: BTreeMap<String, serde_json::Value>,
 }
 
-impl Default for Metadata {
-    fn default() -> Self {
-        Self {
-            tool: None,
-            command: None,
-            target: None,
-            draft: None,
-            tokenizer: None,
-            runtime: None,
-            temperature_applied: 1.0,
-            sampling: None,
-            vocabulary: None,
-            rest_temperatures: Vec::new(),
-            unlisted: None,
-            drafter: None,
-            rows_from: None,
-            lost_rounds: None,
-            not_comparable: None,
-            rollouts: None,
-            prompts: Vec::new(),
-            token_text: BTreeMap::new(),
-            extra: BTreeMap::new(),
-        }
-    }
-}
-
 impl Metadata {
+    /// The temperature that the rows were already divided by.
+    pub fn applied(&self) -> f64 {
+        self.temperature_applied.unwrap_or(1.0)
+    }
+
+    /// Of a log that is not finished: how many prompts it has as a whole, and how many it will.
+    ///
+    /// ```
+    /// use specgap::log::Metadata;
+    /// let told = |text: &str| serde_json::from_str::<Metadata>(text).unwrap().unfinished();
+    /// assert_eq!(told(r#"{"planned_prompts": 20}"#), Some([0, 20]));
+    /// assert_eq!(told("{}"), None);
+    /// ```
+    pub fn unfinished(&self) -> Option<[usize; 2]> {
+        let (done, planned) = (self.prompts.len(), self.planned_prompts?);
+        (done < planned).then_some([done, planned])
+    }
+
     /// Whether the draft writes all tokens of a round in one pass, so that its rows tell no
     /// joint law of them.
     ///

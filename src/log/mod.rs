@@ -48,13 +48,18 @@
 //! Headers against files when a log is opened, every entry when its row is
 //! read. -inf logits are legal (masked tokens). NaN, +inf, a row of only -inf,
 //! unequal V, negative or non-normalisable probabilities, truncated files and
-//! lying headers are a [`LogError`] with file, tensor, row and column.
+//! lying headers are a [`LogError`] with file, tensor, row and column. So are rows
+//! that are called logits and are something else, where they are measured or written
+//! ([`FormGuard`]).
 
 mod contents;
+mod digest;
 mod draft_logs;
 mod encoded;
 mod engine;
 mod error;
+mod forms;
+mod guard;
 mod hash;
 mod identity;
 mod joined;
@@ -72,9 +77,12 @@ mod tensor;
 mod whole;
 mod writer;
 
+pub use digest::FileDigest;
 pub use draft_logs::{DraftLogs, SharedPosition};
 pub use engine::EngineRecord;
 pub use error::LogError;
+pub use forms::MissingMass;
+pub use guard::{Form, FormGuard};
 pub use identity::{LogIdentity, ShardIdentity};
 pub use labels::Label;
 #[cfg(test)]

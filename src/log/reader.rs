@@ -2,6 +2,7 @@
 
 use super::contents::Contents;
 use super::error::LogError;
+use super::guard::Form;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, UnlistedTokens, Version};
 use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
@@ -61,7 +62,7 @@ pub struct Log {
     metadata: Metadata,
     pub(super) shards: Vec<Shard>,
     /// Position numbers at which shards begin, and at last N.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     vocabulary: usize,
     /// What `--vocab` asked for.
     kept: Option<usize>,
@@ -443,12 +444,13 @@ impl Log {
         ignored: Vec<String>,
         wanted: Option<usize>,
     ) -> Result<Self, LogError> {
-        if !(metadata.temperature_applied > 0.0 && metadata.temperature_applied.is_finite()) {
+        let applied = metadata.applied();
+        if !(applied > 0.0 && applied.is_finite()) {
             return Err(LogError::format(
                 path,
                 format!(
-                    "temperature_applied is {}; it must be finite and > 0, and is 1 for raw logits",
-                    metadata.temperature_applied
+                    "temperature_applied is {applied}; it must be finite and > 0, and is 1 for raw \
+                     logits"
                 ),
             ));
         }
@@ -1416,6 +1418,10 @@ fn check(
         };
         let legal = match kind {
             RowKind::Probabilities => "probabilities are finite and >= 0",
+            _ if what == "+inf" && window.tensor.dtype == Dtype::F16 => {
+                "entries are finite, or -inf for tokens that cannot be drawn; f16 ends at 65504, \
+                 so take logits of a wider type, or subtract each row's largest"
+            }
             _ => "entries are finite, or -inf for tokens that cannot be drawn",
         };
         return Err(LogError::entry(
@@ -1442,7 +1448,11 @@ fn check(
                     name,
                     number,
                     column,
-                    format!("is {}; probabilities are finite and >= 0", entries[column]),
+                    format!(
+                        "is {}; probabilities are finite and >= 0: {}",
+                        entries[column],
+                        instead(kind, entries, window.tensor.dtype)
+                    ),
                 ));
             }
         }
@@ -1469,10 +1479,30 @@ fn check(
             name,
             number,
             format!(
-                "sums to {sum}, more than {tolerance} from 1; if these are raw model outputs, call \
-                 the tensor *_logits"
+                "sums to {sum}, more than {tolerance} from 1; {}",
+                instead(kind, entries, window.tensor.dtype)
             ),
         ));
     }
     Ok(())
+}
+
+/// What entries may be that are not the probabilities or logarithms that they are called.
+fn instead(kind: RowKind, entries: &[f64], dtype: Dtype) -> String {
+    let tolerance = dtype.sum_tolerance();
+    let natural = || (entries.iter().map(|x| x.exp()).sum::<f64>() - 1.0).abs() <= tolerance;
+    match Form::of(entries, tolerance) {
+        _ if kind == RowKind::Probabilities && natural() => {
+            "exp(x) sums to 1: these are logarithms, call the tensor *_logprobs".to_owned()
+        }
+        Some(Form::Probabilities) => {
+            format!("{}; call the tensor *_probs", Form::Probabilities.as_str())
+        }
+        Some(form) => format!(
+            "{}; {}, and call the tensor *_logprobs",
+            form.as_str(),
+            form.cure()
+        ),
+        None => "if these are raw model outputs, call the tensor *_logits".to_owned(),
+    }
 }

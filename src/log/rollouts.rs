@@ -309,7 +309,7 @@ impl Rollouts {
         };
         let probabilities = row.draft_kind == RowKind::Probabilities;
         let logit = |x: f64| if probabilities { x.ln() } else { x };
-        let ratio = log.metadata().temperature_applied / record.temperature;
+        let ratio = log.metadata().applied() / record.temperature;
         let largest = row.draft.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let (largest, entry) = (logit(largest), logit(entry));
         let expected = if record.temperature == 0.0 {

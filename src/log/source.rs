@@ -32,6 +32,12 @@ pub trait HeldBytes: fmt::Debug + Send + Sync {
     /// # Errors
     /// What keeps entries that are fetched when they are asked for from coming.
     fn gather(&self, start: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Whether they are fetched from a file, or from elsewhere, when they are asked for; the
+    /// log's path then names it.
+    fn is_fetched(&self) -> bool {
+        false
+    }
 }
 
 /// Where bytes come from.

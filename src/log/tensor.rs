@@ -139,6 +139,11 @@ impl Tensor {
         })
     }
 
+    /// Where its bytes are.
+    pub(crate) fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
     /// The file that it is in.
     pub(crate) fn path(&self) -> &Path {
         self.source.path()

@@ -3,6 +3,7 @@
 use super::encoded::{Encoded, encode, write_npz, write_safetensors};
 use super::engine::EngineRecord;
 use super::error::LogError;
+use super::guard::FormGuard;
 use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry, SharedShard};
 use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
@@ -150,6 +151,8 @@ pub struct LogWriter {
     listed: Vec<bool>,
     /// Whether the target's rows are in another log.
     follows: bool,
+    /// What the target's and the draft's rows are, before anything is subtracted from them.
+    guards: [FormGuard; 2],
     /// Held while the writer lives.
     _lock: File,
 }
@@ -271,6 +274,8 @@ impl LogWriter {
             top: Vec::new(),
             listed: Vec::new(),
             follows: false,
+            // Rows come as f32, and may have been of a half type before.
+            guards: [FormGuard::new(Dtype::F16), FormGuard::new(Dtype::F16)],
             _lock: lock,
         }
     }
@@ -327,8 +332,9 @@ impl LogWriter {
     ///
     /// # Errors
     ///
-    /// Rows of another length than V, NaN, +inf, rows of only -inf; also if a full
-    /// shard cannot be written.
+    /// Rows of another length than V, NaN, +inf, rows of only -inf, a token outside the
+    /// vocabulary; rows that are no logits, as soon as two of them show it ([`FormGuard`]); also if
+    /// a full shard cannot be written.
     pub fn append(&mut self, position: &Position<'_>) -> Result<(), LogError> {
         self.check(position)?;
         // Not as soon as a shard is full: what is appended last keeps room for rollouts.
@@ -341,10 +347,39 @@ impl LogWriter {
     }
 
     /// Refuses rows that cannot be written.
-    pub(super) fn check(&self, position: &Position<'_>) -> Result<(), LogError> {
+    pub(super) fn check(&mut self, position: &Position<'_>) -> Result<(), LogError> {
         let number = self.positions();
-        self.check_row("target_logits", position.target, number)?;
-        self.check_row("draft_logits", position.draft, number)
+        let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
+        if !(-1..tokens).contains(&position.token) {
+            let message = outside(position.token, tokens);
+            return Err(LogError::entry(
+                &self.directory,
+                "token",
+                number,
+                0,
+                message,
+            ));
+        }
+        let rows = [
+            ("target_logits", position.target),
+            ("draft_logits", position.draft),
+        ];
+        for (name, row) in rows {
+            self.check_row(name, row, number)?;
+        }
+        for ((name, row), guard) in rows.into_iter().zip(&mut self.guards) {
+            if guard.is_done() {
+                continue;
+            }
+            let entries: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+            guard.look(number, &entries, 0.0);
+            // The first row alone may be an accident.
+            if let Some((form, first)) = guard.found().filter(|&(_, first)| first < number) {
+                let message = form.refusal("a writer of logs takes logits:");
+                return Err(LogError::row(&self.directory, name, first, message));
+            }
+        }
+        Ok(())
     }
 
     /// Whether the next position begins another shard.
@@ -481,6 +516,25 @@ impl LogWriter {
     /// ```
     pub fn set_engine(&mut self, record: &EngineRecord) -> Result<(), LogError> {
         let number = self.positions().saturating_sub(1);
+        self.check_engine(record, number)?;
+        let last = self.buffer.engine.last_mut().ok_or_else(|| {
+            LogError::row(
+                &self.directory,
+                "drafts",
+                number,
+                "belongs to no position that was appended",
+            )
+        })?;
+        *last = Some(record.clone());
+        Ok(())
+    }
+
+    /// Refuses what [`Self::set_engine`] does of the position of a number, before it is appended.
+    ///
+    /// # Errors
+    ///
+    /// Tokens outside the vocabulary, numbers below -1.
+    pub fn check_engine(&self, record: &EngineRecord, number: usize) -> Result<(), LogError> {
         let path = &self.directory;
         let tokens = i64::try_from(self.layout.vocabulary).unwrap_or(i64::MAX);
         let drafts = record.drafts.iter().copied().enumerate();
@@ -495,22 +549,13 @@ impl LogWriter {
         for (name, column, value, end) in all {
             if !(-1..end).contains(&value) {
                 let message = if end == tokens {
-                    format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
+                    outside(value, end)
                 } else {
                     format!("is {value}; it is a count, or -1 for none")
                 };
                 return Err(LogError::entry(path, name, number, column, message));
             }
         }
-        let last = self.buffer.engine.last_mut().ok_or_else(|| {
-            LogError::row(
-                path,
-                "drafts",
-                number,
-                "belongs to no position that was appended",
-            )
-        })?;
-        *last = Some(record.clone());
         Ok(())
     }
 
@@ -1032,6 +1077,10 @@ fn shift(row: &[f32], dtype: Dtype) -> f32 {
         Dtype::F16 | Dtype::Bf16 => row.iter().copied().fold(f32::NEG_INFINITY, f32::max),
         _ => 0.0,
     }
+}
+
+fn outside(token: i64, vocabulary: i64) -> String {
+    format!("token {token} is outside the vocabulary of {vocabulary}; -1 stands for none")
 }
 
 /// What an engine did, as tensors: those of which anything was said, -1 where it was not.

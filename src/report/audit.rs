@@ -327,10 +327,10 @@ fn whose(report: &AuditReport) -> String {
 }
 
 fn lead(report: &AuditReport) -> Vec<Block> {
-    let mut lead = vec![
-        Block::Paragraph(conclusion(report)),
-        Block::Paragraph(whose(report)),
-    ];
+    let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
+    let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
+    lead.push(Block::Paragraph(conclusion(report)));
+    lead.push(Block::Paragraph(whose(report)));
     if let Some(tv) = report.lossy_by_design
         && report.conclusion != Conclusion::AsClaimed
     {
@@ -570,8 +570,13 @@ fn tampering(control: &[Tampering]) -> Table {
 }
 
 fn facts(report: &AuditReport) -> Vec<Fact> {
-    let mut facts = vec![
-        Fact::new("command", report.command.clone()),
+    let command = match report.command.as_str() {
+        "" => None,
+        command => Some(Fact::new("command", command)),
+    };
+    let mut facts: Vec<Fact> = command.into_iter().collect();
+    facts.extend(super::page::files(&report.files));
+    facts.extend([
         Fact::new("tool", report.tool.clone()),
         Fact::new(
             "log",
@@ -583,7 +588,7 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
                 count(report.not_audited)
             ),
         ),
-    ];
+    ]);
     if let Some(target) = &report.target {
         facts.push(Fact::new("target", target.clone()));
     }

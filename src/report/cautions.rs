@@ -2,6 +2,7 @@
 
 use super::text::{counted, percent};
 use crate::gap::{Repetition, Surprise};
+use crate::log::MissingMass;
 
 /// A z that text drawn from its rows hardly has, and one that none has.
 const SURPRISING: f64 = 4.0;
@@ -74,5 +75,52 @@ pub(super) fn parallel(is_parallel: bool) -> Option<String> {
          the text) takes the rows for laws given the tokens before, which this drafter does not \
          have: read it as of a drafter that draws from these rows one after the other."
             .to_owned()
+    })
+}
+
+/// Logs that hold fewer prompts than they will: of each, how many of how many.
+pub(super) fn unfinished(logs: impl Iterator<Item = Option<[usize; 2]>>) -> Option<String> {
+    let all: Vec<[usize; 2]> = logs.flatten().collect();
+    let [done, planned] = [0, 1].map(|at| all.iter().map(|log| log[at]).sum::<usize>());
+    (done < planned).then(|| {
+        format!(
+            "The capture did not finish: {done} of {} are in the log, and all numbers are of these \
+             alone. The command that began it continues it.",
+            counted(planned, "prompt")
+        )
+    })
+}
+
+/// Lists that leave out much, where the log does not say how much: of each log, the mass.
+pub(super) fn missing(logs: impl Iterator<Item = Option<MissingMass>>) -> Option<String> {
+    let large = logs.flatten().filter(MissingMass::is_large);
+    let worst = large.max_by(|a, b| a.target.max(a.draft).total_cmp(&b.target.max(b.draft)))?;
+    let base = worst.base_2.map_or_else(String::new, |left| {
+        format!(
+            " Base 2? As logarithms to base 2 they would leave out {} only: if they are, multiply \
+             them by ln 2 = 0.6931472.",
+            percent(left)
+        )
+    });
+    Some(format!(
+        "The lists leave out much: on average {} of the target's mass and {} of the draft's, in the \
+         {} looked at.{base}",
+        percent(worst.target),
+        percent(worst.draft),
+        counted(worst.rows, "row"),
+    ))
+}
+
+/// Indices that stand twice in a text.
+pub(super) fn repeated(positions: usize) -> Option<String> {
+    (positions > 0).then(|| {
+        format!(
+            "{} in the same prompt: two logs in one, or prompts with one number. Intervals and \
+             what is said of whole texts may be wrong.",
+            match positions {
+                1 => "1 position has an index that stands before it already".to_owned(),
+                more => format!("{more} positions have an index that stands before them already"),
+            }
+        )
     })
 }

@@ -147,7 +147,10 @@ fn cautions(comparison: &LogComparison) -> Vec<String> {
     let looping =
         |log: &ComparedLog| cautions::looping([(log.positions, log.repetition)].into_iter());
     let parallel = |log: &ComparedLog| cautions::parallel(log.parallel);
-    let says: [Say<'_>; 2] = [&looping, &parallel];
+    let unfinished = |log: &ComparedLog| cautions::unfinished([log.unfinished].into_iter());
+    let missing = |log: &ComparedLog| cautions::missing([log.missing_mass].into_iter());
+    let repeated = |log: &ComparedLog| cautions::repeated(log.repeated_positions);
+    let says: [Say<'_>; 5] = [&unfinished, &missing, &repeated, &looping, &parallel];
     let mut all = Vec::new();
     for say in says {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
@@ -473,15 +476,7 @@ fn definitions(comparison: &LogComparison) -> Section {
 
 fn made_by(comparison: &LogComparison) -> Section {
     let tool = format!("{}, report schema {}.", comparison.tool, comparison.schema);
-    Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [
-            Block::Command(comparison.command.clone()),
-            Block::Paragraph(tool),
-        ],
-    )
+    super::page::made_by(&comparison.command, tool)
 }
 
 /// Says that logs are not of one target, where both name theirs.
@@ -520,6 +515,10 @@ mod tests {
             repetition: None,
             surprise: None,
             parallel: false,
+            unfinished: None,
+            repeated_positions: 0,
+            missing_mass: None,
+            files: Vec::new(),
             sampled_at: None,
             against_first: None,
         };

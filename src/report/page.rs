@@ -23,6 +23,7 @@
 
 use super::canvas::{Canvas, DrawError};
 use super::table::Table;
+use crate::log::FileDigest;
 
 /// What stands on a page, in the order that it is read.
 ///
@@ -122,6 +123,35 @@ pub struct Fact {
     pub value: String,
     /// The whole of a value that is shown shortened.
     pub full: Option<String>,
+}
+
+/// What a page was made by: its command, which rows in memory have not, and further words.
+pub(super) fn made_by(command: &str, words: String) -> Section {
+    let first = match command {
+        "" => Block::Paragraph(
+            "Made of arrays in memory, inside another program: no command makes it again."
+                .to_owned(),
+        ),
+        command => Block::Command(command.to_owned()),
+    };
+    Section::new("made-by", "Made by", "", [first, Block::Paragraph(words)])
+}
+
+/// What was measured, by its contents.
+pub(super) fn files(files: &[FileDigest]) -> Option<Fact> {
+    let first = files.first()?;
+    let all = files.iter();
+    let all: Vec<String> = all
+        .map(|file| format!("{} {}", file.sha256, file.name))
+        .collect();
+    let name = match files.len() {
+        1 => first.name.clone(),
+        more => format!("{more}, in report.json; {}", first.name),
+    };
+    Some(Fact {
+        full: Some(all.join("; ")),
+        ..Fact::new("measured", format!("{name}, sha256 {:.12}…", first.sha256))
+    })
 }
 
 /// A picture with what is said of it.

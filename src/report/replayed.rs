@@ -44,17 +44,24 @@ pub(super) fn few_prompts(clusters: usize, what: &str) -> Option<String> {
 /// The first lines of a page: what it says, and what has to be known of it; where the text is
 /// not drawn from its rows, that alone.
 pub(super) fn lead(
+    of: &MeasuredTexts,
     surprise: &Surprise,
     says: impl FnOnce() -> Vec<Block>,
     cautions: impl IntoIterator<Item = Option<String>>,
 ) -> Vec<Block> {
-    let mut blocks = match cautions::not_drawn(Some(surprise)) {
-        Some(first) => vec![Block::Caution(first)],
-        None => says(),
-    };
+    let mut blocks: Vec<Block> = (unfinished(of).into_iter()).map(Block::Caution).collect();
+    match cautions::not_drawn(Some(surprise)) {
+        Some(first) => blocks.insert(0, Block::Caution(first)),
+        None => blocks.extend(says()),
+    }
     let cautions = cautions.into_iter().flatten();
     blocks.extend(cautions.map(Block::Caution));
     blocks
+}
+
+/// A caution where a capture did not come to its end.
+fn unfinished(of: &MeasuredTexts) -> Option<String> {
+    super::cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()))
 }
 
 /// The names of the logs.
@@ -140,13 +147,18 @@ fn facts(log: &TextLog) -> Vec<Fact> {
     if let Some(sampling) = &metadata.sampling {
         facts.push(Fact::new(
             "tokens sampled",
-            format!(
-                "temperature {}, seed {}",
-                temperature(sampling.temperature),
-                sampling.seed
-            ),
+            match sampling.seed {
+                Some(seed) => {
+                    format!(
+                        "temperature {}, seed {seed}",
+                        temperature(sampling.temperature)
+                    )
+                }
+                None => format!("temperature {}", temperature(sampling.temperature)),
+            },
         ));
     }
+    facts.extend(super::page::files(&log.files));
     facts.extend(
         metadata
             .command
@@ -157,13 +169,5 @@ fn facts(log: &TextLog) -> Vec<Fact> {
 }
 
 pub(super) fn made_by(of: &MeasuredTexts, schema: u32) -> Section {
-    Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [
-            Block::Command(of.command.clone()),
-            Block::Paragraph(format!("{}, report schema {schema}.", of.tool)),
-        ],
-    )
+    super::page::made_by(&of.command, format!("{}, report schema {schema}.", of.tool))
 }

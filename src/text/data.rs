@@ -3,7 +3,7 @@
 use super::cost::Timings;
 use super::drafts::Drafts;
 use crate::gap::{DraftPaths, Estimate, Surprise};
-use crate::log::Metadata;
+use crate::log::{FileDigest, Metadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ pub const SCHEMA: u32 = 1;
 pub struct MeasuredTexts {
     /// `specgap`, with its version.
     pub tool: String,
-    /// The command that made it, without paths of the machine.
+    /// The command that made it, without paths of the machine; none where rows are in memory.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// Where the texts come from.
     pub logs: Vec<TextLog>,
@@ -103,6 +104,9 @@ pub struct TextLog {
     pub vocabulary: usize,
     /// The most tokens that a row lists.
     pub listed: usize,
+    /// What was measured, by its contents: its files, or arrays in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileDigest>,
     /// What it says of itself, without the texts of tokens.
     pub metadata: Metadata,
 }

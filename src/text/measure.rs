@@ -15,7 +15,7 @@ use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
 use super::rollouts::{Drafted, RolloutList, drafted_rounds};
 use super::texts::{Text, Texts};
 use crate::gap::{Clustered, Estimate};
-use crate::log::Log;
+use crate::log::{FileDigest, Log};
 use crate::rounds::{
     ChainVerifier, Replay, accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
 };
@@ -82,11 +82,11 @@ pub fn measure(
     if settings.verifiers.is_empty() {
         return Err(TextError::Settings("no verifier is asked for".to_owned()));
     }
-    let texts = Texts::read(logs, settings.temperature, progress)?;
+    let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
     let measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
     measurement.refuse_drafts(logs)?;
-    let mut report = measurement.report(logs, command);
+    let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     match possible_with_paths(logs, &texts) {
         Ok(possible) => report.draft_paths = possible,
         Err(error) => (report.left_out).push(format!(
@@ -336,7 +336,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    fn report(&self, logs: &[Log], command: &str) -> LengthReport {
+    fn report(&self, logs: &[Log], of: MeasuredTexts) -> LengthReport {
         let ways = self.ways();
         let played: Vec<Played> = (ways.iter())
             .filter(|(_, verifier)| verifier.has_rounds())
@@ -352,7 +352,7 @@ impl<'a> Measurement<'a> {
             .collect();
         LengthReport {
             schema: SCHEMA,
-            of: measured(self.texts, logs, command),
+            of,
             max_length: self.max_length,
             rollouts: self.rollouts_read(),
             needs: self.needs(logs, &played),
@@ -1050,11 +1050,19 @@ fn mean_of_coin(place: &Place, drafts: Drafts) -> Option<f64> {
 }
 
 /// What a report is of: texts of these logs, measured by a command.
-pub(super) fn measured(texts: &Texts, logs: &[Log], command: &str) -> MeasuredTexts {
+pub(super) fn measured(
+    texts: &Texts,
+    logs: &[Log],
+    files: Vec<Vec<FileDigest>>,
+    command: &str,
+) -> MeasuredTexts {
+    let held = logs.iter().any(Log::is_held);
+    let logs = logs.iter().zip(files);
+    let logs = logs.map(|(log, files)| text_log(log, files)).collect();
     MeasuredTexts {
         tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
-        command: command.to_owned(),
-        logs: logs.iter().map(text_log).collect(),
+        command: if held { "" } else { command }.to_owned(),
+        logs,
         positions: texts.positions(),
         texts: texts.texts.len(),
         clusters: texts.clusters,
@@ -1063,7 +1071,21 @@ pub(super) fn measured(texts: &Texts, logs: &[Log], command: &str) -> MeasuredTe
     }
 }
 
-fn text_log(log: &Log) -> TextLog {
+/// Reads texts, while their files are hashed.
+pub(super) fn with_files<T: Send>(
+    logs: &[Log],
+    read: impl FnOnce() -> Result<T, TextError> + Send,
+) -> Result<(T, Vec<Vec<FileDigest>>), TextError> {
+    let files = |log: &Log| -> Result<Vec<FileDigest>, TextError> {
+        let digests = log.digests(&(0..log.positions()))?;
+        Ok(digests.into_values().collect())
+    };
+    let hash = || logs.iter().map(files).collect::<Result<_, _>>();
+    let (texts, files) = rayon::join(read, hash);
+    Ok((texts?, files?))
+}
+
+fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
     let mut metadata = log.metadata().clone();
     metadata.token_text.clear();
     TextLog {
@@ -1071,6 +1093,7 @@ fn text_log(log: &Log) -> TextLog {
         positions: log.positions(),
         vocabulary: log.vocabulary(),
         listed: log.listed(),
+        files,
         metadata,
     }
 }

@@ -4,9 +4,7 @@ use super::TextError;
 use super::place::{Place, Rest};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
-use crate::gap::{
-    Lists, Moments, Singles, Surprise, Surprised, Surprises, probabilities, refuse_probabilities,
-};
+use crate::gap::{Lists, Moments, Singles, Surprise, Surprised, Surprises, probabilities};
 use crate::log::{Log, Rollouts, Row, RowKind, Span};
 use crate::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
 use rayon::prelude::*;
@@ -117,7 +115,7 @@ impl Texts {
                         .to_owned(),
                 ));
             }
-            refuse_probabilities(log)?;
+            log.refuse_other_forms()?;
         }
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
         for log in logs {
@@ -482,7 +480,7 @@ impl Task<'_> {
              texts",
         )?;
         let rule = Softmax {
-            temperature: self.temperature / self.log.metadata().temperature_applied,
+            temperature: self.temperature / self.log.metadata().applied(),
             ..Softmax::default()
         };
         probabilities(&row.target, row.target_kind, &rule, logits, target)

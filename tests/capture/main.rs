@@ -16,7 +16,7 @@ use specgap::capture::{
     Capture, ChatTemplate, Device, DrawnRollout, Event, Generation, Model, Row as CapturedRow,
     RowSink, Runtime, Sampler, Sampling, Settings, SinkError, Stop, TextCodec, read_prompts,
 };
-use specgap::log::{Log, Row};
+use specgap::log::{Log, LogWriter, Row};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -413,12 +413,12 @@ fn the_log_says_where_it_comes_from() {
     bench.capture("log", &more);
     let log = Log::open(&bench.path("log")).unwrap();
     let metadata = log.metadata();
-    assert_eq!(metadata.temperature_applied, 1.0);
+    assert_eq!(metadata.temperature_applied, Some(1.0));
     assert_eq!(metadata.vocabulary, Some(299));
     let sampling = metadata.sampling.as_ref().unwrap();
     assert_eq!(
         (sampling.temperature, sampling.top_p, sampling.seed),
-        (0.8, Some(0.9), 3)
+        (0.8, Some(0.9), Some(3))
     );
     assert_eq!(sampling.chat.as_deref(), Some("chatml"));
     for file in [&metadata.target, &metadata.draft, &metadata.tokenizer] {
@@ -577,7 +577,12 @@ fn an_interrupt_leaves_a_log_that_continues() {
         error.contains("the same command again continues"),
         "{error}"
     );
+    // Until it is finished, reports are told.
+    let unfinished = |path| LogWriter::said_by(path).unwrap().unfinished();
+    let [done, planned] = unfinished(&stopped).unwrap();
+    assert!(done < planned && planned == 48, "{done} of {planned}");
     assert_eq!(bench.capture("stopped", &MANY), whole);
+    assert_eq!(unfinished(&stopped), None);
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn sglang_divides_what_it_generates_by_the_temperature() {
     let (_folder, log, made) = two(Engine::Sglang, cold, |request| request.temperature = 0.5);
     assert_eq!(made.temperature_applied, 0.5);
     let metadata = written(&log).metadata;
-    assert_eq!(metadata.temperature_applied, 0.5);
+    assert_eq!(metadata.applied(), 0.5);
     assert_eq!(metadata.sampling.unwrap().temperature, 0.5);
     check_lists(&log, [[4, 5], [4, 5]], 0.5);
     // With SGLANG_RETURN_ORIGINAL_LOGPROB it does not, and greedily neither.

@@ -653,10 +653,7 @@ fn texts_that_loop_and_parallel_drafters_are_told() {
 
     let index = path.join("log.json");
     let json = std::fs::read_to_string(&index).unwrap();
-    let json = json.replace(
-        "\"temperature_applied\"",
-        "\"drafter\": \"parallel\", \"temperature_applied\"",
-    );
+    let json = json.replace("\"sampling\"", "\"drafter\": \"parallel\", \"sampling\"");
     std::fs::write(&index, json).unwrap();
     assert!(text(&report(&path, &[1.0], &[2])).contains("The drafter is parallel"));
 

@@ -425,8 +425,8 @@ fn logs_that_loop_or_are_parallel_are_named() {
 
     let index = folder.path().join("second/log.json");
     let json = std::fs::read_to_string(&index).unwrap();
-    let said = "\"drafter\": \"parallel\", \"temperature_applied\"";
-    std::fs::write(&index, json.replace("\"temperature_applied\"", said)).unwrap();
+    let said = "\"drafter\": \"parallel\", \"sampling\"";
+    std::fs::write(&index, json.replace("\"sampling\"", said)).unwrap();
     let second = Log::open(&folder.path().join("second")).unwrap();
     let other = log(folder.path(), "other", &rows(40), plain);
     let [first, _] = logs;

@@ -129,6 +129,9 @@ fn report() -> GapReport {
             engine_tensors: Vec::new(),
             repetition: None,
             surprise: None,
+            repeated_positions: 0,
+            missing_mass: None,
+            files: Vec::new(),
             metadata: Metadata {
                 target: identity("target.onnx", 'a'),
                 draft: identity("draft.onnx", 'c'),
@@ -136,7 +139,7 @@ fn report() -> GapReport {
                 runtime: Some("ONNX Runtime".into()),
                 sampling: Some(Sampling {
                     temperature: 1.0,
-                    seed: 7,
+                    seed: Some(7),
                     max_tokens: Some(32),
                     chat: Some("none".into()),
                     ..Sampling::default()
@@ -1013,7 +1016,7 @@ fn the_first_lines_say_what_the_numbers_rest_on() {
             "{lines}"
         );
         assert!(
-            lines.contains("at temperature 1.0 with 3 drafts"),
+            lines.contains("at temperature 1.0, at which the text was sampled, with 3 drafts"),
             "{lines}"
         );
     }

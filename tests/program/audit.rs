@@ -96,12 +96,6 @@ fn a_text_is_audited_without_a_rule() {
         "{}",
         run.out
     );
-    assert_eq!(
-        run.out.matches("target-law").count() - 1,
-        plans(&run.out),
-        "{}",
-        run.out
-    );
     let json = ["audit", "text.safetensors", "--format", "json"];
     let run = specgap(folder.path(), json);
     let report: Value = serde_json::from_str(&run.out).unwrap();

@@ -1152,3 +1152,137 @@ fn plans_of_every_position_and_audited_ones_are_not_mixed() {
     let run = specgap(folder.path(), ["merge", "audited.json", "every.json"]);
     run.refused(&["--plans", "same options"]);
 }
+
+/// Changes what a log says of itself.
+fn say(folder: &Path, change: impl FnOnce(&mut serde_json::Map<String, Value>)) {
+    let path = folder.join("log/log.json");
+    let mut index: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    change(index["metadata"].as_object_mut().unwrap());
+    std::fs::write(path, index.to_string()).unwrap();
+}
+
+#[test]
+fn the_temperature_is_that_of_the_text_unless_another_is_asked_for() {
+    let folder = folder_with_log();
+    let measured = |line: &str| {
+        let run = gap(
+            folder.path(),
+            &format!("log --drafts 2 {line} --format json"),
+        );
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        let report: GapReport = serde_json::from_str(&run.out).unwrap();
+        let mut all: Vec<f64> = report.cells.iter().map(|cell| cell.temperature).collect();
+        all.dedup_by(|a, b| a == b);
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        assert!(
+            report.command.contains("--temperature "),
+            "{}",
+            report.command
+        );
+        all
+    };
+    let sampled_at = |temperature: f64| {
+        say(folder.path(), |metadata| {
+            let sampling = serde_json::json!({"temperature": temperature});
+            metadata.insert("sampling".to_owned(), sampling);
+        });
+    };
+    for temperature in [1.0, 0.6, 0.0] {
+        sampled_at(temperature);
+        assert_eq!(measured(""), [temperature]);
+        let run = gap(folder.path(), "log --drafts 2");
+        let words = format!("at temperature {temperature:?}, at which the text was sampled,");
+        assert!(run.out.contains(&words), "{}", run.out);
+    }
+    assert_eq!(measured("--temperature 0.3,2"), [0.3, 2.0]);
+    // What nobody can measure at is as good as not said.
+    sampled_at(-1.0);
+    assert_eq!(measured(""), [0.7, 1.0]);
+    say(folder.path(), |metadata| drop(metadata.remove("sampling")));
+    assert_eq!(measured(""), [0.7, 1.0]);
+    assert!(
+        !gap(folder.path(), "log --drafts 2")
+            .out
+            .contains("at which the text")
+    );
+}
+
+#[test]
+fn a_log_that_is_not_finished_says_so_in_the_first_lines() {
+    let folder = folder_with_log();
+    let prompts = |planned: usize| {
+        say(folder.path(), |metadata| {
+            let one = |id| serde_json::json!({"id": id, "name": "p", "positions": 4});
+            metadata.insert("prompts".to_owned(), (0..3).map(one).collect());
+            metadata.insert("planned_prompts".to_owned(), planned.into());
+        });
+    };
+    for (planned, told) in [(5, true), (3, false)] {
+        prompts(planned);
+        for command in ["gap", "length", "tree", "paths"] {
+            let more = if command == "paths" {
+                " --length 2"
+            } else {
+                ""
+            };
+            let line = format!("{command} log{more}");
+            let run = specgap(folder.path(), line.split(' '));
+            assert_eq!(run.code, Some(0), "{}", run.err);
+            let words = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+            let at = words.find("The capture did not finish: 3 of 5 prompts are in the log");
+            assert_eq!(at.is_some(), told, "{command}: {words}");
+            assert!(at.is_none_or(|at| at < 400), "{command}: {words}");
+        }
+        // Beside another log, too.
+        write(&folder.path().join("other"), &rows(12), KeptTokens::All);
+        let run = gap(folder.path(), &format!("log other {QUICK}"));
+        assert_eq!(run.out.contains("did not finish"), told, "{}", run.out);
+        std::fs::remove_dir_all(folder.path().join("other")).unwrap();
+    }
+}
+
+#[test]
+fn reports_have_the_digests_of_their_files_and_no_seed_that_nobody_said() {
+    let folder = folder_with_log();
+    let path = folder.path().join("log");
+    let mut files: Vec<Value> = (std::fs::read_dir(&path).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap() != ".lock")
+        .map(|path| {
+            let digest = specgap::log::FileDigest::of_file(&path).unwrap();
+            serde_json::to_value(digest).unwrap()
+        })
+        .collect();
+    files.sort_by_key(|file| file["name"].to_string());
+    assert!(files.len() >= 2);
+    for line in [
+        "gap log --drafts 2",
+        "length log",
+        "tree log",
+        "paths log --length 2",
+    ] {
+        let run = specgap(folder.path(), line.split(' ').chain(["--format", "json"]));
+        assert_eq!(run.code, Some(0), "{line}: {}", run.err);
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(
+            report["logs"][0]["files"],
+            Value::from(files.clone()),
+            "{line}"
+        );
+        let metadata = &report["logs"][0]["metadata"];
+        assert_eq!(
+            metadata["sampling"],
+            serde_json::json!({"temperature": 1.0})
+        );
+        assert!(metadata.get("temperature_applied").is_none());
+    }
+    // Parts together have what the whole has.
+    for index in 1..=2 {
+        let line = format!("log {QUICK} --shard {index}/2 --partial {index}.json");
+        assert_eq!(gap(folder.path(), &line).code, Some(0));
+    }
+    let line = "merge 1.json 2.json --format json";
+    let merged: Value = serde_json::from_str(&specgap(folder.path(), line.split(' ')).out).unwrap();
+    assert_eq!(merged["logs"][0]["files"], Value::from(files));
+}

@@ -82,20 +82,24 @@ fn lead(report: &GapReport) -> Vec<Block> {
     };
     let cautions = (summary::cautions(report, at).into_iter()).map(Block::Caution);
     let not_drawn: Vec<Block> = summary::not_drawn(report).map(Block::Caution).collect();
+    let wrong = (summary::first_cautions(report).into_iter()).map(Block::Caution);
     if !not_drawn.is_empty() {
-        return not_drawn.into_iter().chain(cautions).collect();
+        return (not_drawn.into_iter())
+            .chain(wrong)
+            .chain(cautions)
+            .collect();
     }
-    let mut blocks = vec![
-        Block::Paragraph(format!(
-            "Over {}, at temperature {} with {} a position{}. A verifier is lossless if what it \
+    let mut blocks = vec![Block::Paragraph(format!(
+        "Over {}, at temperature {}{} with {} a position{}. A verifier is lossless if what it \
              puts out follows the target's own distribution.",
-            summary::extent(report),
-            temperature(at),
-            counted(n, "draft"),
-            served(report.served),
-        )),
-        Block::Facts(first::lines(report, at, n)),
-    ];
+        summary::extent(report),
+        temperature(at),
+        summary::why(report, at),
+        counted(n, "draft"),
+        served(report.served),
+    ))];
+    blocks.extend(wrong);
+    blocks.push(Block::Facts(first::lines(report, at, n)));
     blocks.extend(figures::losses(report, at, n).map(Block::Figure));
     blocks.extend(cautions);
     blocks
@@ -232,20 +236,21 @@ fn rounds(report: &GapReport) -> Option<Section> {
         return None;
     }
     let logs = words(report.logs.iter().map(|log| log.name.as_str()));
-    blocks.push(Block::Paragraph(
+    // Rows in memory are in no command's reach.
+    let commands = !report.command.is_empty();
+    let ask = |what: &str, command: String| {
+        let both = [Block::Paragraph(what.to_owned()), Block::Command(command)];
+        both.into_iter().filter(move |_| commands)
+    };
+    blocks.extend(ask(
         "How many tokens to draft, by which rule, and how much faster that is at the cost of a draft \
-         step, here 0.1 of a target step:"
-            .to_owned(),
+         step, here 0.1 of a target step:",
+        format!("specgap length {logs} --cost-ratio 0.1"),
     ));
-    blocks.push(Block::Command(format!(
-        "specgap length {logs} --cost-ratio 0.1"
-    )));
-    blocks.push(Block::Paragraph(
-        "Which tree of drafts to verify instead of a chain:".to_owned(),
+    blocks.extend(ask(
+        "Which tree of drafts to verify instead of a chain:",
+        format!("specgap tree {logs} --cost-ratio 0.1"),
     ));
-    blocks.push(Block::Command(format!(
-        "specgap tree {logs} --cost-ratio 0.1"
-    )));
     Some(Section::new(
         "rounds",
         "Rounds along the text",
@@ -351,16 +356,9 @@ fn left_out(report: &GapReport) -> Option<Section> {
 }
 
 fn made_by(report: &GapReport) -> Section {
-    Section::new(
-        "made-by",
-        "Made by",
-        "",
-        [
-            Block::Command(report.command.clone()),
-            Block::Paragraph(format!(
-                "{}, seed {}, report schema {}.",
-                report.tool, report.seed, report.schema
-            )),
-        ],
-    )
+    let words = format!(
+        "{}, seed {}, report schema {}.",
+        report.tool, report.seed, report.schema
+    );
+    super::page::made_by(&report.command, words)
 }

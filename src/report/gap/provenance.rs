@@ -92,8 +92,8 @@ fn facts(log: &LogSummary) -> Vec<Fact> {
     if let Some(how) = &metadata.sampling {
         facts.push(Fact::new("tokens sampled", how.to_string()));
     }
-    if metadata.temperature_applied != 1.0 {
-        let applied = temperature(metadata.temperature_applied);
+    if let Some(applied) = metadata.temperature_applied.filter(|&one| one != 1.0) {
+        let applied = temperature(applied);
         facts.push(Fact::new("logged rows divided by temperature", applied));
     }
     let rows = match log.rows.as_str() {
@@ -121,6 +121,7 @@ fn facts(log: &LogSummary) -> Vec<Fact> {
         ));
     }
     facts.push(Fact::new("size", positions));
+    facts.extend(crate::report::page::files(&log.files));
     if let Some(tool) = &metadata.tool {
         facts.push(Fact::new("written by", tool));
     }

@@ -53,6 +53,25 @@ pub(super) const SERVED: &str = "both models' logits are divided by the temperat
     their mass, of these the ones that have at least min-p times the largest; what is kept is \
     renormalised. Of equal tokens those with lower ids come first";
 
+/// Why it is this temperature that is spoken of, if the logs say it.
+pub(super) fn why(report: &GapReport, at: f64) -> &'static str {
+    match sampled_at(report) {
+        Some(sampled) if sampled == at => ", at which the text was sampled,",
+        _ => "",
+    }
+}
+
+/// What may make all numbers others than those that are meant.
+pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
+    let logs = || report.logs.iter();
+    let all = [
+        cautions::unfinished(logs().map(|log| log.metadata.unfinished())),
+        cautions::missing(logs().map(|log| log.missing_mass)),
+        cautions::repeated(logs().map(|log| log.repeated_positions).sum()),
+    ];
+    all.into_iter().flatten().collect()
+}
+
 /// What a reader has to know to read the numbers right.
 pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let [checks, rates] = short_plans(report);

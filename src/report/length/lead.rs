@@ -33,7 +33,7 @@ pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
         replayed::few_prompts(report.of.clusters, "length"),
         cautions::surprise(&report.surprise),
     ];
-    replayed::lead(&report.surprise, says, cautions)
+    replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
 /// The least gain, of a speed, that is worth a change.

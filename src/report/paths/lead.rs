@@ -68,7 +68,7 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
         replayed::few_prompts(report.of.clusters, "limit"),
         cautions::surprise(&report.surprise),
     ];
-    replayed::lead(&report.surprise, says, cautions)
+    replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
 /// What a decoder gets that follows round with round, by what needs nothing carried between them;

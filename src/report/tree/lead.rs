@@ -30,7 +30,7 @@ pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
         cautions::surprise(&report.surprise),
         flat(report),
     ];
-    replayed::lead(&report.surprise, says, cautions)
+    replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
 /// What to set and what it buys, in a sentence or two: a tree that engines have, unless these

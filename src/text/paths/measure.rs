@@ -1,7 +1,8 @@
 //! From texts and logged draft paths to a report.
 
 use super::super::TextError;
-use super::super::measure::measured;
+use super::super::data::MeasuredTexts;
+use super::super::measure::{measured, with_files};
 use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, reached};
 use super::bounds::lower_bound_of_text;
@@ -57,7 +58,9 @@ pub fn measure_paths(
                     rows: crate::distribution::Rows<'_>,
                     token: usize,
                     _: u64| asked.tables(scan, rows, token);
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)?;
+    let (texts, files) = with_files(logs, || {
+        Texts::read_asking(logs, settings.temperature, progress, Some(&question), false)
+    })?;
     for (log, paths) in logs.iter().zip(&drawn) {
         if let Some(paths) = paths {
             paths.check_temperature(log, texts.temperature)?;
@@ -69,7 +72,7 @@ pub fn measure_paths(
         drafts: settings.drafts.iter().copied().collect(),
         contexts: Contexts::new(logs, drawn, &texts, length),
     }
-    .report(logs, command))
+    .report(measured(&texts, logs, files, command)))
 }
 
 fn most_drafts(settings: &PathSettings) -> Result<usize, TextError> {
@@ -131,7 +134,7 @@ pub(super) fn calls<'r>(all: usize, reached: impl Fn(usize) -> &'r [f64]) -> f64
 }
 
 impl Measurement<'_> {
-    fn report(&self, logs: &[Log], command: &str) -> PathsReport {
+    fn report(&self, of: MeasuredTexts) -> PathsReport {
         let clusters = self.texts.clusters;
         let of_texts = self.contexts.starts();
         let starts: usize = of_texts.iter().map(Vec::len).sum();
@@ -197,7 +200,7 @@ impl Measurement<'_> {
         let checks = self.checks(&told, &drafts, &by_prompt);
         PathsReport {
             schema: PATHS_SCHEMA,
-            of: measured(self.texts, logs, command),
+            of,
             length: self.contexts.length,
             starts,
             anchors: contexts.len(),

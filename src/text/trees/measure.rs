@@ -2,7 +2,8 @@
 
 use super::super::TextError;
 use super::super::cost::Timings;
-use super::super::measure::{add_each, capture_with, measured};
+use super::super::data::MeasuredTexts;
+use super::super::measure::{add_each, capture_with, measured, with_files};
 use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
@@ -132,14 +133,16 @@ pub fn measure_trees(
         }
         Ok(answers)
     };
-    let texts = Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)?;
+    let (texts, files) = with_files(logs, || {
+        Texts::read_asking(logs, settings.temperature, progress, Some(&question), true)
+    })?;
     Ok(Measurement {
         texts: &texts,
         settings,
         plan: &plan,
         tokens: texts.tokens(),
     }
-    .report(logs, command))
+    .report(logs, measured(&texts, logs, files, command)))
 }
 
 fn seed_of(seed: u64, number: u64, pair: u64) -> u64 {
@@ -581,7 +584,7 @@ impl Candidate {
 }
 
 impl Measurement<'_> {
-    fn report(&self, logs: &[Log], command: &str) -> TreeReport {
+    fn report(&self, logs: &[Log], of: MeasuredTexts) -> TreeReport {
         let places = || self.texts.texts.iter().flat_map(|text| &text.places);
         let count = places().count().max(1) as f64;
         let unlisted_mass =
@@ -684,7 +687,7 @@ impl Measurement<'_> {
         let trees = self.settings.trees.iter();
         TreeReport {
             schema: TREE_SCHEMA,
-            of: measured(self.texts, logs, command),
+            of,
             unlisted_mass,
             seed: self.settings.seed,
             timings: self.settings.timings.clone(),
