@@ -2,7 +2,9 @@
 //! accuses: `cargo run --release --example audit_table [LOG] [RUNS]`.
 //!
 //! Engines are simulated on the log's rows, 3 drafts a round, at alpha 1e-6, without tolerance
-//! and with the usual one.
+//! and with the usual one. Also: how often honest engines are accused at alpha 0.05, and what a text
+//! takes to convict by itself, one of 20 whose e-values are averaged (the mean is at least the
+//! largest over 20).
 
 use specgap::audit::{BugName, Outcome, Part, Rule, Settings, Simulator, claimed_of};
 use specgap::log::Log;
@@ -40,6 +42,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .filter(|run| run.verdicts.contains(&Outcome::Refuted))
             .count();
         println!("  {rule}: {alarms} alarms");
+    }
+    for tolerance in [0.0, Settings::TOLERANCE] {
+        let mut simulator = engine(Rule::Single, None, tolerance);
+        simulator.settings.alpha = 0.05;
+        let all = simulator.runs(&log, runs, 60)?;
+        let alarms = all
+            .iter()
+            .filter(|run| run.verdicts.contains(&Outcome::Refuted));
+        println!(
+            "at alpha 0.05, tolerance {tolerance}: {} of {runs} honest runs of 60 positions accused",
+            alarms.count()
+        );
+    }
+    for (rule, bug) in [
+        (Rule::Single, "argmax-drafts"),
+        (Rule::Single, "top-50-drafts"),
+        (Rule::Single, "temperature-ignored"),
+    ] {
+        for texts in [1.0, 20.0, 200.0] {
+            let mut simulator = engine(rule, Some(bug.parse()?), Settings::TOLERANCE);
+            simulator.settings.alpha /= texts;
+            let found = |positions: usize| -> Result<bool, specgap::audit::AuditError> {
+                let all = simulator.runs(&log, 20, positions)?;
+                let refuted =
+                    |run: &&specgap::audit::SimulatedRun| run.verdicts.contains(&Outcome::Refuted);
+                Ok(all.iter().filter(refuted).count() == 20)
+            };
+            let mut positions = 10;
+            while !found(positions)? && positions < 2_000 {
+                positions += positions / 8 + 1;
+            }
+            println!("{bug}: {positions} positions of one of {texts} texts, 20 of 20 runs");
+        }
     }
     for (rule, bug, positions) in [
         (Rule::Single, "argmax-drafts", 40),

@@ -58,6 +58,8 @@ class EngineRecord:
     accepted: int | None
     round: int | None
     batch_size: int | None
+    #: The seed of the request's own random numbers; -1 where it draws from the engine's stream.
+    seed: int | None
 
 
 class Log:
@@ -100,7 +102,7 @@ class Log:
     ) -> Log:
         """A log of arrays, under the names of a log's tensors (docs/formats.md): target_logits
         and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id,
-        position, token, drafts, accepted, output, round, batch_size, token_ids ...
+        position, token, drafts, accepted, output, round, batch_size, seed, token_ids ...
 
         Nothing is copied: of any strides, rows are read where they lie. They must not change
         while a call reads them. ``metadata`` is what a log says of itself, such as
@@ -276,13 +278,15 @@ class LogWriter:
         output: int | None = None,
         round: int | None = None,
         batch_size: int | None = None,
+        seed: int | None = None,
     ) -> None:
         """Adds a position: both models' logits on the same prefix.
 
         ``token`` is the one that was drawn from the target. ``position`` counts the positions
         of each prompt, if not given. What an engine did there: ``drafts``, how many were
         ``accepted`` of those that start there (-1 where no round starts), its ``output``, how
-        far into its ``round`` the position is, and the ``batch_size``.
+        far into its ``round`` the position is, the ``batch_size``, and the ``seed`` of the
+        request's own random numbers (-1 where it draws from one stream of the engine).
 
         Raises ``ValueError``, and adds nothing, for tokens outside the vocabulary and rows that
         are none: NaN, +inf, -inf at all tokens; and as soon as two rows show it, for rows that
@@ -304,6 +308,7 @@ class LogWriter:
             accepted,
             round,
             batch_size,
+            seed,
         )
         self._next[prompt_id] = position + 1
 

@@ -30,7 +30,7 @@ _OWN_IDS = (("target_token_ids", "target_"), ("draft_token_ids", "draft_"))
 _RESTS = ("target_rest", "draft_rest")
 _HEADS = ("head_acceptance", "head_overlap")
 #: Whole numbers in which null stands for "none".
-_MAY_LACK = ("token", "output", "accepted", "round", "batch_size")
+_MAY_LACK = ("token", "output", "accepted", "round", "batch_size", "seed")
 _SCALARS = ("prompt_id", "position", *_MAY_LACK, *_HEADS)
 _LISTS = (*_ROWS, *_IDS, *_RESTS, "drafts")
 
@@ -438,7 +438,7 @@ class _Columns:
             count = len(self._engine[0].drafts)
             self.types["drafts"] = arrow.list_(arrow.int32(), count)
         self.types |= {
-            name: whole for name in ("output", "accepted", "round", "batch_size") if name in engine
+            name: whole for name in ("output", "accepted", "round", "batch_size", "seed") if name in engine
         }
 
     def table(self, numbers: Sequence[int], schema: Any) -> Any:
@@ -458,7 +458,7 @@ class _Columns:
             return [row.token_ids for row in rows]
         if name in _IDS:
             return [_own_ids(row, getattr(row, model)) for row in rows]
-        if name == "drafts" or name in ("output", "accepted", "round", "batch_size"):
+        if name == "drafts" or name in ("output", "accepted", "round", "batch_size", "seed"):
             return [getattr(self._engine[number], name) for number in numbers]
         return [getattr(row, name) for row in rows]
 

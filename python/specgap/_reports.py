@@ -473,6 +473,7 @@ def length(
     lengths: int | Sequence[int] | None = None,
     policies: str | Sequence[str] | None = None,
     verifiers: str | Sequence[str] | None = None,
+    drafts: str | Sequence[str] | None = None,
     max_length: int | None = None,
     cost_ratio: float | None = None,
     timings: PathLike | None = None,
@@ -490,6 +491,7 @@ def length(
         "lengths": lengths,
         "policies": policies,
         "verifiers": verifiers,
+        "drafts": drafts,
         "max_length": max_length,
         "cost_ratio": cost_ratio,
         "timings": timings,
@@ -556,8 +558,9 @@ def paths(
 
 def audit(
     log: LogLike,
-    rule: str,
+    rule: str | None = None,
     *,
+    seeds: str | None = None,
     tolerance: float | None = None,
     alpha: float | None = None,
     negative_control: bool = False,
@@ -577,12 +580,15 @@ def audit(
 ) -> Report:
     """Whether an engine samples what it claims: four verdicts on a log of its rounds.
 
-    ``rule`` is what it claims: single, rrs, rrs-wo, k-seq, block, one-hot, exact-match or
-    threshold:A. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
+    ``rule`` is what it claims: single, rrs, rrs-wo, k-seq, block, one-hot, exact-match,
+    threshold:A or text, which is taken if the log has no drafts. ``seeds`` says whether requests
+    drew random numbers of their own (``fresh``) or not (``shared``), where the log does not; what
+    is not known counts as shared. Keywords are the options of ``specgap audit``. ``report.ok`` is False where a
     part is refuted or a hard check fails.
     """
     options = {
         "rule": rule,
+        "seeds": seeds,
         "tolerance": tolerance,
         "alpha": alpha,
         "negative_control": negative_control,

@@ -246,14 +246,21 @@ impl Log {
         ))
     }
 
-    /// What an engine did, position by position: drafts, output, accepted, round, batch size.
+    /// What an engine did, position by position: drafts, output, accepted, round, batch size,
+    /// seed.
     #[allow(clippy::type_complexity)]
-    fn engine(&self, py: Python<'_>) -> PyResult<Vec<(Vec<i64>, [Option<i64>; 4])>> {
+    fn engine(&self, py: Python<'_>) -> PyResult<Vec<(Vec<i64>, [Option<i64>; 5])>> {
         let records = py
             .detach(|| self.rows.engine_records())
             .map_err(|error| raised(&error))?;
         let parts = |one: EngineRecord| {
-            let numbers = [one.output, one.accepted, one.round, one.batch_size];
+            let numbers = [
+                one.output,
+                one.accepted,
+                one.round,
+                one.batch_size,
+                one.seed,
+            ];
             (one.drafts, numbers)
         };
         Ok(records.into_iter().map(parts).collect())
@@ -329,6 +336,7 @@ impl LogWriter {
         accepted: Option<i64>,
         round: Option<i64>,
         batch_size: Option<i64>,
+        seed: Option<i64>,
     ) -> PyResult<()> {
         let contiguous = |_| PyValueError::new_err("rows are to be contiguous");
         let (target, draft) = (
@@ -341,6 +349,7 @@ impl LogWriter {
             accepted,
             round,
             batch_size,
+            seed,
             ..EngineRecord::default()
         };
         self.with(|writer| {

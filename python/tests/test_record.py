@@ -385,6 +385,293 @@ def test_the_second_runner_of_vllm_is_recorded(
     assert audited.ok, str(audited)
 
 
+
+def _constrained(module: types.ModuleType, temperature: float | None = None) -> None:
+    """Gives the first runner's module what comes before: temperature and top_k, in place. With a
+    temperature, that is taken whatever is asked for."""
+
+    def apply_sampling_constraints(
+        logits: Any, cu_num_draft_tokens: Any, sampling_metadata: Any
+    ) -> Any:
+        requests = np.searchsorted(cu_num_draft_tokens, np.arange(len(logits)), side="right")
+        heats = sampling_metadata.temperature[requests]
+        logits /= (heats if temperature is None else np.full_like(heats, temperature))[:, None]
+        if sampling_metadata.top_k is not None:
+            for row, k in zip(logits, sampling_metadata.top_k[requests], strict=True):
+                row[row < np.sort(row)[-int(k)]] = -np.inf
+        return logits
+
+    module.apply_sampling_constraints = apply_sampling_constraints  # type: ignore[attr-defined]
+
+
+def _sampling(log: sg.Log) -> dict[str, Any]:
+    """What a log says of its sampling; its own seed is nobody's."""
+    return {key: value for key, value in log.metadata["sampling"].items() if key != "seed"}
+
+
+class _Generator:
+    """A generator of PyTorch, as far as it is asked."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def initial_seed(self) -> int:
+        return self.seed
+
+
+def _asked(temperature: list[float], **more: Any) -> types.SimpleNamespace:
+    """The sampling metadata of vLLM, of requests without anything special."""
+    nothing: dict[str, Any] = {
+        "all_greedy": False, "all_random": True, "top_k": None, "top_p": None, "generators": {},
+        "no_penalties": True, "frequency_penalties": None, "presence_penalties": None,
+        "repetition_penalties": None, "allowed_token_ids_mask": None, "bad_words_token_ids": {},
+        "logitsprocs": types.SimpleNamespace(argmax_invariant=[], non_argmax_invariant=[]),
+    }  # fmt: skip
+    heats = np.array(temperature, dtype=np.float32)
+    return types.SimpleNamespace(**(nothing | {"temperature": heats} | more))
+
+
+def _forward(module: Any, models: Models, asked: Any, raw: NDArray[Any] | None = None) -> None:
+    """One step of the first runner: each request drafts two tokens at its temperature."""
+    count = len(asked.temperature)
+    rounds = [models.round(2) for _ in range(count)]
+    q = np.concatenate([softmax(one[1] / heat) for one, heat in zip(rounds, asked.temperature)])
+    drafts = np.array([models.rng.choice(VOCABULARY, p=row / row.sum()) for row in q])
+    target = np.concatenate([one[0][:2] for one in rounds]) if raw is None else raw
+    starts = np.arange(2, 2 * count + 1, 2)
+    processed = module.apply_sampling_constraints(target, starts, asked)
+    bonus = np.zeros((count, 1), dtype=int)
+    module.rejection_sample(drafts, [2] * count, 2, starts, q, processed, bonus, asked)
+
+
+@pytest.mark.parametrize("temperature", [None, 2.0])
+def test_raw_logits_of_vllm_show_a_wrong_temperature(
+    temperature: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: Callable[[str], Any],
+    tmp_path: Path,
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    _constrained(module, temperature)
+    plugin = fresh("vllm")
+    plugin.plugin()
+    plugin.plugin()
+    models = Models(21)
+    for _ in range(300):
+        _forward(module, models, _asked([0.7], top_k=np.array([8])))
+    plugin._plugin.close()
+    log = only_log(tmp_path)
+    assert log.metadata["rows_from"] == "engine-raw"
+    assert _sampling(log) == {"temperature": 0.7, "top_k": 8}
+    assert log.metadata["lost_rounds"]["count"] == 0
+    assert {one.seed for one in log.engine_records()} == {-1}
+    # Nothing is cut yet.
+    assert np.isfinite(next(iter(log)).target).all()
+    audited = sg.audit(log, rule="single")
+    assert audited.ok == (temperature is None), str(audited)
+
+
+def test_samplings_of_vllm_have_logs_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    _constrained(module)
+    plugin = fresh("vllm")
+    plugin.plugin()
+    models = Models(22)
+    seeded = {0: _Generator(5), 1: _Generator(2**64 - 1)}
+    for _ in range(40):
+        _forward(module, models, _asked([0.5, 2.0, 1.0], generators=seeded))
+    plugin._plugin.close()
+    logs = [sg.Log.open(path) for path in sorted((tmp_path / "logs").iterdir())]
+    heats = [log.metadata["sampling"]["temperature"] for log in logs]
+    assert sorted(heats) == [0.5, 1.0, 2.0]
+    for log, heat in zip(logs, heats, strict=True):
+        seed = {0.5: 5, 2.0: 2**63 - 1, 1.0: -1}[heat]
+        assert {one.seed for one in log.engine_records()} == {seed}
+        # A request that is known by its generator is one text.
+        texts = {row.prompt_id for row in log}
+        assert len(texts) == (40 if heat == 1.0 else 1)
+        if heat != 1.0:
+            places = [row.position for row in log]
+            assert places == sorted(set(places))
+
+
+def test_rounds_that_vllm_lost_are_counted(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    _constrained(module)
+    plugin = fresh("vllm")
+    plugin.plugin()
+    models = Models(23)
+    for step in range(30):
+        raw = np.concatenate([models.round(2)[0][:2] for _ in range(2)])
+        if step % 3 == 0:
+            raw[0, 4] = np.inf
+        with np.errstate(invalid="ignore"):
+            _forward(module, models, _asked([1.0, 1.0]), raw)
+    plugin._plugin.close()
+    log = only_log(tmp_path)
+    lost = log.metadata["lost_rounds"]
+    assert lost == {"count": 10, "reasons": {"a row of the target has inf": 10}}
+    assert sum(one.round == 0 for one in log.engine_records()) == 50
+    assert not sg.audit(log, rule="single").ok
+
+
+def test_requests_of_vllm_whose_p_is_another_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module, _ = _vllm(monkeypatch)
+    _constrained(module)
+    plugin = fresh("vllm")
+    plugin.plugin()
+    models = Models(24)
+    mask = np.zeros((2, VOCABULARY), dtype=bool)
+    mask[1, 3] = True
+    bias = type("LogitBiasLogitsProcessor", (), {})()
+    bias.biases = {1: {3: 1.0}}
+    floor = type("MinPLogitsProcessor", (), {})()
+    floor.min_p_count, floor.min_p_cpu = 1, np.array([0.0, 0.1])
+    unknown = type("Mine", (), {})()
+
+    def processors(**of: Any) -> Any:
+        return types.SimpleNamespace(**({"argmax_invariant": [], "non_argmax_invariant": []} | of))
+
+    ones, zeros = np.ones(2), np.zeros(2)
+    for more in (
+        {"no_penalties": False, "frequency_penalties": zeros, "presence_penalties": zeros,
+         "repetition_penalties": np.array([1.0, 1.2])},
+        {"allowed_token_ids_mask": mask},
+        {"bad_words_token_ids": {1: [[3]]}},
+        {"logitsprocs": processors(non_argmax_invariant=[bias])},
+        {"logitsprocs": processors(argmax_invariant=[floor]), "top_p": 0.5 * ones},
+    ):  # fmt: skip
+        _forward(module, models, _asked([1.0, 1.0], **more))
+    raw = np.concatenate([models.round(2)[0][:2] for _ in range(2)])
+    raw[2:, 3] = -np.inf
+    _forward(module, models, _asked([1.0, 1.0]), raw)
+    _forward(module, models, _asked([1.0], logitsprocs=processors(non_argmax_invariant=[unknown])))
+    plugin._plugin.close()
+    logs = [sg.Log.open(path) for path in (tmp_path / "logs").iterdir()]
+    # The first request of each step but the last is as it should be.
+    assert sum(one.round == 0 for log in logs for one in log.engine_records()) == 6
+    for log in logs:
+        assert log.metadata["not_comparable"] == {
+            "count": 7,
+            "reasons": {
+                "penalties": 1,
+                "allowed tokens": 1,
+                "bad words": 1,
+                "the logits processor LogitBiasLogitsProcessor": 1,
+                "min_p with top_p: vLLM takes min_p first, an audit last": 1,
+                "tokens are masked before sampling, as by a grammar": 1,
+                "the logits processor Mine": 1,
+            },
+        }
+        assert log.metadata["lost_rounds"]["count"] == 0
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_raw_logits_of_the_second_runner(
+    found: bool, monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], tmp_path: Path
+) -> None:
+    module = _second_runner(monkeypatch)
+
+    class Sampler:
+        """What holds the parameters of requests, by slot."""
+
+        def __init__(self) -> None:
+            held = {"temperature": [1.0, 0.6], "top_k": [12, 6], "top_p": [1, 1], "min_p": [0, 0]}
+            if not found:
+                del held["min_p"]
+            states = {
+                name: types.SimpleNamespace(np=np.array(of, dtype=np.float32))
+                for name, of in held.items()
+            }
+            self.sampling_states = types.SimpleNamespace(**states)
+            self.penalties_state = types.SimpleNamespace(use_penalty=np.array([False, False]))
+            words = types.SimpleNamespace(np=np.array([0, 0]))
+            self.bad_words_state = types.SimpleNamespace(num_bad_words=words)
+            self.logit_bias_state = types.SimpleNamespace(use_logit_bias=np.array([False, False]))
+
+        def apply_sampling_params(
+            self, logits: Any, expanded_idx_mapping: Any, idx_mapping_np: Any, pos: Any,
+            input_ids: Any, expanded_local_pos: Any, skip_top_k_top_p: bool = False,
+        ) -> Any:  # fmt: skip
+            heats = self.sampling_states.temperature.np[expanded_idx_mapping]
+            logits /= heats[:, None]
+            for row, slot in zip(logits, expanded_idx_mapping, strict=True):
+                row[row < np.sort(row)[-int(self.sampling_states.top_k.np[slot])]] = -np.inf
+            return logits
+
+    faked(monkeypatch, "vllm.v1.worker.gpu.sample.sampler", Sampler=Sampler)
+    plugin = fresh("vllm")
+    plugin.plugin()
+    models, slots, heats = Models(25), np.array([1, 0]), np.array([1.0, 0.6], dtype=np.float32)
+    starts, expanded = np.array([0, 3, 6]), np.repeat(slots, 3)
+    sampler, at = Sampler(), np.array([7, 30])
+    for _ in range(150):
+        draft_logits = np.zeros((2, 2, VOCABULARY), dtype=np.float32)
+        target, sampled = [], []
+        for slot in slots:
+            p, q, _ = models.round(2)
+            draft_logits[slot], rows = q, softmax(q / heats[slot])
+            target.append(p)
+            sampled += [0, *(models.rng.choice(VOCABULARY, p=row / row.sum()) for row in rows)]
+        pos = np.concatenate([place + np.arange(3) for place in at])
+        logits = sampler.apply_sampling_params(
+            np.concatenate(target), expanded, slots, pos, np.array(sampled), np.tile(np.arange(3), 2)
+        )
+        _, counts = module.rejection_sample(
+            logits, draft_logits, np.array(sampled), starts, pos, slots, expanded, None, heats,
+            np.array([5, -9]), 2,
+        )  # fmt: skip
+        at = at + counts
+    plugin._plugin.close()
+    logs = [sg.Log.open(path) for path in sorted((tmp_path / "logs").iterdir())]
+    assert len(logs) == (2 if found else 1)
+    assert {log.metadata["rows_from"] for log in logs} == {
+        "engine-raw" if found else "engine-processed"
+    }
+    for log in logs:
+        assert {row.prompt_id for row in log} == ({row.prompt_id for row in log} & {0, 1})
+        assert sg.audit(log, rule="single").ok
+    seeds = {one.seed for log in logs for one in log.engine_records()}
+    assert seeds == {5, 2**63 - 9}
+    if found:
+        asked = sorted((_sampling(log) for log in logs), key=len)
+        assert asked == [{"temperature": 1.0}, {"temperature": 0.6, "top_k": 6}]
+
+
+def test_seeds_of_assisted_generation_are_noted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    models, given = Models(26), []
+    torch = faked(monkeypatch, "torch", manual_seed=given.append)
+    original = torch.manual_seed  # type: ignore[attr-defined]
+
+    def _speculative_sampling(ids: Any, draft: Any, length: int, target: Any) -> Any:
+        p, q = softmax(target[0]), softmax(draft[0])
+        accepted, out = verified(p, q, ids[0, -length:], models.rng)
+        return np.array([out]), accepted
+
+    utils = faked(
+        monkeypatch, "transformers.generation.utils", _speculative_sampling=_speculative_sampling
+    )
+    with sg.record.hf(out=tmp_path / "log"):
+        for seed in (None, 4, None, -1):
+            if seed is not None:
+                torch.manual_seed(seed)  # type: ignore[attr-defined]
+            target, draft, drafts = models.round(2)
+            utils._speculative_sampling(np.array([[0, *drafts]]), draft[None], 2, target[None])
+    assert given == [4, -1] and torch.manual_seed is original  # type: ignore[attr-defined]
+    log = sg.Log.open(tmp_path / "log")
+    seeds = {row.prompt_id: one.seed for row, one in zip(log, log.engine_records(), strict=True)}
+    assert seeds == {0: -1, 1: 4, 2: 4, 3: 2**63 - 1}
+    assert log.metadata["rows_from"] == "engine-processed"
+
+
 def test_a_vllm_without_what_is_hooked_is_named(
     monkeypatch: pytest.MonkeyPatch, fresh: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -132,6 +132,14 @@ def check_vllm(package, findings):
     findings.say("entry points vllm.general_plugins", place)
     for home, wanted in vllm.ARGUMENTS.items():
         findings.function(package, home, "rejection_sample", wanted)
+    wanted = vllm.BEFORE[vllm.CONSTRAINTS]
+    findings.function(package, vllm.FIRST, vllm.CONSTRAINTS, wanted)
+    home, owner, method = vllm.SAMPLER
+    found, place = package.function(home, method)
+    findings.say(f"{home}: {owner}.{method}", place if found else None)
+    for one in vllm.BEFORE[method]:
+        named = found is not None and arguments(found) & set(one)
+        findings.say(f"    argument {' or '.join(one)}", place if named else None)
     runners = ("vllm.v1.worker.gpu_model_runner", "vllm.v1.worker.gpu.warmup")
     for runner, name in zip(runners, vllm.WARM_UP, strict=True):
         found, place = package.function(runner, name)

@@ -2,12 +2,16 @@
 
 use super::AuditError;
 use super::bets::{SCORE_STAKES, STAKES, log_step, log_sum};
-use super::data::{AuditReport, Conclusion, Outcome, PartReport, Settings, Suspect};
-use super::judge::Part;
-use super::measure::conclude;
+use super::data::{
+    AuditReport, Conclusion, Outcome, PartReport, RequestsReport, Settings, Suspect,
+};
+use super::judge::{Part, Tally};
+use super::measure::{conclude, of_requests};
+use super::requests::{Place, Requests, Settled, repeated};
 use super::rule::{Drafts, Rule};
 use super::steps::Count;
 use super::verdict::{Capital, smallest_tv};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What is known of one position.
@@ -17,6 +21,8 @@ pub struct Record {
     pub prompt: Option<i64>,
     /// How far into its round.
     pub depth: Option<i64>,
+    /// The seed of the text's own random numbers; -1 where it draws from the engine's stream.
+    pub seed: Option<i64>,
     /// What is known of the draft; `None` where there was none.
     pub draft: Option<DraftRecord>,
     /// A uniform number between the p mass before y in p's order and that with y.
@@ -42,8 +48,8 @@ pub struct DraftRecord {
 ///
 /// # Format
 /// Comma-separated values with a header. Columns `p`, `q`, `accepted` (0 or 1), `u_q` and `u_p`
-/// are needed, `u_c`, `prompt` and `depth` may be there, in any order. The first four are empty
-/// where nothing was drafted. docs/audit.md says what they are.
+/// are needed, `u_c`, `prompt`, `depth` and `seed` may be there, in any order. The first four are
+/// empty where nothing was drafted, and are all left out where nothing ever was. docs/audit.md says what they are.
 ///
 /// ```
 /// use specgap::audit::Records;
@@ -61,7 +67,7 @@ pub struct Records {
 }
 
 const NEEDED: [&str; 5] = ["p", "q", "accepted", "u_q", "u_p"];
-const OPTIONAL: [&str; 3] = ["u_c", "prompt", "depth"];
+const OPTIONAL: [&str; 4] = ["u_c", "prompt", "depth", "seed"];
 
 impl Records {
     /// Reads a file's text.
@@ -96,7 +102,12 @@ impl Records {
                 return Err(refused(0, format!("column {column} stands there twice")));
             }
         }
-        if let Some(missing) = NEEDED.iter().find(|name| !columns.contains(name)) {
+        // A text alone has none of the columns of drafts.
+        let (of_drafts, _) = NEEDED.split_at(NEEDED.len() - 1);
+        let is_text = !of_drafts.iter().any(|name| columns.contains(name));
+        let missing =
+            |name: &&&str| !(columns.contains(*name) || is_text && of_drafts.contains(*name));
+        if let Some(missing) = NEEDED.iter().find(missing) {
             return Err(refused(0, format!("column {missing} is missing")));
         }
         let mut records = Vec::new();
@@ -190,6 +201,7 @@ impl Records {
             records.push(Record {
                 prompt: whole("prompt")?,
                 depth: whole("depth")?,
+                seed: whole("seed")?,
                 draft,
                 u_p,
                 u_c: share("u_c")?,
@@ -381,8 +393,22 @@ pub fn audit_records(
         ));
     }
     let tolerance = settings.tolerance;
-    let mut bettors = Part::ALL.map(|part| Bettor::list(part, rule));
-    let mut steps = [0u64; 4];
+    let drafted = records.records.iter().any(|record| record.draft.is_some());
+    if rule != Rule::Text && !drafted && !records.records.is_empty() {
+        return Err(AuditError::Log(format!(
+            "{}: has no draft in any line, so that {rule} cannot be told; a text alone is audited \
+             by --rule text",
+            records.name
+        )));
+    }
+    let places = records.records.iter().map(|record| Place {
+        prompt: record.prompt,
+        position: None,
+        seed: record.seed,
+    });
+    let requests = Requests::new(places, settings.seeds);
+    let fresh = || Part::ALL.map(|part| Bettor::list(part, rule));
+    let mut units = BTreeMap::<usize, ([Vec<Bettor>; 4], [u64; 4])>::new();
     let (mut zero, mut undrafted, mut after) =
         (Count::default(), Count::default(), Count::default());
     let mut before: Option<Record> = None;
@@ -399,7 +425,11 @@ pub fn audit_records(
             after.found(index);
         }
         before = Some(*record);
-        if let Some(draft) = record.draft {
+        let (bettors, steps) = units
+            .entry(requests.unit_at(index))
+            .or_insert_with(|| (fresh(), [0; 4]));
+        let is_text = rule == Rule::Text;
+        if let Some(draft) = record.draft.filter(|_| !is_text) {
             if draft.accepted && draft.p <= 0.0 {
                 zero.found(index);
             }
@@ -436,7 +466,7 @@ pub fn audit_records(
             }
         }
         let replaced = record.draft.is_none_or(|draft| !draft.accepted);
-        if let Some(u_c) = record.u_c.filter(|_| replaced) {
+        if let Some(u_c) = record.u_c.filter(|_| replaced && !is_text) {
             steps[2] += 1;
             for bettor in &mut bettors[2] {
                 bettor.uniform(u_c, 0.0, tolerance);
@@ -449,12 +479,38 @@ pub fn audit_records(
             }
         }
     }
-    let parts: Vec<PartReport> = Part::ALL
+    let (bettors, settled) = settle(&requests, fresh(), &units);
+    let steps = settled.total.steps;
+    let mut parts: Vec<PartReport> = Part::ALL
         .into_iter()
         .zip(&bettors)
-        .zip(steps)
-        .map(|((part, bettors), steps)| verdict(part, bettors, steps, rule, settings))
+        .map(|(part, bettors)| verdict(part, bettors, &settled, rule, settings))
         .collect();
+    if rule == Rule::Text {
+        parts.retain(|one| one.part == Part::TargetLaw.name());
+    }
+    // Ranks that were drawn by themselves are hardly ever equal to three places.
+    let mut ranks = vec![Vec::new(); requests.texts()];
+    for (text, record) in requests.text.iter().zip(&records.records) {
+        let bits = record.u_p.to_bits();
+        if let Some(ranks) = ranks.get_mut(*text) {
+            ranks.push(((bits ^ (bits >> 32)) as u32, 1e-3f64.ln()));
+        }
+    }
+    let averaged = requests.averaged();
+    let requests = RequestsReport {
+        texts: requests.texts(),
+        fresh: requests.texts() - averaged,
+        averaged,
+        seeds: requests.basis.to_owned(),
+        repeated: repeated(&ranks),
+    };
+    let mut notes = vec![
+        "records of five numbers: bugs are told apart less well than from rows, and bets are on \
+         the order of probabilities"
+            .to_owned(),
+    ];
+    notes.extend(of_requests(&requests));
     let mut report = AuditReport {
         schema: 1,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -473,24 +529,35 @@ pub fn audit_records(
         tolerance,
         alpha: settings.alpha,
         false_alarm: settings.alpha * steps.iter().filter(|steps| **steps > 0).count() as f64,
+        rows_from: None,
+        not_comparable: None,
+        requests,
         plan: None,
         hard_checks: vec![
-            zero.check("target-zero", "a draft of probability 0 under the target was accepted"),
-            undrafted.check("draft-zero", "a token was drafted that the draft gives probability 0"),
-            after.check("accepted-after-rejection", "a round went on behind its rejection"),
+            zero.check(
+                "target-zero",
+                "a draft of probability 0 under the target was accepted",
+            ),
+            undrafted.check(
+                "draft-zero",
+                "a token was drafted that the draft gives probability 0",
+            ),
+            after.check(
+                "accepted-after-rejection",
+                "a round went on behind its rejection",
+            ),
         ],
         parts,
         conclusion: Conclusion::Undecided,
         fits: None,
         lossy_by_design: None,
         negative_control: None,
-        notes: vec![
-            "records of five numbers: bugs are told apart less well than from rows, and bets are on \
-             the order of probabilities"
-                .to_owned(),
-        ],
+        notes,
         ok: false,
     };
+    if rule == Rule::Text {
+        report.hard_checks.clear();
+    }
     let refuted =
         |report: &AuditReport, part: Part| report.parts[part.index()].verdict == Outcome::Refuted;
     if rule == Rule::Single
@@ -509,13 +576,40 @@ pub fn audit_records(
     Ok(report)
 }
 
+/// Bets of all texts as those of one: multiplied where random numbers are a text's own, averaged
+/// where they may be shared.
+fn settle(
+    requests: &Requests,
+    mut all: [Vec<Bettor>; 4],
+    units: &BTreeMap<usize, ([Vec<Bettor>; 4], [u64; 4])>,
+) -> ([Vec<Bettor>; 4], Settled) {
+    let tallies = units.iter().map(|(unit, (bettors, steps))| {
+        let logs = bettors.iter().flatten().flat_map(|one| &one.logs);
+        let tally = Tally {
+            steps: *steps,
+            logs: logs.copied().collect(),
+        };
+        (*unit, tally)
+    });
+    let tallies: BTreeMap<usize, Tally> = tallies.collect();
+    let logs = all.iter().flatten().map(|one| one.logs.len()).sum();
+    let settled = requests.settle(logs, None, &tallies);
+    let slots = all.iter_mut().flatten().flat_map(|one| &mut one.logs);
+    for (slot, log) in slots.zip(&settled.total.logs) {
+        *slot = *log;
+    }
+    (all, settled)
+}
+
 fn verdict(
     part: Part,
     bettors: &[Bettor],
-    steps: u64,
+    settled: &Settled,
     rule: Rule,
     settings: &Settings,
 ) -> PartReport {
+    let steps = settled.total.steps[part.index()];
+    let counted = settled.counted[part.index()];
     let log = log_sum(bettors.iter().map(|one| one.weight.ln() + one.log()));
     let evidence = bettors.iter().map(|one| Suspect {
         name: one.name.to_owned(),
@@ -526,7 +620,8 @@ fn verdict(
     });
     let scores = bettors.iter().filter(|one| matches!(one.kind, Kind::Score));
     let share = scores.map(|one| one.weight).fold(1.0, f64::min);
-    let limit = smallest_tv(share, settings.tolerance, steps, settings.alpha);
+    let (tolerance, alpha) = (settings.tolerance, settings.alpha);
+    let limit = smallest_tv(share, tolerance, counted, alpha, settled.price);
     let untestable = match part {
         Part::DraftLaw if rule.drafts() == Drafts::Any => {
             Some(format!("{rule} claims nothing of how drafts are drawn"))
@@ -879,6 +974,7 @@ mod tests {
         let first = Record {
             prompt: Some(-3),
             depth: Some(1),
+            seed: None,
             draft: Some(draft),
             u_p: 0.5,
             u_c: None,
@@ -891,6 +987,7 @@ mod tests {
         let third = Record {
             prompt: Some(4),
             depth: Some(2),
+            seed: None,
             draft: Some(DraftRecord {
                 p: 0.0,
                 q: 1.0,
@@ -996,6 +1093,7 @@ mod tests {
         let record = |depth: i64, draft: Option<DraftRecord>| Record {
             prompt: Some(1),
             depth: Some(depth),
+            seed: None,
             draft,
             u_p: 0.5,
             u_c: None,
@@ -1226,5 +1324,48 @@ mod tests {
         }
         assert!(refused("p,q,zz\n").contains("\"zz\" is unknown"));
         assert!(refused("").contains("is empty"));
+    }
+
+    /// A text alone: one column, and a mean over texts that may share numbers.
+    #[test]
+    fn records_of_a_text_alone() {
+        let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(4);
+        let mut text = |skew: i32, seeds: &[i64]| {
+            let mut all = "u_p,prompt,seed\n".to_owned();
+            for at in 0..400 {
+                let u: f64 = random.random();
+                let prompt = at / 100;
+                let seed = seeds[prompt % seeds.len()];
+                all.push_str(&format!("{},{prompt},{seed}\n", u.powi(skew)));
+            }
+            Records::parse("t.csv".as_ref(), &all).unwrap()
+        };
+        let ask = |records: &Records, rule| audit_records(records, &Settings::new(rule), "");
+        let honest = ask(&text(1, &[-1]), Rule::Text).unwrap();
+        assert_eq!(honest.conclusion, Conclusion::AsClaimed, "{honest:#?}");
+        assert_eq!((honest.parts.len(), honest.hard_checks.len()), (1, 0));
+        assert_eq!((honest.requests.fresh, honest.requests.averaged), (4, 0));
+        let skewed = ask(&text(2, &[-1]), Rule::Text).unwrap();
+        assert_eq!(skewed.conclusion, Conclusion::Lossy);
+        let shared = ask(&text(2, &[3]), Rule::Text).unwrap();
+        assert_eq!((shared.requests.fresh, shared.requests.averaged), (0, 4));
+        let [product, mean] = [&skewed, &shared].map(|one| one.parts[0].log10_e_value);
+        assert!(product > 2.0 * mean && mean > 1.0, "{product} {mean}");
+        assert_eq!((skewed.requests.repeated, shared.requests.repeated), (0, 0));
+        // The recorder's own numbers, again for each text.
+        let mut again = text(1, &[-1]);
+        for at in 100..400 {
+            again.records[at].u_p = again.records[at % 100].u_p;
+        }
+        let again = ask(&again, Rule::Text).unwrap();
+        assert_eq!(again.requests.repeated, 4);
+        assert!(again.notes.iter().any(|note| note.contains("repeat")));
+        let message = ask(&text(1, &[-1]), Rule::Single).unwrap_err().to_string();
+        assert!(message.contains("--rule text"), "{message}");
+        let message = Records::parse("t.csv".as_ref(), "p,u_p\n0.5,0.5\n").unwrap_err();
+        assert!(
+            message.to_string().contains("column q is missing"),
+            "{message}"
+        );
     }
 }

@@ -6,6 +6,7 @@ use super::data::{Outcome, Plan, Settings, Tampering};
 use super::judge::{Judge, Part, Step, Tally};
 use super::measure::{Opened, RowChecks, stop_tokens};
 use super::play::{Player, visit};
+use super::requests::Settled;
 use super::simulate::tampered_rounds;
 use super::steps::Steps;
 use super::verdict::part;
@@ -75,7 +76,7 @@ pub fn negative_control(
             positions: copies * rows as u64,
             own_positions_enough: minimum
                 .positions
-                .is_some_and(|n| n <= plan.positions as u64),
+                .is_some_and(|n| n <= plan.multiplied as u64),
             reason,
         });
     }
@@ -131,6 +132,7 @@ pub fn negative_control(
         {
             total.add(tally);
         }
+        let total = Settled::whole(total);
         let none = BTreeMap::new();
         for one in Part::ALL {
             let found = part(&judge, one, &total, &none, settings.alpha);

@@ -1,8 +1,10 @@
 //! What an audit is asked and what it finds.
 
 use super::rule::Rule;
-use crate::log::FileDigest;
+use crate::log::{FileDigest, MissingRounds, RowsFrom};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
 /// How an engine claims to sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,56 @@ impl Claimed {
     }
 }
 
+/// What is said of the random numbers of requests, beside what a log says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Seeds {
+    /// Each request has numbers of its own.
+    Fresh,
+    /// Any two may have the same.
+    Shared,
+}
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fresh" => Ok(Self::Fresh),
+            "shared" => Ok(Self::Shared),
+            _ => Err(format!("{text:?} is neither fresh nor shared")),
+        }
+    }
+}
+
+impl fmt::Display for Seeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fresh => "fresh",
+            Self::Shared => "shared",
+        })
+    }
+}
+
+/// How the capital of a log's requests was put together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RequestsReport {
+    /// Texts of the log: a text begins with another prompt, another seed, or an earlier place.
+    pub texts: usize,
+    /// Texts whose random numbers are taken for their own.
+    pub fresh: usize,
+    /// Texts that may share their numbers with others, over which e-values are averaged.
+    pub averaged: usize,
+    /// What this rests on: `fresh` or `shared`, as the command says; `log`, the log's seeds; or
+    /// `unknown`.
+    pub seeds: String,
+    /// Texts that repeat another one's tokens (of records: ranks), where independent draws would do
+    /// so with a probability below 1e-6 in all.
+    pub repeated: usize,
+}
+
 /// What to audit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -53,6 +105,8 @@ pub struct Settings {
     pub alpha: f64,
     /// Tokens that end a text, beside those that the log's metadata names.
     pub stop: Vec<u32>,
+    /// What is known of the random numbers of requests; what the log says, if absent.
+    pub seeds: Option<Seeds>,
     /// Seed of the simulations that minimum N comes from.
     pub seed: u64,
 }
@@ -71,6 +125,7 @@ impl Settings {
             tolerance: Self::TOLERANCE,
             alpha: Self::ALPHA,
             stop: Vec::new(),
+            seeds: None,
             seed: 0,
         }
     }
@@ -204,6 +259,9 @@ pub struct MinimumN {
 pub struct Plan {
     /// Positions of the log that have rows and belong to rounds.
     pub positions: usize,
+    /// Positions whose bets are multiplied: all of them where requests have random numbers of
+    /// their own; where e-values are averaged, those of the longest text.
+    pub multiplied: usize,
     /// Rows that were simulated on.
     pub rows: usize,
     /// One a bug.
@@ -271,6 +329,12 @@ pub struct AuditReport {
     pub alpha: f64,
     /// An honest engine fails this audit with at most this probability.
     pub false_alarm: f64,
+    /// Whose the target's rows are; `None` where nothing says so.
+    pub rows_from: Option<RowsFrom>,
+    /// Rounds that were left out because p does not follow from their rows.
+    pub not_comparable: Option<MissingRounds>,
+    /// How the e-values of requests were put together.
+    pub requests: RequestsReport,
     /// Minimum N, from before the run.
     pub plan: Option<Plan>,
     /// What may never happen.

@@ -186,7 +186,7 @@ impl Laws {
                 let stop = if spent > 0.0 { mass / spent } else { 1.0 };
                 Keeping::Ratio { block: Some(stop) }
             }
-            Rule::OneHot | Rule::ExactMatch => Keeping::Over(1.0),
+            Rule::OneHot | Rule::ExactMatch | Rule::Text => Keeping::Over(1.0),
             Rule::Threshold(factor) => Keeping::Over(factor),
         };
         let mut scale = 1.0;
@@ -205,7 +205,7 @@ impl Laws {
         let wanted: Vec<f64> = wanted.into_iter().map(|x| x / scale).collect();
         let by_rule = match rule {
             Rule::Single | Rule::Rrs | Rule::RrsWo | Rule::KSeq | Rule::Block => Corrects::Residual,
-            Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_) => Corrects::OffDraft,
+            Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_) | Rule::Text => Corrects::OffDraft,
         };
         let corrects = match engine.corrects {
             Corrects::Rule => by_rule,

@@ -157,7 +157,7 @@ pub(super) struct Judge {
     /// By bug and part, the component.
     of_bug: Vec<[Option<usize>; 4]>,
     of_score: [usize; SCORES.len()],
-    logs: usize,
+    pub logs: usize,
 }
 
 impl Judge {
@@ -301,7 +301,8 @@ impl Judge {
             .iter()
             .map(|step| {
                 let Some(&draft) = step.drafts.first() else {
-                    return Some(Arc::new(at.p.to_vec()));
+                    // Of a text alone nothing is said but the target's law.
+                    return (self.rule != Rule::Text).then(|| Arc::new(at.p.to_vec()));
                 };
                 if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
                     None

@@ -3,16 +3,17 @@
 use super::bets::STAKES;
 use super::bugs::{BUGS, Bug};
 use super::data::{
-    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Settings,
-    Tampering,
+    AuditReport, Claimed, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan,
+    RequestsReport, Settings, Tampering,
 };
 use super::engine::{Engine, Laws, Position};
 use super::judge::{Judge, Part, Step, Tally};
 use super::play::{Player, visit};
+use super::requests::{Family, Group, Place, Requests, Settled, repeated};
 use super::rows::{Pair, Reader};
 use super::rule::{Drafts, Rule};
-use super::steps::{Count, Happened, Steps};
-use super::verdict::{Family, Group, families, part};
+use super::steps::{Count, Happened, Steps, text_of};
+use super::verdict::{families, part};
 use super::{AuditError, refused_at};
 use crate::log::{Log, Span};
 use rayon::prelude::*;
@@ -124,39 +125,65 @@ impl RowChecks {
 }
 
 /// What was found in some positions.
-#[derive(Clone, Debug)]
-struct Found {
-    total: Tally,
-    groups: BTreeMap<Group, Tally>,
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    /// Of everything (`None`) and of each group, by the unit of [`Requests`].
+    tallies: BTreeMap<Option<Group>, BTreeMap<usize, Tally>>,
     checks: RowChecks,
     /// Sum of total variations between p and a lossy rule's output, and how many.
     lossy: (f64, u64),
+    /// Position, the token that came out, and ln of its probability.
+    tokens: Vec<(usize, u32, f64)>,
 }
 
-impl Found {
-    fn new(judge: &Judge) -> Self {
-        Self {
-            total: Tally::new(judge),
-            groups: BTreeMap::new(),
-            checks: RowChecks::default(),
-            lossy: (0.0, 0),
+impl Sums {
+    fn tally(&mut self, group: Option<Group>, unit: usize, tally: &Tally) {
+        let units = self.tallies.entry(group).or_default();
+        match units.get_mut(&unit) {
+            Some(mine) => mine.add(tally),
+            None => {
+                units.insert(unit, tally.clone());
+            }
         }
     }
 
     fn add(&mut self, other: Self) {
-        self.total.add(&other.total);
         self.checks.add(other.checks);
         self.lossy.0 += other.lossy.0;
         self.lossy.1 += other.lossy.1;
-        for (group, tally) in other.groups {
-            match self.groups.get_mut(&group) {
-                Some(mine) => mine.add(&tally),
-                None => {
-                    self.groups.insert(group, tally);
-                }
+        self.tokens.extend(other.tokens);
+        for (group, units) in other.tallies {
+            for (unit, tally) in units {
+                self.tally(group, unit, &tally);
             }
         }
     }
+
+    fn settle(mut self, judge: &Judge, requests: &Requests) -> Found {
+        let none = BTreeMap::new();
+        let whole = self.tallies.remove(&None).unwrap_or(none);
+        let groups = self.tallies.into_iter().filter_map(|(group, units)| {
+            let group = group?;
+            Some((group, requests.settle(judge.logs, Some(group), &units)))
+        });
+        Found {
+            total: requests.settle(judge.logs, None, &whole),
+            groups: groups.collect(),
+            checks: self.checks,
+            lossy: self.lossy,
+            tokens: self.tokens,
+        }
+    }
+}
+
+/// What was found in a log.
+#[derive(Clone, Debug)]
+struct Found {
+    total: Settled,
+    groups: BTreeMap<Group, Settled>,
+    checks: RowChecks,
+    lossy: (f64, u64),
+    tokens: Vec<(usize, u32, f64)>,
 }
 
 /// A log, opened for an audit: settled settings, and what was done at each position.
@@ -165,6 +192,7 @@ pub(super) struct Opened<'a> {
     pub log: &'a Log,
     pub claimed: Claimed,
     pub steps: Steps,
+    pub requests: Requests,
     pub rule: Rule,
     /// Block verification: `reach` at each position.
     reach: Vec<f64>,
@@ -180,6 +208,7 @@ pub fn claimed_of(log: &Log, settings: &Settings) -> Result<Claimed, AuditError>
         (None, Some(sampling)) => Claimed {
             top_k: sampling.top_k,
             top_p: sampling.top_p,
+            min_p: sampling.min_p,
             ..Claimed::at(sampling.temperature)
         },
         (None, None) => Claimed::at(1.0),
@@ -264,15 +293,26 @@ impl<'a> Opened<'a> {
             )));
         }
         (log.refuse_other_forms()).map_err(|error| AuditError::Log(error.to_string()))?;
-        Reader::new(log, &claimed)?;
+        Reader::new(log, &claimed, rule)?;
         let steps = match steps {
             Some(steps) => steps,
             None => Steps::read(log, rule, &stop_tokens(log, settings))?,
         };
+        let records = match rule {
+            Rule::Text => text_of(log)?,
+            _ => log.engine_records()?,
+        };
+        let places = records.iter().map(|record| Place {
+            prompt: record.prompt,
+            position: record.position,
+            seed: record.seed,
+        });
+        let requests = Requests::new(places, settings.seeds);
         let mut opened = Self {
             log,
             claimed,
             steps,
+            requests,
             rule,
             reach: Vec::new(),
         };
@@ -329,7 +369,7 @@ impl<'a> Opened<'a> {
         each: &mut dyn FnMut(usize, &Pair) -> Result<(), AuditError>,
     ) -> Result<(), AuditError> {
         let chunk = self.log.chunk(span)?;
-        let mut reader = Reader::new(self.log, &self.claimed)?;
+        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
         let mut pair = Pair::default();
         for index in chunk.positions() {
             reader.read(&chunk, index, &mut pair)?;
@@ -344,7 +384,7 @@ impl<'a> Opened<'a> {
         rows: usize,
         mut each: impl FnMut(usize, &Pair),
     ) -> Result<(), AuditError> {
-        let mut reader = Reader::new(self.log, &self.claimed)?;
+        let mut reader = Reader::new(self.log, &self.claimed, self.rule)?;
         let mut pair = Pair::default();
         for number in 0..rows {
             let index = number * self.log.positions() / rows;
@@ -357,12 +397,12 @@ impl<'a> Opened<'a> {
     }
 
     fn found(&self, judge: &Judge, progress: &(dyn Fn(usize) + Sync)) -> Result<Found, AuditError> {
-        let mut all = Found::new(judge);
+        let mut all = Sums::default();
         for batch in self.log.spans(SPAN).chunks(BATCH) {
-            let parts: Vec<Found> = batch
+            let parts: Vec<Sums> = batch
                 .par_iter()
                 .map(|span| {
-                    let mut found = Found::new(judge);
+                    let mut found = Sums::default();
                     self.rows(span, &mut |index, pair| {
                         if let Some(happened) = self.steps.at.get(index).and_then(Option::as_ref) {
                             self.one(judge, index, pair, happened, &mut found);
@@ -377,17 +417,10 @@ impl<'a> Opened<'a> {
                 all.add(found);
             }
         }
-        Ok(all)
+        Ok(all.settle(judge, &self.requests))
     }
 
-    fn one(
-        &self,
-        judge: &Judge,
-        index: usize,
-        pair: &Pair,
-        happened: &Happened,
-        found: &mut Found,
-    ) {
+    fn one(&self, judge: &Judge, index: usize, pair: &Pair, happened: &Happened, found: &mut Sums) {
         let step = Step {
             drafts: happened.drafts.iter().map(|&id| pair.place(id)).collect(),
             accepted: happened.accepted,
@@ -410,12 +443,11 @@ impl<'a> Opened<'a> {
         let mut tally = [Tally::new(judge)];
         judge.judge(&at, self.steps.siblings, &[&step], &mut tally);
         let [tally] = tally;
-        let mut group = |group: Group| match found.groups.get_mut(&group) {
-            Some(mine) => mine.add(&tally),
-            None => {
-                found.groups.insert(group, tally.clone());
-            }
-        };
+        let unit = self.requests.unit_at(index);
+        let chance = pair.p.get(step.output).copied().unwrap_or(0.0);
+        let chance = chance.max(f64::MIN_POSITIVE).ln();
+        found.tokens.push((index, happened.output, chance));
+        let mut group = |group: Group| found.tally(Some(group), unit, &tally);
         group((
             Family::Depth,
             i64::try_from(happened.depth).unwrap_or(i64::MAX),
@@ -426,7 +458,7 @@ impl<'a> Opened<'a> {
         if let Some(batch) = happened.batch {
             group((Family::BatchSize, batch));
         }
-        found.total.add(&tally);
+        found.tally(None, unit, &tally);
     }
 }
 
@@ -464,11 +496,21 @@ pub fn audit(
     let opened = Opened::new(log, settings, settings.rule, None)?;
     let judge = Judge::new(settings.rule, settings.tolerance);
     let found = opened.found(&judge, progress)?;
-    let parts: Vec<PartReport> = Part::ALL
+    let mut parts: Vec<PartReport> = Part::ALL
         .map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha))
         .into();
-    let hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
+    let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
+    if settings.rule == Rule::Text {
+        parts.retain(|one| one.part == Part::TargetLaw.name());
+        let of_texts = ["target-zero", "outside-claimed-cut", "text-after-its-end"];
+        hard_checks.retain(|one| of_texts.contains(&one.name.as_str()));
+    }
+    let (requests, repeats) = requests_report(&opened.requests, &found.tokens);
+    hard_checks.extend(repeats);
+    hard_checks.extend(lost(log));
     let audited = opened.steps.at.iter().flatten().count();
+    let mut notes = notes(&opened, settings);
+    notes.extend(of_requests(&requests));
     let mut report = AuditReport {
         schema: 1,
         tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -490,6 +532,9 @@ pub fn audit(
         tolerance: settings.tolerance,
         alpha: settings.alpha,
         false_alarm: false_alarm(&found, settings.alpha),
+        rows_from: log.metadata().rows_from,
+        not_comparable: log.metadata().not_comparable.clone(),
+        requests,
         plan: None,
         hard_checks,
         parts,
@@ -497,7 +542,7 @@ pub fn audit(
         fits: None,
         lossy_by_design: (found.lossy.1 > 0).then(|| found.lossy.0 / found.lossy.1 as f64),
         negative_control: None,
-        notes: notes(&opened, settings),
+        notes,
         ok: false,
     };
     if needs_another_rule(&report) {
@@ -510,8 +555,95 @@ pub fn audit(
 /// Four parts, and for each the families of groups.
 fn false_alarm(found: &Found, alpha: f64) -> f64 {
     let each = 1.0 + families(&found.groups).len() as f64;
-    let parts = found.total.steps.iter().filter(|steps| **steps > 0).count() as f64;
+    let parts = found
+        .total
+        .total
+        .steps
+        .iter()
+        .filter(|steps| **steps > 0)
+        .count() as f64;
     (alpha * parts * each).min(1.0)
+}
+
+/// Rounds that a recorder says that it lost.
+fn lost(log: &Log) -> Option<HardCheck> {
+    let lost = log.metadata().lost_rounds.as_ref()?;
+    let reasons: Vec<String> = (lost.reasons.iter())
+        .map(|(reason, count)| format!("{count}: {reason}"))
+        .collect();
+    let why = match reasons.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", reasons.join("; ")),
+    };
+    Some(HardCheck {
+        name: "lost-rounds".to_owned(),
+        violations: lost.count,
+        first_position: None,
+        words: format!("a round could not be recorded, and is not in the log{why}"),
+    })
+}
+
+/// How requests were put together, and a check of what is claimed of their numbers.
+fn requests_report(
+    requests: &Requests,
+    tokens: &[(usize, u32, f64)],
+) -> (RequestsReport, Option<HardCheck>) {
+    let texts = |all: bool| {
+        let mut texts = vec![Vec::new(); requests.texts()];
+        for (position, token, chance) in tokens {
+            let text = requests.text.get(*position);
+            let text = text.and_then(|text| texts.get_mut(*text));
+            if let Some(text) = text.filter(|_| all || requests.unit_at(*position) == 0) {
+                text.push((*token, *chance));
+            }
+        }
+        texts
+    };
+    let averaged = requests.averaged();
+    let report = RequestsReport {
+        texts: requests.texts(),
+        fresh: requests.texts() - averaged,
+        averaged,
+        seeds: requests.basis.to_owned(),
+        repeated: repeated(&texts(true)),
+    };
+    let check = (report.fresh > 1).then(|| HardCheck {
+        name: "texts-repeat".to_owned(),
+        violations: repeated(&texts(false)) as u64,
+        first_position: None,
+        words: "a text repeats another one's tokens, and each is said to have random numbers of \
+                its own"
+            .to_owned(),
+    });
+    (report, check)
+}
+
+/// What an audit takes for granted of random numbers, in words.
+pub(super) fn of_requests(requests: &RequestsReport) -> Vec<String> {
+    let mut notes = Vec::new();
+    if requests.averaged > 0 {
+        let why = match requests.seeds.as_str() {
+            "unknown" => {
+                "nothing says whether they drew random numbers of their own. If they did, say \
+                 --seeds fresh, or log seed [N] (docs/formats.md): much less text is then enough"
+            }
+            "shared" => "--seeds shared says so",
+            _ => "their logged seeds are equal",
+        };
+        notes.push(format!(
+            "e-values of {} texts are averaged and not multiplied, because they may share random \
+             numbers: {why}",
+            requests.averaged
+        ));
+    }
+    if requests.repeated > 0 {
+        notes.push(format!(
+            "{} texts repeat another one's tokens or ranks, which draws of their own would do with \
+             probability below 1e-6: requests share random numbers, or are not sampled",
+            requests.repeated
+        ));
+    }
+    notes
 }
 
 fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
@@ -523,20 +655,35 @@ fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let is_text = opened.rule == Rule::Text;
     if opened.log.is_top_heavy() {
-        notes.push(
-            "rows list some tokens only: draft and output laws are tested with all others as one \
-             token, acceptance where the draft is listed, corrections given that they are listed; \
-             each of these laws is known exactly"
-                .to_owned(),
-        );
+        let how = match is_text {
+            true => {
+                "p is tested with all others as one token, which is a law that is known exactly"
+            }
+            false => {
+                "draft and output laws are tested with all others as one token, acceptance where \
+                 the draft is listed, corrections given that they are listed; each of these laws is \
+                 known exactly"
+            }
+        };
+        notes.push(format!("rows list some tokens only: {how}"));
     }
-    if !opened.log.engine_tensors().contains(&"accepted") {
+    if !is_text && !opened.log.engine_tensors().contains(&"accepted") {
         notes.push(
             "the log has no tensor accepted: every position is a round of its own, and a draft \
              counts as accepted where it is the output"
                 .to_owned(),
         );
+    }
+    if opened.steps.without_bonus > 0 {
+        notes.push(format!(
+            "in all {} rounds whose drafts were all accepted the token behind them is missing. \
+             Where the log leaves it out, give each row its position in the text, or log that \
+             token in a row with accepted -1. Where the engine puts out none, a token a round is \
+             wasted; what comes out is not biased by it",
+            opened.steps.without_bonus
+        ));
     }
     let cut = opened.steps.cut;
     if cut > 0 {
@@ -711,6 +858,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
             }
         }
     })?;
+    let (multiplied, price) = multiplied(opened);
     let minimum = bugs
         .iter()
         .zip(&growth)
@@ -720,7 +868,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
                     |one: &&super::judge::Component| one.name == bug.name && one.part == index;
                 let component = judge.components.iter().find(one)?;
                 let [sum, squares] = *growth.sums.get(index)?;
-                let wanted = log_needed(settings.alpha, component.weight);
+                let wanted = log_needed(settings.alpha, component.weight) + price;
                 positions_for(sum / growth.visits, squares / growth.visits, wanted)
             };
             let first = Part::ALL
@@ -739,9 +887,28 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
         .collect();
     Ok(Plan {
         positions: opened.steps.at.iter().flatten().count(),
+        multiplied,
         rows,
         minimum,
     })
+}
+
+/// Positions whose bets are multiplied at most, and ln of what a mean over texts costs them.
+fn multiplied(opened: &Opened<'_>) -> (usize, f64) {
+    let mut units = BTreeMap::<usize, Tally>::new();
+    for (index, step) in opened.steps.at.iter().enumerate() {
+        if step.is_some() {
+            let unit = units.entry(opened.requests.unit_at(index));
+            let tally = unit.or_insert_with(|| Tally {
+                steps: [0; 4],
+                logs: Vec::new(),
+            });
+            tally.steps[0] += 1;
+        }
+    }
+    let settled = opened.requests.settle(0, None, &units);
+    let counted = usize::try_from(settled.counted[0]).unwrap_or(usize::MAX);
+    (counted, settled.price)
 }
 
 /// Exact match claims nothing of its drafts; what is simulated drafts from q.
@@ -957,11 +1124,11 @@ mod tests {
             .unwrap();
         assert_eq!(told.into_inner(), 7);
         // Five drafts, of which one was rejected; and two tokens behind whole chains.
-        assert_eq!(found.total.steps, [5, 5, 3, 7]);
+        assert_eq!(found.total.total.steps, [5, 5, 3, 7]);
         let depths: Vec<_> = found
             .groups
             .iter()
-            .map(|(group, tally)| (*group, tally.steps[3]))
+            .map(|(group, found)| (*group, found.total.steps[3]))
             .collect();
         let depth = |depth| (Family::Depth, depth);
         assert_eq!(depths, [(depth(0), 3), (depth(1), 2), (depth(2), 2)]);
@@ -1294,31 +1461,36 @@ mod tests {
     #[test]
     fn false_alarms_are_added_up() {
         let judge = Judge::new(Rule::Single, 0.0);
-        let mut found = Found::new(&judge);
-        assert_eq!(false_alarm(&found, 0.01), 0.0);
-        found.total.steps = [1, 0, 3, 9];
-        assert!((false_alarm(&found, 0.01) - 0.03).abs() < 1e-15);
+        let steps = |steps| Tally {
+            steps,
+            ..Tally::new(&judge)
+        };
+        let requests = Requests::default();
+        let none = Sums::default().settle(&judge, &requests);
+        assert_eq!(false_alarm(&none, 0.01), 0.0);
+        let mut sums = Sums::default();
+        sums.tally(None, 0, &steps([1, 0, 3, 9]));
+        let one = sums.clone().settle(&judge, &requests);
+        assert!((false_alarm(&one, 0.01) - 0.03).abs() < 1e-15);
         for group in [0, 1, 2] {
-            found
-                .groups
-                .insert((Family::Prompt, group), Tally::new(&judge));
+            sums.tally(Some((Family::Prompt, group)), 0, &steps([0; 4]));
         }
+        let found = sums.clone().settle(&judge, &requests);
         assert!((false_alarm(&found, 0.01) - 0.06).abs() < 1e-15);
         assert_eq!(false_alarm(&found, 0.4), 1.0);
         // Sums of two spans: of steps, of what is lossy, and of groups that both have.
-        let mut more = Found::new(&judge);
-        more.total.steps = [1, 1, 1, 1];
+        let mut more = Sums::default();
+        more.tally(None, 0, &steps([1; 4]));
         more.lossy = (0.5, 2);
-        let mut tally = Tally::new(&judge);
-        tally.steps = [7; 4];
-        more.groups.insert((Family::Prompt, 2), tally.clone());
-        more.groups.insert((Family::Depth, 0), tally);
-        found.lossy = (0.25, 1);
-        found.add(more);
-        assert_eq!(found.total.steps, [2, 1, 4, 10]);
+        more.tally(Some((Family::Prompt, 2)), 0, &steps([7; 4]));
+        more.tally(Some((Family::Depth, 0)), 0, &steps([7; 4]));
+        sums.lossy = (0.25, 1);
+        sums.add(more);
+        let found = sums.settle(&judge, &requests);
+        assert_eq!(found.total.total.steps, [2, 1, 4, 10]);
         assert_eq!(found.lossy, (0.75, 3));
         assert_eq!(found.groups.len(), 4);
-        assert_eq!(found.groups[&(Family::Prompt, 2)].steps, [7; 4]);
+        assert_eq!(found.groups[&(Family::Prompt, 2)].total.steps, [7; 4]);
     }
 
     #[test]

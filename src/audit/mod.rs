@@ -26,6 +26,7 @@ mod engine;
 mod judge;
 mod measure;
 mod play;
+mod requests;
 mod rows;
 mod rule;
 mod siblings;
@@ -39,7 +40,7 @@ pub use compact::{Record, Records, audit_records};
 pub use control::negative_control;
 pub use data::{
     AuditReport, Claimed, Conclusion, FlaggedGroup, HardCheck, MinimumN, Outcome, PartReport, Plan,
-    Settings, Suspect, Tampering,
+    RequestsReport, Seeds, Settings, Suspect, Tampering,
 };
 pub use judge::Part;
 pub use measure::{audit, claimed_of, plan};

@@ -2,9 +2,10 @@
 
 use super::data::Claimed;
 use super::engine::Position;
+use super::rule::Rule;
 use super::{AuditError, refused_at};
 use crate::distribution::Softmax;
-use crate::gap::probabilities;
+use crate::gap::{Lists, probabilities};
 use crate::log::{Log, Row};
 use std::collections::BTreeMap;
 
@@ -74,12 +75,26 @@ pub(super) struct Reader<'a> {
     log: &'a Log,
     claimed: &'a Claimed,
     rest: Option<usize>,
+    /// A text alone is audited by the target's rows, whatever they list.
+    text: Option<Option<Lists>>,
     row: Row,
     logits: Vec<f64>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(log: &'a Log, claimed: &'a Claimed) -> Result<Self, AuditError> {
+    pub(super) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
+        if rule == Rule::Text {
+            // The message names the log.
+            let lists = Lists::new(log).map_err(AuditError::Log)?;
+            return Ok(Self {
+                log,
+                claimed,
+                rest: None,
+                text: Some(lists),
+                row: Row::default(),
+                logits: Vec::new(),
+            });
+        }
         if log.has_own_lists() {
             return Err(AuditError::Log(format!(
                 "{}: target and draft list tokens of their own, so that p or q of many is known \
@@ -108,6 +123,7 @@ impl<'a> Reader<'a> {
             log,
             claimed,
             rest,
+            text: None,
             row: Row::default(),
             logits: Vec::new(),
         })
@@ -121,6 +137,14 @@ impl<'a> Reader<'a> {
         pair: &mut Pair,
     ) -> Result<(), AuditError> {
         chunk.read(index, &mut self.row)?;
+        if let Some(lists) = &self.text
+            && !self.row.token_ids.is_empty()
+        {
+            self.listed(lists.as_ref(), pair)
+                .map_err(|message| refused_at(self.log, index, message))?;
+            return finish(pair, self.claimed)
+                .map_err(|message| refused_at(self.log, index, message));
+        }
         let row = &self.row;
         let applied = self.log.metadata().applied();
         let refused = |error: crate::distribution::DistributionError| {
@@ -172,19 +196,72 @@ impl<'a> Reader<'a> {
                 out.push(mass);
             }
         }
-        pair.whole.clone_from(&pair.p);
-        if self.claimed.cuts() {
-            cut(&mut pair.p, self.claimed, pair.rest)
-                .map_err(|message| refused_at(self.log, index, message))?;
-            if self.claimed.draft_cut {
-                cut(&mut pair.q, self.claimed, pair.rest)
-                    .map_err(|message| refused_at(self.log, index, message))?;
+        finish(pair, self.claimed).map_err(|message| refused_at(self.log, index, message))
+    }
+
+    /// The target's list, and all other tokens as one. What is listed because it came out would
+    /// tell what came out: only tokens that are listed as the likeliest stand alone.
+    fn listed(&self, lists: Option<&Lists>, pair: &mut Pair) -> Result<(), String> {
+        let (row, metadata) = (&self.row, self.log.metadata());
+        let rule = Softmax {
+            temperature: self.claimed.temperature / metadata.applied(),
+            ..Softmax::default()
+        };
+        let (entries, kind) = (&row.target, row.target_kind);
+        let mut shares = Vec::new();
+        probabilities(entries, kind, &rule, &mut Vec::new(), &mut shares)
+            .map_err(|error| error.to_string())?;
+        let mass = match lists {
+            None => 0.0,
+            Some(lists) => {
+                let [target, _] = lists.unlisted(row, self.claimed.temperature);
+                if !target.is_known() {
+                    return Err(format!(
+                        "lists some tokens only, and the mass of the others is not known at \
+                         temperature {:?}: log it in target_rest with rest_temperatures, or list \
+                         log probabilities at that temperature",
+                        self.claimed.temperature
+                    ));
+                }
+                target.middle()
+            }
+        };
+        let own = shares.iter().filter(|share| !share.is_nan());
+        let mut sorted: Vec<f64> = own.copied().collect();
+        sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+        // A tie with what may be listed for another reason is no place of its own.
+        let top = metadata.tops().map_or(sorted.len(), |[top, _]| top);
+        let beyond = sorted.get(top).copied().unwrap_or(-1.0);
+        pair.places.clear();
+        pair.p.clear();
+        let mut others = mass;
+        for (id, share) in row.token_ids.iter().zip(&shares) {
+            if *share > beyond {
+                pair.places.insert(*id, pair.p.len());
+                pair.p.push(share * (1.0 - mass));
+            } else if !share.is_nan() {
+                others += share * (1.0 - mass);
             }
         }
-        let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);
-        pair.least = kept.fold(f64::INFINITY, |least, (whole, _)| least.min(*whole));
+        pair.p.push(others);
+        pair.q.clone_from(&pair.p);
+        pair.rest = true;
         Ok(())
     }
+}
+
+/// What is claimed of rows that are read.
+fn finish(pair: &mut Pair, claimed: &Claimed) -> Result<(), String> {
+    pair.whole.clone_from(&pair.p);
+    if claimed.cuts() {
+        cut(&mut pair.p, claimed, pair.rest)?;
+        if claimed.draft_cut {
+            cut(&mut pair.q, claimed, pair.rest)?;
+        }
+    }
+    let kept = pair.whole.iter().zip(&pair.p).filter(|(_, p)| **p > 0.0);
+    pair.least = kept.fold(f64::INFINITY, |least, (whole, _)| least.min(*whole));
+    Ok(())
 }
 
 /// Keeps the top-k, of these the top-p, of these those of at least min-p times the largest,
@@ -284,7 +361,7 @@ mod tests {
     /// The first position at these settings.
     fn read(log: &Log, claimed: &Claimed) -> Result<Pair, String> {
         let words = |error: AuditError| error.to_string();
-        let mut reader = Reader::new(log, claimed).map_err(words)?;
+        let mut reader = Reader::new(log, claimed, Rule::Single).map_err(words)?;
         let mut pair = Pair::default();
         let chunk = log.chunk(&log.spans_of(0..1, 1)[0]).unwrap();
         reader.read(&chunk, 0, &mut pair).map_err(words)?;

@@ -29,6 +29,8 @@ pub enum Rule {
     ExactMatch,
     /// The likeliest tokens of q, kept with min(1, p(x)/A): lossy by design if A < 1.
     Threshold(f64),
+    /// Nothing but what comes out: it follows p, however it came about.
+    Text,
 }
 
 /// What drafts are claimed to be.
@@ -46,7 +48,7 @@ pub(super) enum Drafts {
 
 impl Rule {
     /// Names, with what each says.
-    pub const WORDS: [(&'static str, &'static str); 8] = [
+    pub const WORDS: [(&'static str, &'static str); 9] = [
         (
             "single",
             "x ~ q, kept with min(1, p/q), else a draw from (p - q)+",
@@ -79,6 +81,10 @@ impl Rule {
             "threshold:A",
             "the likeliest token of q, kept with min(1, p(x)/A); lossy by design if A < 1",
         ),
+        (
+            "text",
+            "nothing is claimed but that what comes out follows p; needs no drafts",
+        ),
     ];
 
     /// Whether outputs of the rule follow p.
@@ -91,7 +97,7 @@ impl Rule {
             Self::Single | Self::Rrs | Self::KSeq | Self::Block => Drafts::Sampled,
             Self::RrsWo => Drafts::Distinct,
             Self::OneHot | Self::Threshold(_) => Drafts::Likeliest,
-            Self::ExactMatch => Drafts::Any,
+            Self::ExactMatch | Self::Text => Drafts::Any,
         }
     }
 
@@ -133,6 +139,7 @@ impl fmt::Display for Rule {
             Self::Block => "block",
             Self::OneHot => "one-hot",
             Self::ExactMatch => "exact-match",
+            Self::Text => "text",
             Self::Threshold(factor) => return write!(f, "threshold:{factor:?}"),
         })
     }
@@ -150,6 +157,7 @@ impl FromStr for Rule {
             "block" => Self::Block,
             "one-hot" => Self::OneHot,
             "exact-match" => Self::ExactMatch,
+            "text" => Self::Text,
             _ => {
                 let Some(factor) = text.strip_prefix("threshold:") else {
                     let names: Vec<&str> = Self::WORDS.iter().map(|(name, _)| *name).collect();
@@ -175,7 +183,7 @@ mod tests {
 
     impl Rule {
         /// One of each kind.
-        pub(in crate::audit) const ALL: [Self; 8] = [
+        pub(in crate::audit) const ALL: [Self; 9] = [
             Self::Single,
             Self::Rrs,
             Self::RrsWo,
@@ -184,6 +192,7 @@ mod tests {
             Self::OneHot,
             Self::ExactMatch,
             Self::Threshold(0.9),
+            Self::Text,
         ];
     }
 

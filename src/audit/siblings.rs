@@ -80,7 +80,7 @@ pub(super) fn decide(
         (Keeps::Always | Keeps::IfLikeliest, _) => true,
         (Keeps::Ratio, _) => true,
         (Keeps::Target, _) => false,
-        (_, Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_)) => false,
+        (_, Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_) | Rule::Text) => false,
         _ => true,
     };
     if one_by_one {

@@ -7,8 +7,9 @@ use super::engine::{Engine, Position};
 use super::judge::{Judge, Part, Step, Tally};
 use super::measure::{Opened, claimed_of, position_error};
 use super::play::{Player, visit};
+use super::requests::Settled;
 use super::rows::{Pair, Reader};
-use super::steps::{Steps, follows};
+use super::steps::{Steps, follows, text_of};
 use super::verdict::part;
 use crate::log::{EngineRecord, Log};
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,7 +141,7 @@ impl Simulator {
             })
             .collect();
         let mut tallies = vec![Tally::new(&judge); runs];
-        let mut reader = Reader::new(log, &claimed)?;
+        let mut reader = Reader::new(log, &claimed, rule)?;
         let mut pair = Pair::default();
         let mut scratch = vec![Tally::new(&judge); runs * copies];
         for index in 0..rows {
@@ -193,10 +194,11 @@ impl Simulator {
         }
         let none = BTreeMap::new();
         Ok(tallies
-            .iter()
+            .into_iter()
             .map(|tally| {
+                let tally = Settled::whole(tally);
                 let parts =
-                    Part::ALL.map(|one| part(&judge, one, tally, &none, self.settings.alpha));
+                    Part::ALL.map(|one| part(&judge, one, &tally, &none, self.settings.alpha));
                 SimulatedRun {
                     log10_e_values: [0, 1, 2, 3].map(|i: usize| parts[i].log10_e_value),
                     verdicts: [0, 1, 2, 3].map(|i: usize| parts[i].verdict),
@@ -250,7 +252,7 @@ impl Simulator {
         let seed = self.settings.seed;
         let mut player = Player::new(follows, &engine, self.drafts, self.siblings, seed, 0);
         let labels = log.labels()?;
-        let mut reader = Reader::new(log, &claimed)?;
+        let mut reader = Reader::new(log, &claimed, self.settings.rule)?;
         let mut pair = Pair::default();
         let mut records: Vec<EngineRecord> = Vec::with_capacity(log.positions());
         // Drafts of the round so far, and where it began.
@@ -282,6 +284,8 @@ impl Simulator {
                     accepted: Some(-1),
                     round: Some(0),
                     batch_size: None,
+                    // A player draws from one stream, text after text.
+                    seed: Some(-1),
                 };
                 write_round(
                     &mut records,
@@ -389,11 +393,18 @@ pub(super) fn tampered_rounds(
     opened: &Opened<'_>,
     stop: &BTreeSet<u32>,
 ) -> Result<Vec<TamperedRound>, AuditError> {
-    let records = opened.log.engine_records()?;
-    let has_rounds = opened.log.engine_tensors().contains(&"accepted");
+    let is_text = opened.rule == super::Rule::Text;
+    let records = match is_text {
+        true => text_of(opened.log)?,
+        false => opened.log.engine_records()?,
+    };
+    let has_rounds = !is_text && opened.log.engine_tensors().contains(&"accepted");
     let siblings = opened.steps.siblings;
     let mut results = Vec::new();
     for (name, words, changed) in tampered(&records, siblings, stop, opened.log.vocabulary()) {
+        if is_text && name != "text-after-its-end" {
+            continue;
+        }
         let Some(changed) = changed else {
             let reason = if name == "text-after-its-end" && stop.is_empty() {
                 "no token is known that ends texts; name them with --stop"

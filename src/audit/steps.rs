@@ -27,6 +27,9 @@ pub(super) struct Steps {
     pub rounds: usize,
     /// Rounds whose last tokens have no row: the next round begins further behind.
     pub cut: usize,
+    /// Rounds of which all drafts were accepted, and none of which put out one token more: a form
+    /// of log, or a waste, that favours no token.
+    pub without_bonus: usize,
     /// The most drafts that a round, or a position, has.
     pub most: usize,
     pub checks: Structure,
@@ -76,14 +79,20 @@ impl Steps {
     /// Reads the rounds of a log.
     pub(super) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
         let held = log.engine_tensors();
+        if rule == Rule::Text {
+            return Self::from_records(&text_of(log)?, rule, false, stop)
+                .map_err(|(position, message)| refused_at(log, position, message));
+        }
         for (name, what) in [
             ("drafts", "the tokens that were drafted"),
             ("output", "the token that came out at each position"),
         ] {
             if !held.contains(&name) {
                 return Err(AuditError::Log(format!(
-                    "{}: has no tensor {name}, {what}; an audit needs drafts [N, n], output [N] \
-                     and, for rounds of several tokens, accepted [N] (docs/formats.md)",
+                    "{}: has no tensor {name}, {what}; an audit of rounds needs drafts [N, n], \
+                     output [N] and, for rounds of several tokens, accepted [N] \
+                     (docs/formats.md). A text without them is audited for the target's law: \
+                     --rule text",
                     log.path().display()
                 )));
             }
@@ -124,6 +133,7 @@ impl Steps {
         }
         steps.siblings = rule.needs_siblings() || deep || !has_rounds;
         let mut round: Option<Round> = None;
+        let mut form = Form::default();
         for (index, record) in records.iter().enumerate() {
             let before = index.checked_sub(1).and_then(|i| records.get(i));
             let same_text = before.is_some_and(|before| before.prompt == record.prompt);
@@ -157,11 +167,16 @@ impl Steps {
                     // goes on as far behind as it should, the log lacks rows, such as that of
                     // the token behind a whole chain, to which the draft gave no row.
                     let lacks = open.accepted - open.next + 1;
-                    if goes_on_within(lacks, before.position, record.position) {
-                        steps.checks.missing.found(index);
-                    } else {
+                    if !goes_on_within(lacks, before.position, record.position) {
                         steps.cut += 1;
+                        form.with_bonus += usize::from(open.is_whole());
+                    } else if lacks == 1 && open.accepted == open.chain.len() {
+                        form.bonus.found(index);
+                    } else {
+                        steps.checks.missing.found(index);
                     }
+                } else if round.as_ref().is_some_and(Round::is_whole) {
+                    form.with_bonus += 1;
                 }
                 let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
                 if !steps.siblings && accepted > drafts.len() {
@@ -196,9 +211,13 @@ impl Steps {
             }
             if depth > open.accepted {
                 steps.checks.after_rejection.found(index);
+                form.gone_on += usize::from(depth == open.accepted + 1);
                 continue;
             }
             let Some(output) = token(record.output) else {
+                if rule == Rule::Text {
+                    continue;
+                }
                 return Err((
                     index,
                     "output is -1 inside a round; it is the token that came out there".to_owned(),
@@ -216,6 +235,7 @@ impl Steps {
                     "a draft was accepted there, but drafts has none".to_owned(),
                 ));
             }
+            form.kept += usize::from(kept);
             if kept && !drafts.contains(&output) {
                 steps.checks.not_emitted.found(index);
                 continue;
@@ -236,6 +256,10 @@ impl Steps {
                 });
             }
         }
+        if rule == Rule::Text {
+            steps.rounds = 0;
+        }
+        form.settle(&mut steps)?;
         let single = matches!(rule, Rule::Single | Rule::Block);
         let several = |step: &Option<Happened>| {
             let drafts = step.as_ref().map(|step| &step.drafts);
@@ -263,6 +287,96 @@ struct Round {
     accepted: usize,
     chain: Vec<u32>,
     next: usize,
+}
+
+impl Round {
+    /// All of its drafts were accepted.
+    fn is_whole(&self) -> bool {
+        self.accepted > 0 && self.accepted == self.chain.len()
+    }
+}
+
+/// What every round of a log does alike: how the log is written, rather than what an engine did
+/// wrong now and then.
+#[derive(Default)]
+struct Form {
+    /// Whole chains behind which the next round begins at once.
+    bonus: Count,
+    /// Whole chains with the token behind them.
+    with_bonus: usize,
+    /// Drafts that were accepted.
+    kept: usize,
+    /// Rounds that go on behind their rejection.
+    gone_on: usize,
+}
+
+impl Form {
+    /// From how many on, all of them are no accident.
+    const MANY: u64 = 5;
+
+    fn settle(self, steps: &mut Steps) -> Result<(), (usize, String)> {
+        if self.with_bonus == 0 && self.bonus.violations > 1 {
+            steps.without_bonus = usize::try_from(self.bonus.violations).unwrap_or(usize::MAX);
+        } else {
+            steps.checks.missing.add(self.bonus);
+        }
+        let all = |count: Count, of: usize| {
+            let is_all = count.violations >= Self::MANY && count.violations == of as u64;
+            count.first.filter(|_| is_all)
+        };
+        if let Some(first) = all(steps.checks.not_emitted, self.kept) {
+            return Err((
+                first,
+                format!(
+                    "none of the {} accepted drafts is the output of its position: output [N] is \
+                     the token that came out at the position itself, and the columns of drafts \
+                     are those of the position where the round starts and of the next ones",
+                    self.kept
+                ),
+            ));
+        }
+        if let Some(first) = steps.checks.after_rejection.first
+            && self.gone_on as u64 >= Self::MANY
+            && self.gone_on == steps.rounds
+        {
+            return Err((
+                first,
+                format!(
+                    "each of the {} rounds goes on behind its rejection: a round has accepted + 1 \
+                     positions, the accepted drafts and one token more; leave the rows of other \
+                     drafts out",
+                    steps.rounds
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The text of a log: what came out, or was drawn, at each position, and nothing of rounds.
+pub(super) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
+    let has_output = log.engine_tensors().contains(&"output");
+    if !has_output && !log.has_tokens() {
+        return Err(AuditError::Log(format!(
+            "{}: has neither token nor output; a text is audited by the token that came out at \
+             each position: add output [N] or token [N] (docs/formats.md)",
+            log.path().display()
+        )));
+    }
+    let records = log.engine_records()?.into_iter().zip(log.labels()?);
+    Ok(records
+        .map(|(record, label)| EngineRecord {
+            drafts: Vec::new(),
+            output: if has_output {
+                record.output
+            } else {
+                label.token
+            },
+            accepted: None,
+            round: None,
+            ..record
+        })
+        .collect())
 }
 
 fn token(id: Option<i64>) -> Option<u32> {
@@ -420,7 +534,9 @@ mod tests {
         }
         // Without places every row is taken to follow the one before.
         let steps = read(&records, Rule::Single).unwrap();
-        assert_eq!((steps.checks.missing.violations, steps.cut), (2, 0));
+        // All of them lack theirs: that favours no token.
+        let counts = (steps.checks.missing.violations, steps.cut);
+        assert_eq!((counts, steps.without_bonus), ((0, 0), 2));
     }
 
     #[test]

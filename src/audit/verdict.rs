@@ -2,38 +2,16 @@
 
 use super::bets::{SCORE_STAKES, log_sum};
 use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
-use super::judge::{Judge, Part, SCORE_SHARE, Tally};
+use super::judge::{Judge, Part, SCORE_SHARE};
+use super::requests::{Family, Group, Settled};
 use super::rule::Drafts;
 use std::collections::BTreeMap;
-
-/// What a group of steps has in common: a family and which of it.
-pub(super) type Group = (Family, i64);
-
-/// How steps are grouped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
-    Depth,
-    Prompt,
-    BatchSize,
-}
-
-impl Family {
-    pub(super) const ALL: [Self; 3] = [Self::Depth, Self::Prompt, Self::BatchSize];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Depth => "depth",
-            Self::Prompt => "prompt",
-            Self::BatchSize => "batch-size",
-        }
-    }
-}
 
 /// Evidence below this is not listed.
 const LISTED: f64 = 2.0;
 
 /// Families of which there is more than one group: the others say nothing new.
-pub(super) fn families(groups: &BTreeMap<Group, Tally>) -> Vec<Family> {
+pub(super) fn families<T>(groups: &BTreeMap<Group, T>) -> Vec<Family> {
     let many = |family: &Family| groups.keys().filter(|(one, _)| one == family).count() > 1;
     Family::ALL.into_iter().filter(many).collect()
 }
@@ -42,10 +20,11 @@ pub(super) fn families(groups: &BTreeMap<Group, Tally>) -> Vec<Family> {
 pub(super) fn part(
     judge: &Judge,
     part: Part,
-    total: &Tally,
-    groups: &BTreeMap<Group, Tally>,
+    settled: &Settled,
+    groups: &BTreeMap<Group, Settled>,
     alpha: f64,
 ) -> PartReport {
+    let total = &settled.total;
     let steps = total.steps[part.index()];
     let log = judge.log_capital(part, total);
     let mut flagged = Vec::new();
@@ -53,7 +32,8 @@ pub(super) fn part(
         let of: Vec<(i64, u64, f64)> = groups
             .iter()
             .filter(|((one, _), _)| *one == family)
-            .map(|((_, group), tally)| {
+            .map(|((_, group), settled)| {
+                let tally = &settled.total;
                 let steps = tally.steps[part.index()];
                 (*group, steps, judge.log_capital(part, tally))
             })
@@ -87,7 +67,8 @@ pub(super) fn part(
         .iter()
         .filter(|one| one.part == part.index() && !one.is_bug);
     let share = scores.map(|one| one.weight).fold(SCORE_SHARE, f64::min);
-    let limit = smallest_tv(share, judge.tolerance, steps, alpha);
+    let counted = settled.counted[part.index()];
+    let limit = smallest_tv(share, judge.tolerance, counted, alpha, settled.price);
     let untestable = if part == Part::DraftLaw && judge.rule.drafts() == Drafts::Any {
         Some(format!(
             "{} claims nothing of how drafts are drawn",
@@ -97,6 +78,11 @@ pub(super) fn part(
         None
     } else if steps == 0 {
         Some("the log has no step of this kind".to_owned())
+    } else if settled.price > 0.0 {
+        Some(format!(
+            "{counted} steps of one text are too few to tell whatever departure from the claim, \
+             where e-values of texts are averaged and not multiplied"
+        ))
     } else {
         Some(format!(
             "{steps} steps are too few to tell whatever departure from the claim"
@@ -183,13 +169,21 @@ pub(super) fn e_bh(logs: &[f64], alpha: f64) -> Vec<usize> {
 /// reaches 1/alpha from S = s on, which is computed; and P(S < s) <= exp(-N kl(s/N, 1/2 + t))
 /// is at most 1% from some t on (Chernoff).
 ///
-/// `share` is the weight of the score in the part's capital.
-pub(super) fn smallest_tv(share: f64, tolerance: f64, steps: u64, alpha: f64) -> Option<f64> {
+/// `share` is the weight of the score in the part's capital, and `price` the logarithm of what
+/// the capital of these steps is divided by: a mean over texts is at least the largest over their
+/// number.
+pub(super) fn smallest_tv(
+    share: f64,
+    tolerance: f64,
+    steps: u64,
+    alpha: f64,
+    price: f64,
+) -> Option<f64> {
     if steps == 0 {
         return None;
     }
     let n = steps as f64;
-    let weight = share.ln() - (SCORE_STAKES.len() as f64).ln();
+    let weight = share.ln() - (SCORE_STAKES.len() as f64).ln() - price;
     let capital = |hits: f64| {
         let log = |stake: f64| {
             hits * (0.5 * stake).ln_1p() + (n - hits) * (-0.5 * stake).ln_1p()
@@ -233,6 +227,7 @@ pub(super) fn smallest_tv(share: f64, tolerance: f64, steps: u64, alpha: f64) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::judge::Tally;
     use super::super::rule::Rule;
     use super::*;
     use statrs::distribution::{Binomial, DiscreteCDF};
@@ -250,10 +245,10 @@ mod tests {
     #[test]
     fn the_smallest_departure_has_the_power_that_is_said() {
         let share = SCORE_SHARE / 3.0;
-        assert_eq!(smallest_tv(share, 0.002, 5, 1e-6), None);
+        assert_eq!(smallest_tv(share, 0.002, 5, 1e-6, 0.0), None);
         let mut before = 0.5;
         for steps in [200u64, 2_000, 20_000, 200_000] {
-            let t = smallest_tv(share, 0.002, steps, 1e-6).unwrap();
+            let t = smallest_tv(share, 0.002, steps, 1e-6, 0.0).unwrap();
             assert!(t < before && t > 0.002, "{steps} {t}");
             before = t;
             // Hits that are needed, again by going up one by one.
@@ -290,7 +285,7 @@ mod tests {
     /// to be seen with probability 99% the engine's chance of them is to be near 1.
     #[test]
     fn few_steps_find_nothing() {
-        assert_eq!(smallest_tv(1.0, 0.0, 0, 0.5), None);
+        assert_eq!(smallest_tv(1.0, 0.0, 0, 0.5, 0.0), None);
         for (share, tolerance, alpha) in [(1.0, 0.0, 0.3), (0.1, 0.0, 1e-3), (0.1, 0.2, 1e-3)] {
             let all = |steps: u64| {
                 let term = |stake: f64| (1.0 + 0.5 * stake) / (1.0 + tolerance * stake.abs());
@@ -299,12 +294,16 @@ mod tests {
             };
             let first = (1..400).find(|&steps| all(steps) >= 1.0 / alpha).unwrap();
             for steps in 1..first {
-                assert_eq!(smallest_tv(share, tolerance, steps, alpha), None, "{steps}");
+                assert_eq!(
+                    smallest_tv(share, tolerance, steps, alpha, 0.0),
+                    None,
+                    "{steps}"
+                );
             }
             // All of `first` steps are hits with (1/2 + t)^first, which is 99% for no t < 1/2
             // that Chernoff's bound knows; with more steps fewer hits are enough.
             let found = (first..4 * first)
-                .find_map(|steps| Some((steps, smallest_tv(share, tolerance, steps, alpha)?)));
+                .find_map(|steps| Some((steps, smallest_tv(share, tolerance, steps, alpha, 0.0)?)));
             let (_, t) = found.unwrap();
             assert!(t > 0.2 && t < 0.5, "{t}");
         }
@@ -328,7 +327,7 @@ mod tests {
             .unwrap();
         let weight = judge.components[index].weight;
         let found = |part_of: Part, log: f64, steps: u64, alpha: f64| {
-            let total = tally(&judge, [steps; 4], index, log);
+            let total = Settled::whole(tally(&judge, [steps; 4], index, log));
             part(&judge, part_of, &total, &BTreeMap::new(), alpha)
         };
         // All stakes of one bet hold e^log each, and all others what they began with.
@@ -353,11 +352,11 @@ mod tests {
         let share = 0.2 / 3.0;
         assert_eq!(
             report.smallest_tv_excluded,
-            smallest_tv(share, 0.002, 5_000, 1e-6)
+            smallest_tv(share, 0.002, 5_000, 1e-6, 0.0)
         );
         assert_eq!(
             other.smallest_tv_excluded,
-            smallest_tv(0.2, 0.002, 5_000, 1e-6)
+            smallest_tv(0.2, 0.002, 5_000, 1e-6, 0.0)
         );
         // Too little to refute, and enough to be listed; then neither.
         for (log10, listed) in [(2.01, 1), (1.99, 0)] {
@@ -378,10 +377,10 @@ mod tests {
         assert!((endless.e_value / 1e300 - 1.0).abs() < 1e-12);
         assert!(endless.log10_e_value > 800.0);
         let any = Judge::new(Rule::ExactMatch, 0.002);
-        let total = Tally {
+        let total = Settled::whole(Tally {
             steps: [5_000; 4],
             ..Tally::new(&any)
-        };
+        });
         let nothing = part(&any, Part::DraftLaw, &total, &BTreeMap::new(), 1e-6);
         assert_eq!(nothing.verdict, Outcome::NotTestable);
         assert!(nothing.reason.unwrap().contains("claims nothing"));
@@ -409,11 +408,13 @@ mod tests {
     #[test]
     fn groups_are_named_by_family() {
         let judge = Judge::new(Rule::Single, 0.002);
-        let quiet = |steps| Tally {
-            steps,
-            ..Tally::new(&judge)
+        let quiet = |steps| {
+            Settled::whole(Tally {
+                steps,
+                ..Tally::new(&judge)
+            })
         };
-        let loud = tally(&judge, [40; 4], 0, 60.0);
+        let loud = Settled::whole(tally(&judge, [40; 4], 0, 60.0));
         let mut groups = BTreeMap::from([
             // One group of a family says nothing that the whole does not.
             ((Family::Depth, 0), loud.clone()),

@@ -100,6 +100,7 @@ impl Provenance {
                 temperature: sampling.temperature(),
                 top_k: sampling.top_k(),
                 top_p: sampling.top_p(),
+                min_p: None,
                 seed: Some(settings.seed),
                 max_tokens: Some(settings.max_tokens),
                 chat: Some(capture.codec().chat().name().to_owned()),

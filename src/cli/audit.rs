@@ -6,7 +6,7 @@ use super::overwrites::Touched;
 use super::printed::{self, print_report};
 use super::recorded::Recorded;
 use crate::audit::{
-    AuditReport, Claimed, Records, Rule, Settings, audit, audit_records, claimed_of,
+    AuditReport, Claimed, Records, Rule, Seeds, Settings, audit, audit_records, claimed_of,
     negative_control, plan,
 };
 use crate::files::read_lines;
@@ -22,13 +22,21 @@ use std::str::FromStr;
 #[derive(Args, Debug)]
 #[command(after_long_help = printed::definitions(report::definitions()))]
 pub(super) struct AuditArgs {
-    /// A log with the tensors drafts, output and accepted; or a .csv file of records
-    /// (docs/audit.md).
+    /// A log with the tensors drafts, output and accepted, or with output or token alone; or a
+    /// .csv file of records (docs/audit.md).
+    ///
+    /// Bets are multiplied over requests that drew random numbers of their own, and e-values are
+    /// averaged over requests that may share numbers: where an honest engine is run with one
+    /// seed for all requests, a product would refute it.
     #[arg(value_name = "LOG")]
     log: PathBuf,
-    /// What the engine says that it does.
+    /// What the engine says that it does; text, if the log has no drafts.
     #[arg(long, value_name = "RULE", value_parser = Rule::from_str, long_help = rules())]
-    rule: Rule,
+    rule: Option<Rule>,
+    /// Whether each request drew random numbers of its own (fresh), or any two may have drawn the
+    /// same (shared); what the log says, if not given, and shared where it does not.
+    #[arg(long, value_name = "fresh|shared", value_parser = Seeds::from_str)]
+    seeds: Option<Seeds>,
     /// How much the mean of a score may differ from the log's rows before it counts.
     #[arg(long, value_name = "EPS", default_value_t = Settings::TOLERANCE, allow_negative_numbers = true)]
     tolerance: f64,
@@ -76,7 +84,8 @@ pub(super) struct AuditArgs {
 const LONGEST_RECORD: u64 = 1 << 16;
 
 fn rules() -> String {
-    let mut help = "What the engine says that it does:\n".to_owned();
+    let mut help =
+        "What the engine says that it does; text, if the log has no drafts:\n".to_owned();
     for (name, words) in Rule::WORDS {
         help.push_str(&format!("- {name}: {words}\n"));
     }
@@ -84,13 +93,33 @@ fn rules() -> String {
 }
 
 impl AuditArgs {
-    fn settings(&self, log: Option<&Log>, common: &Common) -> Result<Settings, CliError> {
+    /// The rule that is named, or that a log without drafts leaves.
+    fn rule(&self, has_drafts: bool) -> Result<Rule, CliError> {
+        match self.rule {
+            Some(rule) => Ok(rule),
+            None if !has_drafts => Ok(Rule::Text),
+            None => Err(CliError::Input {
+                path: self.log.clone(),
+                message: "has drafts: say by --rule what the engine says that it does with them, \
+                          such as --rule single, or --rule text to audit what came out alone"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    fn settings(
+        &self,
+        rule: Rule,
+        log: Option<&Log>,
+        common: &Common,
+    ) -> Result<Settings, CliError> {
         let mut settings = Settings {
             tolerance: self.tolerance,
             alpha: self.alpha,
             stop: self.stop.clone(),
             seed: common.seed,
-            ..Settings::new(self.rule)
+            seeds: self.seeds,
+            ..Settings::new(rule)
         };
         let asked = self.temperature.is_some()
             || self.draft_temperature.is_some()
@@ -114,7 +143,7 @@ impl AuditArgs {
                 draft_temperature: self.draft_temperature.unwrap_or(temperature),
                 top_k: self.top_k.or(said.top_k),
                 top_p: self.top_p.or(said.top_p),
-                min_p: self.min_p,
+                min_p: self.min_p.or(said.min_p),
                 draft_cut: self.draft_cut,
             });
         } else if asked {
@@ -133,7 +162,8 @@ impl AuditArgs {
         let mut command = Recorded::new("audit", std::slice::from_ref(&self.log));
         let changed = |value: f64, usual: f64| (value != usual).then_some(value);
         command
-            .option("rule", Some(self.rule))
+            .option("rule", self.rule)
+            .option("seeds", self.seeds)
             .number("tolerance", changed(self.tolerance, Settings::TOLERANCE))
             .number("alpha", changed(self.alpha, Settings::ALPHA))
             .number("temperature", self.temperature)
@@ -176,16 +206,18 @@ pub(super) fn run(args: &AuditArgs, common: &Common) -> Result<Verdict, CliError
                     .to_owned(),
             });
         }
-        let settings = args.settings(None, common)?;
-        let found = audit_records(&Records::parse(&args.log, &text)?, &settings, &command)?;
+        let records = Records::parse(&args.log, &text)?;
+        let has_drafts = records.records.iter().any(|record| record.draft.is_some());
+        let settings = args.settings(args.rule(has_drafts)?, None, common)?;
         AuditReport {
             files: vec![FileDigest::of_bytes(&args.log, text.as_bytes())],
-            ..found
+            ..audit_records(&records, &settings, &command)?
         }
     } else {
         let log =
             (common.open(&args.log, args.kept.vocab)).map_err(crate::audit::AuditError::from)?;
-        let settings = args.settings(Some(&log), common)?;
+        let rule = args.rule(log.engine_tensors().contains(&"drafts"))?;
+        let settings = args.settings(rule, Some(&log), common)?;
         let planned = plan(&log, &settings)?;
         if people {
             let mut stdout = std::io::stdout().lock();

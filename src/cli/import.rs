@@ -13,8 +13,8 @@ use std::str::FromStr;
 #[derive(Args, Debug)]
 #[command(after_long_help = "docs/engines.md says what to ask each engine for.")]
 pub struct ImportArgs {
-    /// Files with the rows of both models: records {"target": RESPONSE, "draft": RESPONSE},
-    /// or, of hf, recorded calls.
+    /// Files with the rows of both models: records {"target": RESPONSE, "draft": RESPONSE};
+    /// of hf, recorded calls; of tokens, tables.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Where the files come from.
@@ -149,6 +149,7 @@ fn print(made: &Imported, args: &ImportArgs) {
     );
     match made.rows.as_str() {
         "full rows" => println!("rows list all {} tokens", made.vocabulary),
+        "own tokens" => println!("what both models give the text's own tokens, and no rows"),
         "never-drawn" => println!(
             "rows list at most {} of {} tokens; the others are never drawn, because the sampler \
              truncates",
@@ -176,8 +177,9 @@ fn print(made: &Imported, args: &ImportArgs) {
         );
         if unlisted.target_mean.max(unlisted.draft_mean) > 0.01 {
             println!(
-                "numbers of this log come with bounds, which the missing mass makes wide: ask the \
-                 engine for more tokens"
+                "specgap length asks for nothing but the text's own tokens, and is whole; numbers of \
+                 gap, tree and paths come with bounds, which the missing mass makes wide: for \
+                 these ask the engine for more tokens"
             );
         }
     }
@@ -186,5 +188,8 @@ fn print(made: &Imported, args: &ImportArgs) {
     }
     let log = args.out.display();
     println!("log: {log}");
-    println!("next: specgap gap {log} --temperature {temperature} --out report");
+    match made.rows.as_str() {
+        "own tokens" => println!("next: specgap length {log} --cost-ratio 0.1"),
+        _ => println!("next: specgap gap {log} --temperature {temperature} --out report"),
+    }
 }

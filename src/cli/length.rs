@@ -4,9 +4,10 @@ use super::options::{Common, Costs, Counts};
 use super::output::{CliError, Verdict};
 use super::printed;
 use super::texts::Texts;
+use crate::import::{is_tokens, open_tokens};
 use crate::log::Log;
 use crate::report;
-use crate::text::{self, ChainVerifier, FAMILIES, Family, Policy, RolloutList, Settings};
+use crate::text::{self, ChainVerifier, Drafts, FAMILIES, Family, Policy, RolloutList, Settings};
 use clap::Args;
 use std::str::FromStr;
 
@@ -24,6 +25,10 @@ pub struct LengthArgs {
     /// token, block, greedy-block; all if not given.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ChainVerifier::from_str)]
     verifiers: Vec<ChainVerifier>,
+    /// What is drafted: sampled, one-hot (the likeliest token), exact-match (sampled, and kept if
+    /// the target draws the same); all that the log can tell of if not given.
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = Drafts::from_str)]
+    drafts: Vec<Drafts>,
     /// The most tokens of a round, for policies that stop by themselves [default: 16, or as
     /// many as the log's rollouts have, if these are fewer].
     #[arg(long, alias = "max", value_name = "K", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -107,6 +112,7 @@ impl LengthArgs {
         Ok(Settings {
             policies: each_once,
             verifiers,
+            drafts: self.drafts.clone(),
             timings: self.costs.timings()?,
             max_length: self.max_length.map(usize::from),
             temperature: self.texts.temperature,
@@ -120,6 +126,7 @@ impl LengthArgs {
             .list("lengths", Counts::all(&self.lengths))
             .list("policies", self.policies.iter().map(|named| &named.text))
             .list("verifiers", &self.verifiers)
+            .list("drafts", &self.drafts)
             .option("max-length", self.max_length);
         self.costs.record(&mut command);
         self.texts.record(&mut command);
@@ -132,6 +139,10 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
     args.texts.report(
         args.costs.file().as_slice(),
         common,
+        |path| match is_tokens(path) {
+            true => Ok(open_tokens(path, args.texts.temperature)?),
+            false => args.texts.open(path, common),
+        },
         |logs, bar| {
             if args.policies.is_empty() {
                 // Those that most logs cannot tell of.

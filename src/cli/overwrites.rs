@@ -5,12 +5,15 @@ use crate::files::{Place, check_writable, folder as folder_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// A folder that is written to, and which names the files have that are written in it.
+type Folder<'a> = (&'a Path, fn(&str) -> bool);
+
 /// What a command reads and writes, as far as it is known before the work.
 #[derive(Default)]
 pub(super) struct Touched<'a> {
     read: Vec<PathBuf>,
     written: Vec<(&'a str, PathBuf)>,
-    folder: Option<(&'a Path, fn(&str) -> bool)>,
+    folder: Option<Folder<'a>>,
 }
 
 impl<'a> Touched<'a> {

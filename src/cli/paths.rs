@@ -52,6 +52,7 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
     args.texts.report(
         &[],
         common,
+        |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
             Ok(text::measure_paths(logs, &settings, &command, &progress)?)

@@ -35,6 +35,12 @@ pub(super) struct Texts {
 pub(super) const BEST_TREE: &str = "best-tree.";
 
 impl Texts {
+    /// Opens a log.
+    pub(super) fn open(&self, path: &Path, common: &Common) -> Result<Log, CliError> {
+        let log = common.open(path, self.kept.vocab);
+        Ok(log.map_err(TextError::from)?)
+    }
+
     /// The beginning of the command that makes the report.
     pub(super) fn recorded(&self, command: &str) -> Recorded {
         Recorded::new(command, &self.logs)
@@ -53,6 +59,7 @@ impl Texts {
         &self,
         read: &[&Path],
         common: &Common,
+        open: impl Fn(&Path) -> Result<Log, CliError>,
         measure: impl FnOnce(&[Log], &Bar) -> Result<R, CliError>,
         page: impl Fn(&R) -> Page,
         beside: impl Fn(&R) -> Result<Files, CliError>,
@@ -66,9 +73,8 @@ impl Texts {
         let logs = self
             .logs
             .iter()
-            .map(|path| common.open(path, self.kept.vocab))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(TextError::from)?;
+            .map(|path| open(path))
+            .collect::<Result<Vec<_>, _>>()?;
         let bar = common.progress(logs.iter().map(Log::positions).sum());
         let report = measure(&logs, &bar)?;
         bar.finish_and_clear();

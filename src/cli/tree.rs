@@ -209,6 +209,7 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
     args.texts.report(
         &read.collect::<Vec<_>>(),
         common,
+        |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
             Ok(text::measure_trees(logs, &settings, &command, &progress)?)

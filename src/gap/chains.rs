@@ -4,7 +4,7 @@ use super::data::{ChainRounds, Estimate, RoundsOfLength};
 use super::sequence::order;
 use super::statistics::Clustered;
 use super::summary::Cluster;
-use crate::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use crate::rounds::{ChainVerifier, FixedLength, accepted_everywhere, replay};
 use std::cmp::Ordering;
 
 /// Lengths that are shown beside that of blocks.
@@ -87,6 +87,35 @@ const TOKEN: usize = 0;
 const BLOCK: usize = 1;
 const GREEDY: usize = 2;
 
+/// The mean of min(1, q/p) over the tokens of some texts: what a single sampled draft is
+/// accepted with, since the mean of that over a token drawn from p is the sum of min(p, q).
+/// Between bounds where a row does not list the token. `None` where there is no token.
+pub(super) fn accepted_along_text<'a>(
+    clusters: impl Iterator<Item = &'a Cluster>,
+) -> Option<Estimate> {
+    let mut unknown = 0usize;
+    let mut sums = Vec::new();
+    let mut texts: Vec<_> = clusters.map(|cluster| cluster.text.clone()).collect();
+    for text in &mut texts {
+        // The sum does not depend on how positions were dealt.
+        text.sort_by(order);
+        let known = text.iter().filter_map(|&(_, ratio)| ratio);
+        let accepted: f64 = known.map(|ratio| ratio.min(0.0).exp()).sum();
+        let open = text.iter().filter(|(_, ratio)| ratio.is_none()).count();
+        unknown += open;
+        sums.push((accepted, open as f64, text.len() as f64));
+    }
+    let mean = |share: f64| {
+        let sums = sums.iter();
+        Clustered::new(sums.map(move |&(sum, open, count)| (sum + share * open, count)))
+    };
+    let any = sums.iter().any(|&(_, _, count)| count > 0.0);
+    any.then(|| Estimate {
+        truncation: (unknown > 0).then(|| [mean(0.0).mean, mean(1.0).mean]),
+        ..mean(0.5).estimate()
+    })
+}
+
 /// A prompt's text, whole and from its first token on.
 fn whole(cluster: &Cluster) -> Result<Text, String> {
     let mut text = cluster.text.clone();
@@ -137,13 +166,11 @@ impl Replayed {
             };
             let ratios: Vec<f64> = text.iter().map(ratio).collect();
             for (place, verifier) in ChainVerifier::ALL.into_iter().enumerate() {
-                let sums = accepted_lengths(verifier, &ratios, most);
+                let sums = accepted_everywhere(verifier, &ratios, most);
                 for (at, &length) in lengths.iter().enumerate() {
-                    let (sum, starts) = length
-                        .checked_sub(1)
-                        .and_then(|index| sums.get(index).copied())
-                        .unwrap_or((0.0, 0));
-                    all.accepted[at][place].push((sum, starts as f64));
+                    let sum = length.checked_sub(1).and_then(|index| sums.get(index));
+                    let starts = ratios.len() as f64;
+                    all.accepted[at][place].push((sum.copied().unwrap_or(0.0), starts));
                     if let Some(found) = replay(verifier, &ratios, &FixedLength(length)) {
                         all.calls[at][place].push(found.calls);
                     }
@@ -214,13 +241,13 @@ mod tests {
         let lengths: Vec<usize> = found.lengths.iter().map(|row| row.length).collect();
         assert_eq!(lengths, [1, 2]);
         let row = &found.lengths[1];
-        assert_eq!(row.starts, 2);
-        // token: 1 + 1/2 and 1/2 + 1/2; block: 1 + 1 and 1/2 + 1/2; greedy: 2 and 1.
+        assert_eq!(row.starts, 4);
+        // token: 1 + 1/2, 1/2 and 1/2 + 1/2, 1; block: 1 + 1, 1/2 and the same; greedy alike.
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12);
-        near(row.token.mean, 1.25);
-        near(row.block.mean, 1.5);
-        near(row.greedy_block.mean, 1.5);
-        near(row.block_over_token.mean, 0.25);
+        near(row.token.mean, 1.0);
+        near(row.block.mean, 1.125);
+        near(row.greedy_block.mean, 1.125);
+        near(row.block_over_token.mean, 0.125);
         near(row.greedy_block_over_block.mean, 0.0);
         // One draft a round: one call where it is accepted, else two. 4/(1 + 3/2).
         near(row.token_per_call.mean, 1.6);
@@ -228,8 +255,8 @@ mod tests {
         near(row.block_over_token_per_call.mean, 0.0);
         // Each text is a prompt: differences 1/2 and 0 with t(0.975, 1) = 12.706.
         near(
-            row.block_over_token.ci95[1] - 0.25,
-            12.706_204_736_174_7 * 0.25,
+            row.block_over_token.ci95[1] - 0.125,
+            12.706_204_736_174_7 * 0.125,
         );
     }
 

@@ -1,11 +1,12 @@
 //! Several logs side by side.
 
 use super::cuts::Cuts;
-use super::data::{Estimate, Repetition, SCHEMA};
+use super::data::{Estimate, Repetition, SCHEMA, Surprise};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
 use super::summary::Summary;
+use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::known::Kind;
 use crate::log::{FileDigest, MissingMass};
@@ -78,6 +79,9 @@ pub struct ComparedLog {
     /// Texts that repeat themselves, if any does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
+    /// Whether its text looks drawn from its rows, if it says how it was drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surprise: Option<Surprise>,
     /// Whether the drafter is parallel: its rows are laws of single tokens, not joint ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parallel: bool,
@@ -287,6 +291,7 @@ fn compared_log(
         clusters: summary.sizes().len(),
         cluster_unit: part.unit().to_owned(),
         repetition: log.repetition,
+        surprise: part.surprises.as_ref().map(Surprises::surprise),
         parallel: log.metadata.is_parallel(),
         unfinished: log.metadata.unfinished(),
         repeated_positions: log.repeated_positions,

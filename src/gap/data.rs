@@ -147,6 +147,10 @@ pub struct LogSummary {
     /// Texts that repeat themselves, if any does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
+    /// Whether its text looks drawn from the target's rows, at the temperature and with the
+    /// cuts that it was drawn with, if it says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surprise: Option<Surprise>,
     /// Positions whose index stands before them in the same text already.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_positions: usize,
@@ -176,6 +180,21 @@ pub struct Repetition {
     pub looping_texts: usize,
     /// Positions in such stretches.
     pub looping_positions: usize,
+}
+
+/// How surprising a text's tokens are under the rows they are said to be drawn from. Tokens
+/// that a row lists whichever came out count by themselves, all others as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Surprise {
+    /// Mean of -ln p(y) over the text.
+    pub observed: f64,
+    /// What the rows expect: their mean entropy.
+    pub expected: f64,
+    /// The difference in standard errors; a standard normal for text drawn from the rows.
+    /// `null` where the rows list nothing but the text's own tokens, so that nothing can be
+    /// told.
+    pub z: Option<f64>,
 }
 
 /// Mass outside the listed tokens.
@@ -350,6 +369,10 @@ pub struct OverlapRow {
     pub width_max: f64,
     /// Values at fixed shares of the positions.
     pub quantiles: BTreeMap<String, f64>,
+    /// The same from the text's tokens y, if they were drawn at this temperature: the mean of
+    /// min(1, q(y)/p(y)), which has no bias and needs no other token of a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub along_text: Option<Estimate>,
 }
 
 /// One (temperature, drafts, scheme).
@@ -608,7 +631,8 @@ pub struct ChainRounds {
 pub struct RoundsOfLength {
     /// Drafts of a round.
     pub length: usize,
-    /// Positions at which so many tokens are left, over which accepted lengths are means.
+    /// Positions over which accepted lengths are means: all, the same for every length. Where
+    /// fewer tokens are left than a round drafts, it drafts these.
     pub starts: usize,
     /// E\[tau\] of a round with token verification.
     pub token: Estimate,

@@ -125,7 +125,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "E[tau]",
             "accepted drafts of a round, the target's own token not counted, over every position \
-             of the sampled text at which as many tokens are left as a round drafts"
+             of the sampled text; where fewer tokens are left than a round drafts, it drafts these"
                 .to_owned(),
         ),
         (

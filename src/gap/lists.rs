@@ -116,6 +116,11 @@ impl Lists {
         self.vocabulary
     }
 
+    /// How many tokens of each list are the most probable ones, if the log says so.
+    pub(crate) fn tops(&self) -> Option<[usize; 2]> {
+        self.tops
+    }
+
     /// How many of a row's listed tokens are the most probable of all, where it lists so
     /// many, `both` of them being listed for either row.
     pub(super) fn top(&self, model: Model, own: usize, both: bool) -> usize {

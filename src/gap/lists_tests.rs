@@ -119,6 +119,7 @@ impl Logged {
             asked_again: Vec::new(),
             lists: Lists::new(&log).unwrap(),
             sampled_at: None,
+            drawn: None,
         };
         let mut workspace = Workspace::default();
         log.read(0, &mut workspace.row).unwrap();

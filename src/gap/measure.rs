@@ -6,7 +6,8 @@ use super::pairing::Pairing;
 use super::position::{Task, Workspace, evaluate};
 use super::positions::{Columns, PositionSink};
 use super::settings::{Part, Settings};
-use super::summary::{Measured, Summary};
+use super::summary::{Measured, Summary, drawn_with};
+use super::surprise::Singles;
 use super::{GapError, GapReport};
 use crate::log::{Log, Span};
 use rayon::prelude::*;
@@ -119,12 +120,20 @@ fn summarise_into(
         .zip(&keys)
         .map(|(log, key)| {
             log.refuse_other_forms()?;
+            let lists = Lists::new(log).map_err(GapError::Settings)?;
+            let drawn = match drawn_with(log) {
+                Some((temperature, cuts)) => {
+                    Some((temperature, cuts, Singles::new(log, lists.as_ref())?))
+                }
+                None => None,
+            };
             Ok(Task {
                 log,
                 settings,
                 asked: settings.asked(),
                 asked_again: settings.asked_again(),
-                lists: Lists::new(log).map_err(GapError::Settings)?,
+                lists,
+                drawn,
                 sampled_at: summary.sampled_at(key),
             })
         })
@@ -213,6 +222,7 @@ fn measure_span(
                 unlisted: (row.position)
                     .zip(workspace.unlisted_ratio)
                     .map(|(position, ratio)| (position, ratio.max(f64::MIN))),
+                surprised: workspace.surprised,
                 answers: std::mem::take(&mut workspace.answers),
             })
         })

@@ -50,6 +50,7 @@ mod statistics;
 mod strip;
 mod summary;
 mod summary_file;
+mod surprise;
 mod tally;
 mod truncation;
 mod unit;
@@ -64,7 +65,7 @@ pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, Estimate,
     FormulaError, Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum,
     OverlapRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier,
-    Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText, StripToken,
+    Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText, StripToken, Surprise,
     VerifierRow,
 };
 pub(crate) use glossary::definitions;
@@ -77,6 +78,7 @@ pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
 pub use settings::{Part, Settings, SlowRates, SolvedPlans};
 pub(crate) use statistics::Clustered;
 pub use summary::Summary;
+pub(crate) use surprise::{Moments, Singles, Surprised, Surprises};
 
 use crate::distribution::DistributionError;
 use crate::log::LogError;

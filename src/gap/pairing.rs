@@ -287,6 +287,7 @@ mod tests {
                 token: Some(1),
                 text: None,
                 unlisted: None,
+                surprised: None,
                 rest: Vec::new(),
                 answers,
             }

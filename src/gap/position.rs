@@ -5,8 +5,9 @@ use super::lists::{Lists, Model};
 use super::metric::{Metric, Place, Temperature};
 use super::served::{Logged, Room, Serving};
 use super::settings::{Asked, SlowRates, SolvedPlans, is_audited};
+use super::surprise::{Singles, Surprised};
 use super::truncation;
-use super::{GapError, Settings};
+use super::{Cuts, GapError, Settings};
 use crate::known::{Kind, Known};
 use crate::log::{Log, Row};
 use crate::row::{CutWorkspace, Listed, Rows, Unlisted, Workspace as RowWorkspace};
@@ -23,6 +24,8 @@ pub(super) struct Workspace {
     pub log_ratio: Option<f64>,
     /// The same of all tokens that the row does not list, if the sampled token is one.
     pub unlisted_ratio: Option<f64>,
+    /// The sampled token under the row that it was drawn from, if that is known.
+    pub surprised: Option<Surprised>,
 }
 
 /// What is the same for all positions of a log.
@@ -38,6 +41,9 @@ pub(super) struct Task<'a> {
     pub lists: Option<Lists>,
     /// The temperature at which the log's tokens were drawn from the whole target.
     pub sampled_at: Option<f64>,
+    /// The temperature and the cuts with which the log's tokens were drawn, and which tokens
+    /// of its rows tell whether they were.
+    pub drawn: Option<(f64, Cuts, Singles)>,
 }
 
 /// Differences up to this are those of rounding.
@@ -75,6 +81,7 @@ pub(super) fn evaluate(
     workspace.answers.clear();
     workspace.log_ratio = None;
     workspace.unlisted_ratio = None;
+    workspace.surprised = surprised(task, workspace);
     for at in 0..task.settings.temperatures.len() {
         at_temperature(task, number, at, workspace).map_err(refused)?;
     }
@@ -118,6 +125,7 @@ fn at_temperature(
         answers,
         log_ratio,
         unlisted_ratio,
+        ..
     } = workspace;
     let logged = Logged {
         lists: task.lists.as_ref(),
@@ -183,6 +191,31 @@ fn at_temperature(
         answers.extend(renamed);
     }
     Ok(())
+}
+
+/// The sampled token under the target's row as it was drawn from.
+fn surprised(task: &Task<'_>, workspace: &mut Workspace) -> Option<Surprised> {
+    let (temperature, cuts, singles) = task.drawn?;
+    let Workspace {
+        row, room, pair, ..
+    } = workspace;
+    let applied = task.log.metadata().applied();
+    let logged = Logged {
+        lists: task.lists.as_ref(),
+        applied,
+        row,
+    };
+    let serving = Serving {
+        model: Model::Target,
+        temperature,
+        cuts,
+        own: false,
+    };
+    // A list that is too short for the cut tells nothing.
+    let unlisted = logged.fill(serving, room, &mut pair.target).ok()?;
+    let is_told = cuts.keep_all() || unlisted == Unlisted::NONE;
+    let rule = temperature / applied;
+    is_told.then(|| Surprised::new(singles, row, &pair.target, rule, unlisted))?
 }
 
 /// What is asked of a position.

@@ -1,6 +1,6 @@
 //! A summary as a report.
 
-use super::chains::rounds;
+use super::chains::{accepted_along_text, rounds};
 use super::coverage;
 use super::data::{
     Cell, Comparison, FormulaError, Gap, GapReport, KnownEstimate, LogSummary, OneDraft, Optimum,
@@ -14,6 +14,7 @@ use super::metric::{
 use super::sequence::estimates;
 use super::statistics::holm;
 use super::summary::{LogPart, Mass, Summary};
+use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::scheme::SchemeName;
 
@@ -131,6 +132,7 @@ impl Pages<'_> {
                     kind: tally.kind(),
                     width_max: tally.widest,
                     quantiles: tally.quantiles(),
+                    along_text: accepted_along_text(self.summary.drawn_at(temperature)),
                 })
             })
             .collect()
@@ -431,6 +433,7 @@ fn log_summary(log: &LogPart) -> LogSummary {
     let mean = |mass: Mass| mass.sum.value() / count;
     let temperatures = log.summary.metadata.rest_temperatures.iter();
     LogSummary {
+        surprise: log.surprises.as_ref().map(Surprises::surprise),
         rest: temperatures
             .zip(&log.rest)
             .filter(|_| count > 0.0)

@@ -8,6 +8,7 @@ use super::looping;
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
 use super::strip::StripBuilder;
+use super::surprise::{Surprised, Surprises};
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
 use crate::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
@@ -69,6 +70,7 @@ pub(super) struct LogPart {
     /// Position numbers, rising, with gaps between them.
     pub measured: Vec<Range<usize>>,
     pub rest: Vec<Rest>,
+    pub surprises: Option<Surprises>,
 }
 
 /// The mass that rows do not list, at one temperature.
@@ -121,6 +123,8 @@ pub(super) struct Measured {
     pub text: Option<(i64, Option<f64>)>,
     /// The same of all tokens that the row does not list, if the token is one of them.
     pub unlisted: Option<(i64, f64)>,
+    /// The token under its row, of logs that say how their tokens were drawn.
+    pub surprised: Option<Surprised>,
     /// Of the target and the draft, at each of the log's temperatures for it.
     pub rest: Vec<[f64; 2]>,
     pub answers: Answers,
@@ -182,6 +186,9 @@ impl Summary {
             rest.target.add(*target);
             rest.draft.add(*draft);
         }
+        if let (Some(all), Some(one)) = (&mut log.surprises, &measured.surprised) {
+            all.add(one);
+        }
         join(&mut log.measured, measured.number..measured.number + 1);
         let prompt = measured.prompt.filter(|_| log.by_prompt);
         let unit = Unit {
@@ -242,6 +249,9 @@ impl Summary {
                     for (own, rest) in own.rest.iter_mut().zip(&part.rest) {
                         own.target.merge(rest.target);
                         own.draft.merge(rest.draft);
+                    }
+                    if let (Some(own), Some(other)) = (&mut own.surprises, &part.surprises) {
+                        own.merge(other);
                     }
                 }
             }
@@ -438,6 +448,7 @@ impl LogPart {
                     .collect(),
                 repetition: looping::repetition(&labels)
                     .filter(|found| found.looping_positions > 0),
+                surprise: None,
                 repeated_positions: looping::repeated_positions(&labels),
                 missing_mass: log.missing_mass()?,
                 files: Vec::new(),
@@ -450,6 +461,7 @@ impl LogPart {
             has_tokens: log.has_tokens(),
             measured: Vec::new(),
             rest: vec![Rest::default(); log.metadata().rest_temperatures.len()],
+            surprises: drawn_with(log).map(|_| Surprises::default()),
         })
     }
 
@@ -572,7 +584,7 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
     let drawn = Cuts {
         top_k: sampling.top_k,
         top_p: sampling.top_p,
-        min_p: None,
+        min_p: sampling.min_p,
     };
     // The most probable token is kept by any.
     if drawn.effective() == kept.effective() || sampling.temperature == 0.0 {
@@ -600,6 +612,20 @@ fn drawn_otherwise(sampling: &Sampling, kept: Cuts) -> Option<String> {
             words(kept)
         ),
     })
+}
+
+/// The temperature and the cuts with which a log's tokens were drawn, where it says so; at
+/// temperature 0 they are no sample.
+pub(super) fn drawn_with(log: &Log) -> Option<(f64, Cuts)> {
+    let sampling = log.metadata().sampling.as_ref()?;
+    let cuts = Cuts {
+        top_k: sampling.top_k,
+        top_p: sampling.top_p,
+        min_p: None,
+    };
+    let is_sample = log.has_tokens() && sampling.temperature > 0.0;
+    (is_sample && sampling.temperature.is_finite())
+        .then(|| (sampling.temperature, cuts.effective()))
 }
 
 const NO_TOKENS: &str = "the log has no sampled tokens by prompt";

@@ -8,6 +8,7 @@ use super::sequence;
 use super::settings::{Settings, SlowRates, SolvedPlans};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
+use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
 use crate::known::Kind;
@@ -94,6 +95,9 @@ struct LogRecord {
     /// First and last position number of each stretch.
     measured: Vec<[usize; 2]>,
     rest: Vec<RestRecord>,
+    /// Positions, and sums over them in units of 2^-80.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    surprises: Option<(u64, [i128; 5])>,
     clusters: Vec<ClusterRecord>,
 }
 
@@ -255,6 +259,8 @@ impl Summary {
                     draft_largest: rest.draft.largest,
                 })
                 .collect(),
+            surprises: (part.surprises.as_ref())
+                .map(|all| (all.positions, all.sums.map(|sum| sum.0))),
             clusters: (self.places.iter())
                 .filter(|(unit, _)| unit.log == *key)
                 .filter_map(|(unit, &place)| {
@@ -499,6 +505,12 @@ impl LogRecord {
         if counted != Some(count) {
             return Err("clusters: do not have the positions that are measured".to_owned());
         }
+        if self
+            .surprises
+            .is_some_and(|(positions, _)| positions > count)
+        {
+            return Err(format!("surprises: are of more than the {count} positions"));
+        }
         let part = LogPart {
             by_prompt: self.by_prompt,
             has_tokens: self.has_tokens,
@@ -515,6 +527,10 @@ impl LogRecord {
                     },
                 })
                 .collect(),
+            surprises: self.surprises.map(|(positions, sums)| Surprises {
+                positions,
+                sums: sums.map(ExactSum),
+            }),
             summary: self.summary,
             identity: self.identity,
             files: self.files.into_iter().collect(),

@@ -209,11 +209,13 @@ impl Tally {
         let mut edges = (0..self.histogram.len()).filter(filled);
         let ends = edges
             .next()
-            .map(|first| (first, edges.last().unwrap_or(first)));
+            .map(|first| (first, edges.next_back().unwrap_or(first)));
         if ends != Some((edge(self.lowest), edge(self.highest))) {
             return Some("histogram: does not begin at lowest and end at highest".to_owned());
         }
-        (!(self.widest >= 0.0)).then(|| format!("widest: is {}", self.widest))
+        // So that NaN is refused too.
+        let is_width = self.widest >= 0.0;
+        (!is_width).then(|| format!("widest: is {}", self.widest))
     }
 
     pub(super) fn count(&self) -> u64 {

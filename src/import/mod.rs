@@ -9,6 +9,9 @@
 //! the engine's sampler had truncated the row before: then the log says so
 //! (`"unlisted": "never-drawn"` in its metadata), and each list has to sum to 1.
 //!
+//! A file of two numbers a token, what both models give the text's own tokens, is a log too
+//! ([`open_tokens`]).
+//!
 //! `docs/engines.md` says what to ask each engine for.
 //!
 //! # Example
@@ -47,11 +50,13 @@ mod llama_cpp;
 mod options;
 mod sglang;
 mod texts;
+mod tokens;
 mod vllm;
 mod write;
 
 pub use error::ImportError;
 pub use options::{Engine, LogprobsMode, Request};
+pub use tokens::{is_tokens, open_tokens};
 pub use write::{Imported, Unlisted};
 
 use crate::log::{Metadata, Sampling, WholeLog};
@@ -88,6 +93,7 @@ pub fn import(request: &Request, out: &Path, command: &str) -> Result<Imported, 
     let mut log = WholeLog::create(out, metadata)?;
     let made = match request.engine {
         Engine::HuggingFace => write::arrays(request, &mut log)?,
+        Engine::Tokens => tokens::write(request, &mut log)?,
         Engine::Vllm => lists::<vllm::Response>(request, &rules, &mut log)?,
         Engine::Sglang => lists::<sglang::Response>(request, &rules, &mut log)?,
         Engine::LlamaCpp => lists::<llama_cpp::Response>(request, &rules, &mut log)?,

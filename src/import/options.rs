@@ -16,11 +16,19 @@ pub enum Engine {
     LlamaCpp,
     /// Hugging Face transformers: arrays, as `.npz` or `.safetensors`.
     HuggingFace,
+    /// No engine: a line for each token, with what both models give it.
+    Tokens,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Vllm, Self::Sglang, Self::LlamaCpp, Self::HuggingFace];
+    pub const ALL: [Self; 5] = [
+        Self::Vllm,
+        Self::Sglang,
+        Self::LlamaCpp,
+        Self::HuggingFace,
+        Self::Tokens,
+    ];
 
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
@@ -29,6 +37,7 @@ impl Engine {
             Self::Sglang => "sglang",
             Self::LlamaCpp => "llama-cpp",
             Self::HuggingFace => "hf",
+            Self::Tokens => "tokens",
         }
     }
 
@@ -50,6 +59,10 @@ impl Engine {
             Self::HuggingFace => {
                 ".npz or .safetensors; logits are raw, scores are divided by the temperature and \
                  have -inf where a sampler truncates"
+            }
+            Self::Tokens => {
+                ".csv, .jsonl or .parquet with a line for each token of the text: prompt, position, \
+                 logp, logq, and if known hit, p_hit, max_q, overlap; enough for specgap length"
             }
         }
     }
@@ -199,6 +212,12 @@ impl Request {
         }
         if self.vocabulary == Some(0) {
             return refuse("--vocab must be at least 1");
+        }
+        if self.engine == Engine::Tokens && self.joint.is_empty() {
+            return refuse(
+                "--target and --draft are of engines' exports; a line of tokens has what both \
+                 models give, so name its files alone",
+            );
         }
         if self.engine != Engine::Vllm && self.logprobs_mode != LogprobsMode::Raw {
             return refuse("--logprobs-mode is an option of vLLM's exports");

@@ -25,7 +25,8 @@ pub struct Imported {
     /// The most tokens that a position lists: V for full rows.
     pub listed: usize,
     /// What is said of tokens that are not listed: `full rows`, `not listed` (they have
-    /// the mass that is missing) or `never-drawn` (the sampler truncates).
+    /// the mass that is missing), `never-drawn` (the sampler truncates) or `own tokens` (only
+    /// the text's own are listed).
     pub rows: String,
     /// The log's rows are raw logits over this.
     pub temperature_applied: f64,
@@ -193,6 +194,15 @@ pub(super) fn lists(
         same_tokens += usize::from(
             ids == position.target.entries.len() && ids == position.draft.entries.len(),
         );
+    }
+    // The text's own token alone, which is listed because it came out.
+    for (top, alone) in tops.iter_mut().zip([
+        positions().all(|position| position.target.entries.len() == 1),
+        positions().all(|position| position.draft.entries.len() == 1),
+    ]) {
+        if alone {
+            *top = 0;
+        }
     }
     let metadata = log.metadata_mut();
     metadata.vocabulary = Some(size);

@@ -28,6 +28,9 @@ pub struct EngineRecord {
     pub round: Option<i64>,
     /// Sequences that the engine verified together.
     pub batch_size: Option<i64>,
+    /// The seed of the request's own random numbers; -1 where it draws from the engine's stream,
+    /// which no other request draws the same numbers from.
+    pub seed: Option<i64>,
 }
 
 impl Log {
@@ -35,8 +38,8 @@ impl Log {
     ///
     /// # Errors
     /// Files that were shortened since the log was opened, or cannot be read; tokens of
-    /// `drafts` and `output` outside the vocabulary, numbers of `accepted`, `round` and
-    /// `batch_size` below -1. Each names file, tensor, row and column.
+    /// `drafts` and `output` outside the vocabulary, numbers of `accepted`, `round`,
+    /// `batch_size` and `seed` below -1. Each names file, tensor, row and column.
     pub fn engine_records(&self) -> Result<Vec<EngineRecord>, LogError> {
         let mut records = vec![EngineRecord::default(); self.positions()];
         let mut rest = records.as_mut_slice();
@@ -69,6 +72,7 @@ impl Log {
             fill(&shard.accepted, i64::MAX, Field::Accepted)?;
             fill(&shard.round, i64::MAX, Field::Round)?;
             fill(&shard.batch_size, i64::MAX, Field::BatchSize)?;
+            fill(&shard.seed, i64::MAX, Field::Seed)?;
             rest = after;
         }
         Ok(records)
@@ -84,6 +88,7 @@ enum Field {
     Accepted,
     Round,
     BatchSize,
+    Seed,
 }
 
 impl Field {
@@ -95,6 +100,9 @@ impl Field {
         match self {
             Self::Drafts | Self::Output => {
                 format!("token {value} is outside the vocabulary of {end}; -1 stands for none")
+            }
+            Self::Seed => {
+                format!("is {value}; a seed is 0 or more, and -1 stands for the engine's stream")
             }
             _ => format!("is {value}; it is a count, or -1 for none"),
         }
@@ -109,6 +117,7 @@ impl Field {
             Self::Accepted => record.accepted = Some(value),
             Self::Round => record.round = Some(value),
             Self::BatchSize => record.batch_size = Some(value),
+            Self::Seed => record.seed = Some(value),
         }
     }
 }

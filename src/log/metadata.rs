@@ -27,6 +27,9 @@ pub struct Sampling {
     /// Only the smallest set of most probable tokens with this mass, if given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
+    /// Of these, only those of at least this share of the largest probability, if given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_p: Option<f64>,
     /// The seed of the generator, if told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -76,6 +79,9 @@ impl fmt::Display for Sampling {
         }
         if let Some(p) = self.top_p {
             write!(f, ", top-p {p}")?;
+        }
+        if let Some(p) = self.min_p {
+            write!(f, ", min-p {p}")?;
         }
         if let Some(seed) = self.seed {
             write!(f, ", seed {seed}")?;
@@ -139,6 +145,30 @@ pub enum UnlistedTokens {
     /// The sampler cuts them off: the listed tokens are all that can be drawn, and their
     /// probabilities are those of the list, renormalised.
     NeverDrawn,
+}
+
+/// Whose the target's rows of an engine's log are: what an audit takes for p follows from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RowsFrom {
+    /// The engine's, behind its own temperature and truncation: what it takes for p.
+    EngineProcessed,
+    /// The engine's raw logits; p follows from them and from what the request asks for.
+    EngineRaw,
+    /// A pass of the target over the finished text, apart from what sampled it.
+    Scoring,
+}
+
+/// Rounds of an engine that a log lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MissingRounds {
+    /// How many.
+    pub count: u64,
+    /// How many for each reason.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, u64>,
 }
 
 /// How a draft model comes to the tokens of a round.
@@ -212,6 +242,15 @@ pub struct Metadata {
     /// Whether the draft reads its own drafts, if it is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafter: Option<Drafter>,
+    /// Whose the target's rows are, where an engine's doings are logged beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_from: Option<RowsFrom>,
+    /// Rounds that could not be recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_rounds: Option<MissingRounds>,
+    /// Rounds that were left out because p does not follow from their rows and the sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_comparable: Option<MissingRounds>,
     /// How the rollouts were drawn, where the log has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollouts: Option<RolloutRecord>,

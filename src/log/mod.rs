@@ -21,6 +21,7 @@
 //! | `accepted` | \[N\] | drafts accepted in the round that starts there, -1 where none does |
 //! | `round` | \[N\] | how far into its round it is, from 0 |
 //! | `batch_size` | \[N\] | sequences that the engine verified together there |
+//! | `seed` | \[N\] | the seed of the request's own random numbers, -1 for the engine's stream |
 //!
 //! and as floating point `head_acceptance` \[N\] and `head_overlap` \[N\], what heads on the
 //! draft model predict there.
@@ -87,8 +88,10 @@ pub use labels::Label;
 #[cfg(test)]
 pub(crate) use metadata::Index;
 pub use metadata::{
-    Drafter, FileIdentity, Metadata, PromptRecord, RolloutRecord, Sampling, UnlistedTokens,
+    Drafter, FileIdentity, Metadata, MissingRounds, PromptRecord, RolloutRecord, RowsFrom,
+    Sampling, UnlistedTokens,
 };
+pub(crate) use reader::SCORED;
 pub use reader::{Chunk, Log, Row, RowKind, Span};
 pub use rollouts::{Rollout, Rollouts};
 pub use source::HeldBytes;

@@ -90,9 +90,12 @@ pub(super) struct Shard {
     pub output: Option<Tensor>,
     pub head_acceptance: Option<Tensor>,
     pub head_overlap: Option<Tensor>,
+    /// `hit`, `p_hit`, `max_q` and `overlap`, in this order.
+    pub scored: [Option<Tensor>; 4],
     pub accepted: Option<Tensor>,
     pub round: Option<Tensor>,
     pub batch_size: Option<Tensor>,
+    pub seed: Option<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -154,6 +157,14 @@ pub struct Row {
     pub head_acceptance: Option<f64>,
     /// The overlap of both rows that a head predicts from what the draft knows.
     pub head_overlap: Option<f64>,
+    /// 1 if `token` is the draft's likeliest, else 0, where the log says so beside its rows.
+    pub hit: Option<f64>,
+    /// The target's probability of the draft's likeliest token, said likewise.
+    pub p_hit: Option<f64>,
+    /// The draft's largest probability, said likewise.
+    pub max_q: Option<f64>,
+    /// Sum of min(p, q), said likewise.
+    pub overlap: Option<f64>,
     scratch: Scratch,
     head: Vec<f64>,
     sorted: Vec<u32>,
@@ -225,6 +236,7 @@ pub struct Chunk<'a> {
     output: Option<RowWindow<'a>>,
     head_acceptance: Option<RowWindow<'a>>,
     head_overlap: Option<RowWindow<'a>>,
+    scored: [Option<RowWindow<'a>>; 4],
 }
 
 impl Log {
@@ -623,8 +635,8 @@ impl Log {
         shards.any(|shard| shard.head_overlap.is_some())
     }
 
-    /// Those of `drafts`, `output`, `accepted`, `round` and `batch_size`, what an engine did at
-    /// the positions, that are there.
+    /// Those of `drafts`, `output`, `accepted`, `round`, `batch_size` and `seed`, what an engine
+    /// did at the positions, that are there.
     pub fn engine_tensors(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for shard in &self.shards {
@@ -634,6 +646,7 @@ impl Log {
                 &shard.accepted,
                 &shard.round,
                 &shard.batch_size,
+                &shard.seed,
             ];
             for tensor in engine.into_iter().flatten() {
                 if !names.contains(&tensor.name.as_str()) {
@@ -726,6 +739,15 @@ impl Log {
             output: map(&shard.output, span)?,
             head_acceptance: map(&shard.head_acceptance, span)?,
             head_overlap: map(&shard.head_overlap, span)?,
+            scored: {
+                let [hit, p_hit, max_q, overlap] = &shard.scored;
+                [
+                    map(hit, span)?,
+                    map(p_hit, span)?,
+                    map(max_q, span)?,
+                    map(overlap, span)?,
+                ]
+            },
         })
     }
 
@@ -838,6 +860,8 @@ fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Content
 /// What heads on the draft predict along the text.
 pub(super) const HEAD_ACCEPTANCE: &str = "head_acceptance";
 pub(super) const HEAD_OVERLAP: &str = "head_overlap";
+/// What is said of a position's rows, where these are not logged.
+pub(crate) const SCORED: [&str; 4] = ["hit", "p_hit", "max_q", "overlap"];
 
 impl Shard {
     fn new(path: &Path, mut contents: Contents) -> Result<(Self, Vec<String>), LogError> {
@@ -870,10 +894,15 @@ impl Shard {
         let accepted = integers("accepted", 1)?;
         let round = integers("round", 1)?;
         let batch_size = integers("batch_size", 1)?;
+        let seed = integers("seed", 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
         let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
         let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
         let head_overlap = take(path, &mut contents, HEAD_OVERLAP, positions, 1, true)?;
+        let mut scored = [const { None }; 4];
+        for (tensor, name) in scored.iter_mut().zip(SCORED) {
+            *tensor = take(path, &mut contents, name, positions, 1, true)?;
+        }
         let own_ids = match (target_ids, draft_ids) {
             (None, None) => None,
             (Some(target), Some(draft)) => Some([target, draft]),
@@ -950,9 +979,11 @@ impl Shard {
                 output,
                 head_acceptance,
                 head_overlap,
+                scored,
                 accepted,
                 round,
                 batch_size,
+                seed,
                 rollouts,
             },
             ignored,
@@ -1233,6 +1264,11 @@ impl Chunk<'_> {
         row.output = one(&self.output);
         row.head_acceptance = self.head(&self.head_acceptance, number, row)?;
         row.head_overlap = self.head(&self.head_overlap, number, row)?;
+        let [hit, p_hit, max_q, overlap] = &self.scored;
+        row.hit = self.head(hit, number, row)?;
+        row.p_hit = self.head(p_hit, number, row)?;
+        row.max_q = self.head(max_q, number, row)?;
+        row.overlap = self.head(overlap, number, row)?;
         row.drafts.clear();
         if let Some(window) = &self.drafts {
             row.drafts.extend(window.integers(number));
@@ -1260,7 +1296,8 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    /// Reads what a head predicts; -1 stands for nothing.
+    /// Reads what is said of a position in one number, by a head or beside its rows; -1 stands
+    /// for nothing.
     fn head(
         &self,
         window: &Option<RowWindow<'_>>,
@@ -1278,7 +1315,7 @@ impl Chunk<'_> {
                 &window.tensor.name,
                 number,
                 0,
-                format!("is {x}; what a head predicts is in [0, 1], and -1 stands for nothing"),
+                format!("is {x}; it must be in [0, 1], and -1 stands for nothing"),
             ));
         }
         Ok((x >= 0.0).then_some(x))

@@ -485,8 +485,8 @@ impl LogWriter {
     }
 
     /// Says what an engine did at the position that was appended last: its drafts, how many
-    /// were accepted, what came out, how far into its round it is, and how many sequences were
-    /// verified together. `prompt` and `position` are those of the position, and are not read.
+    /// were accepted, what came out, how far into its round it is, how many sequences were
+    /// verified together, and the seed of its random numbers. `prompt` and `position` are those of the position, and are not read.
     /// Of positions of which nothing is said, the log says -1.
     ///
     /// # Errors
@@ -544,7 +544,8 @@ impl LogWriter {
             .chain(single("output", record.output, tokens))
             .chain(single("accepted", record.accepted, i64::MAX))
             .chain(single("round", record.round, i64::MAX))
-            .chain(single("batch_size", record.batch_size, i64::MAX));
+            .chain(single("batch_size", record.batch_size, i64::MAX))
+            .chain(single("seed", record.seed, i64::MAX));
         for (name, column, value, end) in all {
             if !(-1..end).contains(&value) {
                 let message = if end == tokens {
@@ -1098,11 +1099,12 @@ fn engine_tensors(records: &[Option<EngineRecord>]) -> Vec<(&'static str, Vec<us
         tensors.push(("drafts", vec![rows, width], chains));
     }
     type Field = fn(&EngineRecord) -> Option<i64>;
-    let fields: [(&'static str, Field); 4] = [
+    let fields: [(&'static str, Field); 5] = [
         ("output", |one| one.output),
         ("accepted", |one| one.accepted),
         ("round", |one| one.round),
         ("batch_size", |one| one.batch_size),
+        ("seed", |one| one.seed),
     ];
     for (name, field) in fields {
         let values: Vec<Option<i64>> = (records.iter())

@@ -9,6 +9,7 @@ use super::text::{count, counted, rate};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
+use crate::log::RowsFrom;
 use crate::shown::visible;
 use std::fmt::Write as _;
 
@@ -19,8 +20,12 @@ use std::fmt::Write as _;
 pub fn plan(plan: &Plan) -> Page {
     Page {
         title: format!(
-            "Minimum N, before the run: this log has {}",
-            counted(plan.positions, "position")
+            "Minimum N, before the run: this log has {}{}",
+            counted(plan.positions, "position"),
+            match plan.multiplied < plan.positions {
+                true => format!(", {} of them in its longest text", count(plan.multiplied)),
+                false => String::new(),
+            }
         ),
         lead: vec![
             Block::Table(minimum(plan)),
@@ -31,7 +36,7 @@ pub fn plan(plan: &Plan) -> Page {
 }
 
 fn short_of(plan: &Plan) -> String {
-    let positions = plan.positions as u64;
+    let positions = plan.multiplied as u64;
     let short: Vec<&str> = plan
         .minimum
         .iter()
@@ -41,8 +46,16 @@ fn short_of(plan: &Plan) -> String {
     if short.is_empty() {
         "The log is long enough for every bug that more than the tolerance comes of.".to_owned()
     } else {
+        let (what, cure) = match plan.multiplied < plan.positions {
+            true => (
+                "Texts are",
+                "Log longer texts; or say --seeds fresh, if requests drew random numbers of their \
+                 own, and all positions count",
+            ),
+            false => ("The log is", "Log more"),
+        };
         format!(
-            "The log is too short to find with 99%: {}. Log more rounds.",
+            "{what} too short to find with 99%: {}. {cure}.",
             short.join(", ")
         )
     }
@@ -56,7 +69,7 @@ fn minimum(plan: &Plan) -> Table {
         Column::number("by outputs alone"),
         Column::number("TV of outputs"),
     ];
-    let positions = plan.positions as u64;
+    let positions = plan.multiplied as u64;
     let row = |one: &MinimumN| {
         let needed = one
             .positions
@@ -103,7 +116,10 @@ pub fn page(report: &AuditReport) -> Page {
             main: true,
             ..Section::new(
                 "verdicts",
-                "The four verdicts",
+                match report.parts.len() {
+                    1 => "The verdict",
+                    _ => "The four verdicts",
+                },
                 "What was tested, on how much, and what came of it.",
                 [Block::Table(verdicts(report))],
             )
@@ -223,6 +239,9 @@ pub fn definitions() -> Vec<(String, String)> {
 pub fn conclusion(report: &AuditReport) -> String {
     let rule = &report.rule;
     match report.conclusion {
+        Conclusion::AsClaimed if report.rule == "text" => {
+            "As claimed: nothing was found against p as the law of this text.".to_owned()
+        }
         Conclusion::AsClaimed => match report.lossy_by_design {
             Some(tv) => format!(
                 "As claimed: nothing was found against {rule}. The rule itself is lossy: its \
@@ -240,8 +259,14 @@ pub fn conclusion(report: &AuditReport) -> String {
             format!("Not {rule}: {}", implied(report))
         }
         Conclusion::NotAsClaimed => format!("Not as claimed: the engine does not follow {rule}."),
+        Conclusion::Undecided if report.requests.averaged > 0 => {
+            "Undecided: each text by itself is too short to tell anything, and texts that may \
+             share random numbers are not multiplied. If each request drew its own, say --seeds \
+             fresh."
+                .to_owned()
+        }
         Conclusion::Undecided => {
-            "Undecided: the log is too short to tell anything. Log more rounds.".to_owned()
+            "Undecided: the log is too short to tell anything. Log more.".to_owned()
         }
     }
 }
@@ -267,10 +292,45 @@ fn implied(report: &AuditReport) -> String {
     }
 }
 
+/// Whose p it is.
+fn whose(report: &AuditReport) -> String {
+    let mut words = match report.rows_from {
+        Some(RowsFrom::EngineProcessed) => {
+            "p is the engine's own, recorded behind its temperature and truncation: a mistake in \
+             these would be in p too, and is not seen here. Audit a plain scoring of the same text \
+             as well (docs/audit.md)."
+        }
+        Some(RowsFrom::EngineRaw) => {
+            "p follows from the engine's raw logits and from the request's temperature and \
+             truncation, which are applied here."
+        }
+        Some(RowsFrom::Scoring) => "p comes from a pass of the target apart from the sampling.",
+        None => {
+            "Whose p it is, the log does not say (rows_from in its metadata): rows that the engine \
+             itself sampled from cannot show a mistake in them (docs/audit.md)."
+        }
+    }
+    .to_owned();
+    if let Some(left) = report.not_comparable.as_ref().filter(|left| left.count > 0) {
+        let reasons: Vec<String> = (left.reasons.iter())
+            .map(|(reason, count)| format!("{count}: {reason}"))
+            .collect();
+        let _ = write!(
+            words,
+            " {} are not in the log, because p does not follow from their rows and these settings \
+             ({}).",
+            counted_u64(left.count, "round"),
+            reasons.join("; ")
+        );
+    }
+    words
+}
+
 fn lead(report: &AuditReport) -> Vec<Block> {
     let unfinished = super::cautions::unfinished([report.unfinished].into_iter());
     let mut lead: Vec<Block> = unfinished.map(Block::Caution).into_iter().collect();
     lead.push(Block::Paragraph(conclusion(report)));
+    lead.push(Block::Paragraph(whose(report)));
     if let Some(tv) = report.lossy_by_design
         && report.conclusion != Conclusion::AsClaimed
     {
@@ -386,11 +446,26 @@ fn verdicts(report: &AuditReport) -> Table {
     Table::new("verdicts", "", columns).rows(rows).note(format!(
         "A part is refuted by an e-value of {:.0e}, or by a group that e-BH names. An engine that \
          does what it claims, within a drift of {} of the mean of every score, fails this audit \
-         with probability {:.1e} at most.",
+         with probability {:.1e} at most{}.",
         1.0 / report.alpha,
         report.tolerance,
-        report.false_alarm
+        report.false_alarm,
+        provided(report)
     ))
+}
+
+/// What the guarantee takes for granted of random numbers.
+fn provided(report: &AuditReport) -> &'static str {
+    let requests = &report.requests;
+    match (requests.fresh > 1, requests.averaged > 0) {
+        (true, true) => {
+            ", whatever random numbers requests share whose e-values are averaged, if the others \
+             drew their own"
+        }
+        (true, false) => ", if each request drew random numbers of its own",
+        (false, true) => ", whatever random numbers its requests share",
+        (false, false) => "",
+    }
 }
 
 fn hard_checks(report: &AuditReport) -> Table {
@@ -520,6 +595,17 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
     if let Some(draft) = &report.draft {
         facts.push(Fact::new("draft", draft.clone()));
     }
+    let requests = &report.requests;
+    facts.push(Fact::new(
+        "requests",
+        format!(
+            "{}, {} multiplied, {} averaged (seeds: {})",
+            counted(requests.texts, "text"),
+            count(requests.fresh),
+            count(requests.averaged),
+            requests.seeds
+        ),
+    ));
     if let Some(claimed) = &report.claimed {
         let mut words = format!(
             "temperature {:?}, draft temperature {:?}",
@@ -590,10 +676,12 @@ pub fn issue(report: &AuditReport) -> String {
     let _ = writeln!(
         out,
         "\nAn e-value of {:.0e} refutes. An engine that does what it claims, within a drift of {}, \
-         fails with probability {:.1e} at most. Made by `{}` ({}) on {} positions, {} rounds.",
+         fails with probability {:.1e} at most{}. {} Made by `{}` ({}) on {} positions, {} rounds.",
         1.0 / report.alpha,
         report.tolerance,
         report.false_alarm,
+        provided(report),
+        whose(report),
         report.command,
         report.tool,
         report.positions,

@@ -1,8 +1,43 @@
 //! What has to be known of a log before its numbers are read, on pages of one log and of several.
 
 use super::text::{counted, percent};
-use crate::gap::Repetition;
+use crate::gap::{Repetition, Surprise};
 use crate::log::MissingMass;
+
+/// A z that text drawn from its rows hardly has, and one that none has.
+const SURPRISING: f64 = 4.0;
+const NOT_DRAWN: f64 = 6.0;
+
+/// Where the text is not drawn from its rows: then this comes first, and nothing is advised.
+pub(super) fn not_drawn(surprise: Option<&Surprise>) -> Option<String> {
+    let z = surprise?.z.filter(|z| z.abs() > NOT_DRAWN)?;
+    Some(format!(
+        "The text was not drawn from these rows: its surprise is {:.1} standard errors off (z = \
+         {z:.1}). Text of another temperature, of another model or of a person, tokens that are \
+         one row late, or a target and a draft that are swapped make every number here wrong, so \
+         that nothing is advised.",
+        z.abs()
+    ))
+}
+
+/// A caution where the text hardly comes from its rows, or where nothing tells.
+pub(super) fn surprise(surprise: &Surprise) -> Option<String> {
+    let Some(z) = surprise.z else {
+        return Some(
+            "Nothing checks that the text was drawn from these rows: they list its own tokens \
+             alone."
+                .to_owned(),
+        );
+    };
+    (SURPRISING..=NOT_DRAWN).contains(&z.abs()).then(|| {
+        format!(
+            "The text hardly looks drawn from these rows: its surprise is {:.1} standard errors off \
+             (z = {z:.1}). Text of another temperature, of another model or of a person makes every \
+             number here wrong.",
+            z.abs()
+        )
+    })
+}
 
 /// Share of the positions in loops from which on a reader is told.
 const MANY_LOOPING: f64 = 0.02;

@@ -115,6 +115,10 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
     blocks.extend(pairings(comparison));
     blocks.extend(other_targets(comparison).map(Block::Caution));
     blocks.extend(cautions(comparison).into_iter().map(Block::Caution));
+    let not_drawn: Vec<Block> = not_drawn(comparison).collect();
+    if !not_drawn.is_empty() {
+        return not_drawn.into_iter().chain(blocks).collect();
+    }
     // What a ladder of drafts shows is another thing than how far each is from the first.
     if let Some(facts) = ladder::facts(comparison) {
         blocks.push(Block::Facts(facts));
@@ -127,6 +131,14 @@ fn lead(comparison: &LogComparison) -> Vec<Block> {
         blocks.push(Block::List(points));
     }
     blocks
+}
+
+/// Logs whose text was not drawn from their rows.
+fn not_drawn(comparison: &LogComparison) -> impl Iterator<Item = Block> {
+    comparison.logs.iter().filter_map(|log| {
+        let text = cautions::not_drawn(log.surprise.as_ref())?;
+        Some(Block::Caution(format!("{}: {text}", log.folder)))
+    })
 }
 
 /// What has to be known of the logs: once where it is the same of all, else with their names.
@@ -501,6 +513,7 @@ mod tests {
             clusters: 2,
             cluster_unit: "prompt".to_owned(),
             repetition: None,
+            surprise: None,
             parallel: false,
             unfinished: None,
             repeated_positions: 0,

@@ -1,16 +1,14 @@
 //! What reports on replayed text say alike.
 
-use super::length::numbers::decimals;
+use super::cautions;
 use super::page::{Block, Fact, Section};
 use super::text::{count, counted, temperature};
-use crate::text::{MeasuredTexts, Surprise, TextLog};
+use crate::gap::Surprise;
+use crate::text::{MeasuredTexts, TextLog};
 use std::collections::BTreeMap;
 
 /// Prompts below which an interval is rough.
 pub(super) const FEW: usize = 10;
-
-/// A z that text drawn from its rows hardly has.
-const SURPRISING: f64 = 4.0;
 
 /// How much text of which models.
 pub(super) fn subtitle(of: &MeasuredTexts) -> String {
@@ -43,20 +41,26 @@ pub(super) fn few_prompts(clusters: usize, what: &str) -> Option<String> {
     }
 }
 
-/// A caution where the text hardly comes from its rows; z is that of its surprise.
-pub(super) fn surprise(z: f64) -> Option<String> {
-    (z.abs() > SURPRISING).then(|| {
-        format!(
-            "The text does not look drawn from these rows: its surprise is {} standard errors off \
-             (z = {z:.1}). Text of another temperature, of another model or of a person makes every \
-             number here wrong.",
-            decimals(z.abs(), 1)
-        )
-    })
+/// The first lines of a page: what it says, and what has to be known of it; where the text is
+/// not drawn from its rows, that alone.
+pub(super) fn lead(
+    of: &MeasuredTexts,
+    surprise: &Surprise,
+    says: impl FnOnce() -> Vec<Block>,
+    cautions: impl IntoIterator<Item = Option<String>>,
+) -> Vec<Block> {
+    let mut blocks: Vec<Block> = (unfinished(of).into_iter()).map(Block::Caution).collect();
+    match cautions::not_drawn(Some(surprise)) {
+        Some(first) => blocks.insert(0, Block::Caution(first)),
+        None => blocks.extend(says()),
+    }
+    let cautions = cautions.into_iter().flatten();
+    blocks.extend(cautions.map(Block::Caution));
+    blocks
 }
 
 /// A caution where a capture did not come to its end.
-pub(super) fn unfinished(of: &MeasuredTexts) -> Option<String> {
+fn unfinished(of: &MeasuredTexts) -> Option<String> {
     super::cautions::unfinished(of.logs.iter().map(|log| log.metadata.unfinished()))
 }
 
@@ -68,11 +72,18 @@ pub(super) fn names(of: &MeasuredTexts) -> String {
 
 /// What the surprise of the text says.
 pub(super) fn drawn(surprise: &Surprise) -> String {
-    format!(
-        "The text's tokens surprise by {:.4} nats on average, where their rows expect {:.4}: z = \
-         {:.2}. For text drawn from these rows z is a standard normal.",
-        surprise.observed, surprise.expected, surprise.z
-    )
+    match surprise.z {
+        Some(z) => format!(
+            "The text's tokens surprise by {:.4} nats on average, where their rows expect {:.4}: z \
+             = {z:.2}. For text drawn from these rows z is a standard normal.",
+            surprise.observed, surprise.expected
+        ),
+        None => {
+            "Rows list the text's own tokens alone, so that nothing tells whether the text was \
+                 drawn from them."
+                .to_owned()
+        }
+    }
 }
 
 pub(super) fn definitions(words: &BTreeMap<String, String>) -> Section {
@@ -121,7 +132,9 @@ fn facts(log: &TextLog) -> Vec<Fact> {
         }
     }
     facts.push(Fact::new("positions", count(log.positions)));
-    let rows = if log.listed < log.vocabulary {
+    let rows = if log.listed == 1 && metadata.tops() == Some([0; 2]) {
+        "the text's own tokens alone".to_owned()
+    } else if log.listed < log.vocabulary {
         format!(
             "at most {} of {} tokens listed",
             count(log.listed),

@@ -9,4 +9,6 @@ mod survival;
 
 pub(crate) use replay::weighted;
 pub use replay::{DraftLength, FixedLength, Replay, RoundEnd, replay};
-pub use survival::{ChainVerifier, Survival, accepted_lengths};
+pub use survival::{
+    ChainVerifier, Survival, accepted_everywhere, accepted_lengths, accepted_lengths_by_means,
+};

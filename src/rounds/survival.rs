@@ -179,9 +179,107 @@ pub fn accepted_lengths<T: Number>(
     sums
 }
 
+/// For every K from 1 to `most`, the sum of E\[tau given the text\] over all starts, each with
+/// K drafts or as many as tokens are left. The starts are the same for every K, so that it
+/// never falls with K.
+///
+/// # Complexity
+/// O(N * most).
+///
+/// # Example
+/// ```
+/// use specgap::text::{ChainVerifier, accepted_everywhere};
+/// let sums = accepted_everywhere(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
+/// // K = 2: 1/2 + 1/2, 1 + 1/4, and 1/4 with the one token that is left.
+/// assert_eq!(sums, [1.75, 2.5]);
+/// ```
+pub fn accepted_everywhere<T: Number>(
+    verifier: ChainVerifier,
+    ratios: &[T],
+    most: usize,
+) -> Vec<T> {
+    let mut sums = vec![T::zero(); most];
+    for start in 0..ratios.len() {
+        let mut survival = Survival::new(verifier);
+        let mut length = T::zero();
+        let mut ahead = ratios[start..].iter();
+        for sum in &mut sums {
+            if let Some(ratio) = ahead.next() {
+                survival.take(ratio);
+                length.gain(survival.reached());
+            }
+            sum.gain(&length);
+        }
+    }
+    sums
+}
+
+/// [`accepted_lengths`] of token verification with the last coin of each place by its mean.
+///
+/// # Formula
+/// `P(tau >= i) = E[product over j < i of a_j * m_i]`, a_j being the coins at the text's tokens
+/// and m_i the mean of the i-th over a token drawn from p: sum of min(p, q) for sampled drafts,
+/// p of q's likeliest token for one-hot ones. The prefix before place i is drawn from p, so that
+/// the mean of a_i given it is m_i: as unbiased as the coins, with less scatter.
+///
+/// # Example
+/// ```
+/// use specgap::text::accepted_lengths_by_means;
+/// // One start with two tokens left: 1/4 + 1/2 * 3/4.
+/// let sums = accepted_lengths_by_means(&[0.5, 1.0], &[0.25, 0.75], 2);
+/// assert_eq!(sums[1], (0.625, 1));
+/// ```
+pub fn accepted_lengths_by_means<T: Number>(
+    coins: &[T],
+    means: &[T],
+    most: usize,
+) -> Vec<(T, usize)> {
+    let mut sums = vec![(T::zero(), 0); most];
+    for start in 0..coins.len() {
+        let mut survival = Survival::<T>::new(ChainVerifier::Token);
+        let mut length = T::zero();
+        let ahead = coins[start..].iter().zip(means.iter().skip(start));
+        for ((sum, starts), (coin, mean)) in sums.iter_mut().zip(ahead) {
+            length.gain(&survival.reached().times(mean));
+            survival.take(coin);
+            sum.gain(&length);
+            *starts += 1;
+        }
+    }
+    sums
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// E[tau] from everywhere never falls with K, for any ratios and any verifier.
+    #[test]
+    fn longer_rounds_from_the_same_starts_accept_no_less() {
+        let ratios: Vec<f64> = (1..40u32)
+            .map(|i| f64::from(i * i * 37 % 101) / 50.0)
+            .collect();
+        for verifier in ChainVerifier::ALL {
+            let sums = accepted_everywhere(verifier, &ratios, 45);
+            assert!(sums.is_sorted(), "{verifier}: {sums:?}");
+            // Of one draft every start is one that it fits.
+            assert_eq!(sums[0], accepted_lengths(verifier, &ratios, 1)[0].0);
+        }
+    }
+
+    /// p = (1/2, 1/2), q = (3/4, 1/4) everywhere: over all texts coins and means agree.
+    #[test]
+    fn the_last_coin_by_its_mean_is_unbiased() {
+        let (mut coins, mut means) = (0.0, 0.0);
+        for text in 0..8u32 {
+            let ratios: Vec<f64> = (0..3)
+                .map(|t| if text >> t & 1 == 0 { 1.5 } else { 0.5 })
+                .collect();
+            coins += accepted_lengths(ChainVerifier::Token, &ratios, 3)[2].0;
+            means += accepted_lengths_by_means(&ratios, &[0.75; 3], 3)[2].0;
+        }
+        assert!((coins - means).abs() < 1e-12, "{coins} {means}");
+    }
     use crate::distribution::{Rational, parse_rational};
 
     fn fraction(text: &str) -> Rational {

@@ -1,7 +1,8 @@
 //! What a report on draft lengths says, as data: `report.json` is this, serialised.
 
 use super::cost::Timings;
-use crate::gap::{DraftPaths, Estimate};
+use super::drafts::Drafts;
+use crate::gap::{DraftPaths, Estimate, Surprise};
 use crate::log::{FileDigest, Metadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -110,18 +111,6 @@ pub struct TextLog {
     pub metadata: Metadata,
 }
 
-/// How surprising the text's tokens are under the rows they are said to be drawn from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Surprise {
-    /// Mean of -ln p(y) over the text.
-    pub observed: f64,
-    /// What the rows expect: their mean entropy.
-    pub expected: f64,
-    /// The difference in standard errors; a standard normal for text drawn from the rows.
-    pub z: f64,
-}
-
 /// A policy's parameter: a number of tokens, or a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -150,7 +139,10 @@ pub struct PolicyResult {
     pub policy: String,
     /// Its parameter.
     pub parameter: Parameter,
-    /// `token`, `block` or `greedy-block`.
+    /// What is drafted, and what keeps it.
+    #[serde(default)]
+    pub drafts: Drafts,
+    /// `token`, `block` or `greedy-block`; of one-hot and exact-match drafts `token`.
     pub verifier: String,
     /// `estimate`: exact given the text, which is a sample; `estimate, rollouts`: calls are,
     /// and drafts are unbiased from rollouts, which are a sample too.
@@ -158,6 +150,14 @@ pub struct PolicyResult {
     /// E\[tau\] of a round with `parameter` drafts, averaged over every position at which as
     /// many tokens are left. For fixed lengths.
     pub expected_accepted_length: Option<Estimate>,
+    /// The same with the last coin of each place by its mean over the token, where the log
+    /// tells that mean: as unbiased, with less scatter. For token verification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_accepted_length_by_means: Option<Estimate>,
+    /// E\[tau\] averaged over every position, of `parameter` drafts or as many as tokens are
+    /// left: the starts are the same for every length, so that it never falls with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_from_everywhere: Option<Estimate>,
     /// N / E\[target calls\].
     pub tokens_per_call: Option<Estimate>,
     /// E\[target calls\] / N.
@@ -220,8 +220,12 @@ pub struct Bounds {
 pub struct AtCost {
     /// Time of a draft step over that of a target step.
     pub cost_ratio: f64,
-    /// For each verifier, the fixed length that is best on one half of the prompts.
+    /// For each kind of drafts and verifier, the fixed length that is best on one half of the
+    /// prompts.
     pub chosen: Vec<Chosen>,
+    /// Each of these against those before it.
+    #[serde(default)]
+    pub paired: Vec<Faster>,
     /// For each verifier and family whose drafts are known, the parameter that is best on one
     /// half of the prompts.
     #[serde(default)]
@@ -236,6 +240,9 @@ pub struct AtCost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Chosen {
+    /// What is drafted.
+    #[serde(default)]
+    pub drafts: Drafts,
     /// The verifier.
     pub verifier: String,
     /// K.
@@ -247,6 +254,28 @@ pub struct Chosen {
     /// Prompts that its speed is reported on: the others.
     pub reported_on: usize,
     /// Its speed on the others.
+    pub speedup: Estimate,
+}
+
+/// How much quicker one way to draft and verify is than another, each with the length that was
+/// chosen for it, on the prompts that had no say in the choice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Faster {
+    /// What is drafted.
+    pub drafts: Drafts,
+    /// The verifier.
+    pub verifier: String,
+    /// K.
+    pub parameter: u64,
+    /// What the other drafts.
+    pub over_drafts: Drafts,
+    /// The other's verifier.
+    pub over_verifier: String,
+    /// The other's K.
+    pub over_parameter: u64,
+    /// The first's speed less the other's, paired by prompt; errors of measured times are not
+    /// in its interval.
     pub speedup: Estimate,
 }
 

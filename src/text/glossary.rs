@@ -1,5 +1,6 @@
 //! What the words of the report mean.
 
+use super::drafts::Drafts;
 use super::policy::FAMILIES;
 use crate::rounds::ChainVerifier;
 use std::collections::BTreeMap;
@@ -29,8 +30,9 @@ pub(crate) fn definitions() -> BTreeMap<String, String> {
         (
             "expected accepted length",
             "E[tau] of a round with K drafts, averaged over every position at which K tokens of the \
-             text are left. Rounds of a decoder do not start at every position alike; what a \
-             decoder sees is tokens per call",
+             text are left, and, where pages print it, over every position, with K drafts or as \
+             many as are left: these starts are the same for every K. Rounds of a decoder do not \
+             start at every position alike; what a decoder sees is tokens per call",
         ),
         (
             "target calls",
@@ -113,7 +115,8 @@ pub(crate) fn definitions() -> BTreeMap<String, String> {
         ),
         (
             "surprise",
-            "mean of -ln p(y) over the text, beside the mean entropy of p. z is the difference in \
+            "mean of -ln p(y) over the text, beside the mean entropy of p; tokens that a row lists \
+             whichever came out count by themselves, all others as one. z is the difference in \
              standard errors: a standard normal if the text was drawn from these rows",
         ),
         (
@@ -128,6 +131,9 @@ pub(crate) fn definitions() -> BTreeMap<String, String> {
     for verifier in ChainVerifier::ALL {
         let meaning = format!("verifier with P(tau >= i) = {}", verifier.formula());
         all.insert(verifier.as_str().to_owned(), meaning);
+    }
+    for drafts in Drafts::ALL {
+        all.insert(format!("{drafts} drafts"), drafts.rule().to_owned());
     }
     for family in &FAMILIES {
         let meaning = format!("{}; decided on {}", family.rule, family.decided_on.as_str());

@@ -4,9 +4,10 @@ use super::TextError;
 use super::bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 use super::cost::Timings;
 use super::data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, MeasuredTexts,
-    Parameter, PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LengthReport, MeasuredTexts,
+    Parameter, PolicyResult, RolloutsRead, SCHEMA, TextLog,
 };
+use super::drafts::Drafts;
 use super::glossary::definitions;
 use super::paths::possible_with_paths;
 use super::place::Place;
@@ -15,7 +16,9 @@ use super::rollouts::{Drafted, RolloutList, drafted_rounds};
 use super::texts::{Text, Texts};
 use crate::gap::{Clustered, Estimate};
 use crate::log::{FileDigest, Log};
-use crate::rounds::{ChainVerifier, Replay, accepted_lengths, replay};
+use crate::rounds::{
+    ChainVerifier, Replay, accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
+};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -26,6 +29,9 @@ pub struct Settings {
     pub policies: Vec<Policy>,
     /// The verifiers.
     pub verifiers: Vec<ChainVerifier>,
+    /// What is drafted; all that the log can tell of if nothing is named, but sampled drafts
+    /// alone where token verification is not among the verifiers.
+    pub drafts: Vec<Drafts>,
     /// What a round costs, if it is known.
     pub timings: Option<Timings>,
     /// The most tokens of a round, for policies that stop by themselves;
@@ -48,6 +54,7 @@ impl Default for Settings {
                 .flat_map(|family| family.usual())
                 .collect(),
             verifiers: ChainVerifier::ALL.to_vec(),
+            drafts: Vec::new(),
             timings: None,
             max_length: None,
             temperature: None,
@@ -78,6 +85,7 @@ pub fn measure(
     let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
     let measurement = Measurement::new(&texts, settings);
     measurement.refuse_missing_heads(logs)?;
+    measurement.refuse_drafts(logs)?;
     let mut report = measurement.report(logs, measured(&texts, logs, files, command));
     match possible_with_paths(logs, &texts) {
         Ok(possible) => report.draft_paths = possible,
@@ -150,10 +158,18 @@ impl Known {
 /// A policy's rounds with a verifier, added up by prompt.
 struct Played {
     policy: Policy,
-    verifier: ChainVerifier,
+    way: Way,
     known: Known,
     outcomes: Vec<Outcome>,
 }
+
+/// Of the coins of a text and their means, for each K: a sum over starts, and how many.
+type SumsOf<'a> = dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync + 'a;
+
+type OfPlace<T> = fn(&Place) -> T;
+
+/// What is drafted and how it is verified.
+type Way = (Drafts, ChainVerifier);
 
 /// Adds entry by entry, as if the shorter ended in zeros.
 pub(super) fn add_each(one: &mut Vec<f64>, other: &[f64]) {
@@ -171,6 +187,10 @@ struct Measurement<'a> {
     tokens: Vec<f64>,
     /// What rows do not list leaves ratios open.
     are_open: bool,
+    /// The same of q at the text's tokens.
+    draft_is_open: bool,
+    /// Policies that the rows tell of.
+    policies: Vec<Policy>,
     max_length: usize,
 }
 
@@ -193,6 +213,10 @@ impl<'a> Measurement<'a> {
             settings,
             tokens: texts.tokens(),
             are_open: texts.are_open(),
+            draft_is_open: texts.draft_is_open(),
+            policies: (settings.policies.iter().copied())
+                .filter(|policy| texts.rows_tell(policy.family.list))
+                .collect(),
             max_length: (settings.max_length)
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
         }
@@ -248,13 +272,77 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
+    /// Refuses kinds of drafts that are asked for and that the log does not tell of.
+    fn refuse_drafts(&self, logs: &[Log]) -> Result<(), TextError> {
+        let mut asked = self.settings.drafts.iter();
+        let lacking = asked.find_map(|&drafts| self.cannot_tell(drafts));
+        match (lacking, logs.first()) {
+            (Some(message), Some(log)) => Err(TextError::Log {
+                log: log.path().to_owned(),
+                message,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why nothing can be said of a kind of drafts, and the cure.
+    fn cannot_tell(&self, drafts: Drafts) -> Option<String> {
+        let places = || self.texts.texts.iter().flat_map(|text| &text.places);
+        let unknown = places().filter(|place| place.hit.is_none()).count();
+        (drafts == Drafts::OneHot && unknown > 0).then(|| {
+            format!(
+                "one-hot drafts: of {unknown} of {} tokens it is not known whether they are the \
+                 draft's likeliest; log the draft's most probable token beside the text's own, \
+                 or a column hit (docs/formats.md)",
+                places().count()
+            )
+        })
+    }
+
+    /// All kinds of drafts with their verifiers, those that engines sample first.
+    fn ways(&self) -> Vec<Way> {
+        let asked = &self.settings.drafts;
+        let token = self.settings.verifiers.contains(&ChainVerifier::Token);
+        let is_asked = |drafts: Drafts| match asked.is_empty() {
+            true => drafts == Drafts::Sampled || token && self.cannot_tell(drafts).is_none(),
+            false => asked.contains(&drafts),
+        };
+        let mut ways = Vec::new();
+        for drafts in Drafts::ALL.into_iter().filter(|&drafts| is_asked(drafts)) {
+            match drafts {
+                Drafts::Sampled => {
+                    let verifiers = self.settings.verifiers.iter();
+                    ways.extend(verifiers.map(|&verifier| (drafts, verifier)));
+                }
+                // One coin a place, whose product is the whole rule.
+                _ => ways.push((drafts, ChainVerifier::Token)),
+            }
+        }
+        ways
+    }
+
+    /// Policies of a kind of drafts. What others would do behind a rejected draft, and whether
+    /// they would have drafted the text's token, is told of sampled drafts alone.
+    fn policies_of(&self, drafts: Drafts) -> impl Iterator<Item = Policy> {
+        let all = self.policies.iter().copied();
+        all.filter(move |policy| drafts == Drafts::Sampled || policy.is_set_at_start())
+    }
+
+    fn is_open(&self, drafts: Drafts) -> bool {
+        match drafts {
+            Drafts::Sampled => self.are_open,
+            Drafts::OneHot => false,
+            Drafts::ExactMatch => self.draft_is_open,
+        }
+    }
+
     fn report(&self, logs: &[Log], of: MeasuredTexts) -> LengthReport {
-        let verifiers = self.settings.verifiers.iter();
-        let played: Vec<Played> = verifiers
-            .filter(|verifier| verifier.has_rounds())
-            .flat_map(|&verifier| {
-                let policies = self.settings.policies.iter();
-                policies.map(move |&policy| self.played(policy, verifier, Unlisted::Whole))
+        let ways = self.ways();
+        let played: Vec<Played> = (ways.iter())
+            .filter(|(_, verifier)| verifier.has_rounds())
+            .flat_map(|&way| {
+                let policies = self.policies_of(way.0);
+                policies.map(move |policy| self.played(policy, way, Unlisted::Whole))
             })
             .collect();
         let at = |timings: &Timings| self.at_cost(timings, &played);
@@ -269,17 +357,20 @@ impl<'a> Measurement<'a> {
             rollouts: self.rollouts_read(),
             needs: self.needs(logs, &played),
             timings: self.settings.timings.clone(),
-            surprise: surprise(self.texts),
+            surprise: self.texts.surprise(),
             acceptance: self.truncated(|text, unlisted| {
-                let ratios = ratios(text, unlisted);
+                let ratios = ratios(text, Drafts::Sampled, unlisted);
                 ratios.len() as f64 - oracle_calls(&ratios)
             }),
-            results: self.results(&played),
+            results: self.results(&ways, &played),
             bounds: self.bounds(),
             by_cost,
             at_cost: self.settings.timings.as_ref().and_then(at),
             draft_paths: None,
-            entropy_bounds: self.entropy_bounds(),
+            entropy_bounds: match self.texts.rows_tell(Some(RolloutList::Entropy)) {
+                true => self.entropy_bounds(),
+                false => Vec::new(),
+            },
             definitions: definitions(),
             left_out: self.left_out(logs, &played),
         }
@@ -300,13 +391,14 @@ impl<'a> Measurement<'a> {
     /// Fixed lengths that are asked for, ascending.
     fn lengths(&self) -> Vec<usize> {
         let fixed = |policy: &&Policy| policy.family.name == "fixed";
-        let lengths = self.settings.policies.iter().filter(fixed);
+        let lengths = self.policies.iter().filter(fixed);
         let lengths: BTreeSet<usize> = lengths.map(|policy| policy.parameter as usize).collect();
         lengths.into_iter().collect()
     }
 
     /// A policy's rounds, added up by prompt.
-    fn played(&self, policy: Policy, verifier: ChainVerifier, unlisted: Unlisted) -> Played {
+    fn played(&self, policy: Policy, way: Way, unlisted: Unlisted) -> Played {
+        let (drafts, verifier) = way;
         let list = policy.family.list;
         let known = if policy.is_set_at_start() {
             Known::FromText
@@ -330,7 +422,7 @@ impl<'a> Measurement<'a> {
                 places: &text.places,
                 most: self.max_length,
             };
-            let replay = replay(verifier, &ratios(text, unlisted), &along)?;
+            let replay = replay(verifier, &ratios(text, drafts, unlisted), &along)?;
             let mut outcome = Outcome {
                 calls: replay.calls,
                 ..Outcome::default()
@@ -378,7 +470,7 @@ impl<'a> Measurement<'a> {
         let found: Vec<Option<(Outcome, Known)>> = self.texts.texts.par_iter().map(of).collect();
         let mut played = Played {
             policy,
-            verifier,
+            way,
             known,
             outcomes: vec![Outcome::default(); self.texts.clusters],
         };
@@ -437,23 +529,38 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    fn results(&self, played: &[Played]) -> Vec<PolicyResult> {
+    fn results(&self, ways: &[Way], played: &[Played]) -> Vec<PolicyResult> {
         let most = self.lengths().into_iter().max().unwrap_or(0);
         let mut results = Vec::new();
-        for &verifier in &self.settings.verifiers {
-            let accepted = self.accepted(verifier, most);
-            for &policy in &self.settings.policies {
+        for &way in ways {
+            let accepted =
+                self.accepted(way, most, &|coins, _| accepted_lengths(way.1, coins, most));
+            let by_means = match way.1 == ChainVerifier::Token && self.has_means(way.0) {
+                true => self.accepted(way, most, &|coins, means| {
+                    accepted_lengths_by_means(coins, means, most)
+                }),
+                false => Vec::new(),
+            };
+            let everywhere = self.accepted(way, most, &|coins, _| {
+                let sums = accepted_everywhere(way.1, coins, most).into_iter();
+                sums.map(|sum| (sum, coins.len())).collect()
+            });
+            for policy in self.policies_of(way.0) {
                 let is_fixed = policy.family.name == "fixed";
-                let found =
-                    (played.iter()).find(|one| one.verifier == verifier && one.policy == policy);
+                let found = (played.iter()).find(|one| one.way == way && one.policy == policy);
                 if found.is_none() && !is_fixed {
                     continue;
                 }
                 let length = policy.parameter as usize;
-                let expected = accepted.get(length.wrapping_sub(1)).copied().flatten();
+                let of = |all: &[Option<Estimate>]| {
+                    let one = all.get(length.wrapping_sub(1)).copied().flatten();
+                    one.filter(|_| is_fixed)
+                };
                 results.push(PolicyResult {
-                    expected_accepted_length: expected.filter(|_| is_fixed),
-                    ..self.result(policy, verifier, found)
+                    expected_accepted_length: of(&accepted),
+                    expected_accepted_length_by_means: of(&by_means),
+                    accepted_from_everywhere: of(&everywhere),
+                    ..self.result(policy, way, found)
                 });
             }
         }
@@ -461,13 +568,23 @@ impl<'a> Measurement<'a> {
         results
     }
 
-    /// For each K, E\[tau\] over the positions at which K tokens are left; `None` where there
-    /// are none.
-    fn accepted(&self, verifier: ChainVerifier, most: usize) -> Vec<Option<Estimate>> {
+    /// Whether the mean of every coin is known.
+    fn has_means(&self, drafts: Drafts) -> bool {
+        let mut places = self.texts.texts.iter().flat_map(|text| &text.places);
+        places.all(|place| mean_of_coin(place, drafts).is_some())
+    }
+
+    /// For each K, E\[tau\] over some starts of each text, of which `sums` tells the sum and the
+    /// number by the coins and their means; `None` where there are none.
+    fn accepted(&self, (drafts, _): Way, most: usize, sums: &SumsOf<'_>) -> Vec<Option<Estimate>> {
         let sums = |unlisted: Unlisted| -> Vec<Vec<(f64, usize)>> {
             let texts = self.texts.texts.par_iter();
+            let mean = |place: &Place| mean_of_coin(place, drafts).unwrap_or(0.0);
             texts
-                .map(|text| accepted_lengths(verifier, &ratios(text, unlisted), most))
+                .map(|text| {
+                    let means: Vec<f64> = text.places.iter().map(mean).collect();
+                    sums(&ratios(text, drafts, unlisted), &means)
+                })
                 .collect()
         };
         let clustered = |sums: &[Vec<(f64, usize)>], length: usize| {
@@ -482,9 +599,8 @@ impl<'a> Measurement<'a> {
             (!there.is_empty()).then(|| Clustered::new(there.into_iter()).estimate())
         };
         let whole = sums(Unlisted::Whole);
-        let ends = self
-            .are_open
-            .then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
+        let ends =
+            (self.is_open(drafts)).then(|| [sums(Unlisted::Rejected), sums(Unlisted::Accepted)]);
         (0..most)
             .map(|length| {
                 let estimate = clustered(&whole, length)?;
@@ -499,18 +615,17 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    fn result(
-        &self,
-        policy: Policy,
-        verifier: ChainVerifier,
-        played: Option<&Played>,
-    ) -> PolicyResult {
+    fn result(&self, policy: Policy, way: Way, played: Option<&Played>) -> PolicyResult {
+        let (drafts, verifier) = way;
         let mut result = PolicyResult {
             policy: policy.family.name.to_owned(),
             parameter: parameter(policy),
+            drafts,
             verifier: verifier.as_str().to_owned(),
             kind: "estimate".to_owned(),
             expected_accepted_length: None,
+            expected_accepted_length_by_means: None,
+            accepted_from_everywhere: None,
             tokens_per_call: None,
             verification_rate: None,
             discard_rate: None,
@@ -546,16 +661,17 @@ impl<'a> Measurement<'a> {
             }
         }
         // Calls and drafts of fixed lengths fall as a token is accepted more often.
-        if self.are_open && policy.family.name == "fixed" && verifier == ChainVerifier::Token {
-            self.bound(&mut result, policy, verifier);
+        let is_bounded = policy.family.name == "fixed" && verifier == ChainVerifier::Token;
+        if self.is_open(drafts) && is_bounded {
+            self.bound(&mut result, policy, way);
         }
         result
     }
 
     /// Puts between bounds what depends on tokens that are not listed.
-    fn bound(&self, result: &mut PolicyResult, policy: Policy, verifier: ChainVerifier) {
+    fn bound(&self, result: &mut PolicyResult, policy: Policy, way: Way) {
         let ends = [Unlisted::Rejected, Unlisted::Accepted]
-            .map(|unlisted| self.played(policy, verifier, unlisted).outcomes);
+            .map(|unlisted| self.played(policy, way, unlisted).outcomes);
         let groups = ends.each_ref().map(|outcomes| Group {
             outcomes,
             tokens: &self.tokens,
@@ -589,7 +705,8 @@ impl<'a> Measurement<'a> {
         let timings = self.settings.timings.as_ref();
         let oracle = |calls: fn(&[f64]) -> f64| Bound {
             verifier: ChainVerifier::Token.as_str().to_owned(),
-            verification_rate: self.truncated(|text, unlisted| calls(&ratios(text, unlisted))),
+            verification_rate: self
+                .truncated(|text, unlisted| calls(&ratios(text, Drafts::Sampled, unlisted))),
             discard_rate: Estimate::default(),
             speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
         };
@@ -644,13 +761,13 @@ impl<'a> Measurement<'a> {
     /// What is best at a cost, each chosen on every other prompt: a fixed length, and the
     /// parameter of every other family whose drafts are known.
     fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
-        let (mut chosen, mut policies) = (Vec::new(), Vec::new());
-        for &verifier in &self.settings.verifiers {
+        let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());
+        let (mut paired, mut before) = (Vec::new(), Vec::<Vec<(f64, f64)>>::new());
+        for way in self.ways() {
+            let (drafts, verifier) = way;
             let best = |family: &str| {
                 let of_family = played.iter().filter(|one| {
-                    one.verifier == verifier
-                        && one.policy.family.name == family
-                        && one.known.is_whole()
+                    one.way == way && one.policy.family.name == family && one.known.is_whole()
                 });
                 let speeds = of_family.filter_map(|one| {
                     let half = Half::new(&one.outcomes, &self.tokens, 0);
@@ -666,7 +783,22 @@ impl<'a> Measurement<'a> {
             };
             let reported_on = reports.tokens.len();
             let chosen_on = self.texts.clusters - reported_on;
+            let fixed_pairs = reports.group().times(timings, false)?.pairs;
+            for (other, others) in chosen.iter().zip(&before) {
+                let both = fixed_pairs.iter().copied().zip(others.iter().copied());
+                paired.push(Faster {
+                    drafts,
+                    verifier: verifier.as_str().to_owned(),
+                    parameter: fixed.parameter as u64,
+                    over_drafts: other.drafts,
+                    over_verifier: other.verifier.clone(),
+                    over_parameter: other.parameter,
+                    speedup: Clustered::difference(both).estimate(),
+                });
+            }
+            before.push(fixed_pairs.clone());
             chosen.push(Chosen {
+                drafts,
                 verifier: verifier.as_str().to_owned(),
                 parameter: fixed.parameter as u64,
                 chosen_on,
@@ -674,9 +806,8 @@ impl<'a> Measurement<'a> {
                 reported_on,
                 speedup: reports.group().speed(timings)?,
             });
-            let fixed_pairs = reports.group().times(timings, false)?.pairs;
             for family in &FAMILIES {
-                if family.name == "fixed" {
+                if family.name == "fixed" || drafts != Drafts::Sampled {
                     continue;
                 }
                 let Some((flattered, policy, half)) = best(family.name) else {
@@ -704,6 +835,7 @@ impl<'a> Measurement<'a> {
         Some(AtCost {
             cost_ratio: timings.draft_cost(),
             chosen,
+            paired,
             policies,
             oracle: self.oracle_speed(timings, oracle_calls),
             coin_blind: blind
@@ -811,6 +943,23 @@ impl<'a> Measurement<'a> {
                 ));
             }
         }
+        if self.settings.drafts.is_empty() {
+            lines.extend(self.cannot_tell(Drafts::OneHot));
+        }
+        let mut untold: Vec<&str> = Vec::new();
+        for policy in &self.settings.policies {
+            let name = policy.family.name;
+            if !self.texts.rows_tell(policy.family.list) && !untold.contains(&name) {
+                untold.push(name);
+            }
+        }
+        if !untold.is_empty() {
+            lines.push(format!(
+                "{}: they are decided on the draft's row, and the log lists the text's own tokens \
+                 alone; log rows, or the column max_q for p-min and overlap for overlap",
+                untold.join(", ")
+            ));
+        }
         lines.push(
             "adaedl with a threshold that follows past acceptance: its calls depend on the drafts \
              that earlier rounds rejected, so that rollouts would have to follow one another as \
@@ -871,34 +1020,33 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// -ln p(y) less its mean is a martingale difference for text drawn from the rows.
-pub(super) fn surprise(texts: &Texts) -> Surprise {
-    let places = || texts.texts.iter().flat_map(|text| &text.places);
-    let count = places().count().max(1) as f64;
-    let observed: f64 = places().map(|place| place.surprise).sum();
-    let expected: f64 = places().map(|place| place.expected_surprise[0]).sum();
-    let variance: f64 = places().map(|place| place.expected_surprise[1]).sum();
-    let z = if variance > 0.0 {
-        (observed - expected) / variance.sqrt()
-    } else {
-        0.0
+/// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
+/// ones q/p, of which block verification takes all.
+fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
+    let (value, bounds): (OfPlace<f64>, OfPlace<[f64; 2]>) = match drafts {
+        Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
+        Drafts::OneHot => (hit, |place| [hit(place); 2]),
+        Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),
     };
-    Surprise {
-        observed: observed / count,
-        expected: expected / count,
-        z,
-    }
+    let ratio = |place: &Place| match unlisted {
+        Unlisted::Whole => value(place),
+        Unlisted::Rejected => bounds(place)[0],
+        Unlisted::Accepted => bounds(place)[1],
+    };
+    text.places.iter().map(ratio).collect()
 }
 
-/// q/p along a text.
-fn ratios(text: &Text, unlisted: Unlisted) -> Vec<f64> {
-    let places = text.places.iter();
-    let ratio = |place: &Place| match unlisted {
-        Unlisted::Whole => place.ratio,
-        Unlisted::Rejected => place.ratio_bounds[0],
-        Unlisted::Accepted => place.ratio_bounds[1],
-    };
-    places.map(ratio).collect()
+fn hit(place: &Place) -> f64 {
+    f64::from(u8::from(place.hit == Some(true)))
+}
+
+/// What a coin is on average over the token, drawn from p.
+fn mean_of_coin(place: &Place, drafts: Drafts) -> Option<f64> {
+    match drafts {
+        Drafts::Sampled => place.exact_overlap,
+        Drafts::OneHot => place.p_hit,
+        Drafts::ExactMatch => None,
+    }
 }
 
 /// What a report is of: texts of these logs, measured by a command.
@@ -1082,14 +1230,15 @@ fn mark_fronts(results: &mut [PolicyResult]) {
     let known: Vec<Option<[f64; 2]>> = (results.iter())
         .map(|row| Some([row.discard_rate?.mean, row.verification_rate?.mean]))
         .collect();
-    let verifiers: Vec<String> = results.iter().map(|row| row.verifier.clone()).collect();
+    let ways = results.iter();
+    let ways: Vec<_> = (ways.map(|row| (row.drafts, row.verifier.clone()))).collect();
     for (index, row) in results.iter_mut().enumerate() {
         let Some(here) = known[index] else { continue };
         let passes =
             |other: &[f64; 2]| other.iter().zip(&here).all(|(a, b)| a <= b) && *other != here;
-        let others = known.iter().zip(&verifiers);
-        row.on_front = Some(!others.into_iter().any(|(other, verifier)| {
-            *verifier == row.verifier && other.as_ref().is_some_and(passes)
+        let others = known.iter().zip(&ways);
+        row.on_front = Some(!others.into_iter().any(|(other, way)| {
+            way.0 == row.drafts && way.1 == row.verifier && other.as_ref().is_some_and(passes)
         }));
     }
 }

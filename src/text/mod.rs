@@ -22,6 +22,7 @@
 mod bounds;
 mod cost;
 mod data;
+mod drafts;
 mod glossary;
 mod measure;
 mod paths;
@@ -32,15 +33,18 @@ mod spread;
 mod texts;
 mod trees;
 
+pub use crate::gap::Surprise;
 pub use crate::rounds::{
-    ChainVerifier, DraftLength, FixedLength, Replay, RoundEnd, Survival, accepted_lengths, replay,
+    ChainVerifier, DraftLength, FixedLength, Replay, RoundEnd, Survival, accepted_everywhere,
+    accepted_lengths, accepted_lengths_by_means, replay,
 };
 pub use bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub use data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, LengthReport, MeasuredTexts,
-    Parameter, PolicyResult, RolloutsRead, SCHEMA, Surprise, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LengthReport, MeasuredTexts,
+    Parameter, PolicyResult, RolloutsRead, SCHEMA, TextLog,
 };
+pub use drafts::Drafts;
 pub(crate) use glossary::definitions;
 pub use measure::{Settings, measure};
 pub(crate) use paths::paths_definitions;

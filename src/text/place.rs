@@ -23,6 +23,15 @@ pub struct Place {
     pub ratio: f64,
     /// q(y).
     pub draft: f64,
+    /// Bounds on q(y), whatever the tokens are that the draft's row does not list.
+    pub draft_bounds: [f64; 2],
+    /// Whether y is q's likeliest token, of equal ones that with the lowest id; `None` where
+    /// the log does not tell.
+    pub hit: Option<bool>,
+    /// p of q's likeliest token, where the log tells it.
+    pub p_hit: Option<f64>,
+    /// sum of min(p, q), where it is known and no bound or mean.
+    pub exact_overlap: Option<f64>,
     /// The largest probability of q.
     pub top: f64,
     /// The entropy of q in nats.
@@ -37,10 +46,6 @@ pub struct Place {
     pub listed: bool,
     /// Bounds on q(y)/p(y), whatever the tokens are that the rows do not list.
     pub ratio_bounds: [f64; 2],
-    /// -ln p(y).
-    pub surprise: f64,
-    /// What -ln p(y) is on average over y ~ p, and its variance.
-    pub expected_surprise: [f64; 2],
     /// What the two rows do not list of p and q.
     pub unlisted: [f64; 2],
     /// What is known of the tokens that the rows do not list.

@@ -4,7 +4,7 @@ use super::TextError;
 use super::place::{Place, Rest};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
-use crate::gap::{Lists, probabilities};
+use crate::gap::{Lists, Moments, Singles, Surprise, Surprised, Surprises, probabilities};
 use crate::log::{Log, Rollouts, Row, RowKind, Span};
 use crate::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
 use rayon::prelude::*;
@@ -53,6 +53,11 @@ pub struct Texts {
     pub clusters: usize,
     /// What the rollouts of each log tell; empty unless all logs have some.
     pub rollouts: Vec<RolloutKind>,
+    /// How surprising their tokens are.
+    surprises: Surprises,
+    /// Whether the draft's largest probability, its entropy, and the overlap are not told at
+    /// some position.
+    untold: [bool; 3],
 }
 
 impl Texts {
@@ -100,7 +105,16 @@ impl Texts {
             }
             all.temperature = drawn;
             one_pair(&logs[..index], log)?;
-            lists_of(log)?;
+            let lists = lists_of(log)?;
+            if question.is_some() && lists.and_then(|lists| lists.tops()) == Some([0; 2]) {
+                return Err(refused(
+                    log,
+                    "lists the text's own tokens alone, which tell of one chain of drafts \
+                     (specgap length) and of nothing beside it; log rows, or lists of the most \
+                     probable tokens"
+                        .to_owned(),
+                ));
+            }
             log.refuse_other_forms()?;
         }
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
@@ -149,10 +163,33 @@ impl Texts {
         places.filter(|place| !place.listed).count()
     }
 
+    /// Whether the same leaves q open at any token.
+    pub(super) fn draft_is_open(&self) -> bool {
+        let mut places = self.texts.iter().flat_map(|text| &text.places);
+        places.any(|place| place.draft_bounds[0] < place.draft_bounds[1])
+    }
+
+    /// Whether the rows tell what a policy decides on that needs this list of rollouts: more
+    /// than what they give the text's own tokens.
+    pub(super) fn rows_tell(&self, list: Option<RolloutList>) -> bool {
+        let [top, entropy, overlap] = self.untold;
+        match list {
+            Some(RolloutList::Top) => !top,
+            Some(RolloutList::Entropy) => !entropy,
+            Some(RolloutList::Overlap) => !overlap,
+            _ => true,
+        }
+    }
+
     /// Whether what rows do not list leaves any ratio open.
     pub(super) fn are_open(&self) -> bool {
         let mut places = self.texts.iter().flat_map(|text| &text.places);
         places.any(|place| place.ratio_bounds[0] < place.ratio_bounds[1])
+    }
+
+    /// Whether they look drawn from their rows.
+    pub(super) fn surprise(&self) -> Surprise {
+        self.surprises.surprise()
     }
 
     /// N, over all texts.
@@ -169,13 +206,15 @@ impl Texts {
         rollouts: Option<&Rollouts>,
     ) -> Result<(), TextError> {
         let before = self.positions();
+        let lists = lists_of(log)?;
         let task = Task {
+            singles: Singles::new(log, lists.as_ref())?,
             log,
             question,
             rollouts,
             before: before as u64,
             temperature: self.temperature,
-            lists: lists_of(log)?,
+            lists,
         };
         let read: Vec<Vec<Read>> = log
             .spans(SPAN)
@@ -205,8 +244,17 @@ impl Texts {
                     format!(
                         "its index in the text of prompt {} is {}, where {wanted} is expected; \
                          rounds are replayed from a text's first token (index 0) without gaps, so \
-                         log whole texts in order",
-                        read.prompt, read.position
+                         log whole texts in order{}",
+                        read.prompt,
+                        read.position,
+                        match log.engine_tensors().contains(&"accepted") {
+                            // Behind a whole chain the draft has no row.
+                            true => {
+                                ". Recorded rounds lack tokens without drafts: score the texts \
+                                 that came out with both models (docs/engines.md)"
+                            }
+                            false => "",
+                        }
                     ),
                 ));
             }
@@ -225,6 +273,12 @@ impl Texts {
                 let here = rollouts.map_or(&[][..], |all| all.paths_at(number));
                 let here = here.iter().filter_map(|&index| rollouts?.get(index));
                 (text.rollouts).extend(here.map(|one| RolledOut::new(start, &one)));
+                for (untold, here) in self.untold.iter_mut().zip(read.untold) {
+                    *untold |= here;
+                }
+                read.surprised
+                    .iter()
+                    .for_each(|one| self.surprises.add(one));
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.numbers.push(before + number);
@@ -322,6 +376,7 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
     let cut = [
         sampling.top_k.map(|k| format!("top-k {k}")),
         sampling.top_p.map(|p| format!("top-p {p}")),
+        sampling.min_p.map(|p| format!("min-p {p}")),
     ];
     let cut: Vec<String> = cut.into_iter().flatten().collect();
     if !cut.is_empty() {
@@ -360,6 +415,8 @@ struct Read {
     prompt: i64,
     position: i64,
     place: Place,
+    untold: [bool; 3],
+    surprised: Option<Surprised>,
     asked: Vec<f64>,
     apart: Vec<f64>,
 }
@@ -379,6 +436,8 @@ struct Task<'a> {
     log: &'a Log,
     temperature: f64,
     lists: Option<Lists>,
+    /// Which tokens tell whether the text was drawn from the rows.
+    singles: Singles,
     question: Option<&'a Question<'a>>,
     rollouts: Option<&'a Rollouts>,
     /// Positions of the logs before this one.
@@ -443,7 +502,29 @@ impl Task<'_> {
             let share = place.map_or(Some(0.0), |place| row.get(place).copied());
             share.filter(|share| !share.is_nan() && place.is_some())
         });
+        // Where a log-probability is listed, it is its exponential that loses no digit.
+        let logged = &*row;
+        let listed_whole = |row: usize| {
+            let (entries, kind) = match row {
+                0 => (&logged.target, logged.target_kind),
+                _ => (&logged.draft, logged.draft_kind),
+            };
+            let is_whole = kind == RowKind::LogProbabilities
+                && self.lists.is_some()
+                && rule.temperature == 1.0
+                && unlisted[row].is_known()
+                && rests[row] > 0.0;
+            let entry = place
+                .and_then(|place| entries.get(place))
+                .filter(|_| is_whole);
+            entry
+                .filter(|entry| !entry.is_nan())
+                .map(|entry| entry.exp())
+        };
         let [p, q] = [0, 1].map(|row| {
+            if let Some(whole) = listed_whole(row) {
+                return whole;
+            }
             // All tokens that are not listed count as one.
             listed[row].map_or(rests[row], |share| share * (1.0 - rests[row]))
         });
@@ -462,7 +543,7 @@ impl Task<'_> {
         };
         let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
         let of_draft = Moments::new(&row.draft, row.draft_kind, rule.temperature, draft);
-        let of_target = Moments::new(&row.target, row.target_kind, rule.temperature, target);
+        let surprised = Surprised::new(self.singles, row, target, rule.temperature, unlisted[0]);
         let [target_rest, draft_rest] = rests;
         let common: f64 = target
             .iter()
@@ -470,6 +551,9 @@ impl Task<'_> {
             .filter(|(p, q)| !p.is_nan() && !q.is_nan())
             .map(|(p, q)| (p * (1.0 - target_rest)).min(q * (1.0 - draft_rest)))
             .sum();
+        let likeliest = likeliest(self.lists.as_ref(), row);
+        let overlap = (common + target_rest.min(draft_rest)).min(1.0);
+        let exact_overlap = row.overlap.or(self.lists.is_none().then_some(overlap));
         let rest = match (&self.lists, listed) {
             (None, _) => Rest::None,
             _ if unlisted
@@ -513,7 +597,17 @@ impl Task<'_> {
                 asked = question(scan, Rows { target, draft }, column, number)?;
             }
         }
+        // Lists of which nothing but the text's own token is sure.
+        let bare = (self.lists.as_ref().and_then(Lists::tops))
+            .unwrap_or([1; 2])
+            .map(|top| top == 0);
         Ok(Read {
+            untold: [
+                bare[1] && row.max_q.is_none(),
+                bare[1],
+                bare.contains(&true) && row.overlap.is_none(),
+            ],
+            surprised,
             asked,
             apart,
             prompt,
@@ -521,9 +615,23 @@ impl Task<'_> {
             place: Place {
                 ratio,
                 draft: if listed[1].is_some() { q } else { q / spread },
-                top: of_draft.top * (1.0 - draft_rest),
-                entropy: of_draft.entropy(draft_rest, spread),
-                overlap: (common + target_rest.min(draft_rest)).min(1.0),
+                draft_bounds: match listed[1] {
+                    Some(_) if unlisted[1].is_known() => [q; 2],
+                    Some(share) => [1, 0].map(|end| share * (1.0 - unlisted[1].mass[end])),
+                    None => [0.0, unlisted[1].most()],
+                },
+                hit: row
+                    .hit
+                    .map(|hit| hit > 0.5)
+                    .or_else(|| likeliest.map(|at| Some(at) == place)),
+                p_hit: row.p_hit.or_else(|| match self.lists {
+                    None => likeliest.map(|at| target[at]),
+                    Some(_) => None,
+                }),
+                exact_overlap,
+                top: (row.max_q).unwrap_or(of_draft.top * (1.0 - draft_rest)),
+                entropy: entropy(&of_draft, draft_rest, spread),
+                overlap: exact_overlap.unwrap_or(overlap),
                 head_acceptance: row.head_acceptance,
                 head_overlap: row.head_overlap,
                 listed: listed[0].is_some() && listed[1].is_some(),
@@ -532,8 +640,6 @@ impl Task<'_> {
                     [Some(_), Some(_)] if unlisted.iter().all(Unlisted::is_known) => [ratio; 2],
                     _ => ratio_bounds,
                 },
-                surprise: -p.ln(),
-                expected_surprise: of_target.surprise(target_rest),
                 unlisted: [target_rest, draft_rest],
                 rest,
             },
@@ -593,73 +699,54 @@ fn ratio_bounds(listed: [Option<f64>; 2], unlisted: [Unlisted; 2]) -> [f64; 2] {
     [over(q_least, p_most), over(q_most, p_least)]
 }
 
-/// What is asked of the logarithms of a row's probabilities.
-struct Moments {
-    /// The largest probability.
-    top: f64,
-    /// The mean of -ln p(x) over x ~ p, and its variance.
-    mean: f64,
-    variance: f64,
+/// Where the draft's likeliest token stands in its row, of equal ones that with the lowest id;
+/// `None` where tokens that the row does not list may be as likely.
+fn likeliest(lists: Option<&Lists>, row: &Row) -> Option<usize> {
+    let own = (0..row.draft.len()).filter(|&place| !row.draft[place].is_nan());
+    let best = own.clone().reduce(|best, place| {
+        let by_entry = row.draft[place].total_cmp(&row.draft[best]);
+        let by_id = row.token_at(best).cmp(&row.token_at(place));
+        if by_entry.then(by_id).is_gt() {
+            place
+        } else {
+            best
+        }
+    })?;
+    let Some(lists) = lists else {
+        return Some(best);
+    };
+    let listed = own.clone().count();
+    if listed >= lists.vocabulary() {
+        return Some(best);
+    }
+    // A list of one may be the text's own token.
+    let both = row.draft.len() == listed;
+    let top = match lists.tops() {
+        Some([_, draft]) => draft,
+        None if both => listed / 2,
+        None => listed - 1,
+    };
+    let equal = own
+        .filter(|&place| row.draft[place] == row.draft[best])
+        .count();
+    (top > 0 && (equal == 1 || equal < top)).then_some(best)
 }
 
-impl Moments {
-    /// Of a logged row, whose probabilities are given too.
-    fn new(row: &[f64], kind: RowKind, temperature: f64, probabilities: &[f64]) -> Self {
-        let top = probabilities.iter().copied().fold(0.0, f64::max);
-        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (mut first, mut second) = (0.0, 0.0);
-        let listed = row.iter().zip(probabilities);
-        for (&entry, &mass) in listed.filter(|(entry, _)| !entry.is_nan()) {
-            // ln of the probability over the largest.
-            let below = if mass <= 0.0 {
-                0.0
-            } else if kind == RowKind::Probabilities {
-                (entry / largest).ln() / temperature
-            } else {
-                (entry - largest) / temperature
-            };
-            first += mass * below;
-            second += mass * below * below;
-        }
-        Self {
-            top,
-            mean: -top.ln() - first,
-            variance: (second - first * first).max(0.0),
-        }
-    }
-
-    /// The entropy, with a mass that is not listed spread evenly over so many tokens.
-    fn entropy(&self, rest: f64, spread: f64) -> f64 {
-        let listed = 1.0 - rest;
-        let of_rest = if rest > 0.0 {
-            -rest * (rest / spread).ln()
-        } else {
-            0.0
-        };
-        let of_listed = if listed > 0.0 {
-            listed * (self.mean - listed.ln())
-        } else {
-            0.0
-        };
-        (of_listed + of_rest).max(0.0)
-    }
-
-    /// Mean and variance of -ln p(y), all tokens that are not listed counting as one.
-    fn surprise(&self, rest: f64) -> [f64; 2] {
-        let listed = 1.0 - rest;
-        if listed <= 0.0 {
-            return [0.0, 0.0];
-        }
-        let mean = self.entropy(rest, 1.0);
-        let inner = self.mean - listed.ln();
-        let of_rest = if rest > 0.0 {
-            rest * rest.ln() * rest.ln()
-        } else {
-            0.0
-        };
-        let second = listed * (self.variance + inner * inner) + of_rest;
-        [mean, (second - mean * mean).max(0.0)]
-    }
+/// The entropy of a row by that of its listed tokens' shares, with a mass that is not listed
+/// spread evenly over so many tokens.
+fn entropy(listed: &Moments, rest: f64, spread: f64) -> f64 {
+    let kept = 1.0 - rest;
+    let of_rest = if rest > 0.0 {
+        -rest * (rest / spread).ln()
+    } else {
+        0.0
+    };
+    let of_listed = if kept > 0.0 {
+        kept * (listed.mean - kept.ln())
+    } else {
+        0.0
+    };
+    (of_listed + of_rest).max(0.0)
 }
 
 #[cfg(test)]
@@ -667,28 +754,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_those_of_the_row() {
+    fn entropies_are_those_of_the_row() {
+        let half = 0.5f64.ln();
         let probabilities = [0.5, 0.25, 0.25, 0.0];
         let logits = probabilities.map(f64::ln);
-        for (row, kind) in [
-            (&logits, RowKind::Logits),
-            (&probabilities, RowKind::Probabilities),
-        ] {
-            let moments = Moments::new(row, kind, 1.0, &probabilities);
-            let half = 0.5f64.ln();
-            assert!((moments.mean + 1.5 * half).abs() < 1e-15);
-            // E[(ln p)^2] - H^2 = (1/2 + 4/2 - 9/4) (ln 2)^2.
-            assert!((moments.variance - 0.25 * half * half).abs() < 1e-15);
-            assert_eq!(moments.top, 0.5);
-            assert!((moments.entropy(0.0, 1.0) + 1.5 * half).abs() < 1e-15);
-        }
+        let moments = Moments::new(&logits, RowKind::Logits, 1.0, &probabilities);
+        assert!((entropy(&moments, 0.0, 1.0) + 1.5 * half).abs() < 1e-15);
         // Half of the mass is not listed: as two tokens of 1/4 each.
         let moments = Moments::new(&[0.0, 0.0], RowKind::Logits, 1.0, &[0.5, 0.5]);
-        assert!((moments.entropy(0.5, 2.0) - 4.0f64.ln()).abs() < 1e-15);
-        let [mean, variance] = moments.surprise(0.5);
-        let (quarter, half) = (0.25f64.ln(), 0.5f64.ln());
-        assert!((mean + 0.5 * quarter + 0.5 * half).abs() < 1e-15);
-        let second = 0.5 * quarter * quarter + 0.5 * half * half;
-        assert!((variance - (second - mean * mean)).abs() < 1e-15);
+        assert!((entropy(&moments, 0.5, 2.0) - 4.0f64.ln()).abs() < 1e-15);
     }
 }

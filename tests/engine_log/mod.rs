@@ -149,6 +149,7 @@ pub fn write(file: &[u8], made: &SimulatedLog, path: &Path, without: &[&str]) {
     let accepted = one(&|record| record.accepted);
     let round = one(&|record| record.round);
     let batch = one(&|record| record.batch_size);
+    let seed = one(&|record| record.seed);
     let mut tensors: Vec<(String, TensorView<'_>)> = rows
         .iter()
         .map(|(name, view)| (name.to_owned(), view))
@@ -159,6 +160,7 @@ pub fn write(file: &[u8], made: &SimulatedLog, path: &Path, without: &[&str]) {
         ("accepted", vec![n], &accepted),
         ("round", vec![n], &round),
         ("batch_size", vec![n], &batch),
+        ("seed", vec![n], &seed),
     ] {
         if !without.contains(&name) {
             let view = TensorView::new(Dtype::I64, shape, data).unwrap();

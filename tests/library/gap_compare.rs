@@ -12,7 +12,7 @@ use specgap::report::compare::page;
 use specgap::report::page::Block;
 use std::path::Path;
 
-use crate::made_log::{Pair, Place, V, rows, write_at};
+use crate::made_log::{Pair, Place, V, drawn, rows, write_at};
 
 /// t(0.975) with 3 degrees of freedom.
 const T3: f64 = 3.182_446_305_284_263;
@@ -108,6 +108,8 @@ fn ladder_in(folder: &Path) -> [Log; 3] {
             (target, mixed)
         };
         let rows: Vec<Pair> = rows(18).into_iter().map(mix).collect();
+        let tokens = drawn(&rows);
+        let place = |n: usize| (place(n).0, place(n).1, tokens[n]);
         log(folder, name, &rows, place)
     };
     [of("good", 0.9), of("bad", 0.0), of("fair", 0.5)]

@@ -297,7 +297,10 @@ fn a_summary_that_contradicts_itself_is_refused() {
         let refused = |name: &str, value: String, words: &str| {
             let mut changed = text.clone();
             changed.replace_range(field(&text, tally, name), &value);
-            let error = Summary::from_json(&changed).unwrap_err().to_string();
+            let Err(error) = Summary::from_json(&changed) else {
+                panic!("{tally}, {name}: {value} is accepted");
+            };
+            let error = error.to_string();
             assert!(error.contains(words), "{tally}, {name}: {error}");
         };
         let sums: Vec<i128> = is("sums")
@@ -617,4 +620,24 @@ proptest! {
             part(1, 1).to_json().unwrap()
         );
     }
+}
+
+/// What the test of the text sums up is of positions that are measured, and merges like the
+/// rest.
+#[test]
+fn surprises_are_of_the_positions_that_are_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    write(&path, &rows(10), KeptTokens::All);
+    let logs = [Log::open(&path).unwrap()];
+    let whole = part(&logs, 1, 1).to_json().unwrap();
+    let at = whole.find("\"surprises\":[10,").unwrap();
+    let more = format!("{}\"surprises\":[11,{}", &whole[..at], &whole[at + 16..]);
+    let error = Summary::from_json(&more).unwrap_err().to_string();
+    assert!(
+        error.contains("surprises: are of more than the 10 positions"),
+        "{error}"
+    );
+    let report = Summary::from_json(&whole).unwrap().report("");
+    assert!(report.logs[0].surprise.unwrap().z.is_some());
 }

@@ -128,6 +128,7 @@ fn report() -> GapReport {
             ignored_tensors: vec!["hidden".into()],
             engine_tensors: Vec::new(),
             repetition: None,
+            surprise: None,
             repeated_positions: 0,
             missing_mass: None,
             files: Vec::new(),
@@ -161,6 +162,7 @@ fn report() -> GapReport {
             kind: Kind::Truncated,
             width_max: 1.5e-14,
             quantiles: quantiles([0.3, 0.5, 0.64, 0.72, 0.81]),
+            along_text: None,
         }],
         cells,
         comparisons: [
@@ -756,9 +758,14 @@ fn plans_say_where_they_were_solved() {
     assert_eq!(cells("without-replacement"), ["all", "2.0e-12"]);
     let lines = |report: &GapReport| first_lines(report).join("\n");
     assert!(!lines(&report).contains("accept less than alpha*"));
-    // Of plans that are solved for their rate the gap says it.
+    // Of plans that are solved for their rate the gap would be read as a loss.
+    assert!(!lines(&report).contains("did not reach alpha*"));
     report.plans[1].shortfall_max = 3e-5;
     assert!(!lines(&report).contains("accept less than alpha*"));
+    assert!(lines(&report).contains(
+        "Plans of optimal did not reach alpha*: without-replacement at T = 1.0 with 3 drafts: by \
+         up to 3.0e-5. That is where their solver stopped, and not what an optimal plan loses."
+    ));
     report.plans[0].shortfall_max = 3e-5;
     for lines in first_lines(&report) {
         assert!(

@@ -5,7 +5,7 @@
 
 use specgap::log::Log;
 use specgap::text::{
-    ChainVerifier, FixedLength, LengthReport, Policy, Settings, TextError, Texts, Timings,
+    ChainVerifier, Drafts, FixedLength, LengthReport, Policy, Settings, TextError, Texts, Timings,
     accepted_lengths, measure, replay,
 };
 use std::path::Path;
@@ -240,7 +240,7 @@ fn bounds_bound() {
     for row in report
         .results
         .iter()
-        .filter(|row| row.verifier != "greedy-block")
+        .filter(|row| row.verifier != "greedy-block" && row.drafts == Drafts::Sampled)
     {
         let calls = row.verification_rate.unwrap().mean;
         let fixed = row.policy == "fixed" || row.policy == "schedule";
@@ -270,7 +270,7 @@ fn bounds_bound() {
     }
     let chosen = &report.by_cost[0].chosen;
     let names: Vec<&str> = chosen.iter().map(|one| one.verifier.as_str()).collect();
-    assert_eq!(names, ["token", "block"]);
+    assert_eq!(names, ["token", "block", "token", "token"]);
     assert!(
         chosen
             .iter()
@@ -440,7 +440,11 @@ fn places_say_what_policies_and_checks_ask_for() {
     let overlap: f64 = TARGET[1].iter().zip(DRAFT[1]).map(|(p, q)| p.min(q)).sum();
     near(place.overlap, overlap, "overlap");
     let report = report(&Settings::default());
-    assert!(report.surprise.z.abs() < 4.0, "{:?}", report.surprise);
+    assert!(
+        report.surprise.z.unwrap().abs() < 4.0,
+        "{:?}",
+        report.surprise
+    );
     // Text of another law: always the least likely token.
     let odd = log(DRAWN, |tensors| {
         for (token, row) in tensors.token.iter_mut().zip(tensors.target.chunks(5)) {
@@ -449,7 +453,7 @@ fn places_say_what_policies_and_checks_ask_for() {
         }
     });
     let odd = measure(&[odd], &Settings::default(), "specgap length", &|_| {}).unwrap();
-    assert!(odd.surprise.z > 4.0, "{:?}", odd.surprise);
+    assert!(odd.surprise.z.unwrap() > 4.0, "{:?}", odd.surprise);
 }
 
 /// Rows that list some tokens only: where a token of the text is not listed, bounds.
@@ -542,4 +546,360 @@ fn tokens_that_rows_do_not_list_are_between_bounds() {
     let [low, high] = cut.bounds.oracle.verification_rate.truncation.unwrap();
     let whole = full.bounds.oracle.verification_rate.mean;
     assert!(low <= whole + 1e-6 && whole <= high + 1e-6);
+}
+
+/// One-hot drafts are kept where the text's token is the draft's likeliest, exact matches with
+/// q(y), whatever else; each with its own best length, set against the others prompt by prompt.
+#[test]
+fn every_kind_of_drafts_has_its_own_coin() {
+    let settings = Settings {
+        timings: Some(Timings::cost_ratio(0.125).unwrap()),
+        policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
+        ..Settings::default()
+    };
+    let found = report(&settings);
+    let coin = |drafts: Drafts, before: usize, token: usize| {
+        let row = DRAFT[before];
+        match drafts {
+            Drafts::Sampled => row[token] / TARGET[before][token],
+            Drafts::OneHot => f64::from(u8::from(row.iter().all(|&q| q <= row[token]))),
+            Drafts::ExactMatch => row[token],
+        }
+    };
+    for drafts in Drafts::ALL {
+        for length in [1, 2, 3, 5] {
+            let what = format!("{drafts}, K = {length}");
+            let (mut calls, mut drafted, mut accepted) = (0.0, 0.0, 0.0);
+            for text in &TEXTS {
+                let before = std::iter::once(&0).chain(text);
+                let coins: Vec<f64> = (before.zip(text))
+                    .map(|(&before, &token)| coin(drafts, before, token))
+                    .collect();
+                let replayed = replay(ChainVerifier::Token, &coins, &FixedLength(length)).unwrap();
+                calls += replayed.calls;
+                drafted += replayed.drafts_set_at_start();
+                for start in 0..coins.len() {
+                    let mut product = 1.0;
+                    for coin in coins[start..].iter().take(length) {
+                        product *= coin.min(1.0);
+                        accepted += product;
+                    }
+                }
+            }
+            let row = found.results.iter().find(|row| {
+                row.drafts == drafts
+                    && row.verifier == "token"
+                    && row.parameter.to_string() == length.to_string()
+            });
+            let row = row.unwrap_or_else(|| panic!("{what} is missing"));
+            near(row.tokens_per_call.unwrap().mean, 56.0 / calls, &what);
+            let speed = 56.0 / (0.125 * drafted + calls);
+            near(row.speedup.unwrap().mean, speed, &what);
+            let everywhere = row.accepted_from_everywhere.unwrap().mean;
+            near(everywhere, accepted / 56.0, &what);
+        }
+    }
+    let at = found.at_cost.as_ref().unwrap();
+    let ways: Vec<(Drafts, &str)> = (at.chosen.iter())
+        .map(|one| (one.drafts, one.verifier.as_str()))
+        .collect();
+    let expected = [
+        (Drafts::Sampled, "token"),
+        (Drafts::Sampled, "block"),
+        (Drafts::OneHot, "token"),
+        (Drafts::ExactMatch, "token"),
+    ];
+    assert_eq!(ways, expected);
+    assert_eq!(at.paired.len(), 6);
+    for pair in &at.paired {
+        let speed = |drafts: Drafts, verifier: &str| {
+            let mut all = at.chosen.iter();
+            let one = all.find(|one| one.drafts == drafts && one.verifier == verifier);
+            one.unwrap().speedup.mean
+        };
+        let difference =
+            speed(pair.drafts, &pair.verifier) - speed(pair.over_drafts, &pair.over_verifier);
+        near(pair.speedup.mean, difference, "paired");
+    }
+    // E[tau] from the same starts never falls with K, whatever drafts and verifier.
+    for rows in found.results.chunks(4) {
+        let values = rows
+            .iter()
+            .map(|row| row.accepted_from_everywhere.unwrap().mean);
+        assert!(values.is_sorted(), "{rows:?}");
+    }
+    let only = Settings {
+        drafts: vec![Drafts::ExactMatch],
+        ..settings
+    };
+    let kinds: Vec<Drafts> = (report(&only).results.iter())
+        .map(|row| row.drafts)
+        .collect();
+    assert_eq!(kinds, [Drafts::ExactMatch; 4]);
+}
+
+/// Two numbers a token give what full rows of the same text give.
+#[test]
+fn two_numbers_a_token_are_a_whole_log() {
+    use serde_json::Value;
+    use specgap::import::open_tokens;
+    use specgap::report::length::page;
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, columns: usize| {
+        let names = "prompt,position,logp,logq,hit,p_hit,max_q,overlap";
+        let mut text = names.split(',').take(columns).collect::<Vec<_>>().join(",");
+        for (prompt, tokens) in TEXTS.iter().enumerate() {
+            let mut before = 0;
+            for (position, &token) in tokens.iter().enumerate() {
+                let (p, q) = (TARGET[before], DRAFT[before]);
+                let likeliest = (0..5).max_by(|&a, &b| q[a].total_cmp(&q[b])).unwrap();
+                let overlap: f64 = p.iter().zip(q).map(|(p, q)| p.min(q)).sum();
+                let line = format!(
+                    "p{prompt},{position},{},{},{},{},{},{overlap}",
+                    p[token].ln(),
+                    q[token].ln(),
+                    u8::from(likeliest == token),
+                    p[likeliest],
+                    q[likeliest],
+                );
+                text.push('\n');
+                text.push_str(&line.split(',').take(columns).collect::<Vec<_>>().join(","));
+                before = token;
+            }
+        }
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        open_tokens(&path, None).unwrap()
+    };
+    let settings = Settings {
+        timings: Some(Timings::cost_ratio(0.125).unwrap()),
+        ..Settings::default()
+    };
+    let full = report(&settings);
+    let found = |log: Log| measure(&[log], &settings, "specgap length", &|_| {}).unwrap();
+    fn alike(one: &Value, other: &Value, what: &str) {
+        match (one, other) {
+            (Value::Number(a), Value::Number(b)) => {
+                near(a.as_f64().unwrap(), b.as_f64().unwrap(), what);
+            }
+            (Value::Array(a), Value::Array(b)) => {
+                assert_eq!(a.len(), b.len(), "{what}");
+                a.iter().zip(b).for_each(|(a, b)| alike(a, b, what));
+            }
+            (Value::Object(a), Value::Object(b)) => {
+                assert!(a.keys().eq(b.keys()), "{what}: {a:?} {b:?}");
+                for (name, value) in a {
+                    // Which policies there are is another thing.
+                    if name != "on_front" {
+                        alike(value, &b[name], &format!("{what}, {name}"));
+                    }
+                }
+            }
+            _ => assert_eq!(one, other, "{what}"),
+        }
+    }
+    for (name, columns) in [("two.csv", 4), ("hit.csv", 5), ("all.csv", 8)] {
+        let tokens = found(written(name, columns));
+        assert_eq!(tokens.surprise.z, None);
+        let mut families = std::collections::BTreeSet::new();
+        for row in &tokens.results {
+            let of_full = full.results.iter().find(|other| {
+                other.policy == row.policy
+                    && other.parameter == row.parameter
+                    && (other.drafts, &other.verifier) == (row.drafts, &row.verifier)
+            });
+            let what = format!("{name}, {} {}, {}", row.policy, row.parameter, row.verifier);
+            let mut of_full = serde_json::to_value(of_full.unwrap()).unwrap();
+            let row_of = serde_json::to_value(row).unwrap();
+            if row_of.get("expected_accepted_length_by_means").is_none() {
+                let fields = of_full.as_object_mut().unwrap();
+                fields.remove("expected_accepted_length_by_means");
+            }
+            alike(&row_of, &of_full, &what);
+            families.insert(format!("{} {}", row.drafts, row.policy));
+        }
+        let has = |name: &str| families.contains(name);
+        // Without a hit nothing is known of one-hot drafts, and that is said.
+        assert_eq!(has("one-hot fixed"), columns > 4, "{families:?}");
+        let said = tokens
+            .left_out
+            .iter()
+            .any(|line| line.starts_with("one-hot drafts: "));
+        assert_eq!(said, columns == 4);
+        assert!(has("exact-match fixed") && has("sampled cumulative"));
+        assert!(!has("sampled svip") && has("sampled p-min") == (columns == 8));
+        let bounds = |report: &LengthReport| serde_json::to_value(&report.bounds).unwrap();
+        alike(&bounds(&tokens), &bounds(&full), name);
+        if columns == 8 {
+            let at = |report: &LengthReport| serde_json::to_value(&report.by_cost[2].chosen);
+            assert_eq!(
+                at(&tokens).unwrap().as_array().unwrap().len(),
+                at(&full).unwrap().as_array().unwrap().len()
+            );
+            // Digit for digit, as it is printed.
+            let printed = |report: &LengthReport| {
+                let text = page(report).text(200, true);
+                let from = text.find("\nWhat to set, by cost").unwrap();
+                let to = text.find("\nPolicies that stop by themselves").unwrap();
+                text[from..to].to_owned()
+            };
+            assert_eq!(printed(&tokens), printed(&full));
+        }
+        let asked = Settings {
+            drafts: vec![Drafts::OneHot],
+            ..settings.clone()
+        };
+        let asked = measure(&[written(name, columns)], &asked, "specgap length", &|_| {});
+        match asked {
+            Ok(_) => assert!(columns > 4),
+            Err(error) => {
+                assert!(
+                    columns == 4 && error.to_string().contains("a column hit"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}
+
+/// E[tau] with the last coin by its mean: the same on average over many texts, and narrower.
+#[test]
+fn the_last_coin_by_its_mean_has_less_scatter() {
+    let row = report(&Settings::default());
+    let mut narrower = 0;
+    let mut rows = 0;
+    for row in row
+        .results
+        .iter()
+        .filter(|row| row.drafts == Drafts::Sampled)
+    {
+        let Some(by_means) = row.expected_accepted_length_by_means else {
+            let has = row.expected_accepted_length.is_some();
+            assert!(row.verifier != "token" || !has, "{row:?}");
+            continue;
+        };
+        let width = |ci: [f64; 2]| ci[1] - ci[0];
+        rows += 1;
+        let coins = row.expected_accepted_length.unwrap();
+        narrower += usize::from(width(by_means.ci95) < width(coins.ci95));
+    }
+    assert!(rows > 8 && 2 * narrower > rows, "{narrower} of {rows}");
+}
+
+/// `gap` tells a single draft's acceptance by the text's tokens too, at the text's temperature
+/// alone, and whether the text looks drawn from its rows.
+#[test]
+fn gap_has_the_acceptance_along_the_text() {
+    use specgap::gap::{Settings as GapSettings, measure as gap};
+    let settings = GapSettings::new(&[1.0, 0.5], &[2], 0).unwrap();
+    let found = gap(&[log(DRAWN, |_| {})], &settings, "specgap gap", &|_| {}).unwrap();
+    let accepted: f64 = (TEXTS.iter())
+        .flat_map(|text| ratios(text))
+        .map(|ratio| ratio.min(1.0))
+        .sum();
+    let at = |temperature: f64| {
+        let mut rows = found.overlap.iter();
+        rows.find(|row| row.temperature == temperature)
+            .unwrap()
+            .along_text
+    };
+    let along = at(1.0).unwrap();
+    near(along.mean, accepted / 56.0, "along the text");
+    assert!(along.truncation.is_none() && along.ci95[0] < along.mean);
+    assert!(at(0.5).is_none());
+    let of_text = report(&Settings::default()).surprise;
+    let here = found.logs[0].surprise.unwrap();
+    near(here.z.unwrap(), of_text.z.unwrap(), "z");
+    let untold = gap(&[log("{}", |_| {})], &settings, "specgap gap", &|_| {}).unwrap();
+    assert!(untold.logs[0].surprise.is_none());
+}
+
+/// The first sentence is the best of what needs nothing new, and ranks nothing that its paired
+/// interval does not tell apart; what a head adds comes behind it, with whether it is worth it.
+#[test]
+fn the_first_sentence_ranks_only_what_is_told_apart() {
+    use specgap::gap::Estimate;
+    use specgap::report::length::page;
+    use specgap::text::{ChosenPolicy, Parameter, RolloutsRead};
+    let settings = Settings {
+        timings: Some(Timings::cost_ratio(0.125).unwrap()),
+        ..Settings::default()
+    };
+    let mut made = report(&settings);
+    made.rollouts = Some(RolloutsRead {
+        rollouts: 9,
+        tokens: 4,
+        inclusion_probability: vec![0.25],
+        target: false,
+    });
+    let estimate = |mean: f64, half: f64| Estimate {
+        mean,
+        ci95: [mean - half, mean + half],
+        truncation: None,
+    };
+    let at = made.at_cost.as_mut().unwrap();
+    for (one, (speed, length)) in
+        at.chosen
+            .iter_mut()
+            .zip([(1.43, 2), (1.46, 3), (1.3, 1), (1.2, 1)])
+    {
+        one.speedup = estimate(speed, 0.08);
+        one.parameter = length;
+    }
+    for pair in &mut at.paired {
+        let is = |drafts, verifier: &str| pair.drafts == drafts && pair.verifier == verifier;
+        pair.speedup = match () {
+            () if is(Drafts::Sampled, "block") => estimate(0.03, 0.04),
+            () if is(Drafts::OneHot, "token") => estimate(-0.13, 0.05),
+            () => estimate(-0.23, 0.05),
+        };
+    }
+    at.policies = [
+        ("cumulative", 1.44, 0.010, 0.005),
+        ("specdec-late", 1.46, 0.03, 0.01),
+    ]
+    .map(|(policy, speed, more, half)| ChosenPolicy {
+        policy: policy.to_owned(),
+        parameter: Parameter::Threshold(0.5),
+        verifier: "token".to_owned(),
+        chosen_on: 2,
+        speedup_where_chosen: 2.0,
+        reported_on: 2,
+        speedup: estimate(speed, 0.08),
+        over_fixed: estimate(more, half),
+    })
+    .to_vec();
+    let said = |made: &LengthReport| {
+        let text = page(made).text(10_000, false);
+        text.split("\nWhat to set, by cost")
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    let text = said(&made);
+    for words in [
+        "Draft 2 tokens a round with token verification: 1.43 ± 0.08 times",
+        "Block against token verification at c = 0.125, each at its own best length, 3 and 2: no \
+         difference shown, 0.03 ± 0.04.",
+        "One-hot drafts, the default of vLLM, llama.cpp and TensorRT-LLM, at c = 0.125: 1 token a \
+         round, 1.30 ± 0.08 times. Sampled drafts kept with min(1, p/q)",
+        "with 2 tokens: 0.13 ± 0.05 more.",
+        "needs no head adds to that speed-up: at c = 0.125 cumulative at 0.5, 0.010 ± 0.005 more \
+         than 2 tokens (less than 1%: not worth it)",
+        "trained head that stops drafting adds to that speed-up: at c = 0.125 specdec-late at 0.5, \
+         0.030 ± 0.010 more than 2 tokens (worth it)",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    // Told apart, but not worth a change; then worth it.
+    for (more, expected) in [(0.010, "token"), (0.030, "block")] {
+        let at = made.at_cost.as_mut().unwrap();
+        at.paired[0].speedup = estimate(more, 0.005);
+        let text = said(&made);
+        let words = format!("a round with {expected} verification: ");
+        let first = text
+            .lines()
+            .find(|line| line.contains("Draft ") && line.contains("a round"));
+        assert!(first.unwrap().contains(&words), "{text}");
+    }
 }

@@ -565,7 +565,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
         std::fs::write(path.join("rows.safetensors"), safetensors(&tensors)).unwrap();
         let index = serde_json::json!({
             "schema": 1,
-            "metadata": {"vocabulary": 5, "top": 2, "sampling": {"temperature": 1.0}},
+            "metadata": {"vocabulary": 5, "top": 1, "sampling": {"temperature": 1.0}},
             "shards": [{"file": "rows.safetensors", "positions": 2}],
         });
         std::fs::write(path.join("log.json"), index.to_string()).unwrap();
@@ -590,7 +590,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
         let report = text::measure_trees(&logs, &settings, "", &|_| ()).unwrap();
         report.results[0].tokens_per_call
     };
-    // Tokens 1 and 3 tie, and 1 is drafted. The list ends with 3.
+    // Tokens 1 and 3 tie, and 1 is drafted. The list has 3, which is the only one that is promised.
     let (p, q) = (
         [0.25, 0.125, 0.125, 0.25, 0.25],
         [0.125, 0.375, 0.0625, 0.375, 0.0625],

@@ -64,3 +64,36 @@ pub fn write_at(path: &Path, rows: &[Pair], layout: Layout, place: impl Fn(usize
     }
     writer.commit().unwrap();
 }
+
+/// A token of each target row, drawn from it at temperature 1.
+#[allow(dead_code)] // by one of the programs
+pub fn drawn(rows: &[Pair]) -> Vec<i64> {
+    let mut state = 7u64;
+    let draw = |(target, _): &Pair| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let weights: Vec<f64> = target.iter().map(|&x| f64::from(x).exp()).collect();
+        let mut left = (state >> 11) as f64 / (1u64 << 53) as f64 * weights.iter().sum::<f64>();
+        let found = weights.iter().position(|weight| {
+            left -= weight;
+            left < 0.0
+        });
+        found.unwrap() as i64
+    };
+    rows.iter().map(draw).collect()
+}
+
+/// As [`write`], with all tokens listed and a text that was drawn from the rows.
+#[allow(dead_code)] // by one of the programs
+pub fn write_drawn(path: &Path, rows: &[Pair]) {
+    let layout = Layout {
+        dtype: Dtype::F32,
+        tokens: KeptTokens::All,
+        ..Layout::new(V)
+    };
+    let tokens = drawn(rows);
+    write_at(path, rows, layout, |n| {
+        ((n / 5) as i64, (n % 5) as i64, tokens[n])
+    });
+}

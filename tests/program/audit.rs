@@ -67,6 +67,47 @@ fn a_bug_exits_1_and_is_named() {
     assert!(xml.contains("<failure message="), "{xml}");
 }
 
+/// A log without drafts is a text, and needs no rule; a log with drafts does.
+#[test]
+fn a_text_is_audited_without_a_rule() {
+    let folder = folder(None);
+    let log = Log::open(&folder.path().join("engine.safetensors")).unwrap();
+    let records = log.engine_records().unwrap();
+    let path = folder.path().join("text.safetensors");
+    let made = specgap::audit::SimulatedLog { records };
+    write(
+        &small(),
+        &made,
+        &path,
+        &["drafts", "accepted", "round", "seed"],
+    );
+    let run = specgap(
+        folder.path(),
+        ["audit", "text.safetensors", "--seeds", "fresh"],
+    );
+    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    assert!(
+        run.out.contains("against p as the law of this text"),
+        "{}",
+        run.out
+    );
+    assert!(
+        run.out.contains("Whose p it is, the log does not say"),
+        "{}",
+        run.out
+    );
+    let json = ["audit", "text.safetensors", "--format", "json"];
+    let run = specgap(folder.path(), json);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(report["parts"].as_array().unwrap().len(), 1);
+    assert_eq!(report["rule"], "text");
+    assert_eq!(report["requests"]["seeds"], "unknown");
+    assert_eq!(report["requests"]["averaged"], 6);
+    let run = specgap(folder.path(), ["audit", "engine.safetensors"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.err.contains("--rule text"), "{}", run.err);
+}
+
 #[test]
 fn bad_input_exits_2_and_writes_nothing() {
     let folder = folder(None);
@@ -89,6 +130,10 @@ fn bad_input_exits_2_and_writes_nothing() {
         (
             "audit nothing.safetensors --rule single",
             "nothing.safetensors",
+        ),
+        (
+            "audit engine.safetensors --rule single --seeds maybe",
+            "neither fresh nor shared",
         ),
         ("audit r.csv --rule single", "line 2"),
         ("audit r.csv --rule single --top-k 5", "file of records"),

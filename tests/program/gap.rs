@@ -480,7 +480,8 @@ fn served_rows_say_so_wherever_they_are_told() {
             "{name}"
         );
     }
-    let again = gap(path, &format!("{line} --baseline r/report.json"));
+    let again = line.replace("--out r", "--out again");
+    let again = gap(path, &format!("{again} --baseline r/report.json"));
     assert_eq!(again.code, Some(0), "{}", again.err);
     gap(
         path,

@@ -1,10 +1,10 @@
 //! `specgap length`: the files, exit codes, and what is refused, which leaves everything as
 //! it was.
 
-use crate::made_log::{rows, write};
+use crate::made_log::{V, drawn, rows, write_at, write_drawn};
 use crate::run::{ROOT, Run, specgap};
 use serde_json::Value;
-use specgap::log::KeptTokens;
+use specgap::log::{Dtype, KeptTokens, Layout};
 use specgap::text::LengthReport;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn length(folder: &Path, line: &str) -> Run {
 /// A folder with a log of four texts of five tokens.
 fn folder_with_log() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("log"), &rows(20), KeptTokens::All);
+    write_drawn(&folder.path().join("log"), &rows(20));
     folder
 }
 
@@ -94,8 +94,11 @@ fn json_has_the_fields_of_the_contract() {
     assert_eq!(report["positions"], 20);
     assert_eq!(report["temperature"], 1.0);
     let results = report["results"].as_array().unwrap();
-    let names: Vec<(&str, f64)> = results
-        .iter()
+    let kinds = |kind: &str| results.iter().filter(|row| row["drafts"] == kind).count();
+    // Of drafts that are not sampled nothing that stops by itself is known.
+    assert_eq!(["sampled", "one-hot", "exact-match"].map(kinds), [4, 3, 3]);
+    let names: Vec<(&str, f64)> = (results.iter())
+        .filter(|row| row["drafts"] == "sampled")
         .map(|row| {
             let parameter = row["parameter"].as_f64().unwrap();
             (row["policy"].as_str().unwrap(), parameter)
@@ -159,7 +162,7 @@ fn the_shipped_log_gives_advice() {
 #[test]
 fn what_cannot_be_chosen_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("log"), &rows(5), KeptTokens::All);
+    write_drawn(&folder.path().join("log"), &rows(5));
     let one = length(folder.path(), "log --max 3");
     assert_eq!(one.code, Some(0), "{}", one.err);
     assert!(
@@ -168,7 +171,7 @@ fn what_cannot_be_chosen_is_said() {
         one.out
     );
     assert!(one.out.contains("no interval"), "{}", one.out);
-    write(&folder.path().join("more"), &rows(20), KeptTokens::All);
+    write_drawn(&folder.path().join("more"), &rows(20));
     let greedy = length(folder.path(), "more --verifiers greedy-block");
     assert_eq!(greedy.code, Some(0), "{}", greedy.err);
     assert!(
@@ -223,7 +226,7 @@ fn bad_input_is_refused_with_its_cure() {
         refused(here, line, words);
     }
     // Logs that do not belong together.
-    write(&here.join("copy"), &rows(20), KeptTokens::All);
+    write_drawn(&here.join("copy"), &rows(20));
     refused(
         here,
         "log copy",
@@ -243,5 +246,165 @@ fn bad_input_is_refused_with_its_cure() {
         here,
         &rows.display().to_string(),
         &["probabilities.npz", "has no tensor token", "capture"],
+    );
+}
+
+/// 1,500 tokens of 30 prompts, each drawn from the target's row of the position that many
+/// before its own; with `swapped`, rows of the draft's are called the target's.
+fn text(path: &Path, late: usize, swapped: bool) {
+    const COUNT: usize = 1_500;
+    let rows = rows(COUNT);
+    let tokens = drawn(&rows);
+    let made: Vec<_> = (rows.iter())
+        .map(|(target, draft)| match swapped {
+            true => (draft.clone(), target.clone()),
+            // No token is masked, as a shifted one would be.
+            false => {
+                let target = target.iter().map(|&x| x.max(-9.0)).collect();
+                (target, draft.clone())
+            }
+        })
+        .collect();
+    let layout = Layout {
+        dtype: Dtype::F32,
+        tokens: KeptTokens::All,
+        ..Layout::new(V)
+    };
+    let place = |n: usize| {
+        let token = tokens[(n + COUNT - late) % COUNT];
+        ((n / 50) as i64, (n % 50) as i64, token)
+    };
+    write_at(path, &made, layout, place);
+}
+
+/// Tokens one row late and models that are swapped: every command that rests on the text says so
+/// before all else, and advises nothing; of honest text none says anything.
+#[test]
+fn text_that_was_not_drawn_from_its_rows_is_said_first_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, late, swapped) in [
+        ("honest", 0, false),
+        ("late", 1, false),
+        ("swapped", 0, true),
+    ] {
+        text(&folder.path().join(name), late, swapped);
+        for command in [
+            "gap --drafts 2 --temperature 1.0",
+            // At the temperature of the text, whatever is measured.
+            "gap --drafts 2 --temperature 0.5",
+            "length --cost-ratio 0.1",
+            "tree --cost-ratio 0.1 --topology 2x2",
+            "paths --paths 2 --length 3",
+        ] {
+            let line = format!("{command} {name}");
+            let run = specgap(folder.path(), line.split_whitespace());
+            assert_eq!(run.code, Some(0), "{line}: {}", run.err);
+            let lines: Vec<&str> = run.out.lines().map(str::trim).collect();
+            let said = lines[1..].iter().find(|line| !line.is_empty()).unwrap();
+            let is_first = said.starts_with("! The text was not drawn from these rows");
+            assert_eq!(is_first, name != "honest", "{line}: {}", run.out);
+            let advice = [
+                "Draft ",
+                "Usual rules:",
+                "If a call may",
+                "With 2 draft paths",
+            ];
+            let advised = advice.iter().any(|word| {
+                let starts = |line: &&str| line.starts_with(word);
+                lines.iter().skip(1).any(starts)
+            });
+            assert_eq!(advised, name == "honest", "{line}: {}", run.out);
+            assert_eq!(run.out.contains("was not drawn"), name != "honest");
+        }
+    }
+}
+
+/// Two numbers a token, as a table and as the log that is made of it.
+#[test]
+fn a_table_of_tokens_is_a_log_for_lengths_and_for_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "prompt,position,logp,logq,hit\n".to_owned();
+    for n in 0..400u32 {
+        let [p, q] = [n * 7919 % 97, n * 104_729 % 89].map(|x| -f64::from(x + 1) / 60.0);
+        let hit = u8::from(q > -0.5);
+        text.push_str(&format!("prompt {},{},{p},{q},{hit}\n", n / 40, n % 40));
+    }
+    std::fs::write(folder.path().join("text.csv"), &text).unwrap();
+    let line = "text.csv --lengths 1,2,4 --policies fixed --cost-ratio 0.1 --format json";
+    let table = length(folder.path(), line);
+    assert_eq!((table.code, table.err.as_str()), (Some(0), ""));
+    let made = specgap(
+        folder.path(),
+        ["import", "--from", "tokens", "text.csv", "--out", "log"],
+    );
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    assert!(
+        made.out.contains("400 positions of 10 texts from tokens"),
+        "{}",
+        made.out
+    );
+    assert!(
+        made.out
+            .ends_with("next: specgap length log --cost-ratio 0.1\n"),
+        "{}",
+        made.out
+    );
+    let log = length(folder.path(), &line.replace("text.csv", "log"));
+    let results = |run: &Run| {
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        assert!(report["surprise"]["z"].is_null());
+        (report["results"].clone(), report["at_cost"].clone())
+    };
+    assert_eq!(results(&table), results(&log));
+    let kinds = results(&table).0;
+    assert_eq!(kinds.as_array().unwrap().len(), 3 * (3 + 2));
+    let page = length(folder.path(), "text.csv --cost-ratio 0.1");
+    for words in [
+        "! Nothing checks that the text was drawn from these rows",
+        "One-hot drafts, the default of vLLM, llama.cpp and TensorRT-LLM,",
+        "Exact-match drafts, the default of",
+    ] {
+        let plain = page.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains(words), "{words}: {}", page.out);
+    }
+    for (command, words) in [
+        (
+            "tree log --cost-ratio 0.1",
+            "lists the text's own tokens alone",
+        ),
+        (
+            "paths log --paths 2 --length 3",
+            "lists the text's own tokens alone",
+        ),
+        (
+            "gap log --drafts 2 --temperature 1.0",
+            "fewer than the 2 distinct drafts",
+        ),
+        ("tree text.csv", "is no log"),
+        ("length missing.csv", "missing.csv: cannot be read"),
+        (
+            "length log --drafts two",
+            "there are sampled, one-hot, exact-match",
+        ),
+    ] {
+        let run = specgap(folder.path(), command.split_whitespace());
+        assert_eq!(run.code, Some(2), "{command}: {}", run.out);
+        let plain = run.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains(words), "{command}: {}", run.err);
+    }
+    // A line that cannot be is named.
+    let wrong = text.replace("prompt 3,7,-", "prompt 3,7,");
+    std::fs::write(folder.path().join("wrong.csv"), wrong).unwrap();
+    refused(
+        folder.path(),
+        "wrong.csv --out made",
+        &["(line 129)", "logp", "at most 0"],
+    );
+    let silent = text.replace(",hit\n", ",note\n");
+    std::fs::write(folder.path().join("silent.csv"), silent).unwrap();
+    refused(
+        folder.path(),
+        "silent.csv --drafts one-hot",
+        &["a column hit"],
     );
 }

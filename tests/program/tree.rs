@@ -1,10 +1,9 @@
 //! `specgap tree`: the files, exit codes, and what is refused, which leaves everything as it
 //! was.
 
-use crate::made_log::{rows, write};
+use crate::made_log::{rows, write_drawn};
 use crate::run::{Run, specgap};
 use serde_json::Value;
-use specgap::log::KeptTokens;
 use specgap::text::TreeReport;
 use std::path::Path;
 
@@ -16,7 +15,7 @@ fn tree(folder: &Path, line: &str) -> Run {
 /// A folder with a log of four texts of five tokens.
 fn folder_with_log() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    write(&folder.path().join("log"), &rows(20), KeptTokens::All);
+    write_drawn(&folder.path().join("log"), &rows(20));
     folder
 }
 

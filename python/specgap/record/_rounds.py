@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,54 @@ FOLDER = "SPECGAP_RECORD"
 
 #: Positions after which a plugin's log is made durable.
 _COMMIT_EVERY = 64
+
+
+#: Whose the target's rows are, as a log says it: the engine's behind its own temperature and
+#: truncation, or its raw logits.
+PROCESSED, RAW = "engine-processed", "engine-raw"
+
+#: The seed of requests that draw from one stream of the engine.
+STREAM = -1
+
+#: Reasons that are told apart; there may be as many messages as rounds.
+_MOST_REASONS = 20
+
+
+def seed_of(number: int) -> int:
+    """A seed of up to 64 bits as a log has it."""
+    return int(number) & (2**63 - 1)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What a request asks for."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+
+    def said(self) -> dict[str, Any]:
+        """As a log's metadata has it."""
+        return {key: value for key, value in vars(self).items() if value is not None}
+
+
+class Missing:
+    """Rounds that are not in a log, by reason."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+
+    def add(self, reason: str) -> None:
+        """Counts one. Numbers of a message do not make another reason."""
+        reason = re.sub(r"\d+", "N", reason)
+        if reason not in self.reasons and len(self.reasons) >= _MOST_REASONS:
+            reason = "other reasons"
+        self.reasons[reason] += 1
+
+    def said(self) -> dict[str, Any]:
+        """As a log's metadata has it."""
+        return {"count": self.reasons.total(), "reasons": dict(self.reasons)}
 
 
 def to_numpy(tensor: Any) -> NDArray[Any]:
@@ -52,16 +103,28 @@ class Rounds:
     """
 
     def __init__(
-        self, path: PathLike, *, temperature: float, dtype: str, metadata: dict[str, Any]
+        self,
+        path: PathLike,
+        *,
+        applied: float,
+        sampling: Sampling,
+        dtype: str,
+        metadata: dict[str, Any],
     ) -> None:
-        said = {
+        self.said = {
             "tool": "specgap.record",
-            "temperature_applied": temperature,
-            "sampling": {"temperature": temperature},
+            "temperature_applied": applied,
+            "sampling": sampling.said(),
             **metadata,
         }
-        self.writer = LogWriter(path, dtype=dtype, metadata=said)
+        self.writer = LogWriter(path, dtype=dtype, metadata=self.said)
         self.rounds = 0
+
+    def say(self, **more: Any) -> None:
+        """Says more of the log; written by the next commit."""
+        if any(self.said.get(key) != value for key, value in more.items()):
+            self.said |= more
+            self.writer.set_metadata(self.said)
 
     def add(
         self,
@@ -74,6 +137,7 @@ class Rounds:
         accepted: int,
         outputs: Sequence[int],
         batch_size: int | None = None,
+        seed: int | None = None,
     ) -> None:
         """Logs one round. ``start`` is the index of its first token in the text; rows are
         logits, ``target`` of at least min(m + 1, K) and ``draft`` of K prefixes."""
@@ -82,7 +146,14 @@ class Rounds:
             raise ValueError(
                 f"a round of {count} drafts with {accepted} accepted put out {len(outputs)} tokens"
             )
-        for place in range(min(accepted + 1, count)):
+        # A round is in the log as a whole or not at all.
+        kept = min(accepted + 1, count)
+        for model, rows in (("target", target), ("draft", draft)):
+            for row in np.asarray(rows[:kept], dtype=np.float64):
+                if np.isnan(row).any() or not np.isfinite(row.max()):
+                    wrong = "nan" if np.isnan(row).any() else "inf"
+                    raise ValueError(f"a row of the {model} has {wrong}")
+        for place in range(kept):
             output = int(outputs[place])
             self.writer.append(
                 target_logits=target[place],
@@ -95,6 +166,7 @@ class Rounds:
                 output=output,
                 round=place,
                 batch_size=batch_size,
+                seed=seed,
             )
         self.rounds += 1
 
@@ -104,15 +176,22 @@ class Rounds:
 
 
 class Plugin:
-    """A recorder that is switched on by the environment, in each process of an engine."""
+    """A recorder that is switched on by the environment, in each process of an engine.
+
+    A log has one sampling, so that there is a log for each that is asked for: ``ENGINE-PID``,
+    ``ENGINE-PID-2`` ... Each says how many rounds of the process are in none of them, and why.
+    """
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
         self.lock = threading.Lock()
-        self.log: Rounds | None = None
+        self.logs: dict[tuple[Sampling, str], Rounds] = {}
+        self.begun = 0
         self.next_text = 0
         self.committed = 0
         self.warned: set[str] = set()
+        self.lost = Missing()
+        self.not_comparable = Missing()
 
     @property
     def folder(self) -> str | None:
@@ -130,33 +209,76 @@ class Plugin:
         try:
             with self.lock:
                 record()
-                log = self.log
-                if log is not None and log.writer.positions - self.committed >= _COMMIT_EVERY:
-                    log.writer.commit()
-                    self.committed = log.writer.positions
+                positions = sum(log.writer.positions for log in self.logs.values())
+                if positions - self.committed >= _COMMIT_EVERY:
+                    self._say()
+                    for log in self.logs.values():
+                        log.writer.commit()
+                    self.committed = positions
         except Exception as error:  # noqa: BLE001
-            self.warn(f"a round was not recorded: {error}")
+            self.lose(error)
 
-    def add(self, **one: Any) -> None:
-        """Logs a round as a text of its own: an engine's sampler does not know its requests."""
-        if self.log is None:
-            home = self.folder
-            assert home is not None
-            os.makedirs(home, exist_ok=True)
-            # Rows are those that are drawn from, so that 1 is the temperature to look at.
-            self.log = Rounds(
-                os.path.join(home, f"{self.engine}-{os.getpid()}"),
-                temperature=1.0,
-                dtype="float32",
-                metadata={"command": f"specgap.record of {self.engine}", "texts": "one a round"},
-            )
-            atexit.register(self.close)
-        self.log.add(text=self.next_text, start=0, **one)
+    def lose(self, error: Exception) -> None:
+        """Counts a round that could not be recorded."""
+        self.lost.add(str(error) or type(error).__name__)
+        self.warn(f"a round was not recorded: {error}")
+
+    def leave_out(self, reason: str) -> None:
+        """Counts a round whose p does not follow from its rows and the sampling."""
+        self.not_comparable.add(reason)
+        self.warn(f"rounds are left out, because p does not follow from their rows: {reason}")
+
+    def text(self) -> int:
+        """The number of a new text."""
         self.next_text += 1
+        return self.next_text - 1
+
+    def add(
+        self,
+        *,
+        sampling: Sampling = Sampling(),
+        rows_from: str = PROCESSED,
+        text: int | None = None,
+        start: int = 0,
+        **one: Any,
+    ) -> None:
+        """Logs a round; as a text of its own, where the engine does not say whose it is."""
+        try:
+            log = self._log(sampling, rows_from)
+            log.add(text=self.text() if text is None else text, start=start, **one)
+        except Exception as error:  # noqa: BLE001
+            self.lose(error)
+
+    def _log(self, sampling: Sampling, rows_from: str) -> Rounds:
+        known = self.logs.get((sampling, rows_from))
+        if known is not None:
+            return known
+        home = self.folder
+        assert home is not None
+        os.makedirs(home, exist_ok=True)
+        self.begun += 1
+        number = f"-{self.begun}" if self.begun > 1 else ""
+        log = Rounds(
+            os.path.join(home, f"{self.engine}-{os.getpid()}{number}"),
+            applied=1.0,
+            sampling=sampling,
+            dtype="float32",
+            metadata={"command": f"specgap.record of {self.engine}", "rows_from": rows_from},
+        )
+        if not self.logs:
+            atexit.register(self.close)
+        self.logs[sampling, rows_from] = log
+        return log
+
+    def _say(self) -> None:
+        missing = {"lost_rounds": self.lost, "not_comparable": self.not_comparable}
+        for log in self.logs.values():
+            log.say(**{key: one.said() for key, one in missing.items()})
 
     def close(self) -> None:
-        """Makes the log complete. What is recorded later begins another."""
-        if self.log is not None:
-            self.log.close()
-            self.log = None
-            self.committed = 0
+        """Makes the logs complete. What is recorded later begins others."""
+        self._say()
+        for log in self.logs.values():
+            log.close()
+        self.logs = {}
+        self.committed = 0

@@ -5,7 +5,9 @@
 
 ``transformers.generation.utils._speculative_sampling`` is wrapped while the context is open. It
 is called only where tokens are sampled: greedy assisted generation compares argmaxes and never
-comes here. Rows are those that are drawn from, after temperature, top-k and top-p.
+comes here. Rows are those that are drawn from, after temperature, top-k and top-p: the library's
+own idea of p, as the log says (``rows_from``). ``torch.manual_seed`` is watched: texts behind a call
+have its seed in the log, so that an audit does not take texts of one seed for independent.
 
 Three defaults of transformers change what is measured. ``assistant_confidence_threshold`` (0.4)
 ends drafts early; ``num_assistant_tokens`` (20) is long; ``top_k`` (50) cuts the rows that are
@@ -16,11 +18,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._logs import PathLike
-from ._rounds import Rounds, to_numpy
+from ._rounds import PROCESSED, STREAM, Rounds, Sampling, seed_of, to_numpy
 
 
 #: The module whose global function verifies, and what the recorder reads of a call.
@@ -36,7 +39,9 @@ class Recording:
         self._log = log
         self._text = -1
         self._start = 0
+        self._seed = STREAM
         self._ids: list[int] = []
+        self.seed = STREAM
 
     @property
     def rounds(self) -> int:
@@ -65,6 +70,7 @@ class Recording:
         # What does not begin with all that came out before is another text.
         if self._text < 0 or before != self._ids:
             self._text += 1
+            self._seed = self.seed
             self._start = len(before)
         accepted = int(matches)
         self._log.add(
@@ -76,6 +82,7 @@ class Recording:
             accepted=accepted,
             outputs=outputs,
             batch_size=1,
+            seed=self._seed,
         )
         self._ids = before + outputs
 
@@ -117,6 +124,26 @@ def verified(seen: Callable[[Any, Any, int, Any, tuple[Any, Any]], object]) -> I
 
 
 @contextlib.contextmanager
+def _seeded(recording: Recording) -> Iterator[None]:
+    """Notes the seed that PyTorch is given."""
+    torch = sys.modules.get("torch")
+    original = getattr(torch, "manual_seed", None)
+    if torch is None or original is None:
+        yield
+        return
+
+    def manual_seed(seed: Any) -> Any:
+        recording.seed = seed_of(seed)
+        return original(seed)
+
+    torch.manual_seed = manual_seed  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        torch.manual_seed = original  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
 def hf(
     model: Any = None,
     assistant: Any = None,
@@ -131,16 +158,18 @@ def hf(
     by which the rows are divided. Rows are kept as they are by float32, the default; float16
     halves the log, and its rounding is within an audit's tolerance.
     """
-    said = {"target": _name(model), "draft": _name(assistant)}
+    said: dict[str, Any] = {"target": _name(model), "draft": _name(assistant)}
+    said["rows_from"] = PROCESSED
     log = Rounds(
         out,
-        temperature=temperature,
+        applied=temperature,
+        sampling=Sampling(temperature),
         dtype=dtype,
         metadata={key: value for key, value in said.items() if value is not None},
     )
     recording = Recording(log)
     try:
-        with verified(recording._add):
+        with verified(recording._add), _seeded(recording):
             yield recording
     finally:
         log.close()

@@ -13,8 +13,10 @@ alone, as a log has no rows for the branches of a tree). On platforms that lack 
 is hooked. Thresholds below 1 (``--speculative-accept-threshold-single``, ``-acc``) do not keep the
 target's law, by design.
 
-Rows are those that are drawn from, after temperature, top-k and top-p. Each round is a text of its
-own, because the kernel does not know the requests: use ``gap`` and ``audit``, and not ``length``.
+Rows are those that are drawn from, after temperature, top-k and top-p: the engine's own idea of p,
+as the log says (``rows_from``), so that a mistake in these steps is in p too. Each round is a text of
+its own, because the kernel does not know the requests: use ``gap`` and ``audit``, and not ``length``.
+The kernel is given numbers of one stream for all requests, which the log's ``seed`` of -1 says.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._rounds import Plugin, certain, log_rows, to_numpy
+from ._rounds import STREAM, Plugin, certain, log_rows, to_numpy
 
 _plugin = Plugin("sglang")
 
@@ -116,6 +118,7 @@ def _record(call: dict[str, Any], draft: NDArray[Any] | None) -> None:
             accepted=kept,
             outputs=[int(predicts[place]) for place in places[request][: kept + 1]],
             batch_size=len(candidates),
+            seed=STREAM,
         )
 
 

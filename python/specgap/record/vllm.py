@@ -9,13 +9,23 @@ in ``vllm.v1.sample.rejection_sampler`` (the first) and
 each process that verifies writes the log ``vllm-PID`` there. With tensor parallelism every rank
 verifies the same rounds: take the log of one.
 
-Rows are those that are drawn from, after temperature, top-k and top-p, so audit them at
-temperature 1. Drafts are argmaxes by default (``draft_sample_method`` is ``greedy``): without the
+The target's rows are the raw logits that go into ``apply_sampling_constraints`` (of the second runner:
+``Sampler.apply_sampling_params``), and the request's temperature, top_k, top_p and min_p are in the
+log, so that ``audit`` computes p itself: vLLM's own p would hide a mistake in these very steps. Each
+sampling has a log of its own (``vllm-PID``, ``vllm-PID-2`` ...). Where the raw logits are not found,
+the processed ones are recorded, and the log says so (``rows_from``). Requests with penalties, bad
+words, allowed tokens, biases, grammars or other logits processors are left out, as p does not follow
+from the raw logits: the log counts them (``not_comparable``). What could not be recorded is counted too
+(``lost_rounds``), and fails the audit.
+
+Drafts are argmaxes by default (``draft_sample_method`` is ``greedy``): without the
 draft's rows a draft is taken for certain and its row says so, and the rule to audit is ``one-hot``.
 With ``rejection_sample_method`` ``block`` it is ``block``; ``fly`` and ``synthetic`` do not keep the
 target's law, by design. Requests that are decoded greedily are left out, and so are the rounds by
-which vLLM warms up. Each round is a text of its own, because the sampler does not know the
-requests: use ``gap`` and ``audit``, and not ``length``.
+which vLLM warms up. The second runner says which rounds are of one request; of the first this is known
+of requests with a seed, and each other round is a text of its own. Tokens without drafts are not in the
+log: use ``gap`` and ``audit``, and not ``length``. ``seed`` has the seeds of requests, and -1 where one
+draws from the stream of all.
 """
 
 from __future__ import annotations
@@ -25,14 +35,24 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._rounds import Plugin, certain, log_rows, to_numpy
+from ._rounds import (
+    PROCESSED,
+    RAW,
+    STREAM,
+    Plugin,
+    Sampling,
+    certain,
+    log_rows,
+    seed_of,
+    to_numpy,
+)
 
 _plugin = Plugin("vllm")
 
@@ -60,6 +80,17 @@ ARGUMENTS = {
     ),
 }
 
+#: What sees the raw logits before: a function of the first runner's module, and a method of a class of
+#: the second's.
+CONSTRAINTS = "apply_sampling_constraints"
+SAMPLER = ("vllm.v1.worker.gpu.sample.sampler", "Sampler", "apply_sampling_params")
+
+#: What the recorder reads of these calls.
+BEFORE = {
+    CONSTRAINTS: (("logits",), ("sampling_metadata",)),
+    SAMPLER[2]: (("logits",), ("expanded_idx_mapping",), ("pos",)),
+}
+
 #: Functions that verify rounds of nobody, to warm up.
 WARM_UP = ("_dummy_sampler_run", "_warmup_kernels")
 
@@ -77,6 +108,31 @@ class _Request:
     drafts: list[int]
     outputs: list[int]
     greedy: bool
+    sampling: Sampling = Sampling()
+    rows_from: str = PROCESSED
+    #: Why p does not follow from the rows and the sampling.
+    otherwise: str | None = None
+    seed: int = STREAM
+    text: int | None = None
+    start: int = 0
+
+
+@dataclass
+class _Raw:
+    """Raw logits on their way to be verified."""
+
+    logits: NDArray[Any] | None = None
+    #: What the same call of the verifier has: the sampling metadata, or the sampler with the
+    #: requests and positions of its rows.
+    of: Any = None
+    rows: tuple[Any, ...] = field(default=())
+
+
+_raw = _Raw()
+
+#: Texts that are known: by generator (first runner), or by slot (second), with the text's number, the
+#: next index in it and what tells it from another.
+_texts: dict[Any, tuple[int, int, Any]] = {}
 
 
 def plugin() -> None:
@@ -93,6 +149,8 @@ def plugin() -> None:
         # What calls it looks it up in this module.
         module.rejection_sample = wrap(original, home, read)  # type: ignore[attr-defined]
         hooked += 1
+    _watch(FIRST, None, CONSTRAINTS, _constraints)
+    _watch(*SAMPLER, _sampler)
     if not hooked:
         _plugin.warn(
             "nothing is recorded: this version of vLLM has no rejection_sample where 0.33.0 has it; "
@@ -131,6 +189,74 @@ def wrap(original: Callable[..., Any], home: str, read: Reader) -> Callable[...,
     return recorded
 
 
+def _watch(home: str, owner: str | None, name: str, note: Callable[[dict[str, Any]], None]) -> None:
+    """Shows calls to ``note`` before they are made, as they work in place."""
+    try:
+        module = importlib.import_module(home)
+        place = getattr(module, owner) if owner else module
+        original = getattr(place, name)
+    except (ImportError, AttributeError):
+        return
+    if getattr(original, _MARK, False):
+        return
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        def before() -> None:
+            note(signature.bind(*args, **kwargs).arguments)
+
+        if not _warms_up():
+            _plugin.observe(before)
+        return original(*args, **kwargs)
+
+    setattr(watched, _MARK, True)
+    setattr(place, name, watched)
+
+
+def _constraints(call: dict[str, Any]) -> None:
+    """What goes into the first runner's temperature and truncation."""
+    _raw.logits, _raw.of = _copy(call["logits"]), call["sampling_metadata"]
+
+
+def _sampler(call: dict[str, Any]) -> None:
+    """What goes into the second runner's biases, penalties, temperature and truncation."""
+    _raw.logits, _raw.of = _copy(call["logits"]), call["self"]
+    _raw.rows = (_copy(call["expanded_idx_mapping"]), _copy(call["pos"]))
+
+
+def _taken(rows: int, is_its: Callable[[], bool]) -> NDArray[Any] | None:
+    """The raw logits of a call that verifies so many rows, if they are its own. Once."""
+    logits, _raw.logits = _raw.logits, None
+    return logits if logits is not None and len(logits) == rows and is_its() else None
+
+
+def _number(value: float, none: Callable[[float], bool]) -> float | None:
+    """A parameter as it was asked for: the shortest decimal of its 32 bits."""
+    return None if none(value) else float(str(np.float32(value)))
+
+
+def _asked(temperature: float, top_k: float, top_p: float, min_p: float, tokens: int) -> Sampling:
+    k = int(top_k)
+    return Sampling(
+        _number(temperature, lambda _: False) or 1.0,
+        k if 0 < k < tokens else None,
+        _number(top_p, lambda p: p >= 1),
+        _number(min_p, lambda p: p <= 0),
+    )
+
+
+def _masked(rows: NDArray[Any]) -> str | None:
+    """Tokens that are out of question before the sampler: all but those behind the vocabulary."""
+    own = rows[:, : int(np.isfinite(rows).any(axis=0).nonzero()[0].max(initial=-1)) + 1]
+    return "tokens are masked before sampling, as by a grammar" if np.isneginf(own).any() else None
+
+
+def _ordered(sampling: Sampling) -> str | None:
+    both = sampling.min_p is not None and sampling.top_p is not None
+    return "min_p with top_p: vLLM takes min_p first, an audit last" if both else None
+
+
 def _warms_up() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -148,6 +274,9 @@ def _record(requests: Iterator[_Request]) -> None:
         if one.greedy:
             _plugin.warn("requests that are decoded greedily are left out")
             continue
+        if one.otherwise is not None:
+            _plugin.leave_out(one.otherwise)
+            continue
         draft = certain(one.drafts, one.target.shape[1]) if one.draft is None else one.draft
         _plugin.add(
             target=one.target,
@@ -156,6 +285,11 @@ def _record(requests: Iterator[_Request]) -> None:
             accepted=len(one.outputs) - 1,
             outputs=one.outputs,
             batch_size=len(every),
+            sampling=one.sampling,
+            rows_from=one.rows_from,
+            seed=one.seed,
+            text=one.text,
+            start=one.start,
         )
 
 
@@ -180,20 +314,44 @@ def _first(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
     draft = None if call["draft_probs"] is None else log_rows(_copy(call["draft_probs"]))
     tokens = _copy(call["draft_token_ids"]).reshape(-1)
     counts = [int(count) for count in call["num_draft_tokens"]]
-    greedy = _greedy(call["sampling_metadata"], len(counts))
+    asked = call["sampling_metadata"]
+    greedy = _greedy(asked, len(counts))
+    raw = _taken(len(target), lambda: _raw.of is asked)
+    # Drafts are drawn from their rows as they are: the audit divides by the target's temperature.
+    sampling = [Sampling()] * len(counts)
+    otherwise: list[str | None] = [None] * len(counts)
+    if raw is not None:
+        of = range(len(counts))
+        sampling = [_asked_of_first(asked, one, raw.shape[1]) for one in of]
+        otherwise = [_otherwise_in_first(asked, one) or _ordered(sampling[one]) for one in of]
+    generators = getattr(asked, "generators", None) or {}
 
     def after(result: Any) -> Iterator[_Request]:
         start = 0
-        for count, outputs, is_greedy in zip(counts, to_numpy(result), greedy, strict=True):
+        for one, (count, outputs) in enumerate(zip(counts, to_numpy(result), strict=True)):
             here = slice(start, start + count)
             start += count
+            rows, heat = (target if raw is None else raw)[here], sampling[one].temperature
+            # -1 stands behind what came out.
+            put_out = [int(token) for token in outputs if token >= 0]
+            generator, seed, text, at = generators.get(one), STREAM, None, 0
+            if generator is not None:
+                seed = seed_of(generator.initial_seed())
+                # The generator is kept, so that no other can be taken for it.
+                text, at, _ = _texts.get((FIRST, id(generator))) or (_plugin.text(), 0, None)
+                _texts[FIRST, id(generator)] = (text, at + len(put_out), generator)
             yield _Request(
-                target=target[here],
-                draft=None if draft is None else draft[here],
+                target=rows,
+                draft=None if draft is None else draft[here] * np.float32(heat),
                 drafts=[int(token) for token in tokens[here]],
-                # -1 stands behind what came out.
-                outputs=[int(token) for token in outputs if token >= 0],
-                greedy=is_greedy,
+                outputs=put_out,
+                greedy=greedy[one],
+                sampling=sampling[one],
+                rows_from=PROCESSED if raw is None else RAW,
+                otherwise=otherwise[one] or (None if raw is None else _masked(rows)),
+                seed=seed,
+                text=text,
+                start=at,
             )
 
     return after
@@ -209,6 +367,49 @@ def _greedy(metadata: Any, requests: int) -> list[bool]:
     return [bool(x <= 0) for x in to_numpy(temperature).reshape(-1)]
 
 
+def _of_request(values: Any, request: int, none: float) -> float:
+    return none if values is None else float(to_numpy(values).reshape(-1)[request])
+
+
+def _processors(metadata: Any) -> list[Any]:
+    every = getattr(metadata, "logitsprocs", None)
+    kinds = ("argmax_invariant", "non_argmax_invariant")
+    return [one for kind in kinds for one in getattr(every, kind, None) or ()]
+
+
+def _asked_of_first(metadata: Any, request: int, tokens: int) -> Sampling:
+    of = {name: getattr(metadata, name, None) for name in ("temperature", "top_k", "top_p")}
+    floors = [one.min_p_cpu for one in _processors(metadata) if getattr(one, "min_p_count", 0)]
+    return _asked(
+        _of_request(of["temperature"], request, 1.0),
+        _of_request(of["top_k"], request, tokens),
+        _of_request(of["top_p"], request, 1.0),
+        _of_request(floors[0] if floors else None, request, 0.0),
+        tokens,
+    )
+
+
+def _otherwise_in_first(metadata: Any, request: int) -> str | None:
+    """What else than the sampling p of a request follows from."""
+    if not getattr(metadata, "no_penalties", True):
+        kinds = {"frequency_penalties": 0.0, "presence_penalties": 0.0, "repetition_penalties": 1.0}
+        for name, none in kinds.items():
+            if _of_request(getattr(metadata, name, None), request, none) != none:
+                return "penalties"
+    mask = getattr(metadata, "allowed_token_ids_mask", None)
+    if mask is not None and bool(to_numpy(mask)[request].any()):
+        return "allowed tokens"
+    if (getattr(metadata, "bad_words_token_ids", None) or {}).get(request):
+        return "bad words"
+    for one in _processors(metadata):
+        # Processors keep what is asked of a request under its number, and this one has a mean.
+        held = [value for value in vars(one).values() if isinstance(value, dict)]
+        known = hasattr(one, "min_p_count")
+        if any(request in of for of in held) or not (held or known):
+            return f"the logits processor {type(one).__name__}"
+    return None
+
+
 def _second(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
     """A call of the second model runner's function.
 
@@ -222,13 +423,28 @@ def _second(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
     starts = _copy(call["cu_num_logits"]).reshape(-1)
     tokens = _copy(call["draft_sampled"]).reshape(-1)
     temperature = _copy(call["temperature"]).reshape(-1)[slots]
+    raw = _taken(len(target), lambda: _same_rows(call))
+    sampling = [Sampling()] * len(slots)
+    otherwise: list[str | None] = [None] * len(slots)
+    seeds = None if call.get("seed") is None else _copy(call["seed"]).reshape(-1)
+    places = None if call.get("pos") is None else _copy(call["pos"]).reshape(-1)
+    if raw is not None:
+        every = [_asked_of_second(_raw.of, int(slot), raw.shape[1]) for slot in slots]
+        asked = [one for one in every if one is not None]
+        if len(asked) < len(every):
+            _plugin.warn("parameters of requests are not where 0.33.0 has them: processed rows")
+            raw = None
+        else:
+            sampling = [one[0] for one in asked]
+            otherwise = [one[1] or _ordered(one[0]) for one in asked]
+    rows_of = target if raw is None else raw
     draft = call["draft_logits"]
     if draft is not None:
         # The slots of these requests alone leave the accelerator.
         draft = _copy(draft[call["idx_mapping"]])
         # A padded target has more entries; they are not looked at.
-        width = min(target.shape[1], draft.shape[2])
-        target, draft = target[:, :width], draft[:, :, :width]
+        width = min(rows_of.shape[1], draft.shape[2])
+        rows_of, draft = rows_of[:, :width], draft[:, :, :width]
 
     def after(result: Any) -> Iterator[_Request]:
         sampled, counts = (to_numpy(one) for one in result)
@@ -240,13 +456,69 @@ def _second(call: dict[str, Any]) -> Callable[[Any], Iterator[_Request]]:
             count, heat = len(drafts), float(temperature[request])
             rows = None
             if draft is not None and heat > 0:
-                rows = draft[request, :count] / np.float32(heat)
+                # An audit divides both rows by the temperature of the log.
+                rows = draft[request, :count] / np.float32(heat if raw is None else 1.0)
+            put_out = [int(token) for token in sampled[request][: int(counts[request])]]
+            slot, text, at, seed = int(slots[request]), None, 0, STREAM
+            if seeds is not None:
+                seed = seed_of(seeds[slot])
+            if places is not None and len(places) > start:
+                text, at = _text_of(slot, int(places[start]), seed)
+            target = rows_of[start : start + count]
             yield _Request(
-                target=target[start : start + count],
+                target=target,
                 draft=rows,
                 drafts=drafts,
-                outputs=[int(token) for token in sampled[request][: int(counts[request])]],
+                outputs=put_out,
                 greedy=heat <= 0,
+                sampling=sampling[request],
+                rows_from=PROCESSED if raw is None else RAW,
+                otherwise=otherwise[request] or (None if raw is None else _masked(target)),
+                seed=seed,
+                text=text,
+                start=at,
             )
 
     return after
+
+
+def _same_rows(call: dict[str, Any]) -> bool:
+    """Whether the raw logits that were seen last are those of a call."""
+    own = (call.get("expanded_idx_mapping"), call.get("pos"))
+    if any(one is None for one in own):
+        return False
+    return all(
+        np.array_equal(seen, to_numpy(one)) for seen, one in zip(_raw.rows, own, strict=False)
+    )
+
+
+def _asked_of_second(sampler: Any, slot: int, tokens: int) -> tuple[Sampling, str | None] | None:
+    """The sampling of a request, and what else p follows from; None where that is not found."""
+
+    def held(state: str, name: str) -> float:
+        values = getattr(getattr(sampler, state), name)
+        return float(to_numpy(getattr(values, "np", values)).reshape(-1)[slot])
+
+    try:
+        names = ("temperature", "top_k", "top_p", "min_p")
+        heat, top_k, top_p, min_p = (held("sampling_states", name) for name in names)
+        others = {
+            "penalties": held("penalties_state", "use_penalty"),
+            "bad words": held("bad_words_state", "num_bad_words"),
+            "allowed tokens or biases": held("logit_bias_state", "use_logit_bias"),
+        }
+    except AttributeError:
+        return None
+    otherwise = next((name for name, value in others.items() if value), None)
+    return _asked(heat, top_k, top_p, min_p, tokens), otherwise
+
+
+def _text_of(slot: int, place: int, seed: int) -> tuple[int, int]:
+    """The text that a slot's request writes, and the index of a place in it. A slot gets another
+    request when places begin anew, or with another seed."""
+    known = _texts.get((SECOND, slot))
+    if known is None or known[2][1] != seed or place <= known[1]:
+        known = (_plugin.text(), place, (place, seed))
+    text, _, (first, _) = known
+    _texts[SECOND, slot] = (text, place, (first, seed))
+    return text, place - first

@@ -119,6 +119,16 @@ fn one_draft(report: &GapReport, at: f64) -> Option<String> {
         "one sampled draft is accepted {} of the time",
         share(&sampled.estimate)
     );
+    if let (Some(_), Some(along)) = (sampled.estimate.truncation, &sampled.along_text)
+        && along.truncation.is_none()
+    {
+        out = format!(
+            "one sampled draft is accepted {} of the time by the text's own tokens, which leave \
+             nothing open (the lists alone: {})",
+            share(along),
+            share(&sampled.estimate)
+        );
+    }
     if let Some(one) = report.one_draft.iter().find(|one| one.temperature == at) {
         out.push_str(&format!(
             "; the draft's likeliest token instead {}",

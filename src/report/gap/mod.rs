@@ -80,6 +80,15 @@ fn lead(report: &GapReport) -> Vec<Block> {
             summary::extent(report)
         ))];
     };
+    let cautions = (summary::cautions(report, at).into_iter()).map(Block::Caution);
+    let not_drawn: Vec<Block> = summary::not_drawn(report).map(Block::Caution).collect();
+    let wrong = (summary::first_cautions(report).into_iter()).map(Block::Caution);
+    if !not_drawn.is_empty() {
+        return (not_drawn.into_iter())
+            .chain(wrong)
+            .chain(cautions)
+            .collect();
+    }
     let mut blocks = vec![Block::Paragraph(format!(
         "Over {}, at temperature {}{} with {} a position{}. A verifier is lossless if what it \
              puts out follows the target's own distribution.",
@@ -89,15 +98,10 @@ fn lead(report: &GapReport) -> Vec<Block> {
         counted(n, "draft"),
         served(report.served),
     ))];
-    let wrong = summary::first_cautions(report).into_iter();
-    blocks.extend(wrong.map(Block::Caution));
+    blocks.extend(wrong);
     blocks.push(Block::Facts(first::lines(report, at, n)));
     blocks.extend(figures::losses(report, at, n).map(Block::Figure));
-    blocks.extend(
-        summary::cautions(report, at)
-            .into_iter()
-            .map(Block::Caution),
-    );
+    blocks.extend(cautions);
     blocks
 }
 

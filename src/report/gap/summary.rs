@@ -78,6 +78,7 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
     let all = [
         greedy(report, at),
         longer_lists(report, at),
+        surprise(report),
         cautions::looping(
             report
                 .logs
@@ -91,6 +92,25 @@ pub(super) fn cautions(report: &GapReport, at: f64) -> Vec<String> {
         clusters(report),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// Texts that hardly look drawn from their rows; of rows that cannot tell nothing is said here,
+/// where rates do not rest on it.
+fn surprise(report: &GapReport) -> Option<String> {
+    let tested = report.logs.iter().filter_map(|log| log.surprise.as_ref());
+    let mut found = tested.filter(|one| one.z.is_some());
+    found.find_map(cautions::surprise)
+}
+
+/// Logs whose text was not drawn from their rows.
+pub(super) fn not_drawn(report: &GapReport) -> impl Iterator<Item = String> {
+    report.logs.iter().filter_map(|log| {
+        let text = cautions::not_drawn(log.surprise.as_ref())?;
+        Some(match report.logs.len() {
+            1 => text,
+            _ => format!("{}: {text}", log.name),
+        })
+    })
 }
 
 /// That further drafts at temperature 0 are the first one again.
@@ -202,9 +222,17 @@ fn longer_lists(report: &GapReport, at: f64) -> Option<String> {
     } else {
         ""
     };
+    // What the text's own tokens tell needs no list.
+    let along = match row.along_text.filter(|along| along.truncation.is_none()) {
+        Some(_) => {
+            " Several drafts need that; a single draft's acceptance by the text's own tokens, and \
+             specgap length, do not."
+        }
+        None => "",
+    };
     Some(format!(
         "The lists are too short for temperature {}: they leave a single draft's acceptance open by \
-         {}, from {} to {}. To narrow it, {ask}{union}. Lower temperatures need less.",
+         {}, from {} to {}. To narrow it, {ask}{union}. Lower temperatures need less.{along}",
         temperature(at),
         rate(high - low),
         rate(low),

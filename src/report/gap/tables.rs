@@ -752,8 +752,8 @@ pub(super) fn rounds(report: &GapReport) -> Vec<Table> {
             let mut note = "Exact given the text; ±: 95% over prompts, of differences paired by \
                             prompt. Text by text token ≤ block ≤ greedy-block: the order is \
                             proved, and a difference is its size. E[τ] is a mean over all \
-                            positions; tokens per call is what a decoder gets, whose rounds start \
-                            where rounds ended. Greedy-block changes the target of the next round, \
+                            positions, the same for every length; tokens per call is what a \
+                            decoder gets, whose rounds start where rounds ended. Greedy-block changes the target of the next round, \
                             so that its rounds are not replayed."
                 .to_owned();
             if rounds.unlisted > 0 {
@@ -807,6 +807,8 @@ fn at_shares<'a>(
 pub(super) fn overlap(report: &GapReport) -> Option<Table> {
     let shares = shares(report.overlap.iter().map(|row| &row.quantiles));
     let mut columns = vec![Column::words("temperature"), Column::number("mean")];
+    let along_text = report.overlap.iter().any(|row| row.along_text.is_some());
+    columns.extend(along_text.then(|| Column::number("by the text")));
     columns.extend(
         shares
             .iter()
@@ -816,10 +818,14 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
     let rows = report.overlap.iter().map(|row| {
         let name = format!("T = {}", temperature(row.temperature));
         tally.add(row.kind, row.width_max, name);
-        let first = [
+        let mut first = vec![
             Entry::plain(temperature(row.temperature)),
             entry(&row.estimate, &exactness(row.kind, row.width_max)),
         ];
+        if along_text {
+            let along = row.along_text.as_ref();
+            first.push(along.map_or_else(Entry::none, |along| in_text(along, 4)));
+        }
         let none = BTreeMap::new();
         let known = match row.estimate.open() {
             Some(_) => &none,
@@ -829,7 +835,14 @@ pub(super) fn overlap(report: &GapReport) -> Option<Table> {
         Row::new(first.into_iter().chain(entries))
     });
     let caption = "Overlap, the sum over tokens of min(p, q)";
-    let table = Table::new("overlap-quantiles", caption, columns).rows(rows);
+    let mut table = Table::new("overlap-quantiles", caption, columns).rows(rows);
+    if along_text {
+        table = table.note(
+            "By the text: the mean of min(1, q(y)/p(y)) over the text's tokens y, which were drawn \
+             at that temperature. It estimates the same number without bias and needs no other \
+             token of a row.",
+        );
+    }
     if_any(table.note(QUANTILES).note(tally.line()))
 }
 

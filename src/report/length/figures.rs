@@ -1,12 +1,12 @@
 //! The pictures of a report on draft lengths.
 
 use super::numbers::{cost, decimals};
-use super::tables::{of, verifiers};
+use super::tables::{found, of, verifiers};
 use crate::gap::Estimate;
 use crate::report::certainty::point;
 use crate::report::page::Figure;
 use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
-use crate::text::{AtCost, DecidedOn, FAMILIES, LengthReport, Parameter, PolicyResult};
+use crate::text::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
 
 /// The colour of a verifier, the same in every picture.
 fn hue(verifier: &str) -> usize {
@@ -64,21 +64,29 @@ pub(super) fn speed(report: &LengthReport) -> Option<Figure> {
         Stroke::Dashed(0),
         &|at| Some(at.oracle.mean),
     )];
-    for chosen in &first.chosen {
+    for chosen in first
+        .chosen
+        .iter()
+        .filter(|one| one.drafts != Drafts::Sampled)
+    {
+        lines.push(line(
+            format!("best fixed length, {} drafts", chosen.drafts),
+            5 + chosen.drafts as usize,
+            Stroke::Solid,
+            &|at| Some(found(at, chosen.drafts, &chosen.verifier)?.speedup.mean),
+        ));
+    }
+    for chosen in first
+        .chosen
+        .iter()
+        .filter(|one| one.drafts == Drafts::Sampled)
+    {
         let name = chosen.verifier.as_str();
         lines.push(line(
             format!("best fixed length, {name}"),
             hue(name),
             Stroke::Solid,
-            &|at| {
-                Some(
-                    at.chosen
-                        .iter()
-                        .find(|one| one.verifier == name)?
-                        .speedup
-                        .mean,
-                )
-            },
+            &|at| Some(found(at, Drafts::Sampled, name)?.speedup.mean),
         ));
         lines.push(line(
             format!("coin-blind, {name}"),
@@ -148,12 +156,15 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
             stroke: Stroke::Solid,
             points: points(|row| row.tokens_per_call, 0.0),
         });
-        lines.push(Line {
-            label: format!("E[τ] + 1 over all positions, {verifier}"),
-            hue: hue(verifier),
-            stroke: Stroke::Dashed(1),
-            points: points(|row| row.expected_accepted_length, 1.0),
-        });
+        // What one round accepts, where rounds cannot be replayed.
+        if !of(report, verifier, true).any(|row| row.tokens_per_call.is_some()) {
+            lines.push(Line {
+                label: format!("E[τ] + 1 of one round, {verifier}"),
+                hue: hue(verifier),
+                stroke: Stroke::Dashed(1),
+                points: points(|row| row.accepted_from_everywhere, 1.0),
+            });
+        }
     }
     lines.retain(|line| !line.points.is_empty());
     let mut stops: Vec<f64> = lines
@@ -181,7 +192,7 @@ pub(super) fn lengths(report: &LengthReport) -> Option<Figure> {
         name: "tokens-per-call".to_owned(),
         alt: format!("{title}. {}.", said(&plot.lines)),
         caption: format!(
-            "{title}. Solid: what a decoder gets, its rounds replayed along the text. Dashed: a \
+            "{title}. Solid: what a decoder gets, its rounds replayed along the text. Dashed: one \
              round from every position alike, its own token counted. Bars: 95% intervals over \
              prompts, of solid lines. Points at the same place are set side by side."
         ),
@@ -290,8 +301,8 @@ pub(super) fn fronts(report: &LengthReport) -> Vec<Figure> {
 
 fn front(report: &LengthReport, verifier: &str) -> Option<Figure> {
     let points = |family: &str| -> Vec<Point> {
-        let rows = report.results.iter();
-        let rows = rows.filter(|row| row.verifier == verifier && row.policy == family);
+        let rows = of(report, verifier, family == "fixed");
+        let rows = rows.filter(|row| row.policy == family);
         let mut points: Vec<Point> = rows
             .filter_map(|row| {
                 // Intervals would set points aside that have to be where they are.

@@ -2,11 +2,16 @@
 
 use super::numbers::{cost, decimals, plus_minus};
 use super::tables;
+use crate::gap::Estimate;
+use crate::report::cautions;
 use crate::report::draft_paths;
 use crate::report::page::Block;
 use crate::report::replayed;
 use crate::report::text::{count, counted, listed, percent};
-use crate::text::{AtCost, Chosen, ChosenPolicy, DecidedOn, FAMILIES, LengthReport, Parameter};
+use crate::scheme::engines_with;
+use crate::text::{
+    AtCost, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family, LengthReport,
+};
 
 pub(super) fn title(report: &LengthReport) -> String {
     format!("Draft lengths: {}", replayed::names(&report.of))
@@ -17,17 +22,54 @@ pub(super) fn subtitle(report: &LengthReport) -> String {
 }
 
 pub(super) fn lead(report: &LengthReport) -> Vec<Block> {
-    let unfinished = replayed::unfinished(&report.of).map(Block::Caution);
-    let mut blocks: Vec<Block> = unfinished.into_iter().collect();
-    blocks.push(Block::Paragraph(advice(report)));
-    blocks.push(Block::List(points(report)));
+    let says = || {
+        vec![
+            Block::Paragraph(advice(report)),
+            Block::List(points(report)),
+        ]
+    };
     let cautions = [
         unlisted(report),
         replayed::few_prompts(report.of.clusters, "length"),
-        replayed::surprise(report.surprise.z),
+        cautions::surprise(&report.surprise),
     ];
-    blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
-    blocks
+    replayed::lead(&report.of, &report.surprise, says, cautions)
+}
+
+/// The least gain, of a speed, that is worth a change.
+const WORTH: f64 = 0.01;
+
+/// What is set against each other in a sentence: whether a gain is told from nothing and worth
+/// its price.
+fn is_worth(more: &Estimate, than: &Estimate) -> bool {
+    is_told(more) && more.mean >= WORTH * than.mean
+}
+
+/// Whether there is an interval and it lies above 0.
+fn is_told(more: &Estimate) -> bool {
+    let [low, high] = more.ci95;
+    low > 0.0 && high > low
+}
+
+/// The best of what needs nothing new: the first, unless another one is told apart from it.
+fn first(at: &AtCost) -> Option<&Chosen> {
+    let mut all = at.chosen.iter();
+    let first = all.next()?;
+    Some(all.fold(first, |best, one| {
+        let more = tables::more(at, one, best);
+        match more.is_some_and(|more| is_worth(&more, &best.speedup)) {
+            true => one,
+            false => best,
+        }
+    }))
+}
+
+/// What is drafted and how it is verified, behind a length.
+fn way(one: &Chosen) -> String {
+    match one.drafts {
+        Drafts::Sampled => format!("with {} verification", one.verifier),
+        other => format!("of {other} drafts"),
+    }
 }
 
 /// What to set and what it buys, in a sentence.
@@ -37,42 +79,13 @@ fn advice(report: &LengthReport) -> String {
             return no_choice(report);
         };
         let cost = cost(at.cost_ratio);
-        let others = at.chosen.iter().filter(|one| one.verifier != best.verifier);
-        let others: Vec<String> = others
-            .map(|one| {
-                format!(
-                    "with {} verification {}, {}",
-                    one.verifier,
-                    one.parameter,
-                    times(one)
-                )
-            })
-            .collect();
-        let others = if others.is_empty() {
-            String::new()
-        } else {
-            format!("; {}", others.join("; "))
-        };
         if best.speedup.ci95[1] <= 1.0 {
             return format!(
-                "Do not draft at this cost: at c = {cost} the best fixed length, {}, with {} \
-                 verification, gives {} times the speed of the target alone{others}.",
+                "Do not draft at this cost: at c = {cost} the best fixed length, {} {}, gives {} \
+                 times the speed of the target alone.",
                 best.parameter,
-                best.verifier,
+                way(best),
                 plus_minus(&best.speedup, 2)
-            );
-        }
-        if let Some(policy) = quicker(at, best) {
-            return format!(
-                "Let {} at {} set the draft length, with {} verification: {} times as fast as the \
-                 target alone at c = {cost}, {} more than the best fixed length, {} (both on \
-                 prompts that had no say in the choice){others}.",
-                policy.policy,
-                policy.parameter,
-                policy.verifier,
-                plus_minus(&policy.speedup, 2),
-                plus_minus(&policy.over_fixed, 3),
-                best.parameter
             );
         }
         let unsure = if best.speedup.ci95[0] <= 1.0 {
@@ -81,35 +94,120 @@ fn advice(report: &LengthReport) -> String {
             ""
         };
         return format!(
-            "Draft {} a round with {} verification: {} as fast as the target alone at c = \
-             {cost}, on prompts that had no say in the choice{unsure}{others}.",
+            "Draft {} a round {}: {} as fast as the target alone at c = {cost}, on prompts that \
+             had no say in the choice{unsure}.",
             counted(best.parameter as usize, "token"),
-            best.verifier,
+            way(best),
             times(best)
         );
     }
-    let parts: Vec<String> = tables::SHOWN
-        .iter()
+    let shown: Vec<(f64, &Chosen)> = (tables::SHOWN.iter())
         .filter_map(|&ratio| {
             let at = report.by_cost.iter().find(|at| at.cost_ratio == ratio)?;
-            let best = first(at)?;
-            Some(format!(
-                "{} at c = {} ({} as fast as the target alone)",
+            Some((ratio, first(at)?))
+        })
+        .collect();
+    let Some(&(_, one)) = shown.first() else {
+        return no_choice(report);
+    };
+    let alike = shown.iter().all(|(_, other)| way(other) == way(one));
+    let parts: Vec<String> = (shown.iter())
+        .map(|&(ratio, best)| {
+            let own = if alike {
+                String::new()
+            } else {
+                format!(" {}", way(best))
+            };
+            format!(
+                "{}{own} at c = {} ({} as fast as the target alone)",
                 counted(best.parameter as usize, "token"),
                 cost(ratio),
                 times(best)
-            ))
+            )
         })
         .collect();
-    match report.by_cost.iter().find_map(first) {
-        Some(best) if !parts.is_empty() => format!(
-            "How many tokens to draft depends on what a draft step costs, c of a target step. With \
-             {} verification: {}.",
-            best.verifier,
-            listed(&parts)
-        ),
-        _ => no_choice(report),
+    let all = match alike {
+        true => {
+            let way = way(one);
+            let (head, tail) = way.split_at(1);
+            format!(" {}{tail}:", head.to_uppercase())
+        }
+        false => String::new(),
+    };
+    format!(
+        "How many tokens to draft depends on what a draft step costs, c of a target step.{all} {}.",
+        listed(&parts)
+    )
+}
+
+/// What a setting adds or takes: in words, by a paired difference.
+fn difference(more: &Estimate) -> String {
+    let [low, high] = more.ci95;
+    let size = Estimate {
+        mean: more.mean.abs(),
+        ..*more
+    };
+    if low > 0.0 || high < 0.0 {
+        let word = if low > 0.0 { "more" } else { "less" };
+        let half = (high - low) / 2.0;
+        let ends = [size.mean - half, size.mean + half];
+        let size = Estimate { ci95: ends, ..size };
+        format!("{} {word}", plus_minus(&size, 2))
+    } else {
+        format!("no difference shown, {}", plus_minus(more, 2))
     }
+}
+
+/// What other verification, and what the drafts of engines as they come, give.
+fn settings(report: &LengthReport) -> Vec<String> {
+    let Some(at) = tables::shown(report).into_iter().next() else {
+        return Vec::new();
+    };
+    let cost = cost(at.cost_ratio);
+    let token = tables::found(at, Drafts::Sampled, "token");
+    let block = tables::found(at, Drafts::Sampled, "block");
+    let mut lines = Vec::new();
+    if let (Some(token), Some(block)) = (token, block)
+        && let Some(more) = tables::more(at, block, token)
+    {
+        lines.push(format!(
+            "Block against token verification at c = {cost}, each at its own best length, {} and \
+             {}: {}.",
+            block.parameter,
+            token.parameter,
+            difference(&more)
+        ));
+    }
+    for kind in [Drafts::OneHot, Drafts::ExactMatch] {
+        let Some(one) = tables::found(at, kind, "token") else {
+            continue;
+        };
+        let strict = kind == Drafts::ExactMatch;
+        let [by_default, _] = engines_with(|here| {
+            here.one && (here.verifier == "strict") == strict && (strict || here.law == "top")
+        });
+        let [sampling, told] = engines_with(|here| here.verifier == "overlap");
+        let sampled = token.and_then(|token| {
+            let more = tables::more(at, token, one)?;
+            Some(format!(
+                " Sampled drafts kept with min(1, p/q), as {} can be told to draft and {} does, \
+                 with {}: {}.",
+                listed(&told),
+                listed(&sampling),
+                counted(token.parameter as usize, "token"),
+                difference(&more)
+            ))
+        });
+        lines.push(format!(
+            "{} drafts, the default of {}, at c = {cost}: {} a round, {}.{}",
+            if strict { "Exact-match" } else { "One-hot" },
+            listed(&by_default),
+            counted(one.parameter as usize, "token"),
+            times(one),
+            sampled.unwrap_or_default()
+        ));
+    }
+    lines
 }
 
 /// Why there is no length to set.
@@ -125,10 +223,6 @@ fn no_choice(report: &LengthReport) -> String {
     }
 }
 
-fn first(at: &AtCost) -> Option<&Chosen> {
-    at.chosen.first()
-}
-
 /// Whether a family does not look at the target, so that a decoder can run it.
 fn is_blind(name: &str) -> bool {
     let known = FAMILIES.iter().find(|family| family.name == name);
@@ -141,11 +235,15 @@ fn is_blind(name: &str) -> bool {
 }
 
 /// The policy that is quickest where it was chosen, of those that a decoder can run: they do
-/// not look at the target.
-fn chosen_policy<'a>(at: &'a AtCost, fixed: &Chosen) -> Option<&'a ChosenPolicy> {
-    let policies = at.policies.iter().filter(|one| is_blind(&one.policy));
-    policies
-        .filter(|one| one.verifier == fixed.verifier)
+/// not look at the target. With a trained head, or without.
+fn chosen_policy<'a>(at: &'a AtCost, fixed: &Chosen, head: bool) -> Option<&'a ChosenPolicy> {
+    let has_head = |name: &str| {
+        let known = FAMILIES.iter().find(|family| family.name == name);
+        known.is_some_and(Family::needs_head)
+    };
+    (at.policies.iter())
+        .filter(|one| is_blind(&one.policy) && has_head(&one.policy) == head)
+        .filter(|one| fixed.drafts == Drafts::Sampled && one.verifier == fixed.verifier)
         .reduce(|best, one| {
             if best.speedup_where_chosen >= one.speedup_where_chosen {
                 best
@@ -155,45 +253,44 @@ fn chosen_policy<'a>(at: &'a AtCost, fixed: &Chosen) -> Option<&'a ChosenPolicy>
         })
 }
 
-/// The same, if other prompts show that it is quicker than the fixed length.
-fn quicker<'a>(at: &'a AtCost, fixed: &Chosen) -> Option<&'a ChosenPolicy> {
-    chosen_policy(at, fixed).filter(|one| {
-        one.speedup_where_chosen > fixed.speedup_where_chosen && one.over_fixed.ci95[0] > 0.0
-    })
-}
-
-/// Whether rules that stop by themselves are worth it.
-fn against_fixed(report: &LengthReport) -> Option<String> {
+/// What rules that stop by themselves add to the best that needs nothing new.
+fn against_fixed(report: &LengthReport) -> Vec<String> {
     // Without rollouts there is none but the schedule.
-    report.rollouts.as_ref()?;
-    let parts: Vec<String> = tables::shown(report)
-        .into_iter()
-        .filter_map(|at| {
-            let fixed = first(at)?;
-            let one = chosen_policy(at, fixed)?;
-            let shown = if one.over_fixed.ci95[0] > 0.0 {
-                "quicker"
-            } else if one.over_fixed.ci95[1] < 0.0 {
-                "slower"
-            } else {
-                "no difference shown"
-            };
-            Some(format!(
-                "at c = {} {} at {}, {} more than {} tokens ({shown})",
-                cost(at.cost_ratio),
-                one.policy,
-                one.parameter,
-                plus_minus(&one.over_fixed, 3),
-                fixed.parameter
-            ))
-        })
-        .collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "The quickest rule that stops by itself, against the best fixed length, in speed-up: {}.",
-            parts.join("; ")
-        )
-    })
+    if report.rollouts.is_none() {
+        return Vec::new();
+    }
+    let of = |head: bool| {
+        let parts: Vec<String> = tables::shown(report)
+            .into_iter()
+            .filter_map(|at| {
+                let fixed = first(at)?;
+                let one = chosen_policy(at, fixed, head)?;
+                let shown = if is_worth(&one.over_fixed, &fixed.speedup) {
+                    "worth it"
+                } else if is_told(&one.over_fixed) {
+                    "less than 1%: not worth it"
+                } else if one.over_fixed.ci95[1] < 0.0 {
+                    "slower"
+                } else {
+                    "no difference shown"
+                };
+                Some(format!(
+                    "at c = {} {} at {}, {} more than {} ({shown})",
+                    cost(at.cost_ratio),
+                    one.policy,
+                    one.parameter,
+                    plus_minus(&one.over_fixed, 3),
+                    counted(fixed.parameter as usize, "token")
+                ))
+            })
+            .collect();
+        let what = match head {
+            true => "What a trained head that stops drafting adds to that speed-up",
+            false => "What a rule that stops by itself and needs no head adds to that speed-up",
+        };
+        (!parts.is_empty()).then(|| format!("{what}: {}.", parts.join("; ")))
+    };
+    [false, true].into_iter().filter_map(of).collect()
 }
 
 fn times(chosen: &Chosen) -> String {
@@ -203,40 +300,37 @@ fn times(chosen: &Chosen) -> String {
 fn points(report: &LengthReport) -> Vec<String> {
     let mut points = vec![format!(
         "A drafted token of the text is accepted with probability {} on average, and no choice of \
-         lengths with token verification makes fewer than {} target calls a token.",
+         lengths with sampled drafts and token verification makes fewer than {} target calls a token.",
         plus_minus(&report.acceptance, 3),
         plus_minus(&report.bounds.oracle.verification_rate, 3)
     )];
     if let Some(at) = &report.at_cost {
-        let chosen = first(at).map(|one| one.speedup.mean);
+        let chosen = tables::found(at, Drafts::Sampled, "token").map(|one| one.speedup.mean);
         let share = chosen.map_or_else(String::new, |speed| {
             format!(
-                "; the chosen length has {} of it",
+                "; the best length with it has {} of that",
                 percent(speed / at.oracle.mean)
             )
         });
         points.push(format!(
-            "At c = {} no choice of lengths with token verification is more than {} times as fast \
-             as the target alone{share}.",
+            "At c = {} no choice of lengths with sampled drafts and token verification is more than {} \
+             times as fast as the target alone{share}.",
             cost(at.cost_ratio),
             plus_minus(&at.oracle, 2)
         ));
     }
+    points.extend(settings(report));
     points.extend(against_fixed(report));
     let known = report.results.iter();
-    let known = known.filter(|row| is_blind(&row.policy));
+    let known = known.filter(|row| row.policy == "fixed" && row.drafts == Drafts::Sampled);
     let known = known.filter_map(|row| Some((row, row.break_even_cost_ratio?)));
     // The first of those that are as high.
     let best = known.reduce(|best, one| if one.1.mean > best.1.mean { one } else { best });
     if let Some((row, ratio)) = best {
         points.push(format!(
-            "Drafting pays below a cost of c = {}: the break-even of {} {} with {} \
-             verification, the highest of all that were replayed.",
+            "Drafting pays below a cost of about c = {}, the break-even of fixed length {} with {} \
+             verification.",
             decimals(ratio.mean, 2),
-            match row.parameter {
-                Parameter::Count(_) => format!("{} length", row.policy),
-                Parameter::Threshold(_) => format!("{} at", row.policy),
-            },
             row.parameter,
             row.verifier
         ));

@@ -18,6 +18,7 @@ mod lead;
 pub(super) mod numbers;
 mod tables;
 
+use super::cautions;
 use super::page::{Block, Page, Section};
 use super::replayed;
 use super::text::{count, counted};
@@ -25,8 +26,9 @@ use crate::text::LengthReport;
 
 /// The report as a page.
 pub fn page(report: &LengthReport) -> Page {
+    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
     let sections = [
-        Some(what_to_set(report)),
+        advises.then(|| what_to_set(report)),
         fixed(report),
         policies(report),
         Some(bounds(report)),
@@ -54,7 +56,10 @@ fn what_to_set(report: &LengthReport) -> Section {
             "What to set, by cost",
             "The best fixed length for each cost of a draft step, and how far it is from what is \
              possible.",
-            std::iter::once(Block::Table(tables::by_cost(report))).chain(figures),
+            std::iter::once(tables::by_cost(report))
+                .chain(tables::changes(report))
+                .map(Block::Table)
+                .chain(figures),
         )
     }
 }
@@ -66,8 +71,9 @@ fn fixed(report: &LengthReport) -> Option<Section> {
     }
     let figures = figures::lengths(report).into_iter().map(Block::Figure);
     let how = Block::Paragraph(
-        "E[τ] is an average over all positions. Rounds of a decoder start where rounds ended, so \
-         that tokens per call is what it sees: replayed from each text's first token."
+        "Tokens per call is what a decoder gets: rounds are replayed from each text's first token. \
+         E[τ], where a rule's rounds cannot be replayed, is that of one round from every position, \
+         of K drafts or as many as tokens are left."
             .to_owned(),
     );
     let tables = tables.into_iter().map(Block::Table);
@@ -142,10 +148,9 @@ fn checks(report: &LengthReport) -> Section {
         "Checks",
         "Whether the text is what the identities need, and whether a bound that rules rest on \
          holds.",
-        [
-            Block::Paragraph(replayed::drawn(&report.surprise)),
-            Block::Table(tables::entropy(report)),
-        ],
+        std::iter::once(Block::Paragraph(replayed::drawn(&report.surprise))).chain(
+            (!report.entropy_bounds.is_empty()).then(|| Block::Table(tables::entropy(report))),
+        ),
     )
 }
 

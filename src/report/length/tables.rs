@@ -1,14 +1,19 @@
 //! The tables of a report on draft lengths.
 
 use super::numbers::{bounded, cost, entry, maybe, plus_minus};
+use crate::gap::Estimate;
 use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::report::text::percent;
-use crate::text::{AtCost, Bound, FAMILIES, LengthReport, PolicyResult};
+use crate::text::{AtCost, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
 
-/// The verifiers of the results, in their order.
+/// The verifiers of sampled drafts, in their order.
 pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for row in &report.results {
+    for row in report
+        .results
+        .iter()
+        .filter(|row| row.drafts == Drafts::Sampled)
+    {
         if !names.contains(&row.verifier.as_str()) {
             names.push(&row.verifier);
         }
@@ -16,7 +21,96 @@ pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {
     names
 }
 
-/// The results of a policy with a verifier.
+/// A fixed length of some drafts and their verifier.
+pub(super) fn found<'a>(at: &'a AtCost, drafts: Drafts, verifier: &str) -> Option<&'a Chosen> {
+    let mut all = at.chosen.iter();
+    all.find(|one| one.drafts == drafts && one.verifier == verifier)
+}
+
+/// How much quicker one chosen length is than another, on the same prompts.
+pub(super) fn more(at: &AtCost, one: &Chosen, other: &Chosen) -> Option<Estimate> {
+    let is = |drafts: Drafts, verifier: &str, of: &Chosen| {
+        drafts == of.drafts && verifier == of.verifier
+    };
+    at.paired.iter().find_map(|pair| {
+        let [first, second] = [
+            (pair.drafts, &pair.verifier),
+            (pair.over_drafts, &pair.over_verifier),
+        ];
+        let [low, high] = pair.speedup.ci95;
+        if is(first.0, first.1, one) && is(second.0, second.1, other) {
+            Some(pair.speedup)
+        } else if is(first.0, first.1, other) && is(second.0, second.1, one) {
+            Some(Estimate {
+                mean: -pair.speedup.mean,
+                ci95: [-high, -low],
+                truncation: None,
+            })
+        } else {
+            None
+        }
+    })
+}
+
+/// What changing one setting is worth, by cost: block for token verification, and sampled drafts
+/// for others.
+pub(super) fn changes(report: &LengthReport) -> Option<Table> {
+    fn pair<'a>(at: &'a AtCost, ways: &[(Drafts, &str); 2]) -> Option<[&'a Chosen; 2]> {
+        let [one, other] = ways.map(|(drafts, verifier)| found(at, drafts, verifier));
+        Some([one?, other?])
+    }
+    let token = (Drafts::Sampled, "token");
+    let pairs = [
+        (
+            "block − token verification",
+            [(Drafts::Sampled, "block"), token],
+        ),
+        (
+            "sampled − one-hot drafts",
+            [token, (Drafts::OneHot, "token")],
+        ),
+        (
+            "sampled − exact-match",
+            [token, (Drafts::ExactMatch, "token")],
+        ),
+    ];
+    let costs = || report.at_cost.iter().chain(&report.by_cost);
+    let shown: Vec<_> = (pairs.iter())
+        .filter(|(_, ways)| costs().any(|at| pair(at, ways).is_some()))
+        .collect();
+    let given = usize::from(report.at_cost.is_some());
+    let rows: Vec<Row> = costs()
+        .enumerate()
+        .map(|(number, at)| {
+            let name = match number < given {
+                true => format!("{} (given)", cost(at.cost_ratio)),
+                false => cost(at.cost_ratio),
+            };
+            let entries = shown.iter().map(|(_, ways)| {
+                let more = pair(at, ways).and_then(|[one, other]| more(at, one, other));
+                maybe(more.as_ref(), 3)
+            });
+            Row::new(std::iter::once(Entry::plain(name)).chain(entries))
+        })
+        .collect();
+    let mut columns = vec![Column::words("cost ratio c")];
+    columns.extend(shown.iter().map(|(name, _)| Column::number(*name)));
+    (!shown.is_empty() && !rows.is_empty()).then(|| {
+        Table::new(
+            "changes",
+            "What changing one setting adds to the speed-up, each side at its own best K",
+            columns,
+        )
+        .rows(rows)
+        .note(
+            "Both lengths are chosen on every other prompt, and the difference is paired over the \
+             others: an interval above 0 shows that the first is quicker. One-hot and exact-match \
+             drafts are verified token by token, and so are the sampled ones they are set against.",
+        )
+    })
+}
+
+/// The results of a policy with a verifier of sampled drafts.
 pub(super) fn of<'a>(
     report: &'a LengthReport,
     verifier: &'a str,
@@ -25,6 +119,7 @@ pub(super) fn of<'a>(
     report
         .results
         .iter()
+        .filter(|row| row.drafts == Drafts::Sampled)
         .filter(move |row| row.verifier == verifier && (row.policy == "fixed") == is_fixed)
 }
 
@@ -33,13 +128,26 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
     let verifiers: Vec<&str> = report
         .by_cost
         .first()
-        .map(|at| at.chosen.iter().map(|one| one.verifier.as_str()).collect())
+        .map(|at| {
+            let sampled = at.chosen.iter().filter(|one| one.drafts == Drafts::Sampled);
+            sampled.map(|one| one.verifier.as_str()).collect()
+        })
+        .unwrap_or_default();
+    let kinds: Vec<Drafts> = (report.by_cost.first())
+        .map(|at| {
+            let others = at.chosen.iter().filter(|one| one.drafts != Drafts::Sampled);
+            others.map(|one| one.drafts).collect()
+        })
         .unwrap_or_default();
     let mut columns = vec![Column::words("cost ratio c")];
     for name in &verifiers {
         columns.push(Column::number("K").over(*name));
         columns.push(Column::number("speed-up").over(*name));
         columns.push(Column::number("coin-blind").over(*name));
+    }
+    for kind in &kinds {
+        columns.push(Column::number("K").over(kind.as_str()));
+        columns.push(Column::number("speed-up").over(kind.as_str()));
     }
     columns.push(Column::number("oracle, token"));
     let row = |at: &AtCost, given: bool| {
@@ -49,20 +157,26 @@ pub(super) fn by_cost(report: &LengthReport) -> Table {
             cost(at.cost_ratio)
         };
         let mut entries = vec![Entry::plain(name)];
+        let length = |one: &Chosen| {
+            Entry::titled(
+                one.parameter.to_string(),
+                format!(
+                    "chosen on {} prompts, with {} there; reported on {} others",
+                    one.chosen_on, one.speedup_where_chosen, one.reported_on
+                ),
+            )
+        };
         for name in &verifiers {
-            let chosen = at.chosen.iter().find(|one| one.verifier == *name);
+            let chosen = found(at, Drafts::Sampled, name);
             let blind = at.coin_blind.iter().find(|one| one.verifier == *name);
-            entries.push(chosen.map_or_else(Entry::none, |one| {
-                Entry::titled(
-                    one.parameter.to_string(),
-                    format!(
-                        "chosen on {} prompts, with {} there; reported on {} others",
-                        one.chosen_on, one.speedup_where_chosen, one.reported_on
-                    ),
-                )
-            }));
+            entries.push(chosen.map_or_else(Entry::none, length));
             entries.push(maybe(chosen.map(|one| &one.speedup), 2));
             entries.push(maybe(blind.and_then(|one| one.speedup.as_ref()), 2));
+        }
+        for &kind in &kinds {
+            let chosen = found(at, kind, "token");
+            entries.push(chosen.map_or_else(Entry::none, length));
+            entries.push(maybe(chosen.map(|one| &one.speedup), 2));
         }
         entries.push(entry(&at.oracle, 2));
         Row {
@@ -94,10 +208,27 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
     let has_speed = report.timings.is_some();
     let mut tables: Vec<Table> = verifiers(report)
         .into_iter()
-        .filter(|verifier| of(report, verifier, true).next().is_some())
         .map(|verifier| {
-            let has_rounds = of(report, verifier, true).any(|row| row.tokens_per_call.is_some());
-            let mut columns = vec![Column::words("K"), Column::number("E[τ]")];
+            let name = format!("{verifier} verification");
+            (
+                verifier,
+                name,
+                of(report, verifier, true).collect::<Vec<_>>(),
+            )
+        })
+        .chain([Drafts::OneHot, Drafts::ExactMatch].map(|kind| {
+            let rows = report.results.iter().filter(|row| row.drafts == kind);
+            let rows = rows.filter(|row| row.policy == "fixed").collect();
+            (kind.as_str(), format!("{kind} drafts"), rows)
+        }))
+        .filter(|(_, _, rows)| !rows.is_empty())
+        .map(|(id, name, rows)| {
+            // What a decoder gets where that is known, else what one round accepts.
+            let has_rounds = rows.iter().any(|row| row.tokens_per_call.is_some());
+            let mut columns = vec![Column::words("K")];
+            if !has_rounds {
+                columns.push(Column::number("E[τ]"));
+            }
             if has_rounds {
                 columns.extend(
                     ["tokens per call", "calls/N", "discards/N", "break-even c"]
@@ -107,11 +238,11 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
                     columns.push(Column::number("speed-up"));
                 }
             }
-            let rows = of(report, verifier, true).map(|row| {
-                let mut entries = vec![
-                    Entry::plain(row.parameter.to_string()),
-                    maybe(row.expected_accepted_length.as_ref(), 3),
-                ];
+            let rows = rows.into_iter().map(|row| {
+                let mut entries = vec![Entry::plain(row.parameter.to_string())];
+                if !has_rounds {
+                    entries.push(maybe(row.accepted_from_everywhere.as_ref(), 3));
+                }
                 if has_rounds {
                     entries.push(maybe(row.tokens_per_call.as_ref(), 3));
                     entries.push(maybe(row.verification_rate.as_ref(), 3));
@@ -124,11 +255,11 @@ pub(super) fn fixed(report: &LengthReport) -> Vec<Table> {
                 Row::new(entries)
             });
             let caption = if has_rounds {
-                format!("Fixed lengths, {verifier} verification")
+                format!("Fixed lengths, {name}")
             } else {
-                format!("One round, {verifier}")
+                format!("One round, {id}")
             };
-            Table::new(format!("fixed-{verifier}"), caption, columns).rows(rows.collect::<Vec<_>>())
+            Table::new(format!("fixed-{id}"), caption, columns).rows(rows.collect::<Vec<_>>())
         })
         .collect();
     let mut groups = tables.iter().flat_map(|table| &table.groups);
@@ -262,7 +393,7 @@ pub(super) fn chosen(report: &LengthReport) -> Vec<Table> {
                 columns.push(Column::number("more than fixed").over(&over));
             }
             let fixed = costs.iter().flat_map(|at| {
-                let one = at.chosen.iter().find(|one| one.verifier == verifier);
+                let one = found(at, Drafts::Sampled, verifier);
                 [
                     one.map_or_else(Entry::none, |one| Entry::plain(one.parameter.to_string())),
                     maybe(one.map(|one| &one.speedup), 2),

@@ -1,6 +1,7 @@
 //! The first lines: what several paths give a decoder, and what they could.
 
 use crate::gap::Estimate;
+use crate::report::cautions;
 use crate::report::length::numbers::plus_minus;
 use crate::report::page::Block;
 use crate::report::replayed;
@@ -56,17 +57,18 @@ pub(super) fn lead(report: &PathsReport) -> Vec<Block> {
             counted(report.length, "token")
         ))];
     };
-    let unfinished = replayed::unfinished(&report.of).map(Block::Caution);
-    let mut blocks: Vec<Block> = unfinished.into_iter().collect();
-    blocks.push(Block::Paragraph(advice(report, at)));
-    blocks.push(Block::List(points(report, at)));
+    let says = || {
+        vec![
+            Block::Paragraph(advice(report, at)),
+            Block::List(points(report, at)),
+        ]
+    };
     let cautions = [
         unlisted(report),
         replayed::few_prompts(report.of.clusters, "limit"),
-        replayed::surprise(report.surprise.z),
+        cautions::surprise(&report.surprise),
     ];
-    blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
-    blocks
+    replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
 /// What a decoder gets that follows round with round, by what needs nothing carried between them;

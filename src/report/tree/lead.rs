@@ -1,6 +1,7 @@
 //! The first lines: which tree to set, and what it buys.
 
 use crate::gap::Estimate;
+use crate::report::cautions;
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::report::page::Block;
 use crate::report::replayed;
@@ -17,21 +18,19 @@ pub(super) fn subtitle(report: &TreeReport) -> String {
 }
 
 pub(super) fn lead(report: &TreeReport) -> Vec<Block> {
-    let unfinished = replayed::unfinished(&report.of).map(Block::Caution);
-    let mut blocks: Vec<Block> = unfinished.into_iter().collect();
-    blocks.push(Block::Paragraph(advice(report)));
-    let points = points(report);
-    if !points.is_empty() {
-        blocks.push(Block::List(points));
-    }
+    let says = || {
+        let points = points(report);
+        let points = (!points.is_empty()).then_some(Block::List(points));
+        let first = Block::Paragraph(advice(report));
+        std::iter::once(first).chain(points).collect()
+    };
     let cautions = [
         unlisted(report),
         replayed::few_prompts(report.of.clusters, "tree"),
-        replayed::surprise(report.surprise.z),
+        cautions::surprise(&report.surprise),
         flat(report),
     ];
-    blocks.extend(cautions.into_iter().flatten().map(Block::Caution));
-    blocks
+    replayed::lead(&report.of, &report.surprise, says, cautions)
 }
 
 /// What to set and what it buys, in a sentence or two: a tree that engines have, unless these

@@ -17,14 +17,16 @@ mod drawing;
 mod lead;
 mod tables;
 
+use super::cautions;
 use super::page::{Block, Page, Section};
 use super::replayed;
 use crate::text::{GrownTree, TreeReport};
 
 /// The report as a page.
 pub fn page(report: &TreeReport) -> Page {
+    let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
     let sections = [
-        what_to_set(report),
+        what_to_set(report).filter(|_| advises),
         Some(trees(report)),
         deterministic(report),
         slot_values(report),

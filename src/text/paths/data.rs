@@ -1,7 +1,7 @@
 //! What a report on several paths says, as data: `report.json` is this, serialised.
 
-use super::super::data::{MeasuredTexts, Surprise};
-use crate::gap::Estimate;
+use super::super::data::MeasuredTexts;
+use crate::gap::{Estimate, Surprise};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

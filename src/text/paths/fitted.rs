@@ -604,8 +604,9 @@ mod tests {
     /// V = 20, L = 4, K = 2: does the interval of J lie above the optimum, and that of Lemma
     /// 5.1's value hold it?
     ///
-    /// A sound one-sided bound of 97.5% fails in more than 8 of 60 runs with probability
-    /// below 1e-4; two-sided coverage of 95% below 50 of 60 with probability below 1e-3.
+    /// An upper end that lies above the optimum with probability 97.5% does in 58.5 of 60 runs on
+    /// average, and one that does so in 57 has 95%; a bound should err upwards. Two-sided coverage
+    /// of 95% is below 50 of 60 with probability below 1e-3.
     #[test]
     fn intervals_cover_the_optimum() {
         const LENGTH: usize = 4;
@@ -674,7 +675,7 @@ mod tests {
             assert!(low <= truth + 0.2);
         }
         for (above, bias) in above.into_iter().zip(bias) {
-            assert!(above >= 52, "{above} of {RUNS} upper limits, bias {bias}");
+            assert!(above >= 57, "{above} of {RUNS} upper limits, bias {bias}");
             // Noise of 60 runs of 200 paths each: about 0.015.
             assert!(bias > -0.04 && bias < 0.1, "{bias}");
         }

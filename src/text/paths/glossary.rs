@@ -111,7 +111,8 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
         ),
         (
             "surprise",
-            "mean of -ln p(y) over the text, beside the mean entropy of p. z is the difference in \
+            "mean of -ln p(y) over the text, beside the mean entropy of p; tokens that a row lists \
+             whichever came out count by themselves, all others as one. z is the difference in \
              standard errors: a standard normal if the text was drawn from these rows",
         ),
     ]

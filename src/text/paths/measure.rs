@@ -2,7 +2,7 @@
 
 use super::super::TextError;
 use super::super::data::MeasuredTexts;
-use super::super::measure::{measured, surprise, with_files};
+use super::super::measure::{measured, with_files};
 use super::super::texts::{Text, Texts};
 use super::agreeing::{Asked, Step, reached};
 use super::bounds::lower_bound_of_text;
@@ -206,7 +206,7 @@ impl Measurement<'_> {
             anchors: contexts.len(),
             logged_paths: logged,
             ends_with_text: self.contexts.end_with_text(),
-            surprise: surprise(self.texts),
+            surprise: self.texts.surprise(),
             by_drafts,
             checks,
             definitions: paths_definitions(),

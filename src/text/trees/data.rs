@@ -1,8 +1,8 @@
 //! What a report on trees says, as data: `report.json` is this, serialised.
 
 use super::super::cost::Timings;
-use super::super::data::{MeasuredTexts, Surprise};
-use crate::gap::Estimate;
+use super::super::data::MeasuredTexts;
+use crate::gap::{Estimate, Surprise};
 use crate::tree::SequoiaGrowMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

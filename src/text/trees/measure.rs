@@ -3,7 +3,7 @@
 use super::super::TextError;
 use super::super::cost::Timings;
 use super::super::data::MeasuredTexts;
-use super::super::measure::{add_each, capture_with, measured, surprise, with_files};
+use super::super::measure::{add_each, capture_with, measured, with_files};
 use super::super::place::Rest;
 use super::super::texts::{Text, Texts};
 use super::between::{RoundBounds, replay_between};
@@ -691,7 +691,7 @@ impl Measurement<'_> {
             unlisted_mass,
             seed: self.settings.seed,
             timings: self.settings.timings.clone(),
-            surprise: surprise(self.texts),
+            surprise: self.texts.surprise(),
             trees: trees
                 .map(|tree| (tree.name.clone(), tree.tree.paths().to_vec()))
                 .collect(),

@@ -5,8 +5,8 @@ use crate::audit::{audited, engine, log};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use specgap::audit::{
-    BugName, Records, Rule, Settings, SimulatedRun, Simulator, audit_records, negative_control,
-    plan,
+    BugName, Records, Rule, Seeds, Settings, SimulatedRun, Simulator, audit_records,
+    negative_control, plan,
 };
 
 const RULES: [Rule; 8] = [
@@ -101,6 +101,7 @@ fn audits_of_five_numbers_a_token() {
             for tolerance in [0.0, 0.02] {
                 let settings = Settings {
                     tolerance,
+                    seeds: Some(Seeds::Fresh),
                     ..Settings::new(rule)
                 };
                 let report = audit_records(&records, &settings, "specgap audit").unwrap();
