@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_arrays_go_to_every_command(tmp_path: Path) -> None:
         (sg.paths(held, paths=[1, 2]), sg.paths(tmp_path / "log", paths=[1, 2])),
     ):
         mine, theirs = report.to_dict(), same.to_dict()
-        assert set(mine) == set(theirs)
+        assert set(mine) | {"command"} == set(theirs)  # arrays have none
         # They differ by the name of the log alone.
         numbers = {key for key in mine if mine[key] != theirs[key]}
         assert numbers <= {"logs", "command", "log", "provenance"}, numbers
@@ -190,7 +191,7 @@ def test_what_was_not_said_is_not_in_the_report(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     target, draft = rng.normal(size=(2, 6, 10))
     said = {"sampling": {"temperature": 0.6}}
-    labels = {"prompt_id": [0, 0, 0, 1, 1, 1], "token": [1] * 6}
+    labels: dict[str, Any] = {"prompt_id": [0, 0, 0, 1, 1, 1], "token": [1] * 6}
     report = sg.gap(target, draft, metadata=said, **labels)
     assert report.to_dict()["logs"][0]["metadata"]["sampling"] == {"temperature": 0.6}
     assert "temperature_applied" not in report.json
@@ -243,7 +244,7 @@ def test_arrays_that_are_compared_have_one_name_each_and_no_command() -> None:
 def test_a_position_that_stands_twice_is_told() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2, 6, 10))
-    of = {"prompt_id": [0, 1, 0, 1, 0, 1], "temperature": 1.0, "drafts": 2}
+    of: dict[str, Any] = {"prompt_id": [0, 1, 0, 1, 0, 1], "temperature": 1.0, "drafts": 2}
     assert "stands before" not in sg.gap(*rows, position=[0, 0, 1, 1, 2, 2], **of).text()
     # Another text of the same prompt begins at 0 again.
     assert "stands before" not in sg.gap(*rows, position=[0, 0, 1, 1, 0, 0], **of).text()
@@ -271,4 +272,4 @@ def test_modules_are_there_without_an_import_of_their_own() -> None:
     code = "import specgap as sg; assert sg.rules.rrs and 'adapters' in dir(sg) and sg.adapters"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError, match="no attribute 'rulez'"):
-        sg.rulez  # type: ignore[attr-defined]  # noqa: B018
+        sg.rulez  # noqa: B018

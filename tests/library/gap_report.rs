@@ -1030,7 +1030,7 @@ fn the_first_lines_say_what_the_numbers_rest_on() {
     for lines in first_lines(&report) {
         assert!(!lines.contains("prompts only"), "{lines}");
         assert!(
-            lines.contains("at temperature 0.7 with 3 drafts"),
+            lines.contains("at temperature 0.7, at which the text was sampled, with 3 drafts"),
             "{lines}"
         );
         assert!(

@@ -1196,9 +1196,6 @@ fn the_temperature_is_that_of_the_text_unless_another_is_asked_for() {
         assert!(run.out.contains(&words), "{}", run.out);
     }
     assert_eq!(measured("--temperature 0.3,2"), [0.3, 2.0]);
-    // What nobody can measure at is as good as not said.
-    sampled_at(-1.0);
-    assert_eq!(measured(""), [0.7, 1.0]);
     say(folder.path(), |metadata| drop(metadata.remove("sampling")));
     assert_eq!(measured(""), [0.7, 1.0]);
     assert!(
