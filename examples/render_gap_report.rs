@@ -1,12 +1,13 @@
-//! Renders a report of gap (of one log or of several), tree or paths again from its `report.json`:
-//! `report.html`, `report.md`, and every picture as SVG and PNG.
+//! Renders a report of gap (of one log or of several), length, tree or paths again from its `report.json`:
+//! `report.html`, `report.md`, and every picture as SVG and PNG; of length `report.json` too, with the
+//! fields that are new.
 //!
 //!     cargo run --release --example render_gap_report -- report.json out/
 
 use specgap::gap::{GapReport, LogComparison};
 use specgap::report::page::{Block, Link};
-use specgap::report::{compare, gap, paths, tree};
-use specgap::text::{PathsReport, TreeReport};
+use specgap::report::{compare, gap, length, paths, tree};
+use specgap::text::{LengthReport, PathsReport, TreeReport};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,6 +21,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         compare::page(&comparison)
     } else if let Ok(report) = serde_json::from_slice::<TreeReport>(&text) {
         tree::page(&report)
+    } else if let Ok(report) = serde_json::from_slice::<LengthReport>(&text) {
+        std::fs::create_dir_all(&folder)?;
+        let json = serde_json::to_string_pretty(&report)? + "\n";
+        std::fs::write(folder.join("report.json"), json)?;
+        length::page(&report)
     } else if let Ok(report) = serde_json::from_slice::<PathsReport>(&text) {
         paths::page(&report)
     } else {

@@ -431,6 +431,11 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
 
 /// Reads a file of any number of lines, each of at most so many bytes.
 pub(crate) fn read_lines(path: &Path, most: u64) -> io::Result<String> {
+    text(read_line_bytes(path, most)?)
+}
+
+/// The same of a file that need not be text.
+pub(crate) fn read_line_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut file = BufReader::new(File::open(path)?);
     let mut bytes = Vec::new();
     loop {
@@ -443,7 +448,7 @@ pub(crate) fn read_lines(path: &Path, most: u64) -> io::Result<String> {
             return Err(too_large(most));
         }
     }
-    text(bytes)
+    Ok(bytes)
 }
 
 fn text(bytes: Vec<u8>) -> io::Result<String> {

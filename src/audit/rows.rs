@@ -334,7 +334,7 @@ mod tests {
     /// draft, with what the others hold at two temperatures.
     fn lists(applied: f64, tensors: &[&str]) -> Log {
         let floats = |all: [f64; 2]| all.map(f64::to_le_bytes).concat();
-        let ids: Vec<u8> = [4i32, 1].map(i32::to_le_bytes).concat();
+        let ids: Vec<u8> = [1i32, 4].map(i32::to_le_bytes).concat();
         let (p, q) = (floats([3f64.ln(), 0.0]), floats([0.0, 4f64.ln()]));
         let (p_rest, q_rest) = (floats([0.2, 0.1]), floats([0.5, 0.375]));
         let all: Vec<_> = [
@@ -383,7 +383,7 @@ mod tests {
         near(&pair.q, &[0.1, 0.4, 0.5]);
         assert_eq!(pair.whole, pair.p);
         assert!(pair.rest && pair.least == pair.p[1]);
-        assert_eq!([4, 1, 0].map(|token| pair.place(token)), [0, 1, 2]);
+        assert_eq!([1, 4, 0].map(|token| pair.place(token)), [0, 1, 2]);
         // Squares, and the second column.
         let pair = read(&log, &Claimed::at(0.5)).unwrap();
         near(&pair.p, &[0.81, 0.09, 0.1]);

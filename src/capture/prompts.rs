@@ -1,7 +1,7 @@
 //! Prompt files and chat templates.
 
 use super::CaptureError;
-use crate::files::{DOCUMENT, read_lines};
+use crate::files::{DOCUMENT, read_line_bytes};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,12 +40,12 @@ enum Id {
 /// such an object, an unknown field, an empty prompt, an id given twice, and a
 /// file without prompts.
 pub fn read_prompts(path: &Path) -> Result<Vec<Prompt>, CaptureError> {
-    let text = read_lines(path, DOCUMENT).map_err(|source| CaptureError::File {
+    let contents = read_line_bytes(path, DOCUMENT).map_err(|source| CaptureError::File {
         path: path.to_owned(),
         action: "cannot be read",
         source,
     })?;
-    parse_prompts(path, text.as_bytes())
+    parse_prompts(path, &contents)
 }
 
 /// As [`read_prompts`], from the file's contents; `path` is for messages.

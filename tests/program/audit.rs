@@ -116,6 +116,11 @@ fn bad_input_exits_2_and_writes_nothing() {
         "p,q,accepted,u_q,u_p\n2,0,1,0,0\n",
     )
     .unwrap();
+    std::fs::write(
+        folder.path().join("ok.csv"),
+        "p,q,accepted,u_q,u_p\n0.5,0.5,1,0,0\n",
+    )
+    .unwrap();
     for (line, words) in [
         ("audit engine.safetensors --rule nonsense", "is no rule"),
         ("audit engine.safetensors --rule threshold:2", "at most 1"),
@@ -136,7 +141,7 @@ fn bad_input_exits_2_and_writes_nothing() {
             "neither fresh nor shared",
         ),
         ("audit r.csv --rule single", "line 2"),
-        ("audit r.csv --rule single --top-k 5", "file of records"),
+        ("audit ok.csv --rule single --top-k 5", "file of records"),
     ] {
         let run = specgap(folder.path(), line.split(' ').chain(["--junit", "no.xml"]));
         assert_eq!(run.code, Some(2), "{line}: {}", run.out);

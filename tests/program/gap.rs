@@ -1192,8 +1192,12 @@ fn the_temperature_is_that_of_the_text_unless_another_is_asked_for() {
         sampled_at(temperature);
         assert_eq!(measured(""), [temperature]);
         let run = gap(folder.path(), "log --drafts 2");
-        let words = format!("at temperature {temperature:?}, at which the text was sampled,");
-        assert!(run.out.contains(&words), "{}", run.out);
+        // Where rows tell that it was not sampled there, that comes first.
+        let words = match temperature {
+            0.6 => "The text was not drawn from these rows".to_owned(),
+            _ => format!("at temperature {temperature:?}, at which the text was sampled,"),
+        };
+        assert!(run.out.contains(&words), "{temperature}: {}", run.out);
     }
     assert_eq!(measured("--temperature 0.3,2"), [0.3, 2.0]);
     say(folder.path(), |metadata| drop(metadata.remove("sampling")));

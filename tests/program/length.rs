@@ -307,6 +307,7 @@ fn text_that_was_not_drawn_from_its_rows_is_said_first_everywhere() {
                 "Draft ",
                 "Usual rules:",
                 "If a call may",
+                "At c = 0.1, draft",
                 "With 2 draft paths",
             ];
             let advised = advice.iter().any(|word| {

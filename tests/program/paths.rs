@@ -141,7 +141,7 @@ fn gap_and_length_say_what_draft_paths_could_give() {
         let words: Vec<&str> = run.out.split_whitespace().collect();
         let words = words.join(" ");
         for said in [
-            "Several draft paths: with 4 paths of 3 tokens no verifier accepts more than",
+            "Several draft paths: in a round that starts with the target's own law, with 4 paths of 3 tokens no verifier accepts more than",
             "specgap paths log",
         ] {
             assert!(words.contains(said), "{line}: {said}\n{}", run.out);
