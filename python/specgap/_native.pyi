@@ -23,6 +23,7 @@ __all__ = [
     "solve",
     "subsets",
     "usual",
+    "usual_temperatures",
     "verifiers",
     "verify",
 ]

@@ -216,12 +216,8 @@ def test_what_is_called_logits_and_is_not_is_refused(
     ]
     for call in calls:
         with pytest.raises(ValueError, match=f"row 0: .*{words}"):
-        with pytest.raises(ValueError, match=f"row 0: .*{words}"):
-            call()  # type: ignore[no-untyped-call]
             call()  # type: ignore[no-untyped-call]
     # The writer would subtract a constant from each row, which hides it.
-    # The writer would subtract a constant from each row, which hides it.
-    for dtype in ("float16", "float32"):
     for dtype in ("float16", "float32"):
         with (
             pytest.raises(ValueError, match=f"target_logits: row 0: .*{words}"),

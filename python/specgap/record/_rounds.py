@@ -37,7 +37,7 @@ _MOST_REASONS = 20
 
 def seed_of(number: int) -> int:
     """A seed of up to 64 bits as a log has it."""
-    return int(number) & (2**63 - 1)
+    return min(int(number) & (2**63 - 1), 2**63 - 2)
 
 
 @dataclass(frozen=True)
