@@ -31,7 +31,7 @@ class Row:
 
     #: The target's row, as it is logged: logits, probabilities or log probabilities.
     target: NDArray[np.float64]
-    #: The draft's row.
+    #: The draft's row; nan throughout where the log has none.
     draft: NDArray[np.float64]
     #: Ids of the tokens that the row lists; None if it has all.
     token_ids: NDArray[np.int64] | None
@@ -47,6 +47,11 @@ class Row:
     #: What heads on the draft predict: that ``token`` is accepted, and the overlap of the rows.
     head_acceptance: float | None
     head_overlap: float | None
+
+    @property
+    def lacks_draft(self) -> bool:
+        """Whether the log has no row of the draft here."""
+        return bool(np.isnan(self.draft).all())
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,8 @@ class Log:
     ) -> Log:
         """A log of arrays, under the names of a log's tensors (docs/formats.md): target_logits
         and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id,
-        position, token, drafts, accepted, output, round, batch_size, seed, token_ids ...
+        position, token, drafts, accepted, output, round, batch_size, seed, draft_row,
+        token_ids ...
 
         Nothing is copied: of any strides, rows are read where they lie. They must not change
         while a call reads them. ``metadata`` is what a log says of itself, such as
@@ -269,7 +275,7 @@ class LogWriter:
         self,
         *,
         target_logits: ArrayLike,
-        draft_logits: ArrayLike,
+        draft_logits: ArrayLike | None,
         prompt_id: int = 0,
         token: int | None = None,
         position: int | None = None,
@@ -282,7 +288,8 @@ class LogWriter:
     ) -> None:
         """Adds a position: both models' logits on the same prefix.
 
-        ``token`` is the one that was drawn from the target. ``position`` counts the positions
+        ``draft_logits`` is None where the draft has no row, as behind drafts that were all
+        accepted. ``token`` is the one that was drawn from the target. ``position`` counts the positions
         of each prompt, if not given. What an engine did there: ``drafts``, how many were
         ``accepted`` of those that start there (-1 where no round starts), its ``output``, how
         far into its ``round`` the position is, the ``batch_size``, and the ``seed`` of the
@@ -293,7 +300,7 @@ class LogWriter:
         are probabilities, negative log-likelihoods or logarithms to base 2 or 10.
         """
         target = as_single(target_logits, "target_logits")
-        draft = as_single(draft_logits, "draft_logits")
+        draft = None if draft_logits is None else as_single(draft_logits, "draft_logits")
         writer = self._begin(len(target))
         if position is None:
             position = self._next.get(prompt_id, 0)

@@ -154,6 +154,8 @@ class Log:
     @property
     def ignored(self) -> list[str]: ...
     def metadata(self) -> str: ...
+    @property
+    def may_lack_drafts(self) -> bool: ...
     def row(
         self, index: int
     ) -> tuple[
@@ -179,7 +181,7 @@ class LogWriter:
     def append(
         self,
         target: NDArray[np.float32],
-        draft: NDArray[np.float32],
+        draft: NDArray[np.float32] | None,
         prompt_id: int,
         position: int,
         token: int,

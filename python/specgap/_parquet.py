@@ -31,7 +31,7 @@ _RESTS = ("target_rest", "draft_rest")
 _HEADS = ("head_acceptance", "head_overlap")
 #: Whole numbers in which null stands for "none".
 _MAY_LACK = ("token", "output", "accepted", "round", "batch_size", "seed")
-_SCALARS = ("prompt_id", "position", *_MAY_LACK, *_HEADS)
+_SCALARS = ("prompt_id", "position", "draft_row", *_MAY_LACK, *_HEADS)
 _LISTS = (*_ROWS, *_IDS, *_RESTS, "drafts")
 
 #: Rows that are held at once, in bytes; at least a row group for each thread that reads, and
@@ -437,6 +437,8 @@ class _Columns:
         if "drafts" in engine:
             count = len(self._engine[0].drafts)
             self.types["drafts"] = arrow.list_(arrow.int32(), count)
+        if native.may_lack_drafts:
+            self.types["draft_row"] = whole
         self.types |= {
             name: whole for name in ("output", "accepted", "round", "batch_size", "seed") if name in engine
         }
@@ -458,6 +460,8 @@ class _Columns:
             return [row.token_ids for row in rows]
         if name in _IDS:
             return [_own_ids(row, getattr(row, model)) for row in rows]
+        if name == "draft_row":
+            return [int(not row.lacks_draft) for row in rows]
         if name == "drafts" or name in ("output", "accepted", "round", "batch_size", "seed"):
             return [getattr(self._engine[number], name) for number in numbers]
         return [getattr(row, name) for row in rows]

@@ -200,6 +200,13 @@ impl Log {
         self.rows.has_own_lists()
     }
 
+    /// Whether it says of which positions it has no row of the draft.
+    #[getter]
+    fn may_lack_drafts(&self) -> bool {
+        self.rows.may_lack_drafts()
+    }
+
+    /// Tensors of what an engine did that are there.
     #[getter]
     fn engine_tensors(&self) -> Vec<String> {
         self.rows
@@ -327,7 +334,7 @@ impl LogWriter {
     fn append(
         &self,
         target: PyReadonlyArray1<'_, f32>,
-        draft: PyReadonlyArray1<'_, f32>,
+        draft: Option<PyReadonlyArray1<'_, f32>>,
         prompt_id: i64,
         position: i64,
         token: i64,
@@ -339,10 +346,11 @@ impl LogWriter {
         seed: Option<i64>,
     ) -> PyResult<()> {
         let contiguous = |_| PyValueError::new_err("rows are to be contiguous");
-        let (target, draft) = (
-            target.as_slice().map_err(contiguous)?,
-            draft.as_slice().map_err(contiguous)?,
-        );
+        let target = target.as_slice().map_err(contiguous)?;
+        let draft = match &draft {
+            Some(draft) => draft.as_slice().map_err(contiguous)?,
+            None => &[],
+        };
         let record = EngineRecord {
             drafts,
             output,

@@ -98,7 +98,7 @@ def test_assisted_generation_is_recorded(
                 valid, matches = utils._speculative_sampling(
                     np.array([[*ids, *drafts]]), draft[None], 3, target[None]
                 )
-                kept = min(int(matches) + 1, 3)
+                kept = int(matches) + 1
                 expected.append((text, len(ids) - 1, int(matches), list(drafts), kept))
                 ids += [int(x) for x in valid[0]]
     assert utils._speculative_sampling is _speculative_sampling
@@ -112,11 +112,19 @@ def test_assisted_generation_is_recorded(
             assert rows[at].prompt_id == text and rows[at].position == start + place
             assert records[at].round == place
             assert (records[at].accepted == -1) == (place > 0)
+            # Behind a whole chain the target alone has a row.
+            assert rows[at].lacks_draft == (place == 3)
+            assert not np.isnan(rows[at].target).any()
             at += 1
     audited = sg.audit(log, rule="single")
     assert audited.ok, str(audited)
-    summary = sg.gap(log, drafts=2, temperature=1.0).summary
-    assert summary is not None and summary.positions == len(log)
+    found = sg.gap(log, drafts=2, temperature=1.0)
+    bonus = sum(kept == 4 for *_, kept in expected)
+    assert found.summary is not None and found.summary.positions == len(log) - bonus
+    assert any(f"{bonus} of {len(log)} positions are left out" in line for line in [str(found)])
+    # Whole texts, so that draft lengths can be replayed along them.
+    lengths = sg.length(log)
+    assert lengths.to_dict()["positions"] == len(log)
 
 
 def test_nothing_recorded_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

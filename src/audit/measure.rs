@@ -390,7 +390,9 @@ impl<'a> Opened<'a> {
             let index = number * self.log.positions() / rows;
             for span in self.log.spans_of(index..index + 1, 1) {
                 reader.read(&self.log.chunk(&span)?, index, &mut pair)?;
-                each(index, &pair);
+                if !pair.lacks_draft {
+                    each(index, &pair);
+                }
             }
         }
         Ok(())
@@ -405,6 +407,9 @@ impl<'a> Opened<'a> {
                     let mut found = Sums::default();
                     self.rows(span, &mut |index, pair| {
                         if let Some(happened) = self.steps.at.get(index).and_then(Option::as_ref) {
+                            if pair.lacks_draft && !happened.drafts.is_empty() {
+                                return Err(refused_at(self.log, index, drafted_nowhere()));
+                            }
                             self.one(judge, index, pair, happened, &mut found);
                         }
                         Ok(())
@@ -460,6 +465,12 @@ impl<'a> Opened<'a> {
         }
         found.tally(None, unit, &tally);
     }
+}
+
+fn drafted_nowhere() -> String {
+    "has a draft that was verified, and no row of the draft (draft_row is 0): what it was drawn \
+     from is not known; log the row"
+        .to_owned()
 }
 
 /// Total variation between p and what an engine puts out.

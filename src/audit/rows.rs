@@ -26,6 +26,8 @@ pub(super) struct Pair {
     pub least: f64,
     /// The last entry stands for all tokens that are not listed.
     pub rest: bool,
+    /// The log has no row of the draft; q is p, for nothing is drafted there.
+    pub lacks_draft: bool,
     places: BTreeMap<u32, usize>,
 }
 
@@ -39,6 +41,7 @@ impl Pair {
             whole: whole.to_vec(),
             least,
             rest,
+            lacks_draft: false,
             places: BTreeMap::new(),
         }
     }
@@ -137,6 +140,7 @@ impl<'a> Reader<'a> {
         pair: &mut Pair,
     ) -> Result<(), AuditError> {
         chunk.read(index, &mut self.row)?;
+        pair.lacks_draft = self.row.lacks_draft;
         if let Some(lists) = &self.text
             && !self.row.token_ids.is_empty()
         {
@@ -146,6 +150,10 @@ impl<'a> Reader<'a> {
                 .map_err(|message| refused_at(self.log, index, message));
         }
         let row = &self.row;
+        let (draft, draft_kind, draft_rest) = match row.lacks_draft {
+            false => (&row.draft, row.draft_kind, &row.draft_rest),
+            true => (&row.target, row.target_kind, &row.target_rest),
+        };
         let applied = self.log.metadata().applied();
         let refused = |error: crate::distribution::DistributionError| {
             refused_at(self.log, index, error.to_string())
@@ -158,8 +166,8 @@ impl<'a> Reader<'a> {
                 &mut pair.p,
             ),
             (
-                &row.draft,
-                row.draft_kind,
+                draft,
+                draft_kind,
                 self.claimed.draft_temperature,
                 &mut pair.q,
             ),
@@ -179,10 +187,7 @@ impl<'a> Reader<'a> {
                     .enumerate()
                     .map(|(place, id)| (*id, place)),
             );
-            for (out, rest) in [
-                (&mut pair.p, &row.target_rest),
-                (&mut pair.q, &row.draft_rest),
-            ] {
+            for (out, rest) in [(&mut pair.p, &row.target_rest), (&mut pair.q, draft_rest)] {
                 let Some(mass) = self.rest.and_then(|column| rest.get(column)).copied() else {
                     return Err(refused_at(
                         self.log,

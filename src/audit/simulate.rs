@@ -2,7 +2,7 @@
 
 use super::AuditError;
 use super::bugs::BUGS;
-use super::data::{Outcome, Settings};
+use super::data::{Claimed, Outcome, Settings};
 use super::engine::{Engine, Position};
 use super::judge::{Judge, Part, Step, Tally};
 use super::measure::{Opened, claimed_of, position_error};
@@ -115,7 +115,7 @@ impl Simulator {
         runs: usize,
         positions: usize,
     ) -> Result<Vec<SimulatedRun>, AuditError> {
-        let claimed = claimed_of(log, &self.settings)?;
+        let claimed = self.claimed(log)?;
         let rule = self.settings.rule;
         let judge = Judge::new(rule, self.settings.tolerance);
         let rows = log.positions();
@@ -241,12 +241,24 @@ impl Simulator {
         }
     }
 
+    /// The settings at which engines are simulated along a log.
+    fn claimed(&self, log: &Log) -> Result<Claimed, AuditError> {
+        if log.may_lack_drafts() {
+            return Err(AuditError::Log(format!(
+                "{}: has positions without a row of the draft (draft_row is 0), where no engine \
+                 can be simulated; name a log with all rows",
+                log.path().display()
+            )));
+        }
+        claimed_of(log, &self.settings)
+    }
+
     /// What the engine does along the log, as the log would have it.
     ///
     /// # Errors
     /// As [`super::audit`], but for what engines did.
     pub fn log(&self, log: &Log) -> Result<SimulatedLog, AuditError> {
-        let claimed = claimed_of(log, &self.settings)?;
+        let claimed = self.claimed(log)?;
         let follows = self.follows.unwrap_or(self.settings.rule);
         let engine = self.bug.map_or(Engine::HONEST, BugName::engine);
         let seed = self.settings.seed;

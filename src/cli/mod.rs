@@ -205,28 +205,45 @@ fn start_threads(wanted: usize, quiet: bool) {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         wanted => wanted,
     };
-    let pool = fewer(most, |threads| {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .use_current_thread()
-            .build()
+    // Threads that did start for it are ending, and still count.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let threads = 1 + startable(most.saturating_sub(1), &|work| {
+        std::thread::Builder::new().spawn(work)
     });
-    if let Some((threads, pool)) = pool {
-        // It serves this thread until the program ends.
-        std::mem::forget(pool);
-        if !quiet {
-            eprintln!(
-                "note: {most} threads cannot be started ({why}); {} will do",
-                crate::report::counted(threads, "thread")
-            );
-        }
+    // One attempt: a pool that could not be built stays the pool of the thread that asked for it.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .use_current_thread()
+        .build();
+    // It serves this thread until the program ends.
+    std::mem::forget(pool);
+    if !quiet {
+        eprintln!(
+            "note: {most} threads cannot be started ({why}); {} will do",
+            crate::report::counted(threads, "thread")
+        );
     }
 }
 
-/// What can be built of the most threads, in halves from `most` on, with their number.
-fn fewer<T, E>(most: usize, build: impl Fn(usize) -> Result<T, E>) -> Option<(usize, T)> {
-    std::iter::successors(Some(most), |&threads| (threads > 1).then_some(threads / 2))
-        .find_map(|threads| Some((threads, build(threads).ok()?)))
+/// How many threads of `most` can be started at once.
+fn startable(
+    most: usize,
+    spawn: &dyn Fn(Box<dyn FnOnce() + Send>) -> std::io::Result<std::thread::JoinHandle<()>>,
+) -> usize {
+    let wait = std::sync::Arc::new(std::sync::Mutex::new(()));
+    let all_are_there = wait.lock();
+    let started: Vec<_> = (0..most)
+        .map_while(|_| {
+            let wait = std::sync::Arc::clone(&wait);
+            spawn(Box::new(move || drop(wait.lock()))).ok()
+        })
+        .collect();
+    drop(all_are_there);
+    let count = started.len();
+    for one in started {
+        let _ = one.join();
+    }
+    count
 }
 
 /// A message that can be read, whatever it quotes: one of many thousand characters keeps its
@@ -286,11 +303,17 @@ mod tests {
 
     #[test]
     fn fewer_threads_serve_where_not_all_can_be_started() {
-        let limit = |most: usize| move |threads: usize| (threads <= most).then_some(()).ok_or(());
-        assert_eq!(fewer(8, limit(8)), Some((8, ())));
-        assert_eq!(fewer(8, limit(3)), Some((2, ())));
-        assert_eq!(fewer(7, limit(1)), Some((1, ())));
-        assert_eq!(fewer(8, limit(0)), None);
+        // A thread that has ended does not make room for another before all were tried.
+        for (most, limit, expected) in [(8, 8, 8), (8, 3, 3), (0, 3, 0), (8, 0, 0)] {
+            let running = std::sync::atomic::AtomicUsize::new(0);
+            let spawn = |work: Box<dyn FnOnce() + Send>| {
+                if running.fetch_add(1, std::sync::atomic::Ordering::SeqCst) >= limit {
+                    return Err(std::io::ErrorKind::WouldBlock.into());
+                }
+                std::thread::Builder::new().spawn(work)
+            };
+            assert_eq!(startable(most, &spawn), expected);
+        }
         // The thread that asks is enough, and works through the pool by itself.
         let alone = std::thread::spawn(|| {
             let build = rayon::ThreadPoolBuilder::new()

@@ -154,6 +154,9 @@ pub struct LogSummary {
     /// Positions whose index stands before them in the same text already.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_positions: usize,
+    /// Positions that are not measured, because the draft has no row there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_draft: usize,
     /// Mass that lists of probabilities leave out, where the log does not give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_mass: Option<MissingMass>,
@@ -165,7 +168,7 @@ pub struct LogSummary {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-pub(super) fn is_zero(count: &usize) -> bool {
+pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 

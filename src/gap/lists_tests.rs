@@ -9,7 +9,7 @@ use super::position::{Task, Workspace, evaluate};
 use super::truncation::tests::problems;
 use crate::evaluate::verify;
 use crate::known::Kind;
-use crate::log::{Dtype, HeldBytes, HeldTensor, Log, Metadata};
+use crate::log::{Dtype, HeldTensor, Log, Metadata};
 use crate::optimum::best;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
@@ -17,21 +17,6 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
-
-#[derive(Debug)]
-struct Owned(Vec<u8>);
-
-impl HeldBytes for Owned {
-    fn length(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn contiguous(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
-    fn gather(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 /// One position, as it is logged.
 #[derive(Clone, Debug)]
@@ -70,7 +55,7 @@ impl Logged {
             name,
             dtype,
             shape: vec![1, columns],
-            entries: Arc::new(Owned(bytes)),
+            entries: Arc::new(bytes),
         };
         let is_shared = self.lists[0].0 == self.lists[1].0;
         let mut tensors = Vec::new();

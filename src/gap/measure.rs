@@ -154,6 +154,9 @@ fn summarise_into(
                 for result in results {
                     for measured in result? {
                         summary.add(key, task.log.metadata(), &measured);
+                        if measured.lacks_draft {
+                            continue;
+                        }
                         (sinks.each)(&measured);
                         if let Some(table) = &mut sinks.table {
                             columns
@@ -205,6 +208,13 @@ fn measure_span(
         .positions()
         .map(|number| {
             chunk.read(number, &mut workspace.row)?;
+            if workspace.row.lacks_draft {
+                return Ok(Measured {
+                    number,
+                    lacks_draft: true,
+                    ..Measured::default()
+                });
+            }
             evaluate(task, number, workspace)?;
             let row = &workspace.row;
             let rest = row.target_rest.iter().zip(&row.draft_rest);
@@ -223,6 +233,7 @@ fn measure_span(
                     .zip(workspace.unlisted_ratio)
                     .map(|(position, ratio)| (position, ratio.max(f64::MIN))),
                 surprised: workspace.surprised,
+                lacks_draft: false,
                 answers: std::mem::take(&mut workspace.answers),
             })
         })

@@ -61,6 +61,7 @@ pub use compare::{
     folders,
 };
 pub use cuts::Cuts;
+pub(crate) use data::is_zero;
 pub use data::{
     BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, Estimate,
     FormulaError, Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum,

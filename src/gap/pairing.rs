@@ -281,6 +281,7 @@ mod tests {
                 Known::truncated(&Known::rate_within(value, below / 64.0), range),
             );
             Measured {
+                lacks_draft: false,
                 number,
                 prompt: Some(number as i64 / 4),
                 position: Some(number as i64),

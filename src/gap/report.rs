@@ -429,10 +429,11 @@ fn engine_tensors(log: &LogPart) -> Option<String> {
 }
 
 fn log_summary(log: &LogPart) -> LogSummary {
-    let count = log.measured.iter().map(std::ops::Range::len).sum::<usize>() as f64;
+    let count = log.count() as f64;
     let mean = |mass: Mass| mass.sum.value() / count;
     let temperatures = log.summary.metadata.rest_temperatures.iter();
     LogSummary {
+        without_draft: log.without_draft,
         surprise: log.surprises.as_ref().map(Surprises::surprise),
         rest: temperatures
             .zip(&log.rest)

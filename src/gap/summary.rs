@@ -69,6 +69,8 @@ pub(super) struct LogPart {
     pub has_tokens: bool,
     /// Position numbers, rising, with gaps between them.
     pub measured: Vec<Range<usize>>,
+    /// Those among them that have no row of the draft, and are in no sum.
+    pub without_draft: usize,
     pub rest: Vec<Rest>,
     pub surprises: Option<Surprises>,
 }
@@ -112,7 +114,7 @@ pub(super) struct Cluster {
 }
 
 /// What one position adds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Measured {
     pub number: usize,
     pub prompt: Option<i64>,
@@ -127,6 +129,8 @@ pub(super) struct Measured {
     pub surprised: Option<Surprised>,
     /// Of the target and the draft, at each of the log's temperatures for it.
     pub rest: Vec<[f64; 2]>,
+    /// The draft has no row: nothing is measured.
+    pub lacks_draft: bool,
     pub answers: Answers,
 }
 
@@ -182,6 +186,11 @@ impl Summary {
         let Some(log) = self.logs.get_mut(key) else {
             return;
         };
+        if measured.lacks_draft {
+            join(&mut log.measured, measured.number..measured.number + 1);
+            log.without_draft += 1;
+            return;
+        }
         for (rest, [target, draft]) in log.rest.iter_mut().zip(&measured.rest) {
             rest.target.add(*target);
             rest.draft.add(*draft);
@@ -243,6 +252,7 @@ impl Summary {
                 }
                 Some(own) => {
                     own.files.extend(part.files.clone());
+                    own.without_draft += part.without_draft;
                     for range in &part.measured {
                         join(&mut own.measured, range.clone());
                     }
@@ -324,11 +334,7 @@ impl Summary {
 
     /// N, of what is measured.
     pub fn positions(&self) -> usize {
-        self.logs
-            .values()
-            .flat_map(|log| &log.measured)
-            .map(Range::len)
-            .sum()
+        self.logs.values().map(LogPart::count).sum()
     }
 
     /// Names of the logs, in the order of the report.
@@ -450,6 +456,7 @@ impl LogPart {
                     .filter(|found| found.looping_positions > 0),
                 surprise: None,
                 repeated_positions: looping::repeated_positions(&labels),
+                without_draft: 0,
                 missing_mass: log.missing_mass()?,
                 files: Vec::new(),
                 metadata,
@@ -460,9 +467,16 @@ impl LogPart {
             by_prompt: log.has_prompts(),
             has_tokens: log.has_tokens(),
             measured: Vec::new(),
+            without_draft: 0,
             rest: vec![Rest::default(); log.metadata().rest_temperatures.len()],
             surprises: drawn_with(log).map(|_| Surprises::default()),
         })
+    }
+
+    /// Positions that are measured.
+    pub(super) fn count(&self) -> usize {
+        let seen: usize = self.measured.iter().map(Range::len).sum();
+        seen.saturating_sub(self.without_draft)
     }
 
     /// What intervals count.

@@ -94,6 +94,8 @@ struct LogRecord {
     has_tokens: bool,
     /// First and last position number of each stretch.
     measured: Vec<[usize; 2]>,
+    #[serde(default, skip_serializing_if = "super::data::is_zero")]
+    without_draft: usize,
     rest: Vec<RestRecord>,
     /// Positions, and sums over them in units of 2^-80.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,6 +253,7 @@ impl Summary {
             measured: (part.measured.iter())
                 .map(|range| [range.start, range.end - 1])
                 .collect(),
+            without_draft: part.without_draft,
             rest: (part.rest.iter())
                 .map(|rest| RestRecord {
                     target_sum: rest.target.sum.0,
@@ -483,7 +486,13 @@ impl LogRecord {
             }
             measured.push(first..last + 1);
         }
-        let count = measured.iter().map(Range::len).sum::<usize>() as u64;
+        let seen: usize = measured.iter().map(Range::len).sum();
+        let count = seen.checked_sub(self.without_draft).ok_or_else(|| {
+            format!(
+                "without_draft: {} of {seen} positions that are measured",
+                self.without_draft
+            )
+        })? as u64;
         for (sum, largest) in (self.rest.iter()).flat_map(|rest| {
             [
                 (rest.target_sum, rest.target_largest),
@@ -515,6 +524,7 @@ impl LogRecord {
             by_prompt: self.by_prompt,
             has_tokens: self.has_tokens,
             measured,
+            without_draft: self.without_draft,
             rest: (self.rest.iter())
                 .map(|rest| Rest {
                     target: Mass {

@@ -208,6 +208,7 @@ impl Surprises {
 }
 
 /// What is asked of the logarithms of a row's probabilities.
+#[derive(Default)]
 pub(crate) struct Moments {
     /// The largest probability.
     pub top: f64,

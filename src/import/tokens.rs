@@ -9,9 +9,7 @@ use super::error::ImportError;
 use super::options::Request;
 use super::write::{Imported, named};
 use crate::files::{DOCUMENT, read_lines};
-use crate::log::{
-    Dtype, HeldBytes, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog,
-};
+use crate::log::{Dtype, HeldTensor, Log, Metadata, RawTensor, SCORED, Sampling, WholeLog};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,28 +60,9 @@ pub fn open_tokens(path: &Path, temperature: Option<f64>) -> Result<Log, ImportE
         name: tensor.name.to_owned(),
         dtype: tensor.dtype,
         shape: tensor.shape,
-        entries: Arc::new(Owned(tensor.data)),
+        entries: Arc::new(tensor.data),
     });
     Ok(Log::held(path, metadata, held.collect(), None)?)
-}
-
-/// Bytes of a tensor.
-#[derive(Debug)]
-struct Owned(Vec<u8>);
-
-impl HeldBytes for Owned {
-    fn length(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn contiguous(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
-
-    fn gather(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
-        // They lie in order, so that nobody asks.
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
 }
 
 /// Writes files of tokens as a log, a shard each.

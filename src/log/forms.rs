@@ -73,7 +73,10 @@ impl Log {
                 (&row.target, row.target_kind, rest(&row.target_rest)),
                 (&row.draft, row.draft_kind, rest(&row.draft_rest)),
             ];
-            for ((_, called, guard), (entries, kind, rest)) in guards.iter_mut().zip(rows) {
+            let read = if row.lacks_draft { 1 } else { 2 };
+            for ((_, called, guard), (entries, kind, rest)) in
+                guards.iter_mut().zip(rows).take(read)
+            {
                 // Files of a log may differ in what they have.
                 if kind != RowKind::Logits {
                     *called = kind;
@@ -107,6 +110,9 @@ impl Log {
         let (mut rows, mut left) = (0, [Left::default(), Left::default()]);
         for number in FormGuard::rows(self.positions()) {
             self.read(number, &mut row)?;
+            if row.lacks_draft {
+                continue;
+            }
             rows += 1;
             let models = [(&row.target, row.target_kind), (&row.draft, row.draft_kind)];
             for (left, (entries, kind)) in left.iter_mut().zip(models) {
@@ -143,22 +149,11 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{HeldBytes, HeldTensor, Metadata};
-    use rand::{Rng, SeedableRng};
+    use crate::log::guard::tests::{logits, probabilities};
+    use crate::log::{HeldTensor, Metadata};
+    use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
     use std::sync::Arc;
-
-    /// Logits of so many tokens, as raw ones are: around some level of the row.
-    fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
-        let level = 20.0 * rng.random::<f64>() - 10.0;
-        let one = |rng: &mut ChaCha8Rng| level + scale * (rng.random::<f64>() - 0.5);
-        (0..tokens).map(|_| one(rng)).collect()
-    }
-
-    fn probabilities(logits: &[f64]) -> Vec<f64> {
-        let sum: f64 = logits.iter().map(|x| x.exp()).sum();
-        logits.iter().map(|x| x.exp() / sum).collect()
-    }
 
     /// What a row of probabilities is in a form.
     fn written(form: Form, row: &[f64]) -> Vec<f64> {
@@ -175,27 +170,12 @@ mod tests {
         assert_eq!(log.missing_mass().unwrap(), None);
     }
 
-    #[derive(Debug)]
-    struct Owned(Vec<u8>);
-
-    impl HeldBytes for Owned {
-        fn length(&self) -> u64 {
-            self.0.len() as u64
-        }
-        fn contiguous(&self) -> Option<&[u8]> {
-            Some(&self.0)
-        }
-        fn gather(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn held(name: &str, dtype: Dtype, rows: usize, bytes: Vec<u8>) -> HeldTensor {
         HeldTensor {
             name: name.to_owned(),
             dtype,
             shape: vec![rows, bytes.len() / dtype.size() / rows],
-            entries: Arc::new(Owned(bytes)),
+            entries: Arc::new(bytes),
         }
     }
 

@@ -238,19 +238,19 @@ impl FormGuard {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
     /// Logits of so many tokens, as raw ones are: around some level of the row.
-    fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
+    pub fn logits(rng: &mut ChaCha8Rng, tokens: usize, scale: f64) -> Vec<f64> {
         let level = 20.0 * rng.random::<f64>() - 10.0;
         let one = |rng: &mut ChaCha8Rng| level + scale * (rng.random::<f64>() - 0.5);
         (0..tokens).map(|_| one(rng)).collect()
     }
 
-    fn probabilities(logits: &[f64]) -> Vec<f64> {
+    pub fn probabilities(logits: &[f64]) -> Vec<f64> {
         let sum: f64 = logits.iter().map(|x| x.exp()).sum();
         logits.iter().map(|x| x.exp() / sum).collect()
     }

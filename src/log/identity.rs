@@ -87,7 +87,13 @@ impl Shard {
             update(&mut hash, tensor.as_ref(), 0..self.positions)?;
         }
         // Only where they are, so that logs without them keep the digest that they had.
-        let rounds = [&self.accepted, &self.round, &self.batch_size, &self.seed];
+        let rounds = [
+            &self.accepted,
+            &self.round,
+            &self.batch_size,
+            &self.seed,
+            &self.draft_row,
+        ];
         for tensor in rounds.into_iter().flatten() {
             hash.update(&tensor.name);
             update(&mut hash, Some(tensor), 0..self.positions)?;

@@ -2,7 +2,7 @@
 
 use super::encoded::{Encoded, encode};
 use super::error::LogError;
-use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, read_file};
+use super::reader::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP, read_file};
 use super::rollout_tensors::names as rollout_names;
 use super::source::Spool;
 use super::tensor::{Dtype, Tensor};
@@ -101,10 +101,11 @@ fn join_tensor(
     }))
 }
 
-/// What stands where a row lists no token, or a head says nothing.
+/// What stands where a row lists no token, a head says nothing, or all rows are there.
 fn filler(name: &str, dtype: Dtype) -> Option<Vec<u8>> {
     let value = match name {
         "token_ids" => return Some((-1i32).to_le_bytes().to_vec()),
+        DRAFT_ROW => return Some(1i64.to_le_bytes().to_vec()),
         "target_logits" | "draft_logits" => f32::NEG_INFINITY,
         HEAD_ACCEPTANCE | HEAD_OVERLAP => -1.0,
         _ => return None,

@@ -96,6 +96,7 @@ pub(super) struct Shard {
     pub round: Option<Tensor>,
     pub batch_size: Option<Tensor>,
     pub seed: Option<Tensor>,
+    pub draft_row: Option<Tensor>,
     pub rollouts: HeldRollouts,
 }
 
@@ -129,8 +130,11 @@ impl Span {
 pub struct Row {
     /// The target's row.
     pub target: Vec<f64>,
-    /// The draft's row.
+    /// The draft's row; NaN throughout where the log has none.
     pub draft: Vec<f64>,
+    /// Whether the log has no row of the draft here (`draft_row` is 0): behind drafts that were
+    /// all accepted an engine takes one more token from the target alone.
+    pub lacks_draft: bool,
     /// What the target's entries are.
     pub target_kind: RowKind,
     /// What the draft's entries are.
@@ -237,6 +241,7 @@ pub struct Chunk<'a> {
     head_acceptance: Option<RowWindow<'a>>,
     head_overlap: Option<RowWindow<'a>>,
     scored: [Option<RowWindow<'a>>; 4],
+    draft_row: Option<RowWindow<'a>>,
 }
 
 impl Log {
@@ -294,26 +299,13 @@ impl Log {
     ///
     /// # Example
     /// ```
-    /// use specgap::log::{Dtype, HeldBytes, HeldTensor, Log, Metadata, Row};
+    /// use specgap::log::{Dtype, HeldTensor, Log, Metadata, Row};
     /// use std::sync::Arc;
-    /// #[derive(Debug)]
-    /// struct Owned(Vec<u8>);
-    /// impl HeldBytes for Owned {
-    ///     fn length(&self) -> u64 {
-    ///         self.0.len() as u64
-    ///     }
-    ///     fn contiguous(&self) -> Option<&[u8]> {
-    ///         Some(&self.0)
-    ///     }
-    ///     fn gather(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
-    ///         Ok(()) // Never asked for: the bytes lie in order.
-    ///     }
-    /// }
     /// let rows = |name: &str, row: [f32; 2]| HeldTensor {
     ///     name: name.to_owned(),
     ///     dtype: Dtype::F32,
     ///     shape: vec![1, 2],
-    ///     entries: Arc::new(Owned(row.iter().flat_map(|x| x.to_le_bytes()).collect())),
+    ///     entries: Arc::new(row.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()),
     /// };
     /// let tensors = vec![rows("target_logits", [0.0, 1.0]), rows("draft_logits", [2.0, 0.0])];
     /// let log = Log::held("mine".as_ref(), Metadata::default(), tensors, None)?;
@@ -657,6 +649,11 @@ impl Log {
         names
     }
 
+    /// Whether any file says of which positions it has no row of the draft.
+    pub fn may_lack_drafts(&self) -> bool {
+        self.shards.iter().any(|shard| shard.draft_row.is_some())
+    }
+
     /// Tensors in the files that specgap does not know.
     pub fn ignored_tensors(&self) -> &[String] {
         &self.ignored
@@ -748,6 +745,7 @@ impl Log {
                     map(overlap, span)?,
                 ]
             },
+            draft_row: map(&shard.draft_row, span)?,
         })
     }
 
@@ -860,6 +858,8 @@ fn read_source(path: &Path, source: Source, spool: &mut Spool) -> Result<Content
 /// What heads on the draft predict along the text.
 pub(super) const HEAD_ACCEPTANCE: &str = "head_acceptance";
 pub(super) const HEAD_OVERLAP: &str = "head_overlap";
+/// Whether a position has a row of the draft.
+pub(crate) const DRAFT_ROW: &str = "draft_row";
 /// What is said of a position's rows, where these are not logged.
 pub(crate) const SCORED: [&str; 4] = ["hit", "p_hit", "max_q", "overlap"];
 
@@ -895,6 +895,7 @@ impl Shard {
         let round = integers("round", 1)?;
         let batch_size = integers("batch_size", 1)?;
         let seed = integers("seed", 1)?;
+        let draft_row = integers(DRAFT_ROW, 1)?;
         let target_rest = take(path, &mut contents, "target_rest", positions, 2, true)?;
         let draft_rest = take(path, &mut contents, "draft_rest", positions, 2, true)?;
         let head_acceptance = take(path, &mut contents, HEAD_ACCEPTANCE, positions, 1, true)?;
@@ -984,6 +985,7 @@ impl Shard {
                 round,
                 batch_size,
                 seed,
+                draft_row,
                 rollouts,
             },
             ignored,
@@ -1225,7 +1227,12 @@ impl Chunk<'_> {
         row.draft_kind = shard.draft_kind;
         let full = !shard.is_top_heavy();
         check(&self.target, shard.target_kind, number, target, full)?;
-        check(&self.draft, shard.draft_kind, number, draft, full)?;
+        row.lacks_draft = self.lacks_draft(number)?;
+        if row.lacks_draft {
+            draft.fill(f64::NAN);
+        } else {
+            check(&self.draft, shard.draft_kind, number, draft, full)?;
+        }
         if self.own_ids.is_some() {
             let absent = |kind| match (self.log.metadata.unlisted, kind) {
                 (None, _) => f64::NAN,
@@ -1319,6 +1326,24 @@ impl Chunk<'_> {
             ));
         }
         Ok((x >= 0.0).then_some(x))
+    }
+
+    /// Whether the log says that it has no row of the draft at a row of the shard.
+    fn lacks_draft(&self, number: usize) -> Result<bool, LogError> {
+        let Some(window) = &self.draft_row else {
+            return Ok(false);
+        };
+        match window.integers(number).next() {
+            Some(0) => Ok(true),
+            Some(1) | None => Ok(false),
+            Some(other) => Err(LogError::entry(
+                &self.shard.path,
+                DRAFT_ROW,
+                number,
+                0,
+                format!("is {other}; it is 1 where the draft has a row, and 0 where it has none"),
+            )),
+        }
     }
 
     /// Reads the ids of a list.

@@ -40,6 +40,21 @@ pub trait HeldBytes: fmt::Debug + Send + Sync {
     }
 }
 
+impl HeldBytes for Vec<u8> {
+    fn length(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn contiguous(&self) -> Option<&[u8]> {
+        Some(self)
+    }
+
+    fn gather(&self, _: u64, _: &mut [u8]) -> io::Result<()> {
+        // They lie in order, so that nobody asks.
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
 /// Where bytes come from.
 #[derive(Debug)]
 pub(crate) enum Source {

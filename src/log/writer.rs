@@ -6,7 +6,7 @@ use super::error::LogError;
 use super::guard::FormGuard;
 use super::joined::join;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry, SharedShard};
-use super::reader::{HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
+use super::reader::{DRAFT_ROW, HEAD_ACCEPTANCE, HEAD_OVERLAP, Log, read_file, read_index};
 use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
@@ -93,7 +93,8 @@ pub struct Position<'a> {
     pub token: i64,
     /// V logits of the target.
     pub target: &'a [f32],
-    /// V logits of the draft.
+    /// V logits of the draft; empty where the draft has no row, as behind drafts that were all
+    /// accepted.
     pub draft: &'a [f32],
 }
 
@@ -174,6 +175,7 @@ struct Buffer {
     head_acceptance: Vec<Option<f64>>,
     head_overlap: Vec<Option<f64>>,
     engine: Vec<Option<EngineRecord>>,
+    lacks_draft: Vec<bool>,
     rollouts: Columns,
 }
 
@@ -364,10 +366,17 @@ impl LogWriter {
             ("target_logits", position.target),
             ("draft_logits", position.draft),
         ];
-        for (name, row) in rows {
+        let rows = || {
+            let has_row = |&(name, row): &(_, &[f32])| name == "target_logits" || !row.is_empty();
+            rows.into_iter()
+                .zip(0..)
+                .filter(move |(one, _)| has_row(one))
+        };
+        for ((name, row), _) in rows() {
             self.check_row(name, row, number)?;
         }
-        for ((name, row), guard) in rows.into_iter().zip(&mut self.guards) {
+        for ((name, row), model) in rows() {
+            let guard = &mut self.guards[model];
             if guard.is_done() {
                 continue;
             }
@@ -407,7 +416,10 @@ impl LogWriter {
     pub(super) fn add(&mut self, position: &Position<'_>, ids: Option<Vec<u32>>) {
         let layout = &self.layout;
         let buffer = &mut self.buffer;
-        let mut sides = vec![(position.draft, &mut buffer.draft, &mut buffer.draft_rest)];
+        let lacks_draft = position.draft.is_empty();
+        let no_row = vec![f32::NAN; if lacks_draft { layout.vocabulary } else { 0 }];
+        let draft = if lacks_draft { &no_row } else { position.draft };
+        let mut sides = vec![(draft, &mut buffer.draft, &mut buffer.draft_rest)];
         if !self.follows {
             let target = (position.target, &mut buffer.target, &mut buffer.target_rest);
             sides.push(target);
@@ -435,7 +447,10 @@ impl LogWriter {
                 rest.extend(
                     rest_temperatures
                         .iter()
-                        .map(|&temperature| rest_mass(row, &self.listed, temperature)),
+                        .map(|&temperature| match row.first() {
+                            Some(x) if x.is_nan() => 0.0,
+                            _ => rest_mass(row, &self.listed, temperature),
+                        }),
                 );
             }
             buffer.token_ids.push(ids);
@@ -451,6 +466,7 @@ impl LogWriter {
         buffer.head_acceptance.push(None);
         buffer.head_overlap.push(None);
         buffer.engine.push(None);
+        buffer.lacks_draft.push(lacks_draft);
         buffer.positions += 1;
     }
 
@@ -920,7 +936,10 @@ impl LogWriter {
                 ));
             }
         }
-        for (name, shape, values) in engine_tensors(&buffer.engine) {
+        let rows = buffer.lacks_draft.iter().map(|&lacks| i64::from(!lacks));
+        let rows =
+            (buffer.lacks_draft.contains(&true)).then(|| (DRAFT_ROW, vec![n], rows.collect()));
+        for (name, shape, values) in engine_tensors(&buffer.engine).into_iter().chain(rows) {
             tensors.push((
                 name,
                 Encoded {

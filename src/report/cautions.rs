@@ -1,6 +1,6 @@
 //! What has to be known of a log before its numbers are read, on pages of one log and of several.
 
-use super::text::{counted, percent};
+use super::text::{count, counted, percent};
 use crate::gap::{Repetition, Surprise};
 use crate::log::MissingMass;
 
@@ -109,6 +109,21 @@ pub(super) fn missing(logs: impl Iterator<Item = Option<MissingMass>>) -> Option
         percent(worst.draft),
         counted(worst.rows, "row"),
     ))
+}
+
+/// Positions at which there is nothing to compare: of each log how many, and of how many.
+pub(super) fn without_draft(logs: impl Iterator<Item = (usize, usize)>) -> Option<String> {
+    let (lacking, all) = logs.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    (lacking > 0).then(|| {
+        format!(
+            "{} of {} positions are left out: the draft has no row there, as behind drafts that \
+             were all accepted. These are the places where drafts did well, so that acceptance over \
+             the whole text is higher. To have it, score the texts that came out with both models \
+             (docs/engines.md).",
+            count(lacking),
+            count(all)
+        )
+    })
 }
 
 /// Indices that stand twice in a text.

@@ -2,7 +2,7 @@
 
 use super::cost::Timings;
 use super::drafts::Drafts;
-use crate::gap::{DraftPaths, Estimate, Surprise};
+use crate::gap::{DraftPaths, Estimate, Surprise, is_zero};
 use crate::log::{FileDigest, Metadata};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ pub struct MeasuredTexts {
     pub temperature: f64,
     /// Tokens of the text that their rows do not list.
     pub unlisted: usize,
+    /// Positions at which the log has no row of the draft.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_draft: usize,
 }
 
 /// Draft lengths and stopping policies, replayed along logged text.

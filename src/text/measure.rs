@@ -216,6 +216,7 @@ impl<'a> Measurement<'a> {
             draft_is_open: texts.draft_is_open(),
             policies: (settings.policies.iter().copied())
                 .filter(|policy| texts.rows_tell(policy.family.list))
+                .filter(|policy| texts.lacking() == 0 || policy.family.name == "fixed")
                 .collect(),
             max_length: (settings.max_length)
                 .unwrap_or_else(|| texts.rollout_tokens().unwrap_or(usual).min(usual)),
@@ -276,6 +277,15 @@ impl<'a> Measurement<'a> {
     fn refuse_drafts(&self, logs: &[Log]) -> Result<(), TextError> {
         let mut asked = self.settings.drafts.iter();
         let lacking = asked.find_map(|&drafts| self.cannot_tell(drafts));
+        let nothing = || self.ways().is_empty() || self.policies.is_empty();
+        let lacking = lacking.or_else(|| {
+            (self.texts.lacking() > 0 && nothing()).then(|| {
+                "has positions without a row of the draft (draft_row is 0), where token \
+                 verification of fixed lengths is bounded and nothing else: ask for these, or score \
+                 the texts that came out with both models (docs/engines.md)"
+                    .to_owned()
+            })
+        });
         match (lacking, logs.first()) {
             (Some(message), Some(log)) => Err(TextError::Log {
                 log: log.path().to_owned(),
@@ -311,14 +321,20 @@ impl<'a> Measurement<'a> {
         for drafts in Drafts::ALL.into_iter().filter(|&drafts| is_asked(drafts)) {
             match drafts {
                 Drafts::Sampled => {
-                    let verifiers = self.settings.verifiers.iter();
-                    ways.extend(verifiers.map(|&verifier| (drafts, verifier)));
+                    let verifiers = self.settings.verifiers.iter().copied();
+                    let bounded = verifiers.filter(|&verifier| self.has_bounds(verifier));
+                    ways.extend(bounded.map(|verifier| (drafts, verifier)));
                 }
                 // One coin a place, whose product is the whole rule.
                 _ => ways.push((drafts, ChainVerifier::Token)),
             }
         }
         ways
+    }
+
+    /// Whether anything is said of a verifier: where rows are missing, what is bounded alone.
+    fn has_bounds(&self, verifier: ChainVerifier) -> bool {
+        self.texts.lacking() == 0 || verifier == ChainVerifier::Token
     }
 
     /// Policies of a kind of drafts. What others would do behind a rejected draft, and whether
@@ -345,7 +361,11 @@ impl<'a> Measurement<'a> {
                 policies.map(move |policy| self.played(policy, way, Unlisted::Whole))
             })
             .collect();
-        let at = |timings: &Timings| self.at_cost(timings, &played);
+        // A choice by the middles of wide bounds is none.
+        let at = |timings: &Timings| match self.texts.lacking() {
+            0 => self.at_cost(timings, &played),
+            _ => None,
+        };
         let by_cost = COST_RATIOS
             .iter()
             .filter_map(|&ratio| at(&Timings::cost_ratio(ratio).ok()?))
@@ -652,7 +672,9 @@ impl<'a> Measurement<'a> {
         if played.known.is_whole() {
             result.discard_rate = Some(group.discard_rate());
             result.speedup = timings.and_then(|timings| group.speed(timings));
-            result.break_even_cost_ratio = group.break_even(timings);
+            // By the middles of wide bounds there is none.
+            let known = self.texts.lacking() == 0;
+            result.break_even_cost_ratio = group.break_even(timings).filter(|_| known);
         } else {
             result.discard_rate_at_least = Some(group.discard_rate());
             result.speedup_at_most = timings.and_then(|timings| group.speed_at_most(timings));
@@ -710,7 +732,10 @@ impl<'a> Measurement<'a> {
             discard_rate: Estimate::default(),
             speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
         };
-        let blind = |verifier| Some(self.coin_blind(timings?, verifier));
+        let blind = |verifier| {
+            let known = self.texts.lacking() == 0;
+            Some(self.coin_blind(timings.filter(|_| known)?, verifier))
+        };
         Bounds {
             oracle: oracle(oracle_calls),
             oracle_to_the_end: oracle(oracle_calls_to_the_end),
@@ -873,7 +898,14 @@ impl<'a> Measurement<'a> {
 
     fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.are_open {
+        if self.texts.lacking() > 0 {
+            lines.push(format!(
+                "block verification, policies other than fixed lengths, and the best length at a \
+                 cost: at {} of {} positions the log has no row of the draft",
+                self.texts.lacking(),
+                self.texts.positions()
+            ));
+        } else if self.are_open {
             lines.push(
                 "bounds of what full rows would give, for target calls with block verification and for \
                  policies other than fixed lengths: they do not rise or fall with what rows do not \
@@ -1068,6 +1100,7 @@ pub(super) fn measured(
         clusters: texts.clusters,
         temperature: texts.temperature,
         unlisted: texts.unlisted(),
+        without_draft: texts.lacking(),
     }
 }
 

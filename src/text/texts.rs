@@ -55,6 +55,8 @@ pub struct Texts {
     pub rollouts: Vec<RolloutKind>,
     /// How surprising their tokens are.
     surprises: Surprises,
+    /// Positions without a row of the draft.
+    lacking: usize,
     /// Whether the draft's largest probability, its entropy, and the overlap are not told at
     /// some position.
     untold: [bool; 3],
@@ -115,6 +117,16 @@ impl Texts {
                         .to_owned(),
                 ));
             }
+            if question.is_some() && log.may_lack_drafts() {
+                return Err(refused(
+                    log,
+                    "has positions without a row of the draft (draft_row is 0), as recorders leave \
+                     behind drafts that were all accepted; they bound a chain of drafts (specgap \
+                     length), and nothing beside it: score the texts that came out with both models \
+                     (docs/engines.md)"
+                        .to_owned(),
+                ));
+            }
             log.refuse_other_forms()?;
         }
         let with_rollouts = rollouts && logs.iter().all(Log::has_rollouts);
@@ -157,10 +169,15 @@ impl Texts {
         tokens
     }
 
-    /// Tokens that their rows do not list.
+    /// Tokens that their rows do not list, where there are rows.
     pub(super) fn unlisted(&self) -> usize {
         let places = self.texts.iter().flat_map(|text| &text.places);
-        places.filter(|place| !place.listed).count()
+        places.filter(|place| !place.listed).count() - self.lacking
+    }
+
+    /// Positions at which the log has no row of the draft.
+    pub(super) fn lacking(&self) -> usize {
+        self.lacking
     }
 
     /// Whether the same leaves q open at any token.
@@ -279,6 +296,7 @@ impl Texts {
                 read.surprised
                     .iter()
                     .for_each(|one| self.surprises.add(one));
+                self.lacking += usize::from(read.lacks_draft);
                 text.ratios.push(read.place.ratio);
                 text.places.push(read.place);
                 text.numbers.push(before + number);
@@ -416,6 +434,7 @@ struct Read {
     position: i64,
     place: Place,
     untold: [bool; 3],
+    lacks_draft: bool,
     surprised: Option<Surprised>,
     asked: Vec<f64>,
     apart: Vec<f64>,
@@ -485,12 +504,17 @@ impl Task<'_> {
         };
         probabilities(&row.target, row.target_kind, &rule, logits, target)
             .map_err(|error| format!("target: {error}"))?;
-        probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
-            .map_err(|error| format!("draft: {error}"))?;
-        let unlisted = match &self.lists {
+        let mut unlisted = match &self.lists {
             Some(lists) => lists.unlisted(row, self.temperature),
             None => [Unlisted::NONE; 2],
         };
+        if row.lacks_draft {
+            draft.clone_from(&row.draft);
+            unlisted[1] = Unlisted::ALL;
+        } else {
+            probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
+                .map_err(|error| format!("draft: {error}"))?;
+        }
         let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
@@ -542,7 +566,10 @@ impl Task<'_> {
             _ => 0.5 * (ratio_bounds[0].min(1.0) + ratio_bounds[1].min(1.0)),
         };
         let spread = self.log.vocabulary().saturating_sub(draft.len()).max(1) as f64;
-        let of_draft = Moments::new(&row.draft, row.draft_kind, rule.temperature, draft);
+        let of_draft = match row.lacks_draft {
+            true => Moments::default(),
+            false => Moments::new(&row.draft, row.draft_kind, rule.temperature, draft),
+        };
         let surprised = Surprised::new(self.singles, row, target, rule.temperature, unlisted[0]);
         let [target_rest, draft_rest] = rests;
         let common: f64 = target
@@ -553,9 +580,11 @@ impl Task<'_> {
             .sum();
         let likeliest = likeliest(self.lists.as_ref(), row);
         let overlap = (common + target_rest.min(draft_rest)).min(1.0);
-        let exact_overlap = row.overlap.or(self.lists.is_none().then_some(overlap));
+        let exact_overlap = row
+            .overlap
+            .or((self.lists.is_none() && !row.lacks_draft).then_some(overlap));
         let rest = match (&self.lists, listed) {
-            (None, _) => Rest::None,
+            (None, _) if !row.lacks_draft => Rest::None,
             _ if unlisted
                 .iter()
                 .all(|one| one.is_known() && one.largest.is_finite())
@@ -598,15 +627,17 @@ impl Task<'_> {
             }
         }
         // Lists of which nothing but the text's own token is sure.
-        let bare = (self.lists.as_ref().and_then(Lists::tops))
+        let mut bare = (self.lists.as_ref().and_then(Lists::tops))
             .unwrap_or([1; 2])
             .map(|top| top == 0);
+        bare[1] |= row.lacks_draft;
         Ok(Read {
             untold: [
                 bare[1] && row.max_q.is_none(),
                 bare[1],
                 bare.contains(&true) && row.overlap.is_none(),
             ],
+            lacks_draft: row.lacks_draft,
             surprised,
             asked,
             apart,

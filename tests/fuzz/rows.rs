@@ -11,7 +11,7 @@ use specgap::distribution::{Draft, Rational, Target as Wanted, exact_value};
 use specgap::evaluate::{Evaluated, verify};
 use specgap::gap::{Part, Settings, Summary, summarise};
 use specgap::known::{Kind, Known};
-use specgap::log::{Dtype, HeldBytes, HeldTensor, Log, Metadata};
+use specgap::log::{Dtype, HeldTensor, Log, Metadata};
 use specgap::problem::Problem;
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::{DraftScheme, LAWS, Law, MadeOf, SchemeName};
@@ -397,24 +397,6 @@ impl RandomRows {
     }
 }
 
-/// Entries of a tensor.
-#[derive(Debug)]
-struct Entries(Vec<u8>);
-
-impl HeldBytes for Entries {
-    fn length(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn contiguous(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
-
-    fn gather(&self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-}
-
 /// Positions in a log of rows of one length, four to a prompt.
 const POSITIONS: usize = 10;
 
@@ -438,7 +420,7 @@ impl RandomRows {
             name: name.to_owned(),
             dtype,
             shape,
-            entries: Arc::new(Entries(entries)),
+            entries: Arc::new(entries),
         };
         let numbers = |name: &str, row: &[f64]| {
             let entries = row.iter().flat_map(|x| x.to_le_bytes()).collect();

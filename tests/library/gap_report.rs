@@ -130,6 +130,7 @@ fn report() -> GapReport {
             repetition: None,
             surprise: None,
             repeated_positions: 0,
+            without_draft: 0,
             missing_mass: None,
             files: Vec::new(),
             metadata: Metadata {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod blocks;
+mod bonus_rows;
 mod certificates;
 mod claims;
 mod engines;

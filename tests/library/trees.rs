@@ -312,7 +312,7 @@ fn rules_of_the_example_have_less_than_the_most_value() {
     }
 }
 
-fn settings(trees: &[&str]) -> TreeSettings {
+pub fn settings(trees: &[&str]) -> TreeSettings {
     TreeSettings {
         trees: trees
             .iter()

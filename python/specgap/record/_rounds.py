@@ -98,8 +98,9 @@ def certain(tokens: Sequence[int], vocabulary: int) -> NDArray[np.float32]:
 class Rounds:
     """A log of rounds: K drafts are verified at once, m are accepted, and one more token comes.
 
-    A round has rows of both models at its first min(m + 1, K) tokens, and these are logged; the
-    token that follows K accepted drafts has no row of the draft model, and is not.
+    A round has rows of both models at its first min(m + 1, K) tokens, and these are logged. The
+    token that follows K accepted drafts has no row of the draft model: it is logged where the
+    target's row is given, and the log says that the draft's is missing.
     """
 
     def __init__(
@@ -140,14 +141,17 @@ class Rounds:
         seed: int | None = None,
     ) -> None:
         """Logs one round. ``start`` is the index of its first token in the text; rows are
-        logits, ``target`` of at least min(m + 1, K) and ``draft`` of K prefixes."""
+        logits, ``target`` of at least min(m + 1, K) prefixes, K + 1 for the token that follows
+        K accepted drafts, and ``draft`` of K."""
         count = len(drafts)
         if not 0 <= accepted <= count or len(outputs) < min(accepted + 1, count):
             raise ValueError(
                 f"a round of {count} drafts with {accepted} accepted put out {len(outputs)} tokens"
             )
         # A round is in the log as a whole or not at all.
-        kept = min(accepted + 1, count)
+        put_out = min(accepted + 1, count)
+        bonus = accepted == count and len(outputs) > count and len(target) > count
+        kept = put_out + int(bonus)
         for model, rows in (("target", target), ("draft", draft)):
             for row in np.asarray(rows[:kept], dtype=np.float64):
                 if np.isnan(row).any() or not np.isfinite(row.max()):
@@ -157,7 +161,7 @@ class Rounds:
             output = int(outputs[place])
             self.writer.append(
                 target_logits=target[place],
-                draft_logits=draft[place],
+                draft_logits=draft[place] if place < put_out else None,
                 prompt_id=text,
                 position=start + place,
                 token=output,

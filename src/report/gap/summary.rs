@@ -66,6 +66,7 @@ pub(super) fn first_cautions(report: &GapReport) -> Vec<String> {
     let logs = || report.logs.iter();
     let all = [
         cautions::unfinished(logs().map(|log| log.metadata.unfinished())),
+        cautions::without_draft(logs().map(|log| (log.without_draft, log.positions))),
         cautions::missing(logs().map(|log| log.missing_mass)),
         cautions::repeated(logs().map(|log| log.repeated_positions).sum()),
     ];

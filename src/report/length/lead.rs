@@ -212,7 +212,11 @@ fn settings(report: &LengthReport) -> Vec<String> {
 
 /// Why there is no length to set.
 fn no_choice(report: &LengthReport) -> String {
-    if report.of.clusters < 2 {
+    if report.of.without_draft > 0 {
+        "No length is chosen: what each gives is known between bounds only, in the table of fixed \
+         lengths."
+            .to_owned()
+    } else if report.of.clusters < 2 {
         "There is one prompt only. A length has to be chosen on some prompts and reported on \
          others: log more prompts."
             .to_owned()
@@ -342,6 +346,16 @@ fn points(report: &LengthReport) -> Vec<String> {
 }
 
 fn unlisted(report: &LengthReport) -> Option<String> {
+    if report.of.without_draft > 0 {
+        return Some(format!(
+            "At {} of the text's {} positions the log has no row of the draft, as behind drafts \
+             that were all accepted. A draft there is accepted with a probability between 0 and 1: \
+             “a to b” bounds what all rows would give. To choose a length, score the texts that \
+             came out with both models (docs/engines.md).",
+            count(report.of.without_draft),
+            count(report.of.positions)
+        ));
+    }
     if report.of.unlisted > 0 {
         return Some(format!(
             "Rows list only some tokens, and {} of the text's {} tokens are not among them. Their \

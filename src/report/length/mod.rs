@@ -28,7 +28,7 @@ use crate::text::LengthReport;
 pub fn page(report: &LengthReport) -> Page {
     let advises = cautions::not_drawn(Some(&report.surprise)).is_none();
     let sections = [
-        advises.then(|| what_to_set(report)),
+        advises.then(|| what_to_set(report)).flatten(),
         fixed(report),
         policies(report),
         Some(bounds(report)),
@@ -47,9 +47,12 @@ pub fn page(report: &LengthReport) -> Page {
     }
 }
 
-fn what_to_set(report: &LengthReport) -> Section {
+fn what_to_set(report: &LengthReport) -> Option<Section> {
+    if report.of.without_draft > 0 {
+        return None;
+    }
     let figures = figures::speed(report).into_iter().map(Block::Figure);
-    Section {
+    Some(Section {
         main: true,
         ..Section::new(
             "what-to-set",
@@ -61,7 +64,7 @@ fn what_to_set(report: &LengthReport) -> Section {
                 .map(Block::Table)
                 .chain(figures),
         )
-    }
+    })
 }
 
 fn fixed(report: &LengthReport) -> Option<Section> {

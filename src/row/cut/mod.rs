@@ -92,6 +92,12 @@ impl Unlisted {
         largest: 0.0,
     };
 
+    /// A row of which nothing is known.
+    pub const ALL: Self = Self {
+        mass: [0.0, 1.0],
+        largest: f64::INFINITY,
+    };
+
     /// No token of the rest has more than this.
     pub fn most(&self) -> f64 {
         let [least, most] = self.mass;
