@@ -1,5 +1,5 @@
 //! Renders a report of gap (of one log or of several), length, tree or paths again from its `report.json`:
-//! `report.html`, `report.md`, and every picture as SVG and PNG; of length `report.json` too, with the
+//! `report.html`, `report.md`, and every picture as SVG; of length `report.json` too, with the
 //! fields that are new.
 //!
 //!     cargo run --release --example render_gap_report -- report.json out/
@@ -46,7 +46,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(folder.join("report.md"), page.markdown())?;
     for figure in page.figures() {
         std::fs::write(folder.join(figure.svg_file()), figure.svg()?)?;
-        std::fs::write(folder.join(format!("{}.png", figure.name)), figure.png()?)?;
     }
     print!("{}", page.text(110, false));
     Ok(())

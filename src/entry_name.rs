@@ -92,7 +92,7 @@ macro_rules! entry_table {
             fn from_str(text: &str) -> Result<Self, $unknown> {
                 Self::ALL
                     .into_iter()
-                    .find(|name| name.as_str() == text)
+                    .find(|name| crate::rule_name::is_same(name.as_str(), text))
                     .ok_or_else(|| $unknown(text.to_owned()))
             }
         }

@@ -124,6 +124,7 @@ mod quadrature;
 pub mod report;
 mod rounds;
 pub mod row;
+mod rule_name;
 #[cfg(test)]
 mod schemas;
 pub mod scheme;

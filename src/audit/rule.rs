@@ -149,7 +149,9 @@ impl FromStr for Rule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
+        let names = || Self::WORDS.iter().map(|(name, _)| *name);
+        let own = names().find(|name| crate::rule_name::is_same(name, text));
+        Ok(match own.unwrap_or(text) {
             "single" => Self::Single,
             "rrs" => Self::Rrs,
             "rrs-wo" => Self::RrsWo,
@@ -160,7 +162,7 @@ impl FromStr for Rule {
             "text" => Self::Text,
             _ => {
                 let Some(factor) = text.strip_prefix("threshold:") else {
-                    let names: Vec<&str> = Self::WORDS.iter().map(|(name, _)| *name).collect();
+                    let names: Vec<&str> = names().collect();
                     return Err(format!("{text:?} is no rule; one of {}", names.join(", ")));
                 };
                 let factor: f64 = factor

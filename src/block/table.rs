@@ -138,7 +138,7 @@ impl FromStr for BlockVerifierName {
     fn from_str(text: &str) -> Result<Self, UnknownBlockVerifier> {
         Self::ALL
             .into_iter()
-            .find(|name| name.as_str() == text)
+            .find(|name| crate::rule_name::is_same(name.as_str(), text))
             .ok_or_else(|| UnknownBlockVerifier(text.to_owned()))
     }
 }

@@ -12,6 +12,7 @@ use super::sampling::{Law, at};
 pub enum Rule {
     /// One coin a draft: x_j is kept with probability min(1, p_j(x_j)/q_j(x_j)), until one is
     /// not (Leviathan et al. 2023, Algorithm 1).
+    #[value(aliases = ["single", "chain"])]
     Token,
     /// The drafts as a block: the longest prefix whose coin says so (Sun et al. 2024, "Block
     /// verification accelerates speculative decoding", Algorithm 2). It keeps at least as

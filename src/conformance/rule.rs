@@ -90,7 +90,9 @@ impl FromStr for Rule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        (Self::ALL.into_iter().find(|rule| rule.as_str() == text)).ok_or_else(|| {
+        let mut all = Self::ALL.into_iter();
+        let known = all.find(|rule| crate::rule_name::is_same(rule.as_str(), text));
+        known.ok_or_else(|| {
             let names = Self::ALL.map(Self::as_str).join(", ");
             format!("{text:?} is no rule; there are {names}")
         })

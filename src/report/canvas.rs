@@ -1,4 +1,4 @@
-//! A picture as a list of marks, drawn alike as SVG, PNG and PDF.
+//! A picture as a list of marks, drawn alike as SVG and PDF.
 
 mod pdf;
 
@@ -142,10 +142,6 @@ pub struct Canvas {
 
 /// Pixels of an SVG are cut this fine.
 const FINE: u32 = 8;
-/// Pixels of a PNG for one of the canvas.
-const DENSITY: u32 = 2;
-/// A PNG is drawn this much larger and averaged, which smooths its edges.
-const SMOOTH: u32 = 2;
 
 impl Canvas {
     /// Pixels from left to right.
@@ -299,7 +295,7 @@ impl Canvas {
         let size = (self.width * FINE, self.height * FINE);
         {
             let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
-            self.draw(&area, FINE, 0.0)
+            self.draw(&area)
                 .map_err(|error| DrawError(error.to_string()))?;
             area.present()
                 .map_err(|error| DrawError(error.to_string()))?;
@@ -322,44 +318,11 @@ impl Canvas {
         })
     }
 
-    /// PNG bytes on white, two pixels for each of the SVG.
-    ///
-    /// # Errors
-    /// A drawing back end that fails.
-    pub fn png(&self) -> Result<Vec<u8>, DrawError> {
-        let failed = |error: &dyn std::error::Error| DrawError(error.to_string());
-        let scale = DENSITY * SMOOTH;
-        let (width, height) = (self.width * scale, self.height * scale);
-        let mut drawn = vec![255; width as usize * height as usize * 3];
-        {
-            let backend = BitMapBackend::with_buffer(&mut drawn, (width, height));
-            let area = backend.into_drawing_area();
-            self.draw(&area, scale, DROP)
-                .map_err(|error| DrawError(error.to_string()))?;
-            area.present().map_err(|error| failed(&error))?;
-        }
-        let (width, height) = (self.width * DENSITY, self.height * DENSITY);
-        let pixels = average(&drawn, width as usize, height as usize);
-        let mut bytes = Vec::new();
-        let mut encoder = png::Encoder::new(&mut bytes, width, height);
-        encoder.set_color(png::ColorType::Rgb);
-        encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Best);
-        let mut writer = encoder.write_header().map_err(|error| failed(&error))?;
-        writer
-            .write_image_data(&pixels)
-            .map_err(|error| failed(&error))?;
-        writer.finish().map_err(|error| failed(&error))?;
-        Ok(bytes)
-    }
-
     fn draw<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, Shift>,
-        scale: u32,
-        drop: f64,
     ) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-        let scale = f64::from(scale);
+        let scale = f64::from(FINE);
         let point = |(x, y): (f64, f64)| ((x * scale).round() as i32, (y * scale).round() as i32);
         area.fill(&Ink::Paper.light())?;
         for mark in &self.marks {
@@ -409,8 +372,7 @@ impl Canvas {
                         .into_font()
                         .color(&ink.light())
                         .pos(Pos::new(across, VPos::Center));
-                    let at = point((at.0, at.1 + drop * size));
-                    area.draw(&Text::new(text.clone(), at, style))?;
+                    area.draw(&Text::new(text.clone(), point(*at), style))?;
                 }
             }
         }
@@ -418,33 +380,8 @@ impl Canvas {
     }
 }
 
-/// Texts of a bitmap are centred by a box that reaches below their line; this
-/// share of their size brings them down to where those of an SVG are.
-const DROP: f64 = 0.14;
-
 /// A size that plotters takes, for one pixel of an SVG's font size.
 const TYPE: f64 = 1.24;
-
-/// Means of squares of [`SMOOTH`] pixels.
-fn average(drawn: &[u8], width: usize, height: usize) -> Vec<u8> {
-    let smooth = SMOOTH as usize;
-    let mut pixels = Vec::with_capacity(width * height * 3);
-    for y in 0..height {
-        for x in 0..width {
-            for channel in 0..3 {
-                let mut sum = 0;
-                for row in 0..smooth {
-                    for column in 0..smooth {
-                        let place = (y * smooth + row) * width * smooth + x * smooth + column;
-                        sum += usize::from(drawn[place * 3 + channel]);
-                    }
-                }
-                pixels.push((sum / (smooth * smooth)) as u8);
-            }
-        }
-    }
-    pixels
-}
 
 /// Rules that exchange every colour for its dark one, where the reader's scheme
 /// is dark.
@@ -474,15 +411,12 @@ mod tests {
     }
 
     #[test]
-    fn a_canvas_becomes_svg_and_png() {
+    fn a_canvas_becomes_svg() {
         let mut canvas = Canvas::new(60, 40);
         canvas.dashed(&[(5.0, 5.0), (55.0, 35.0)], Ink::Hue(0), 1.0, &[4.0, 3.0]);
         canvas.text("a<b", (30.0, 20.0), 10.0, Align::Centre, Ink::Text);
         let svg = canvas.svg("t", "d").unwrap();
         assert!(svg.starts_with("<svg width=\"60\" height=\"40\" role=\"img\""));
         assert!(svg.contains("a&lt;b"));
-        let png = canvas.png().unwrap();
-        let decoded = png::Decoder::new(png.as_slice()).read_info().unwrap();
-        assert_eq!((decoded.info().width, decoded.info().height), (120, 80));
     }
 }

@@ -233,17 +233,10 @@ impl Figure {
     pub fn svg(&self) -> Result<String, DrawError> {
         self.canvas.svg(&self.title, &self.alt)
     }
-
-    /// As PNG on white, two pixels for each of the SVG.
-    ///
-    /// # Errors
-    /// A drawing back end that fails.
-    pub fn png(&self) -> Result<Vec<u8>, DrawError> {
-        self.canvas.png()
-    }
 }
 
-/// Whether [`Page::files`], or one of those for papers, may have a file of this name.
+/// Whether [`Page::files`], or one of those for papers, may have a file of this name, or had one in
+/// an earlier version (PNG).
 pub fn is_of_a_page(name: &str) -> bool {
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
     matches!(name, "report.json" | "report.md" | "report.html")
@@ -263,7 +256,6 @@ impl Page {
         let mut files = Vec::new();
         for figure in self.figures() {
             files.push((figure.svg_file(), figure.svg()?.into_bytes()));
-            files.push((format!("{}.png", figure.name), figure.png()?));
         }
         files.push(("report.json".to_owned(), data));
         files.push(("report.md".to_owned(), self.markdown().into_bytes()));

@@ -54,7 +54,8 @@ impl FromStr for ChainVerifier {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|one| one.as_str() == name);
+        let mut all = Self::ALL.into_iter();
+        let known = all.find(|one| crate::rule_name::is_same(one.as_str(), name));
         known.ok_or_else(|| {
             let all = Self::ALL.map(Self::as_str).join(", ");
             format!("{name} is no verifier of a chain; there are {all}")

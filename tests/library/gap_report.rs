@@ -287,11 +287,6 @@ fn everything(report: &GapReport) -> (String, String) {
     let page = page(report);
     for figure in page.figures() {
         check_nesting(&figure.svg().unwrap());
-        let png = figure.png().unwrap();
-        let mut reader = png::Decoder::new(png.as_slice()).read_info().unwrap();
-        let mut pixels = vec![0; reader.output_buffer_size()];
-        reader.next_frame(&mut pixels).unwrap();
-        assert!(pixels.iter().any(|&byte| byte < 128), "{}", figure.name);
         assert!(!figure.alt.is_empty() && !figure.caption.is_empty());
     }
     let html = page.html().unwrap();

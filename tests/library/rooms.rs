@@ -7,11 +7,12 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 32] = [
+const ALLOWED: [(&str, &[&str]); 33] = [
     ("panics", &[]),
     ("shown", &[]),
     ("files", &[]),
-    ("entry_name", &[]),
+    ("rule_name", &[]),
+    ("entry_name", &["rule_name"]),
     ("scratch", &[]),
     ("distribution", &["scratch"]),
     ("known", &["distribution"]),
@@ -69,6 +70,7 @@ const ALLOWED: [(&str, &[&str]); 32] = [
             "optimum",
             "plan",
             "problem",
+            "rule_name",
             "scheme",
             "tree",
             "verifier",
@@ -113,11 +115,18 @@ const ALLOWED: [(&str, &[&str]); 32] = [
         ],
     ),
     ("log", &["files"]),
-    ("rounds", &["number"]),
+    ("rounds", &["number", "rule_name"]),
     ("import", &["files", "log"]),
     (
         "conformance",
-        &["distribution", "log", "problem", "scheme", "verifier"],
+        &[
+            "distribution",
+            "log",
+            "problem",
+            "rule_name",
+            "scheme",
+            "verifier",
+        ],
     ),
     (
         "text",
@@ -138,7 +147,7 @@ const ALLOWED: [(&str, &[&str]); 32] = [
         ],
     ),
     // Of gap: rows as probabilities, and which logs are refused.
-    ("audit", &["distribution", "gap", "log"]),
+    ("audit", &["distribution", "gap", "log", "rule_name"]),
     // Of plan: how one of several paths is selected, and its law.
     ("capture", &["files", "log", "panics", "plan"]),
     (

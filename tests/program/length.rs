@@ -67,7 +67,6 @@ fn a_log_becomes_a_folder_of_files() {
     assert!(html.contains("id=\"what-to-set\"") && !html.contains("<script"));
     for picture in ["speed-by-cost", "tokens-per-call", "calls-and-discards"] {
         assert!(made.join(format!("{picture}.svg")).is_file(), "{picture}");
-        assert!(made.join(format!("{picture}.png")).is_file(), "{picture}");
     }
     // The same to the byte, on any number of threads.
     let again = length(
