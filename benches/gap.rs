@@ -222,7 +222,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (
             "sequential draws: alpha* and naive",
             &sequential,
-            &[VerifierName::NAIVE],
+            &[VerifierName::EXACT_MATCH],
         ),
         (
             "sequential draws: alpha* and rrs-wo",

@@ -29,13 +29,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     println!(
         "claimed: {:?}",
-        claimed_of(&log, &Settings::new(Rule::Single))?
+        claimed_of(&log, &Settings::new(Rule::TOKEN))?
     );
     println!(
         "{} positions, {runs} honest runs of as many:",
         log.positions()
     );
-    for rule in [Rule::Single, Rule::OneHot, Rule::ExactMatch] {
+    for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::EXACT_MATCH] {
         let all = engine(rule, None, Settings::TOLERANCE).runs(&log, runs, log.positions())?;
         let alarms = all
             .iter()
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("  {rule}: {alarms} alarms");
     }
     for tolerance in [0.0, Settings::TOLERANCE] {
-        let mut simulator = engine(Rule::Single, None, tolerance);
+        let mut simulator = engine(Rule::TOKEN, None, tolerance);
         simulator.settings.alpha = 0.05;
         let all = simulator.runs(&log, runs, 60)?;
         let alarms = all
@@ -56,9 +56,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     for (rule, bug) in [
-        (Rule::Single, "argmax-drafts"),
-        (Rule::Single, "top-50-drafts"),
-        (Rule::Single, "temperature-ignored"),
+        (Rule::TOKEN, "argmax-drafts"),
+        (Rule::TOKEN, "top-50-drafts"),
+        (Rule::TOKEN, "temperature-ignored"),
     ] {
         for texts in [1.0, 20.0, 200.0] {
             let mut simulator = engine(rule, Some(bug.parse()?), Settings::TOLERANCE);
@@ -77,11 +77,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     for (rule, bug, positions) in [
-        (Rule::Single, "argmax-drafts", 40),
-        (Rule::Single, "top-50-drafts", 325),
-        (Rule::Single, "own-noise-correction", 32_000),
-        (Rule::Single, "temperature-ignored", 60),
-        (Rule::OneHot, "lenient-acceptance", 9_600),
+        (Rule::TOKEN, "argmax-drafts", 40),
+        (Rule::TOKEN, "top-50-drafts", 325),
+        (Rule::TOKEN, "own-noise-correction", 32_000),
+        (Rule::TOKEN, "temperature-ignored", 60),
+        (Rule::ONE_HOT, "lenient-acceptance", 9_600),
     ] {
         for tolerance in [0.0, Settings::TOLERANCE] {
             let all = engine(rule, Some(bug.parse()?), tolerance).runs(&log, 20, positions)?;

@@ -113,7 +113,7 @@ fn verifiers() -> String {
                 Lossless::OneDraft => "any, n = 1".to_owned(),
                 Lossless::Always => "any".to_owned(),
             };
-            let (rule, acceptance) = (name.rule(), name.entry().acceptance);
+            let (rule, acceptance) = (name.words(), name.entry().acceptance);
             [
                 format!("`{name}`"),
                 drafts,

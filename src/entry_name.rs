@@ -8,9 +8,20 @@
 //! entry_table!(SchemeName of LAWS; "draft scheme", UnknownScheme);      // above
 //! ```
 
+/// An entry of a table: what it is called.
+pub trait Named {
+    /// The name that is written.
+    fn name(&self) -> &'static str;
+
+    /// Other names, which are read.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
 /// Makes a struct of one `&'static` entry the name of that entry, by which the rest of the
-/// crate refers to it. The entry has a field `name`; handles compare, sort, hash and print
-/// by it.
+/// crate refers to it. The entry is [`Named`]; handles compare, sort, hash and print by its
+/// name.
 macro_rules! entry_name {
     ($handle:ident of $entry:ident) => {
         impl $handle {
@@ -21,13 +32,13 @@ macro_rules! entry_name {
 
             /// The name, as it is written in problem files and reports.
             pub fn as_str(self) -> &'static str {
-                self.0.name
+                crate::entry_name::Named::name(self.0)
             }
         }
 
         impl PartialEq for $handle {
             fn eq(&self, other: &Self) -> bool {
-                self.0.name == other.0.name
+                self.as_str() == other.as_str()
             }
         }
 
@@ -35,7 +46,7 @@ macro_rules! entry_name {
 
         impl std::hash::Hash for $handle {
             fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-                self.0.name.hash(state);
+                self.as_str().hash(state);
             }
         }
 
@@ -47,19 +58,19 @@ macro_rules! entry_name {
 
         impl Ord for $handle {
             fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-                self.0.name.cmp(other.0.name)
+                self.as_str().cmp(other.as_str())
             }
         }
 
         impl std::fmt::Debug for $handle {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{}({})", stringify!($handle), self.0.name)
+                write!(f, "{}({})", stringify!($handle), self.as_str())
             }
         }
 
         impl std::fmt::Display for $handle {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.0.name)
+                f.pad(self.as_str())
             }
         }
     };
@@ -92,7 +103,10 @@ macro_rules! entry_table {
             fn from_str(text: &str) -> Result<Self, $unknown> {
                 Self::ALL
                     .into_iter()
-                    .find(|name| crate::rule_name::is_same(name.as_str(), text))
+                    .find(|name| {
+                        let aliases = crate::entry_name::Named::aliases(name.entry());
+                        name.as_str() == text || aliases.contains(&text)
+                    })
                     .ok_or_else(|| $unknown(text.to_owned()))
             }
         }

@@ -40,6 +40,7 @@
 //! | [`lp`] | the problem as linear programs, HiGHS and minilp |
 //! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation, and the scan of logged rows |
 //! | [`plan`] | optimal plans and full couplings |
+//! | [`rule`] | every verification rule by its name, and its law on a row |
 //! | [`verifier`] | rules that verify drafts, one file each, and their table: laws, samplers, acceptance rates |
 //! | [`certify`] | recomputes every claim; imports no solver |
 //! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
@@ -124,7 +125,7 @@ mod quadrature;
 pub mod report;
 mod rounds;
 pub mod row;
-mod rule_name;
+pub mod rule;
 #[cfg(test)]
 mod schemas;
 pub mod scheme;

@@ -1,7 +1,8 @@
 //! The bugs that are looked for, each with the engine that has it.
 
 use super::engine::{Change, Corrects, Engine, Keeps};
-use super::rule::{Drafts, Rule};
+use super::rule::Rule;
+use crate::rule::Drafts;
 
 /// A way in which engines were seen to differ from what they claim.
 #[derive(Clone, Copy, Debug)]
@@ -20,11 +21,11 @@ pub(super) struct Bug {
 }
 
 fn sampled(rule: Rule) -> bool {
-    matches!(rule.drafts(), Drafts::Sampled | Drafts::Distinct)
+    matches!(rule.drafts(), Drafts::Drawn(_))
 }
 
 fn chain_sampled(rule: Rule) -> bool {
-    matches!(rule, Rule::Single | Rule::Block)
+    rule.has_chains() && rule.tests_drafts()
 }
 
 fn likeliest(rule: Rule) -> bool {
@@ -32,15 +33,15 @@ fn likeliest(rule: Rule) -> bool {
 }
 
 fn off_draft(rule: Rule) -> bool {
-    matches!(rule, Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_))
+    rule != Rule::TEXT && !rule.tests_drafts()
 }
 
 fn independent(rule: Rule) -> bool {
-    matches!(rule, Rule::Rrs | Rule::KSeq)
+    rule.needs_siblings() && !distinct(rule)
 }
 
 fn distinct(rule: Rule) -> bool {
-    rule == Rule::RrsWo
+    rule.needs_siblings() && rule.drafts().are_distinct()
 }
 
 fn all(_: Rule) -> bool {
@@ -48,7 +49,7 @@ fn all(_: Rule) -> bool {
 }
 
 fn drafted(rule: Rule) -> bool {
-    rule != Rule::Text
+    rule != Rule::TEXT
 }
 
 fn claims_drafts(rule: Rule) -> bool {
@@ -301,7 +302,7 @@ pub(super) static BUGS: [Bug; 26] = [
         cure: "name the rule rrs-wo and verify it as such, or draw every draft from all of q",
         weights: [3.0, 0.0, 0.0, 0.0],
         engine: Engine {
-            draws_as: Some(Rule::RrsWo),
+            draws_as: Some(Rule::RRS_WO),
             ..HONEST
         },
         of: independent,
@@ -313,7 +314,7 @@ pub(super) static BUGS: [Bug; 26] = [
         cure: "mask what was drafted before, or name the rule rrs",
         weights: [3.0, 0.0, 0.0, 0.0],
         engine: Engine {
-            draws_as: Some(Rule::Rrs),
+            draws_as: Some(Rule::RRS),
             ..HONEST
         },
         of: distinct,
@@ -324,7 +325,7 @@ pub(super) static BUGS: [Bug; 26] = [
         cure: "test every draft with all of q",
         weights: [0.0, 3.0, 2.0, 0.0],
         engine: Engine {
-            tests_as: Some(Rule::RrsWo),
+            tests_as: Some(Rule::RRS_WO),
             ..HONEST
         },
         of: independent,
@@ -335,7 +336,7 @@ pub(super) static BUGS: [Bug; 26] = [
         cure: "take what was rejected out of q before the next test",
         weights: [0.0, 3.0, 2.0, 0.0],
         engine: Engine {
-            tests_as: Some(Rule::Rrs),
+            tests_as: Some(Rule::RRS),
             ..HONEST
         },
         of: distinct,
@@ -368,9 +369,9 @@ mod tests {
     fn names_are_unique_and_every_rule_has_bugs() {
         let names: BTreeSet<&str> = BUGS.iter().map(|bug| bug.name).collect();
         assert_eq!(names.len(), BUGS.len());
-        for rule in Rule::ALL {
+        for rule in Rule::all() {
             // Of a text alone only the target can be another one.
-            let least = if rule == Rule::Text { 3 } else { 8 };
+            let least = if rule == Rule::TEXT { 3 } else { 8 };
             assert!(bugs_of(rule).count() >= least, "{rule}");
         }
     }

@@ -8,9 +8,10 @@ use super::data::{
 use super::judge::{Part, Tally};
 use super::measure::{conclude, of_requests};
 use super::requests::{Place, Requests, Settled, repeated};
-use super::rule::{Drafts, Rule};
+use super::rule::Rule;
 use super::steps::Count;
 use super::verdict::{Capital, smallest_tv};
+use crate::rule::Drafts;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -255,7 +256,7 @@ impl Bettor {
             all.push(("lenient-acceptance", words, 3.0, Kind::Lenient(0.9)));
             let words = "nearly every draft is kept";
             all.push(("accepts-everything", words, 2.0, Kind::Lenient(1e-3)));
-            if rule == Rule::Single {
+            if rule == Rule::TOKEN {
                 let words = "drafts are kept with p(x), as exact-match does, which loses nothing";
                 all.push(("exact-match", words, 3.0, Kind::Exact));
             }
@@ -394,7 +395,7 @@ pub fn audit_records(
     }
     let tolerance = settings.tolerance;
     let drafted = records.records.iter().any(|record| record.draft.is_some());
-    if rule != Rule::Text && !drafted && !records.records.is_empty() {
+    if rule != Rule::TEXT && !drafted && !records.records.is_empty() {
         return Err(AuditError::Log(format!(
             "{}: has no draft in any line, so that {rule} cannot be told; a text alone is audited \
              by --rule text",
@@ -428,7 +429,7 @@ pub fn audit_records(
         let (bettors, steps) = units
             .entry(requests.unit_at(index))
             .or_insert_with(|| (fresh(), [0; 4]));
-        let is_text = rule == Rule::Text;
+        let is_text = rule == Rule::TEXT;
         if let Some(draft) = record.draft.filter(|_| !is_text) {
             if draft.accepted && draft.p <= 0.0 {
                 zero.found(index);
@@ -447,18 +448,19 @@ pub fn audit_records(
                         }
                     }
                 }
-                Drafts::Sampled | Drafts::Distinct => {
+                Drafts::Drawn(_) => {
                     steps[0] += 1;
                     for bettor in &mut bettors[0] {
                         bettor.uniform(draft.u_q, draft.q, tolerance);
                     }
                 }
             }
-            let keep = match rule {
-                Rule::OneHot | Rule::ExactMatch => draft.p,
-                Rule::Threshold(factor) => (draft.p / factor).min(1.0),
-                _ if draft.p <= 0.0 => 0.0,
-                _ => (draft.p / draft.q).min(1.0),
+            let keep = if !rule.tests_drafts() {
+                (draft.p / rule.over()).min(1.0)
+            } else if draft.p <= 0.0 {
+                0.0
+            } else {
+                (draft.p / draft.q).min(1.0)
             };
             steps[1] += 1;
             for bettor in &mut bettors[1] {
@@ -486,7 +488,7 @@ pub fn audit_records(
         .zip(&bettors)
         .map(|(part, bettors)| verdict(part, bettors, &settled, rule, settings))
         .collect();
-    if rule == Rule::Text {
+    if rule == Rule::TEXT {
         parts.retain(|one| one.part == Part::TargetLaw.name());
     }
     // Ranks that were drawn by themselves are hardly ever equal to three places.
@@ -555,18 +557,18 @@ pub fn audit_records(
         notes,
         ok: false,
     };
-    if rule == Rule::Text {
+    if rule == Rule::TEXT {
         report.hard_checks.clear();
     }
     let refuted =
         |report: &AuditReport, part: Part| report.parts[part.index()].verdict == Outcome::Refuted;
-    if rule == Rule::Single
+    if rule == Rule::TOKEN
         && refuted(&report, Part::Acceptance)
         && !refuted(&report, Part::TargetLaw)
         && report.parts[Part::Acceptance.index()].suspect.as_deref() == Some("exact-match")
     {
         let other = Settings {
-            rule: Rule::ExactMatch,
+            rule: Rule::EXACT_MATCH,
             ..settings.clone()
         };
         let other = audit_records(records, &other, command)?;
@@ -659,7 +661,7 @@ mod tests {
     fn bets_on_intervals_are_fair() {
         // q = (.5, .3, .2) in its order: intervals [0, .5), [.5, .8), [.8, 1).
         let cells = [(0.0, 0.5), (0.5, 0.3), (0.8, 0.2)];
-        for mut bettor in Bettor::list(Part::DraftLaw, Rule::Single) {
+        for mut bettor in Bettor::list(Part::DraftLaw, Rule::TOKEN) {
             let mut mean = vec![0.0; bettor.logs.len()];
             for (from, width) in cells {
                 bettor.logs.fill(0.0);
@@ -696,7 +698,7 @@ mod tests {
             (tail, 0.75, 0.0, 1.0),
             (tail, 0.7499, 0.0, 0.0),
         ] {
-            let mut bettor = Bettor::list(Part::DraftLaw, Rule::Single).swap_remove(0);
+            let mut bettor = Bettor::list(Part::DraftLaw, Rule::TOKEN).swap_remove(0);
             bettor.kind = kind;
             let before = bettor.logs.clone();
             assert_eq!(before, [0.0; 3]);
@@ -716,7 +718,7 @@ mod tests {
             assert_eq!(bettor.logs, after);
         }
         for (from, width, value) in [(0.25, 0.0, 0.25), (0.25, 0.5, 0.5), (0.9, 0.4, 1.0)] {
-            let mut bettors = Bettor::list(Part::DraftLaw, Rule::Single);
+            let mut bettors = Bettor::list(Part::DraftLaw, Rule::TOKEN);
             let bettor = bettors.last_mut().unwrap();
             assert_eq!(bettor.name, "rank");
             bettor.uniform(from, width, 0.01);
@@ -727,7 +729,7 @@ mod tests {
             }
         }
         // Bets on acceptance know nothing of ranks.
-        for mut bettor in Bettor::list(Part::Acceptance, Rule::Single) {
+        for mut bettor in Bettor::list(Part::Acceptance, Rule::TOKEN) {
             let score = matches!(bettor.kind, Kind::Score);
             bettor.uniform(0.1, 0.0, 0.0);
             assert_eq!(bettor.logs.iter().all(|log| *log == 0.0), !score);
@@ -737,7 +739,7 @@ mod tests {
     /// A draft is kept with 0.4 by the rule; what each bettor thinks, by hand.
     #[test]
     fn gains_on_kept_drafts_by_hand() {
-        for mut bettor in Bettor::list(Part::Acceptance, Rule::Single) {
+        for mut bettor in Bettor::list(Part::Acceptance, Rule::TOKEN) {
             let wrong = match bettor.name {
                 "lenient-acceptance" => 0.4 / 0.9,
                 "accepts-everything" => 1.0,
@@ -768,8 +770,8 @@ mod tests {
             let all = Bettor::list(Part::Acceptance, rule);
             all.iter().map(|one| one.name).collect()
         };
-        assert_eq!(named(Rule::Single).len(), 4);
-        assert!(!named(Rule::OneHot).contains(&"exact-match"));
+        assert_eq!(named(Rule::TOKEN).len(), 4);
+        assert!(!named(Rule::ONE_HOT).contains(&"exact-match"));
     }
 
     /// One record: each part's e-value from its definition.
@@ -790,7 +792,7 @@ mod tests {
         let settings = Settings {
             tolerance: 0.0,
             alpha: 0.25,
-            ..Settings::new(Rule::Single)
+            ..Settings::new(Rule::TOKEN)
         };
         let audit = |records: Vec<Record>, rule: Rule| {
             let records = Records {
@@ -828,7 +830,7 @@ mod tests {
             let score = 2.0 * score.iter().sum::<f64>() / 14.0;
             (heads + tails + score) / 12.1
         };
-        let report = audit(vec![record], Rule::Single);
+        let report = audit(vec![record], Rule::TOKEN);
         // The draft has u_q from 0.05 to 0.3, its correction 0.01, and the output 0.97.
         let drafted = expected(
             &|w| (w.min(0.3) - 0.05f64).max(0.0) / 0.25 / w,
@@ -877,17 +879,17 @@ mod tests {
                 ..record
             },
         ];
-        let report = audit(records.clone(), Rule::Single);
+        let report = audit(records.clone(), Rule::TOKEN);
         assert_eq!(
             report.parts.iter().map(|one| one.steps).collect::<Vec<_>>(),
             [2, 2, 1, 3]
         );
         // A lossy rule's outputs are not tested, and exact match claims nothing of drafts.
-        let lossy = audit(records.clone(), Rule::Threshold(0.5));
+        let lossy = audit(records.clone(), Rule::threshold(0.5).unwrap());
         let steps: Vec<u64> = lossy.parts.iter().map(|one| one.steps).collect();
         assert_eq!((steps, lossy.false_alarm), (vec![2, 2, 1, 0], 0.75));
         assert!(lossy.parts[3].reason.as_deref().unwrap().contains("lossy"));
-        let exact = audit(records, Rule::ExactMatch);
+        let exact = audit(records, Rule::EXACT_MATCH);
         let steps: Vec<u64> = exact.parts.iter().map(|one| one.steps).collect();
         assert_eq!(steps, [0, 2, 1, 3]);
         assert!(
@@ -940,15 +942,15 @@ mod tests {
             sum
         };
         for (rule, p, q, keep) in [
-            (Rule::Single, 0.2, 0.5, 0.4),
-            (Rule::Single, 0.5, 0.2, 1.0),
-            (Rule::Single, 0.5, 0.5, 1.0),
-            (Rule::Single, 0.0, 0.5, 0.0),
-            (Rule::Single, 0.0, 0.0, 0.0),
-            (Rule::OneHot, 0.2, 0.5, 0.2),
-            (Rule::ExactMatch, 0.2, 0.5, 0.2),
-            (Rule::Threshold(0.5), 0.2, 0.5, 0.4),
-            (Rule::Threshold(0.5), 0.7, 0.5, 1.0),
+            (Rule::TOKEN, 0.2, 0.5, 0.4),
+            (Rule::TOKEN, 0.5, 0.2, 1.0),
+            (Rule::TOKEN, 0.5, 0.5, 1.0),
+            (Rule::TOKEN, 0.0, 0.5, 0.0),
+            (Rule::TOKEN, 0.0, 0.0, 0.0),
+            (Rule::ONE_HOT, 0.2, 0.5, 0.2),
+            (Rule::EXACT_MATCH, 0.2, 0.5, 0.2),
+            (Rule::threshold(0.5).unwrap(), 0.2, 0.5, 0.4),
+            (Rule::threshold(0.5).unwrap(), 0.7, 0.5, 1.0),
         ] {
             let (found, expected) = (e_value(rule, p, q), bets(rule, keep, p));
             assert!(
@@ -1035,7 +1037,7 @@ mod tests {
     #[test]
     fn capital_begins_at_one() {
         for part in Part::ALL {
-            for rule in [Rule::Single, Rule::OneHot] {
+            for rule in [Rule::TOKEN, Rule::ONE_HOT] {
                 let bettors = Bettor::list(part, rule);
                 let whole: f64 = bettors.iter().map(|one| one.weight).sum();
                 assert!((whole - 1.0).abs() < 1e-14, "{part:?} {whole}");
@@ -1053,7 +1055,7 @@ mod tests {
     fn bets_on_kept_drafts_are_fair() {
         for (keep, p) in [(0.4, 0.3), (0.9, 0.45), (0.05, 0.01)] {
             for tolerance in [0.0, 1e-3] {
-                let fresh = || Bettor::list(Part::Acceptance, Rule::Single);
+                let fresh = || Bettor::list(Part::Acceptance, Rule::TOKEN);
                 let capital = |place: usize, accepted: bool| {
                     let mut one = fresh().swap_remove(place);
                     one.kept(keep, p, accepted, tolerance);
@@ -1121,7 +1123,7 @@ mod tests {
             record(0, Some(rejected)),
             record(0, None),
         ];
-        assert_eq!(found(fine, Rule::Single).0, [NONE; 3]);
+        assert_eq!(found(fine, Rule::TOKEN).0, [NONE; 3]);
         let impossible = DraftRecord { p: 0.0, ..draft };
         let refused = DraftRecord {
             accepted: false,
@@ -1132,14 +1134,14 @@ mod tests {
             record(0, Some(impossible)),
             record(0, Some(impossible)),
         ];
-        let (counts, rounds, ok) = found(records, Rule::Single);
+        let (counts, rounds, ok) = found(records, Rule::TOKEN);
         assert_eq!(counts, [(2, Some(1)), NONE, NONE]);
         // Such a draft is refused by every rule: that it was says nothing.
         let one = Records {
             name: "r.csv".to_owned(),
             records: vec![record(0, Some(refused))],
         };
-        for rule in [Rule::Single, Rule::OneHot, Rule::Threshold(0.5)] {
+        for rule in [Rule::TOKEN, Rule::ONE_HOT, Rule::threshold(0.5).unwrap()] {
             let report = audit_records(&one, &Settings::new(rule), "").unwrap();
             let part = &report.parts[Part::Acceptance.index()];
             assert!(part.log10_e_value.abs() < 1e-3, "{rule}: {part:?}");
@@ -1147,21 +1149,21 @@ mod tests {
         assert_eq!((rounds, ok), (3, false));
         let undrafted = DraftRecord { q: 0.0, ..rejected };
         let records = vec![record(0, Some(rejected)), record(0, Some(undrafted))];
-        let (counts, _, ok) = found(records.clone(), Rule::Single);
+        let (counts, _, ok) = found(records.clone(), Rule::TOKEN);
         assert_eq!((counts, ok), (vec![NONE, (1, Some(1)), NONE], false));
         // Exact match says nothing of drafts.
-        assert_eq!(found(records, Rule::ExactMatch).0, [NONE; 3]);
+        assert_eq!(found(records, Rule::EXACT_MATCH).0, [NONE; 3]);
         // Behind a rejection, and behind a token without a draft; not in another text.
         for last in [Some(rejected), None] {
             let records = vec![record(0, last), record(1, Some(rejected))];
-            let (counts, rounds, ok) = found(records, Rule::Single);
+            let (counts, rounds, ok) = found(records, Rule::TOKEN);
             assert_eq!(counts, [NONE, NONE, (1, Some(1))]);
             assert_eq!((rounds, ok), (1, false));
             let other = Record {
                 prompt: Some(2),
                 ..record(1, Some(rejected))
             };
-            let (counts, ..) = found(vec![record(0, last), other], Rule::Single);
+            let (counts, ..) = found(vec![record(0, last), other], Rule::TOKEN);
             assert_eq!(counts, [NONE; 3]);
         }
     }
@@ -1219,7 +1221,7 @@ mod tests {
 
     #[test]
     fn records_tell_an_honest_engine_from_two_others() {
-        let settings = Settings::new(Rule::Single);
+        let settings = Settings::new(Rule::TOKEN);
         let honest = audit_records(&run(false, false, 4000), &settings, "").unwrap();
         assert!(honest.ok, "{honest:#?}");
         assert_eq!(honest.conclusion, Conclusion::AsClaimed);
@@ -1259,7 +1261,7 @@ mod tests {
                 name: "r.csv".to_owned(),
                 records: records.collect(),
             };
-            let report = audit_records(&records, &Settings::new(Rule::OneHot), "").unwrap();
+            let report = audit_records(&records, &Settings::new(Rule::ONE_HOT), "").unwrap();
             assert_eq!(report.parts[0].steps, 400);
             assert_eq!(report.parts[1].verdict, Outcome::Consistent);
             report.parts[0].verdict
@@ -1280,7 +1282,7 @@ mod tests {
             own_positions_enough: true,
             reason: None,
         };
-        let report = audit_records(&run(false, false, 400), &Settings::new(Rule::Single), "");
+        let report = audit_records(&run(false, false, 400), &Settings::new(Rule::TOKEN), "");
         let report = report.unwrap();
         for (ok, controls, expected) in [
             (true, vec![], true),
@@ -1341,13 +1343,13 @@ mod tests {
             Records::parse("t.csv".as_ref(), &all).unwrap()
         };
         let ask = |records: &Records, rule| audit_records(records, &Settings::new(rule), "");
-        let honest = ask(&text(1, &[-1]), Rule::Text).unwrap();
+        let honest = ask(&text(1, &[-1]), Rule::TEXT).unwrap();
         assert_eq!(honest.conclusion, Conclusion::AsClaimed, "{honest:#?}");
         assert_eq!((honest.parts.len(), honest.hard_checks.len()), (1, 0));
         assert_eq!((honest.requests.fresh, honest.requests.averaged), (4, 0));
-        let skewed = ask(&text(2, &[-1]), Rule::Text).unwrap();
+        let skewed = ask(&text(2, &[-1]), Rule::TEXT).unwrap();
         assert_eq!(skewed.conclusion, Conclusion::Lossy);
-        let shared = ask(&text(2, &[3]), Rule::Text).unwrap();
+        let shared = ask(&text(2, &[3]), Rule::TEXT).unwrap();
         assert_eq!((shared.requests.fresh, shared.requests.averaged), (0, 4));
         let [product, mean] = [&skewed, &shared].map(|one| one.parts[0].log10_e_value);
         assert!(product > 2.0 * mean && mean > 1.0, "{product} {mean}");
@@ -1357,10 +1359,10 @@ mod tests {
         for at in 100..400 {
             again.records[at].u_p = again.records[at % 100].u_p;
         }
-        let again = ask(&again, Rule::Text).unwrap();
+        let again = ask(&again, Rule::TEXT).unwrap();
         assert_eq!(again.requests.repeated, 4);
         assert!(again.notes.iter().any(|note| note.contains("repeat")));
-        let message = ask(&text(1, &[-1]), Rule::Single).unwrap_err().to_string();
+        let message = ask(&text(1, &[-1]), Rule::TOKEN).unwrap_err().to_string();
         assert!(message.contains("--rule text"), "{message}");
         let message = Records::parse("t.csv".as_ref(), "p,u_p\n0.5,0.5\n").unwrap_err();
         assert!(

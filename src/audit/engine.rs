@@ -6,7 +6,8 @@
 //! the probability that a token is kept, the law of what replaces it, and so the law of what
 //! comes out.
 
-use super::rule::{Drafts, Rule};
+use super::rule::Rule;
+use crate::rule::{Drafts, normalise};
 
 /// The rows of a position.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +168,7 @@ impl Laws {
     pub(super) fn new(rule: Rule, engine: &Engine, at: &Position<'_>) -> Self {
         let p = change(at.p, engine.target, at);
         let tested = change(at.q, engine.ratio, at);
-        let block = rule == Rule::Block;
+        let block = rule == Rule::BLOCK;
         let wanted: Vec<f64> = if block {
             p.iter().map(|x| x * at.reach).collect()
         } else {
@@ -178,16 +179,16 @@ impl Laws {
             .zip(&tested)
             .map(|(p, q)| (p - q).max(0.0))
             .collect();
-        let base = match rule {
-            Rule::Single | Rule::Rrs | Rule::RrsWo | Rule::KSeq => Keeping::Ratio { block: None },
-            Rule::Block => {
-                let mass: f64 = over.iter().sum();
-                let spent = mass + (1.0 - at.reach);
-                let stop = if spent > 0.0 { mass / spent } else { 1.0 };
-                Keeping::Ratio { block: Some(stop) }
-            }
-            Rule::OneHot | Rule::ExactMatch | Rule::Text => Keeping::Over(1.0),
-            Rule::Threshold(factor) => Keeping::Over(factor),
+        // Of one draft every rule that tests it makes rejection sampling.
+        let base = if block {
+            let mass: f64 = over.iter().sum();
+            let spent = mass + (1.0 - at.reach);
+            let stop = if spent > 0.0 { mass / spent } else { 1.0 };
+            Keeping::Ratio { block: Some(stop) }
+        } else if rule.tests_drafts() {
+            Keeping::Ratio { block: None }
+        } else {
+            Keeping::Over(rule.over())
         };
         let mut scale = 1.0;
         let keeps = match engine.keeps {
@@ -203,9 +204,10 @@ impl Laws {
         };
         // min(1, keep/scale) is keep with `wanted` over scale.
         let wanted: Vec<f64> = wanted.into_iter().map(|x| x / scale).collect();
-        let by_rule = match rule {
-            Rule::Single | Rule::Rrs | Rule::RrsWo | Rule::KSeq | Rule::Block => Corrects::Residual,
-            Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_) | Rule::Text => Corrects::OffDraft,
+        let by_rule = if rule.tests_drafts() {
+            Corrects::Residual
+        } else {
+            Corrects::OffDraft
         };
         let corrects = match engine.corrects {
             Corrects::Rule => by_rule,
@@ -241,7 +243,7 @@ impl Laws {
 
     fn drafted(&self, rule: Rule, engine: &Engine, at: &Position<'_>) -> Option<Vec<f64>> {
         let sampled = match rule.drafts() {
-            Drafts::Sampled | Drafts::Distinct => true,
+            Drafts::Drawn(_) => true,
             Drafts::Likeliest => engine.draws,
             // What is claimed of nothing; a simulated engine needs something.
             Drafts::Any if engine.likeliest => false,
@@ -256,7 +258,7 @@ impl Laws {
         if let Some(least) = engine.drops {
             law = change(at.q, Change::AtLeast(least), at);
         }
-        if rule == Rule::Block && at.reach < 1.0 {
+        if rule == Rule::BLOCK && at.reach < 1.0 {
             // That the prefix before it was accepted says something of the draft behind it.
             for (place, x) in law.iter_mut().enumerate() {
                 let ratio = self.ratio(place);
@@ -419,16 +421,6 @@ pub(super) fn change(row: &[f64], change: Change, at: &Position<'_>) -> Vec<f64>
     out
 }
 
-/// Divides by the sum; false if that is 0.
-pub(super) fn normalise(row: &mut [f64]) -> bool {
-    let total: f64 = row.iter().sum();
-    if !(total > 0.0 && total.is_finite()) {
-        return false;
-    }
-    row.iter_mut().for_each(|x| *x /= total);
-    true
-}
-
 /// The law of a draw from `residual` by the same exponential clocks that drew x from q, given
 /// that x was rejected (so that the residual of x is 0).
 ///
@@ -499,11 +491,11 @@ mod tests {
             ..Engine::HONEST
         };
         for (rule, engine) in [
-            (Rule::Single, Engine::HONEST),
-            (Rule::OneHot, Engine::HONEST),
-            (Rule::OneHot, draws),
-            (Rule::ExactMatch, draws),
-            (Rule::Threshold(1.0), Engine::HONEST),
+            (Rule::TOKEN, Engine::HONEST),
+            (Rule::ONE_HOT, Engine::HONEST),
+            (Rule::ONE_HOT, draws),
+            (Rule::EXACT_MATCH, draws),
+            (Rule::threshold(1.0).unwrap(), Engine::HONEST),
         ] {
             let out = Laws::new(rule, &engine, &at(1.0)).output().unwrap();
             for (out, p) in out.iter().zip(P) {
@@ -512,7 +504,7 @@ mod tests {
         }
         // Given that a prefix was accepted, a block's next token follows p too.
         for reach in [1.0, 0.7, 0.2] {
-            let laws = Laws::new(Rule::Block, &Engine::HONEST, &at(reach));
+            let laws = Laws::new(Rule::BLOCK, &Engine::HONEST, &at(reach));
             for (out, p) in laws.output().unwrap().iter().zip(P) {
                 assert!((out - p).abs() < 1e-15, "{reach} {out} {p}");
             }
@@ -523,7 +515,7 @@ mod tests {
     fn a_block_reaches_a_token_as_often_as_its_definition_says() {
         // P(x drafted and prefix + x accepted | prefix accepted) = q min(1, r p/q)/r.
         let reach = 0.4;
-        let laws = Laws::new(Rule::Block, &Engine::HONEST, &at(reach));
+        let laws = Laws::new(Rule::BLOCK, &Engine::HONEST, &at(reach));
         let draft = laws.draft.clone().unwrap();
         for place in 0..5 {
             let expected = (reach * P[place]).min(Q[place]) / reach;
@@ -673,11 +665,11 @@ mod tests {
         let drawn = Some(Q);
         type Case = (Rule, Engine, Option<[f64; 5]>, [f64; 5], [f64; 5], f64);
         let cases: [Case; 23] = [
-            (Rule::Single, honest, drawn, ratio, residual, 0.),
-            (Rule::Rrs, honest, drawn, ratio, residual, 0.),
-            (Rule::Block, honest, drawn, ratio, residual, 0.),
+            (Rule::TOKEN, honest, drawn, ratio, residual, 0.),
+            (Rule::RRS, honest, drawn, ratio, residual, 0.),
+            (Rule::BLOCK, honest, drawn, ratio, residual, 0.),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 Engine {
                     likeliest: true,
                     ..honest
@@ -688,7 +680,7 @@ mod tests {
                 0.,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 Engine {
                     draft: Change::Top(2),
                     ..honest
@@ -699,7 +691,7 @@ mod tests {
                 0.,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 Engine {
                     drops: Some(0.15),
                     ..honest
@@ -710,7 +702,7 @@ mod tests {
                 0.15,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 keeps(Keeps::Over(0.8)),
                 drawn,
                 [1., 1., 0.5, 1., 0.],
@@ -718,7 +710,7 @@ mod tests {
                 0.,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 keeps(Keeps::Always),
                 drawn,
                 [1.; 5],
@@ -726,16 +718,16 @@ mod tests {
                 0.,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 keeps(Keeps::IfLikeliest),
                 drawn,
                 one,
                 residual,
                 0.,
             ),
-            (Rule::Single, keeps(Keeps::Target), drawn, P, residual, 0.),
+            (Rule::TOKEN, keeps(Keeps::Target), drawn, P, residual, 0.),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 Engine {
                     ratio: Change::Top(2),
                     ..honest
@@ -746,7 +738,7 @@ mod tests {
                 0.,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 Engine {
                     target: Change::Argmax,
                     ..honest
@@ -756,26 +748,19 @@ mod tests {
                 one,
                 0.,
             ),
-            (Rule::Single, corrects(Corrects::Draft), drawn, ratio, Q, 0.),
+            (Rule::TOKEN, corrects(Corrects::Draft), drawn, ratio, Q, 0.),
+            (Rule::TOKEN, corrects(Corrects::Target), drawn, ratio, P, 0.),
             (
-                Rule::Single,
-                corrects(Corrects::Target),
-                drawn,
-                ratio,
-                P,
-                0.,
-            ),
-            (
-                Rule::Single,
+                Rule::TOKEN,
                 corrects(Corrects::OffDraft),
                 drawn,
                 ratio,
                 off,
                 0.,
             ),
-            (Rule::OneHot, honest, Some(two), P, off, 0.),
+            (Rule::ONE_HOT, honest, Some(two), P, off, 0.),
             (
-                Rule::OneHot,
+                Rule::ONE_HOT,
                 Engine {
                     draws: true,
                     ..honest
@@ -785,18 +770,25 @@ mod tests {
                 off,
                 0.,
             ),
-            (Rule::OneHot, keeps(Keeps::Ratio), Some(two), ratio, off, 0.),
             (
-                Rule::OneHot,
+                Rule::ONE_HOT,
+                keeps(Keeps::Ratio),
+                Some(two),
+                ratio,
+                off,
+                0.,
+            ),
+            (
+                Rule::ONE_HOT,
                 corrects(Corrects::Residual),
                 Some(two),
                 P,
                 residual,
                 0.,
             ),
-            (Rule::ExactMatch, honest, None, P, off, 0.),
+            (Rule::EXACT_MATCH, honest, None, P, off, 0.),
             (
-                Rule::ExactMatch,
+                Rule::EXACT_MATCH,
                 Engine {
                     likeliest: true,
                     ..honest
@@ -807,7 +799,7 @@ mod tests {
                 0.,
             ),
             (
-                Rule::ExactMatch,
+                Rule::EXACT_MATCH,
                 Engine {
                     draws: true,
                     ..honest
@@ -818,7 +810,7 @@ mod tests {
                 0.,
             ),
             (
-                Rule::Threshold(0.3),
+                Rule::threshold(0.3).unwrap(),
                 keeps(Keeps::Over(0.8)),
                 Some(two),
                 [1., 1., 5. / 6., 5. / 12., 0.],
@@ -847,7 +839,7 @@ mod tests {
         }
         // A block whose prefix is accepted with 1/2: min(1, p/(2 q)) is the ratio, and where a
         // token is not reached the block stops there with h = 0.1/(0.1 + 0.5).
-        let laws = Laws::new(Rule::Block, &honest, &at(0.5));
+        let laws = Laws::new(Rule::BLOCK, &honest, &at(0.5));
         let kept = [0, 1, 2, 3, 4].map(|place| laws.keep(place));
         assert!(near(&kept, &[1., 1., 0.6, 1., 0.]), "{kept:?}");
         let ratios = [0, 1, 2, 3, 4].map(|place| laws.ratio(place));
@@ -864,10 +856,10 @@ mod tests {
             q: &[1.0, 0.0],
             ..at(1.0)
         };
-        assert_eq!(Laws::new(Rule::Single, &honest, &absent).ratio(1), 0.0);
+        assert_eq!(Laws::new(Rule::TOKEN, &honest, &absent).ratio(1), 0.0);
         // Equal rows: everything is kept, and nothing is left.
         let same = Position { q: &P, ..at(1.0) };
-        let laws = Laws::new(Rule::Block, &honest, &same);
+        let laws = Laws::new(Rule::BLOCK, &honest, &same);
         assert_eq!([0, 1, 2, 3].map(|place| laws.keep(place)), [1.0; 4]);
         assert!(near(&laws.correction(0), &P));
         // All of p on the draft: p is what stands in for nothing.
@@ -876,7 +868,7 @@ mod tests {
             q: &[0.5, 0.5],
             ..at(1.0)
         };
-        let laws = Laws::new(Rule::OneHot, &honest, &alone);
+        let laws = Laws::new(Rule::ONE_HOT, &honest, &alone);
         assert_eq!(laws.correction(0), [1.0, 0.0]);
     }
 
@@ -890,7 +882,7 @@ mod tests {
             reach: 1.0,
         };
         for (rest, expected) in [(false, [0.8, 0., 0.2]), (true, [1., 0., 0.])] {
-            let laws = Laws::new(Rule::Single, &Engine::HONEST, &rows(rest));
+            let laws = Laws::new(Rule::TOKEN, &Engine::HONEST, &rows(rest));
             let found = laws.listed_correction(1, &rows(rest));
             assert!(near(&found, &expected), "{found:?}");
         }
@@ -901,11 +893,11 @@ mod tests {
     fn outputs_are_sums_over_drafts() {
         let mut known = 0;
         for rule in [
-            Rule::Single,
-            Rule::Block,
-            Rule::OneHot,
-            Rule::ExactMatch,
-            Rule::Threshold(0.6),
+            Rule::TOKEN,
+            Rule::BLOCK,
+            Rule::ONE_HOT,
+            Rule::EXACT_MATCH,
+            Rule::threshold(0.6).unwrap(),
         ] {
             for bug in &super::super::bugs::BUGS {
                 for reach in [1.0, 0.4] {
@@ -935,10 +927,10 @@ mod tests {
     #[test]
     fn a_token_beyond_the_rows_is_not_kept() {
         for rule in [
-            Rule::Single,
-            Rule::Block,
-            Rule::OneHot,
-            Rule::Threshold(0.5),
+            Rule::TOKEN,
+            Rule::BLOCK,
+            Rule::ONE_HOT,
+            Rule::threshold(0.5).unwrap(),
         ] {
             let laws = Laws::new(rule, &Engine::HONEST, &at(0.5));
             assert_eq!((laws.keep(5), laws.ratio(5)), (0.0, 0.0), "{rule}");
@@ -968,8 +960,8 @@ mod tests {
             ..Engine::HONEST
         };
         for (rule, engine) in [
-            (Rule::OneHot, engine),
-            (Rule::Threshold(0.9), Engine::HONEST),
+            (Rule::ONE_HOT, engine),
+            (Rule::threshold(0.9).unwrap(), Engine::HONEST),
         ] {
             let out = Laws::new(rule, &engine, &at(1.0)).output().unwrap();
             assert!((out[2] - 0.2 / 0.9).abs() < 1e-15);

@@ -3,8 +3,10 @@
 use super::bets::{Bet, SCORE_STAKES, STAKES, log_step, log_sum};
 use super::bugs::{Bug, bugs_of};
 use super::engine::{Engine, Laws, Position};
-use super::rule::{Drafts, Rule};
+use super::rule::Rule;
 use super::siblings::{decide, next_draft};
+use crate::rule::Drafts;
+use crate::scheme::SchemeName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -280,7 +282,7 @@ impl Judge {
         let claimed_output = claimed_output.as_deref().unwrap_or(at.p);
         let likeliest_draft = at.likeliest(at.q);
         let near = near(at);
-        let drafts_exact = self.rule.drafts() == Drafts::Sampled;
+        let drafts_exact = self.rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT);
         let claimed_draft = honest.draft.as_deref().filter(|_| drafts_exact);
 
         // What is claimed of corrections, by the draft where it matters.
@@ -302,7 +304,7 @@ impl Judge {
             .map(|step| {
                 let Some(&draft) = step.drafts.first() else {
                     // Of a text alone nothing is said but the target's law.
-                    return (self.rule != Rule::Text).then(|| Arc::new(at.p.to_vec()));
+                    return (self.rule != Rule::TEXT).then(|| Arc::new(at.p.to_vec()));
                 };
                 if step.accepted || at.is_rest(draft) || at.is_rest(step.output) {
                     None
@@ -466,7 +468,7 @@ impl Judge {
     /// Several drafts for one position.
     fn several(&self, at: &Position<'_>, step: &Step, tally: &mut Tally) {
         let honest = Engine::HONEST;
-        let sampled = matches!(self.rule.drafts(), Drafts::Sampled | Drafts::Distinct);
+        let sampled = matches!(self.rule.drafts(), Drafts::Drawn(_));
         let y = step.output;
         if !step.drafts.is_empty() && self.rule.drafts() != Drafts::Any {
             tally.steps[0] += 1;
@@ -668,7 +670,7 @@ mod tests {
 
     #[test]
     fn capital_is_the_weighted_mean_of_stakes() {
-        let judge = Judge::new(Rule::Single, 0.0);
+        let judge = Judge::new(Rule::TOKEN, 0.0);
         let mut tally = Tally::new(&judge);
         let bug = judge.components.iter().find(|one| one.is_bug).unwrap();
         let score = judge.components.iter().find(|one| !one.is_bug).unwrap();
@@ -710,7 +712,7 @@ mod tests {
         assert!((of("rank-in-p", 2).weight - 0.1).abs() < 1e-15);
         assert!((of("argmax-of-p", 3).weight - 0.2 / 3.0).abs() < 1e-15);
         // Where nothing is bet on bugs, scores have all.
-        let exact = Judge::new(Rule::ExactMatch, 0.0);
+        let exact = Judge::new(Rule::EXACT_MATCH, 0.0);
         let scores = exact.components.iter().filter(|one| one.part == 0);
         for one in scores {
             assert!(!one.is_bug && (one.weight - 1.0 / 3.0).abs() < 1e-15);
@@ -775,7 +777,7 @@ mod tests {
             rest,
             reach: 1.0,
         };
-        let judge = Judge::new(Rule::Single, 0.002);
+        let judge = Judge::new(Rule::TOKEN, 0.002);
         let drafted = [(0, 0.225, 0.5), (1, 0.775, 0.5), (2, 1.0, 0.45)];
         let with = |more: &[(usize, f64, f64)]| [&drafted[..], more].concat();
         let keep = 4.0 / 9.0;
@@ -848,7 +850,7 @@ mod tests {
             &with(&out),
         );
         // Drafts that are claimed to be the likeliest, or nearly: 0.45 is, and 0.3 is not.
-        let judge = Judge::new(Rule::OneHot, 0.002);
+        let judge = Judge::new(Rule::ONE_HOT, 0.002);
         let out = [(6, 0.7, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
         let all = [&[(2, 1.0, 1.0), (3, 1.0, 0.2)][..], &out].concat();
         scores(
@@ -870,7 +872,7 @@ mod tests {
             &all,
         );
         // Exact match claims nothing of drafts.
-        let judge = Judge::new(Rule::ExactMatch, 0.002);
+        let judge = Judge::new(Rule::EXACT_MATCH, 0.002);
         let all = [&[(3, 1.0, 0.15)][..], &out].concat();
         scores(
             &judge,
@@ -881,7 +883,7 @@ mod tests {
             &all,
         );
         // What a lossy rule puts out: 2 with 0.2/0.5, else p without it.
-        let judge = Judge::new(Rule::Threshold(0.5), 0.002);
+        let judge = Judge::new(Rule::threshold(0.5).unwrap(), 0.002);
         let out = [(6, 0.6 * 0.75 + 0.2, 0.5), (7, 0.2, 0.5), (8, 0.0, 0.2625)];
         let all = [&[(2, 1.0, 1.0), (3, 1.0, 0.4)][..], &out].concat();
         scores(
@@ -912,7 +914,7 @@ mod tests {
             rest: false,
             reach: 1.0,
         };
-        let judge = Judge::new(Rule::Rrs, 0.002);
+        let judge = Judge::new(Rule::RRS, 0.002);
         // Of 2, then of 3: it is kept with 0.4, and 3 is not what is left.
         let drafted = [
             (0, 0.25, 0.5),
@@ -957,7 +959,7 @@ mod tests {
         let all = [&[(4, 0.175, 0.5), (5, 0.575, 0.5)][..], &out].concat();
         scores(&judge, &at, true, &step(&[], false, 0), [0, 0, 1, 1], &all);
         // The likeliest, and then the likeliest of the others.
-        let judge = Judge::new(Rule::OneHot, 0.002);
+        let judge = Judge::new(Rule::ONE_HOT, 0.002);
         for (drafts, hit, keep) in [([2, 3], 1.0, 0.4), ([2, 0], 0.0, 0.55)] {
             let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
             let all = [&[(2, 1.0, 1.0), (2, hit, 1.0), (3, 1.0, keep)][..], &out].concat();
@@ -970,7 +972,7 @@ mod tests {
                 &all,
             );
         }
-        let judge = Judge::new(Rule::ExactMatch, 0.002);
+        let judge = Judge::new(Rule::EXACT_MATCH, 0.002);
         let out = [(6, 0.8, 0.5), (7, 0.1, 0.5), (8, 0.0, 0.35)];
         let all = [&[(3, 1.0, 0.4)][..], &out].concat();
         scores(
@@ -989,17 +991,17 @@ mod tests {
         let p = [0.35, 0.25, 0.2, 0.15, 0.05];
         let q = [0.1, 0.05, 0.45, 0.3, 0.1];
         for rule in [
-            Rule::Single,
-            Rule::Block,
-            Rule::OneHot,
-            Rule::ExactMatch,
-            Rule::Threshold(0.8),
+            Rule::TOKEN,
+            Rule::BLOCK,
+            Rule::ONE_HOT,
+            Rule::EXACT_MATCH,
+            Rule::threshold(0.8).unwrap(),
         ] {
             let at = Position {
                 p: &p,
                 q: &q,
                 rest: false,
-                reach: if rule == Rule::Block { 0.6 } else { 1.0 },
+                reach: if rule == Rule::BLOCK { 0.6 } else { 1.0 },
             };
             let judge = Judge::new(rule, 0.0);
             let honest = Laws::new(rule, &Engine::HONEST, &at);
@@ -1032,8 +1034,8 @@ mod tests {
                 };
                 let all = 0..p.len();
                 if places[0].is_some()
-                    && let (Drafts::Sampled, Some(claimed), Some(wrong)) =
-                        (rule.drafts(), &honest.draft, &laws.draft)
+                    && rule.drafts() == Drafts::Drawn(SchemeName::WITH_REPLACEMENT)
+                    && let (Some(claimed), Some(wrong)) = (&honest.draft, &laws.draft)
                 {
                     let logs = all.clone().map(|x| log(step(&[x], false, 0), 0)).collect();
                     grows(claimed, wrong, logs, "drafts");
@@ -1067,9 +1069,10 @@ mod tests {
                     grows(&p, &laws.bonus, logs, "undrafted");
                 }
                 if places[3].is_some() {
-                    let claimed = match rule {
-                        Rule::Threshold(_) => honest.output().unwrap(),
-                        _ => p.to_vec(),
+                    let claimed = if rule.is_threshold() {
+                        honest.output().unwrap()
+                    } else {
+                        p.to_vec()
                     };
                     let out = laws.output().unwrap_or(laws.bonus.clone());
                     let logs = all.clone().map(|y| log(step(&[2], true, y), 3)).collect();
@@ -1096,7 +1099,7 @@ mod tests {
             rest: false,
             reach: 1.0,
         };
-        for rule in [Rule::Rrs, Rule::RrsWo, Rule::KSeq, Rule::OneHot] {
+        for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
             let judge = Judge::new(rule, 0.002);
             let honest = Engine::HONEST;
             for (bug, places) in judge.bugs.iter().zip(&judge.of_bug) {
@@ -1121,7 +1124,7 @@ mod tests {
                     for (k, &x) in step.drafts.iter().enumerate() {
                         let law = |engine| next_draft(rule, engine, &at, &step.drafts[..k]);
                         if let (Some(claimed), Some(wrong)) = (law(&honest), law(&bug.engine))
-                            && rule != Rule::OneHot
+                            && rule != Rule::ONE_HOT
                         {
                             sums[0] += expected(&claimed, &wrong, x);
                         }
@@ -1200,7 +1203,7 @@ mod tests {
     /// All the ways a step can go under the rule, with their probabilities.
     fn outcomes(rule: Rule, at: &Position<'_>) -> Vec<(f64, Step)> {
         let draws = Engine {
-            draws: rule == Rule::ExactMatch,
+            draws: rule == Rule::EXACT_MATCH,
             ..Engine::HONEST
         };
         let laws = Laws::new(rule, &draws, at);
@@ -1229,17 +1232,17 @@ mod tests {
         let p = [0.35, 0.25, 0.2, 0.15, 0.05];
         let q = [0.1, 0.05, 0.45, 0.3, 0.1];
         for rule in [
-            Rule::Single,
-            Rule::Block,
-            Rule::OneHot,
-            Rule::ExactMatch,
-            Rule::Threshold(0.8),
+            Rule::TOKEN,
+            Rule::BLOCK,
+            Rule::ONE_HOT,
+            Rule::EXACT_MATCH,
+            Rule::threshold(0.8).unwrap(),
         ] {
             for (tolerance, rest) in [(0.0, false), (0.002, false), (0.0, true)] {
                 if rest && rule.needs_full_rows().is_some() {
                     continue;
                 }
-                let reach = if rule == Rule::Block { 0.6 } else { 1.0 };
+                let reach = if rule == Rule::BLOCK { 0.6 } else { 1.0 };
                 let at = Position {
                     p: &p,
                     q: &q,
@@ -1283,7 +1286,7 @@ mod tests {
             rest: false,
             reach: 1.0,
         };
-        for rule in [Rule::Rrs, Rule::RrsWo, Rule::KSeq, Rule::OneHot] {
+        for rule in [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ, Rule::ONE_HOT] {
             let judge = Judge::new(rule, 0.0);
             let mut mean = vec![0.0; judge.logs];
             let honest = Engine::HONEST;

@@ -11,11 +11,12 @@ use super::judge::{Judge, Part, Step, Tally};
 use super::play::{Player, visit};
 use super::requests::{Family, Group, Place, Requests, Settled, repeated};
 use super::rows::{Pair, Reader};
-use super::rule::{Drafts, Rule};
+use super::rule::Rule;
 use super::steps::{Count, Happened, Steps, text_of};
 use super::verdict::{families, part};
 use super::{AuditError, refused_at};
 use crate::log::{Log, Span};
+use crate::rule::Drafts;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +71,7 @@ impl RowChecks {
         if claims && step.drafts.iter().any(|&x| get(&pair.q, x) <= 0.0) {
             self.draft_zero.found(index);
         }
-        if matches!(rule.drafts(), Drafts::Distinct | Drafts::Likeliest) {
+        if rule.drafts().are_distinct() {
             let mut drafts = step.drafts.clone();
             drafts.sort_unstable();
             // Tokens that are not listed stand in one place and may differ.
@@ -298,9 +299,10 @@ impl<'a> Opened<'a> {
             Some(steps) => steps,
             None => Steps::read(log, rule, &stop_tokens(log, settings))?,
         };
-        let records = match rule {
-            Rule::Text => text_of(log)?,
-            _ => log.engine_records()?,
+        let records = if rule == Rule::TEXT {
+            text_of(log)?
+        } else {
+            log.engine_records()?
         };
         let places = records.iter().map(|record| Place {
             prompt: record.prompt,
@@ -316,7 +318,7 @@ impl<'a> Opened<'a> {
             rule,
             reach: Vec::new(),
         };
-        if rule == Rule::Block {
+        if rule == Rule::BLOCK {
             opened.reach = opened.reaches()?;
         }
         Ok(opened)
@@ -511,7 +513,7 @@ pub fn audit(
         .map(|one| part(&judge, one, &found.total, &found.groups, settings.alpha))
         .into();
     let mut hard_checks = found.checks.list(&opened.steps, opened.claimed.cuts());
-    if settings.rule == Rule::Text {
+    if settings.rule == Rule::TEXT {
         parts.retain(|one| one.part == Part::TargetLaw.name());
         let of_texts = ["target-zero", "outside-claimed-cut", "text-after-its-end"];
         hard_checks.retain(|one| of_texts.contains(&one.name.as_str()));
@@ -666,7 +668,7 @@ fn notes(opened: &Opened<'_>, settings: &Settings) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let is_text = opened.rule == Rule::Text;
+    let is_text = opened.rule == Rule::TEXT;
     if opened.log.is_top_heavy() {
         let how = match is_text {
             true => {
@@ -724,18 +726,18 @@ fn needs_another_rule(report: &AuditReport) -> bool {
 
 /// A lossless rule under which nothing is refuted, and acceptance is tested.
 fn another_rule(opened: &Opened<'_>, settings: &Settings) -> Result<Option<String>, AuditError> {
-    let candidates: &[Rule] = if opened.steps.siblings {
-        &[
-            Rule::Rrs,
-            Rule::RrsWo,
-            Rule::KSeq,
-            Rule::OneHot,
-            Rule::ExactMatch,
-        ]
-    } else {
-        &[Rule::Single, Rule::OneHot, Rule::Block, Rule::ExactMatch]
-    };
-    for &rule in candidates {
+    let mut candidates: Vec<Rule> = Rule::entries()
+        .filter_map(|entry| entry.name.parse().ok())
+        .filter(|rule: &Rule| match opened.steps.siblings {
+            true => rule.has_siblings(),
+            false => rule.has_chains(),
+        })
+        .collect();
+    if opened.steps.siblings {
+        // Rules of drawn drafts claim more.
+        candidates.sort_by_key(|rule| !rule.tests_drafts());
+    }
+    for rule in candidates {
         if rule == settings.rule || (opened.log.is_top_heavy() && rule.needs_full_rows().is_some())
         {
             continue;
@@ -821,7 +823,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
     let judge = Judge::new(rule, settings.tolerance);
     let bugs: Vec<&Bug> = BUGS.iter().filter(|bug| (bug.of)(rule)).collect();
     let all = opened.log.positions();
-    let (rows, copies) = if rule == Rule::Block {
+    let (rows, copies) = if rule == Rule::BLOCK {
         (PLANNED_ROWS.min(24).min(all), 1)
     } else {
         (PLANNED_ROWS.min(all), COPIES)
@@ -834,7 +836,7 @@ fn plan_of(opened: &Opened<'_>, settings: &Settings) -> Result<Plan, AuditError>
             let stream = (number * copies + copy) as u64;
             let mut player = Player::new(rule, &bug.engine, most, siblings, settings.seed, stream);
             // Copies are in different places of a round.
-            if !siblings && rule != Rule::Block {
+            if !siblings && rule != Rule::BLOCK {
                 player.depth = copy % (most + 1);
             }
             players.push(player);
@@ -925,7 +927,7 @@ fn multiplied(opened: &Opened<'_>) -> (usize, f64) {
 /// Exact match claims nothing of its drafts; what is simulated drafts from q.
 fn with_drafts(rule: Rule, engine: &Engine) -> Engine {
     Engine {
-        draws: engine.draws || rule == Rule::ExactMatch,
+        draws: engine.draws || rule == Rule::EXACT_MATCH,
         ..*engine
     }
 }
@@ -1013,18 +1015,18 @@ mod tests {
             all.map(|count| count.violations)
         };
         for (rule, drafts, output, expected) in [
-            (Rule::Single, &[0][..], 0, [0, 0, 0, 0]),
-            (Rule::Single, &[0], 3, [0, 0, 0, 0]),
-            (Rule::Single, &[0], 2, [1, 0, 0, 0]),
-            (Rule::Single, &[0], 9, [1, 0, 0, 0]),
-            (Rule::Single, &[0], 1, [0, 1, 0, 0]),
-            (Rule::Single, &[3], 0, [0, 0, 1, 0]),
+            (Rule::TOKEN, &[0][..], 0, [0, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 3, [0, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 2, [1, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 9, [1, 0, 0, 0]),
+            (Rule::TOKEN, &[0], 1, [0, 1, 0, 0]),
+            (Rule::TOKEN, &[3], 0, [0, 0, 1, 0]),
             // One count for a step, however many of its drafts are impossible.
-            (Rule::Rrs, &[3, 2, 0], 0, [0, 0, 1, 0]),
-            (Rule::Rrs, &[0, 1, 0], 0, [0, 0, 0, 0]),
-            (Rule::RrsWo, &[0, 1], 0, [0, 0, 0, 0]),
-            (Rule::RrsWo, &[0, 1, 0], 0, [0, 0, 0, 1]),
-            (Rule::ExactMatch, &[3, 3], 0, [0, 0, 0, 0]),
+            (Rule::RRS, &[3, 2, 0], 0, [0, 0, 1, 0]),
+            (Rule::RRS, &[0, 1, 0], 0, [0, 0, 0, 0]),
+            (Rule::RRS_WO, &[0, 1], 0, [0, 0, 0, 0]),
+            (Rule::RRS_WO, &[0, 1, 0], 0, [0, 0, 0, 1]),
+            (Rule::EXACT_MATCH, &[3, 3], 0, [0, 0, 0, 0]),
         ] {
             let step = step(drafts, output);
             assert_eq!(
@@ -1036,17 +1038,17 @@ mod tests {
         // With a tolerance, a token as near as rounding to what is kept is forgiven.
         let near = made(0.21, false);
         let mut checks = RowChecks::default();
-        checks.look(Rule::Single, &near, &step(&[0], 1), 0.0, 0);
+        checks.look(Rule::TOKEN, &near, &step(&[0], 1), 0.0, 0);
         assert_eq!(checks.outside.violations, 1);
         let mut checks = RowChecks::default();
-        checks.look(Rule::Single, &near, &step(&[0], 1), 1e-3, 0);
+        checks.look(Rule::TOKEN, &near, &step(&[0], 1), 1e-3, 0);
         assert_eq!(checks.outside.violations, 0);
         // Tokens that are not listed stand in one place.
         let rest = made(0.3, true);
         let mut checks = RowChecks::default();
-        checks.look(Rule::RrsWo, &rest, &step(&[3, 3], 0), 0.0, 0);
+        checks.look(Rule::RRS_WO, &rest, &step(&[3, 3], 0), 0.0, 0);
         assert_eq!(checks.repeated.violations, 0);
-        checks.look(Rule::RrsWo, &rest, &step(&[1, 1], 0), 0.0, 4);
+        checks.look(Rule::RRS_WO, &rest, &step(&[1, 1], 0), 0.0, 4);
         assert_eq!(
             (checks.repeated.violations, checks.repeated.first),
             (1, Some(4))
@@ -1099,7 +1101,7 @@ mod tests {
             ([1, 1], 0, 2),
         ];
         let log = log(&rows, &records);
-        let opened = Opened::new(&log, &Settings::new(Rule::Block), Rule::Block, None).unwrap();
+        let opened = Opened::new(&log, &Settings::new(Rule::BLOCK), Rule::BLOCK, None).unwrap();
         let r = 0.625;
         let expected = [1.0, r, r * r, 1.0, r, 1.0, 1.0];
         assert_eq!(opened.reach.len(), expected.len());
@@ -1107,7 +1109,7 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{:?}", opened.reach);
         }
         // Other rules do not look.
-        let single = Opened::new(&log, &Settings::new(Rule::Single), Rule::Single, None).unwrap();
+        let single = Opened::new(&log, &Settings::new(Rule::TOKEN), Rule::TOKEN, None).unwrap();
         assert!(single.reach.is_empty());
         // Rows are spread evenly.
         for (rows, expected) in [
@@ -1126,7 +1128,7 @@ mod tests {
             assert_eq!(seen, expected);
         }
         // All of it at once: steps by part, and groups by depth.
-        let judge = Judge::new(Rule::Single, 0.0);
+        let judge = Judge::new(Rule::TOKEN, 0.0);
         let told = std::sync::atomic::AtomicUsize::new(0);
         let found = single
             .found(&judge, &|count| {
@@ -1147,11 +1149,11 @@ mod tests {
         assert_eq!(found.lossy, (0.0, 0));
         let lossy = Opened::new(
             &log,
-            &Settings::new(Rule::Single),
-            Rule::Threshold(0.625),
+            &Settings::new(Rule::TOKEN),
+            Rule::threshold(0.625).unwrap(),
             None,
         );
-        let judge = Judge::new(Rule::Threshold(0.625), 0.0);
+        let judge = Judge::new(Rule::threshold(0.625).unwrap(), 0.0);
         let found = lossy.unwrap().found(&judge, &|_| {}).unwrap();
         // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
         assert_eq!(found.lossy.1, 7);
@@ -1175,11 +1177,11 @@ mod tests {
         let log = log(&[row; 4], &records);
         let settings = Settings {
             tolerance: 0.0,
-            ..Settings::new(Rule::Single)
+            ..Settings::new(Rule::TOKEN)
         };
         let found = plan(&log, &settings).unwrap();
         assert_eq!((found.positions, found.rows), (4, 4));
-        let bugs = BUGS.iter().filter(|bug| (bug.of)(Rule::Single));
+        let bugs = BUGS.iter().filter(|bug| (bug.of)(Rule::TOKEN));
         assert_eq!(found.minimum.len(), bugs.count());
         let of = |name: &str| found.minimum.iter().find(|one| one.bug == name).unwrap();
         // Token 0 always, kept with 0.625 and replaced by one of the others.
@@ -1214,12 +1216,12 @@ mod tests {
             change(&mut claimed);
             let settings = Settings {
                 claimed: Some(claimed),
-                ..Settings::new(Rule::Single)
+                ..Settings::new(Rule::TOKEN)
             };
             claimed_of(&log, &settings).map_err(|error| error.to_string())
         };
         assert_eq!(with(&|_| {}).unwrap(), Claimed::at(0.7));
-        let noted = claimed_of(&log, &Settings::new(Rule::Single)).unwrap();
+        let noted = claimed_of(&log, &Settings::new(Rule::TOKEN)).unwrap();
         assert_eq!(noted, Claimed::at(1.0));
         for share in [1.0, 1e-9] {
             assert!(with(&|c| (c.top_p, c.min_p) = (Some(share), Some(share))).is_ok());
@@ -1311,7 +1313,7 @@ mod tests {
             name: "r.csv".to_owned(),
             records: Vec::new(),
         };
-        let settings = Settings::new(Rule::Single);
+        let settings = Settings::new(Rule::TOKEN);
         let mut report = crate::audit::audit_records(&records, &settings, "").unwrap();
         for (part, verdict) in report.parts.iter_mut().zip(verdicts) {
             part.verdict = verdict;
@@ -1326,58 +1328,58 @@ mod tests {
     #[test]
     fn what_parts_and_checks_say_together() {
         use Outcome::{Consistent as C, NotTestable as N, Refuted as R};
-        let lossy = Rule::Threshold(0.5);
+        let lossy = Rule::threshold(0.5).unwrap();
         for (rule, verdicts, broken, fits, expected) in [
-            (Rule::Single, [C; 4], None, false, Conclusion::AsClaimed),
-            (Rule::Single, [N; 4], None, false, Conclusion::Undecided),
+            (Rule::TOKEN, [C; 4], None, false, Conclusion::AsClaimed),
+            (Rule::TOKEN, [N; 4], None, false, Conclusion::Undecided),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [N, N, N, C],
                 None,
                 false,
                 Conclusion::AsClaimed,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [R, C, C, C],
                 None,
                 false,
                 Conclusion::NotTheRule,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [C, C, R, C],
                 None,
                 true,
                 Conclusion::LosslessAnotherRule,
             ),
-            (Rule::Single, [R, R, C, R], None, true, Conclusion::Lossy),
+            (Rule::TOKEN, [R, R, C, R], None, true, Conclusion::Lossy),
             (lossy, [C, C, C, R], None, false, Conclusion::NotAsClaimed),
             (lossy, [R, C, C, N], None, false, Conclusion::NotAsClaimed),
             (lossy, [C; 4], None, false, Conclusion::AsClaimed),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [C; 4],
                 Some("target-zero"),
                 false,
                 Conclusion::Lossy,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [N; 4],
                 Some("outside-claimed-cut"),
                 false,
                 Conclusion::Lossy,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [C; 4],
                 Some("text-after-its-end"),
                 false,
                 Conclusion::Lossy,
             ),
             (
-                Rule::Single,
+                Rule::TOKEN,
                 [C; 4],
                 Some("draft-zero"),
                 false,
@@ -1444,7 +1446,7 @@ mod tests {
             own_positions_enough: true,
             reason: None,
         }]);
-        conclude(&mut failed, Rule::Single);
+        conclude(&mut failed, Rule::TOKEN);
         assert!(!failed.ok && failed.conclusion == Conclusion::AsClaimed);
     }
 
@@ -1455,12 +1457,12 @@ mod tests {
         let log = log(&rows, &[([0, -1], 1, 0)]);
         let of = |rule: Rule| audit(&log, &Settings::new(rule), "", &|_| {}).unwrap();
         // Token 0 is kept with 0.8, and comes out with that: 0.3 more than it should.
-        let lossy = of(Rule::Threshold(0.625)).lossy_by_design.unwrap();
+        let lossy = of(Rule::threshold(0.625).unwrap()).lossy_by_design.unwrap();
         assert!((lossy - 0.3).abs() < 1e-6, "{lossy}");
-        assert_eq!(of(Rule::Single).lossy_by_design, None);
-        assert!(of(Rule::Single).notes.is_empty());
+        assert_eq!(of(Rule::TOKEN).lossy_by_design, None);
+        assert!(of(Rule::TOKEN).notes.is_empty());
         let silent = super::super::tests::log_of(&rows, &[([0, -1], 1, 0)], "{}");
-        let mut settings = Settings::new(Rule::Single);
+        let mut settings = Settings::new(Rule::TOKEN);
         let note = "the log does not say how it was sampled";
         let notes = |settings: &Settings| audit(&silent, settings, "", &|_| {}).unwrap().notes;
         assert!(matches!(&notes(&settings)[..], [one] if one.starts_with(note)));
@@ -1471,7 +1473,7 @@ mod tests {
     /// Alpha for each part that has steps, and once more for each family of groups.
     #[test]
     fn false_alarms_are_added_up() {
-        let judge = Judge::new(Rule::Single, 0.0);
+        let judge = Judge::new(Rule::TOKEN, 0.0);
         let steps = |steps| Tally {
             steps,
             ..Tally::new(&judge)
@@ -1513,13 +1515,13 @@ mod tests {
             reach: 1.0,
         };
         // 2 is kept with 0.2/0.5, and replaced by p without it: 0.2 more than it should.
-        let off = output_tv(Rule::Threshold(0.5), &Engine::HONEST, &at).unwrap();
+        let off = output_tv(Rule::threshold(0.5).unwrap(), &Engine::HONEST, &at).unwrap();
         assert!((off - 0.2).abs() < 1e-15, "{off}");
-        assert!(output_tv(Rule::Single, &Engine::HONEST, &at).unwrap() < 1e-15);
-        assert_eq!(output_tv(Rule::ExactMatch, &Engine::HONEST, &at), None);
-        let drafting = with_drafts(Rule::ExactMatch, &Engine::HONEST);
-        assert!(drafting.draws && output_tv(Rule::ExactMatch, &drafting, &at).unwrap() < 1e-15);
-        assert!(!with_drafts(Rule::OneHot, &Engine::HONEST).draws);
+        assert!(output_tv(Rule::TOKEN, &Engine::HONEST, &at).unwrap() < 1e-15);
+        assert_eq!(output_tv(Rule::EXACT_MATCH, &Engine::HONEST, &at), None);
+        let drafting = with_drafts(Rule::EXACT_MATCH, &Engine::HONEST);
+        assert!(drafting.draws && output_tv(Rule::EXACT_MATCH, &drafting, &at).unwrap() < 1e-15);
+        assert!(!with_drafts(Rule::ONE_HOT, &Engine::HONEST).draws);
     }
 
     #[test]
@@ -1539,7 +1541,7 @@ mod tests {
             let settings = Settings {
                 tolerance,
                 alpha,
-                ..Settings::new(Rule::Single)
+                ..Settings::new(Rule::TOKEN)
             };
             let found = check_settings(&settings);
             assert_eq!(found.is_ok(), fits, "{tolerance} {alpha}");

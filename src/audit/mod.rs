@@ -10,7 +10,7 @@
 //! use specgap::audit::{Rule, Settings, audit};
 //! use specgap::log::Log;
 //! let log = Log::open("engine-log".as_ref())?;
-//! let report = audit(&log, &Settings::new(Rule::Single), "", &|_| {})?;
+//! let report = audit(&log, &Settings::new(Rule::TOKEN), "", &|_| {})?;
 //! for part in &report.parts {
 //!     println!("{}: {:?}, e-value {}", part.part, part.verdict, part.e_value);
 //! }

@@ -37,7 +37,7 @@ impl Player {
         random.set_stream(stream);
         let mut engine = *engine;
         // Exact match claims nothing of its drafts; a player has to draft something.
-        engine.draws |= rule == Rule::ExactMatch;
+        engine.draws |= rule == Rule::EXACT_MATCH;
         Self {
             rule,
             engine,
@@ -93,7 +93,7 @@ impl Player {
         let accepted = self.random.random::<f64>() < laws.keep(draft);
         let output = if accepted {
             self.depth += 1;
-            if self.rule == Rule::Block {
+            if self.rule == Rule::BLOCK {
                 self.reach = laws.ratio(draft);
             }
             draft
@@ -170,7 +170,7 @@ pub(super) fn visit(
         each(index, &step);
         steps.push(step);
     }
-    if judge.rule == Rule::Block {
+    if judge.rule == Rule::BLOCK {
         for ((step, tally), reach) in steps.iter().zip(tallies.iter_mut()).zip(reaches) {
             let at = Position { reach, ..*at };
             judge.judge(&at, siblings, &[step], std::slice::from_mut(tally));
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn players_go_through_rounds() {
         let (sure, other) = ([1.0, 0.0], [0.0, 1.0]);
-        let mut player = Player::new(Rule::Single, &Engine::HONEST, 2, false, 1, 0);
+        let mut player = Player::new(Rule::TOKEN, &Engine::HONEST, 2, false, 1, 0);
         let mut play = |p: &[f64], q: &[f64]| {
             let at = rows(p, q);
             let start = player.laws(&at);
@@ -226,10 +226,10 @@ mod tests {
         assert_eq!(play(&sure, &sure), (vec![0], true, 0, 1));
         assert_eq!(play(&other, &sure), (vec![0], false, 1, 0));
         // No drafts at all are one.
-        let none = Player::new(Rule::Single, &Engine::HONEST, 0, false, 1, 0);
+        let none = Player::new(Rule::TOKEN, &Engine::HONEST, 0, false, 1, 0);
         assert_eq!(none.drafts, 1);
         // Exact match claims nothing of its drafts, and a player draws them.
-        let mut player = Player::new(Rule::ExactMatch, &Engine::HONEST, 1, false, 1, 0);
+        let mut player = Player::new(Rule::EXACT_MATCH, &Engine::HONEST, 1, false, 1, 0);
         let at = rows(&other, &sure);
         let step = player.step(&at, &player.laws(&at));
         assert_eq!(
@@ -244,7 +244,7 @@ mod tests {
             };
             let half = [0.5, 0.5];
             let at = rows(&half, &half);
-            let mut player = Player::new(Rule::Single, &engine, 4, false, 1, 0);
+            let mut player = Player::new(Rule::TOKEN, &engine, 4, false, 1, 0);
             for _ in 0..4 {
                 let step = player.step(&at, &player.laws(&at));
                 assert_eq!(step.drafts.len(), drafts, "{least}");
@@ -257,7 +257,7 @@ mod tests {
     fn a_block_remembers_how_it_was_reached() {
         let (p, q) = ([0.5, 0.5], [1.0, 0.0]);
         let at = rows(&p, &q);
-        let mut player = Player::new(Rule::Block, &Engine::HONEST, 9, false, 5, 0);
+        let mut player = Player::new(Rule::BLOCK, &Engine::HONEST, 9, false, 5, 0);
         let start = player.laws(&at);
         let mut deepest = 0;
         for _ in 0..60 {
@@ -278,7 +278,7 @@ mod tests {
     fn players_of_several_drafts_take_one() {
         let (p, q) = ([0.0, 0.0, 1.0], [0.25, 0.25, 0.5]);
         let at = rows(&p, &q);
-        let mut player = Player::new(Rule::RrsWo, &Engine::HONEST, 3, true, 5, 0);
+        let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 3, true, 5, 0);
         let start = player.laws(&at);
         for _ in 0..5 {
             let step = player.step(&at, &start);
@@ -290,10 +290,10 @@ mod tests {
             );
         }
         // More drafts than tokens are the tokens; and none that is kept is no acceptance.
-        let mut player = Player::new(Rule::RrsWo, &Engine::HONEST, 5, true, 5, 0);
+        let mut player = Player::new(Rule::RRS_WO, &Engine::HONEST, 5, true, 5, 0);
         assert_eq!(player.step(&at, &start).drafts.len(), 3);
         let at = rows(&[0.0, 1.0], &[1.0, 0.0]);
-        let mut player = Player::new(Rule::Rrs, &Engine::HONEST, 2, true, 5, 0);
+        let mut player = Player::new(Rule::RRS, &Engine::HONEST, 2, true, 5, 0);
         let step = player.step(&at, &player.laws(&at));
         assert_eq!(
             (step.drafts, step.accepted, step.output),
@@ -318,7 +318,7 @@ mod tests {
                 expected += q[a] * q[b] * (first * p[b] / q[b]).min(1.0);
             }
         }
-        let mut player = Player::new(Rule::Block, &Engine::HONEST, 2, false, 7, 0);
+        let mut player = Player::new(Rule::BLOCK, &Engine::HONEST, 2, false, 7, 0);
         let start = player.laws(&at);
         let (mut both, rounds) = (0u32, 60_000u32);
         let mut done = 0;

@@ -86,7 +86,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(log: &'a Log, claimed: &'a Claimed, rule: Rule) -> Result<Self, AuditError> {
-        if rule == Rule::Text {
+        if rule == Rule::TEXT {
             // The message names the log.
             let lists = Lists::new(log).map_err(AuditError::Log)?;
             return Ok(Self {
@@ -326,7 +326,7 @@ fn cut(row: &mut [f64], claimed: &Claimed, rest: bool) -> Result<(), String> {
     {
         *last = 0.0;
     }
-    super::engine::normalise(row);
+    crate::rule::normalise(row);
     Ok(())
 }
 
@@ -366,7 +366,7 @@ mod tests {
     /// The first position at these settings.
     fn read(log: &Log, claimed: &Claimed) -> Result<Pair, String> {
         let words = |error: AuditError| error.to_string();
-        let mut reader = Reader::new(log, claimed, Rule::Single).map_err(words)?;
+        let mut reader = Reader::new(log, claimed, Rule::TOKEN).map_err(words)?;
         let mut pair = Pair::default();
         let chunk = log.chunk(&log.spans_of(0..1, 1)[0]).unwrap();
         reader.read(&chunk, 0, &mut pair).map_err(words)?;

@@ -1,7 +1,9 @@
 //! What an engine does with several drafts for one position.
 
-use super::engine::{Change, Corrects, Engine, Keeps, Position, change, normalise};
-use super::rule::{Drafts, Rule};
+use super::engine::{Corrects, Engine, Keeps, Position, change};
+use super::rule::Rule;
+use crate::rule::{Drafts, InTurn, Step, TargetMass, normalise};
+use crate::scheme::{SchemeName, token_id};
 
 /// The law of the next of several drafts, given those before; `None` where nothing is
 /// claimed, or every token was drafted.
@@ -13,28 +15,27 @@ pub(super) fn next_draft(
 ) -> Option<Vec<f64>> {
     let drawn = engine.draws_as.unwrap_or(rule).drafts();
     let likeliest = engine.likeliest || (drawn == Drafts::Likeliest && !engine.draws);
-    if drawn == Drafts::Any && !engine.draws && !engine.likeliest {
-        return None;
-    }
-    let mut law = if likeliest {
-        at.q.to_vec()
+    let law = match drawn {
+        _ if likeliest => SchemeName::TOP,
+        Drafts::Drawn(law) => law,
+        // What is claimed of nothing; a simulated engine draws by itself.
+        Drafts::Any if !engine.draws => return None,
+        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
+    };
+    let row = if likeliest {
+        let mut listed = at.q.to_vec();
+        if let Some(rest) = listed.last_mut().filter(|_| at.rest) {
+            *rest = 0.0;
+        }
+        listed
     } else {
         change(at.q, engine.draft, at)
     };
-    if likeliest || drawn == Drafts::Distinct {
-        for &token in earlier {
-            if let Some(mass) = law.get_mut(token) {
-                *mass = 0.0;
-            }
-        }
-        if !normalise(&mut law) {
-            return None;
-        }
-    }
-    if likeliest {
-        law = change(&law, Change::Argmax, at);
-    }
-    Some(law)
+    let before: Vec<u32> = earlier.iter().map(|&token| token_id(token)).collect();
+    // n is not said by a log: no law that an engine is audited for asks for it.
+    let mut weights = Vec::new();
+    law.next_draft(&row, &before, earlier.len() + 1, &mut weights);
+    normalise(&mut weights).then_some(weights)
 }
 
 /// What is made of drafts.
@@ -58,127 +59,55 @@ pub(super) fn decide(
     let rule = engine.tests_as.unwrap_or(rule);
     let p = change(at.p, engine.target, at);
     let q = change(at.q, engine.ratio, at);
-    let mut tokens: Vec<usize> = drafts.to_vec();
-    tokens.sort_unstable();
-    tokens.dedup();
-    let mut law = vec![0.0; tokens.len() + 1];
-    let get = |row: &[f64], token: usize| row.get(token).copied().unwrap_or(0.0);
-    let mut left = p.clone();
-    let mut alive = 1.0;
-    let mut add = |token: usize, mass: f64| {
-        if let Ok(place) = tokens.binary_search(&token)
-            && let Some(slot) = law.get_mut(place)
-        {
-            *slot += mass;
-        }
-    };
+    let tuple: Vec<u32> = drafts.iter().map(|&token| token_id(token)).collect();
     let scale = match engine.keeps {
         Keeps::Over(factor) => factor,
         _ => 1.0,
     };
-    let one_by_one = match (engine.keeps, rule) {
-        (Keeps::Always | Keeps::IfLikeliest, _) => true,
-        (Keeps::Ratio, _) => true,
-        (Keeps::Target, _) => false,
-        (_, Rule::OneHot | Rule::ExactMatch | Rule::Threshold(_) | Rule::Text) => false,
-        _ => true,
+    // One that always or never looks at q tests drafts in turn, whatever it claims.
+    let in_turn = match engine.keeps {
+        Keeps::Always | Keeps::IfLikeliest | Keeps::Ratio => true,
+        Keeps::Target => false,
+        Keeps::Rule | Keeps::Over(_) => rule.tests_drafts(),
     };
-    if one_by_one {
-        let factor = if rule == Rule::KSeq {
-            k_seq_factor(&p, &q, drafts.len())
-        } else {
-            1.0
-        };
-        let mut offered = q.clone();
-        let best = at.likeliest(&p);
-        for (index, &token) in drafts.iter().enumerate() {
-            if rule == Rule::RrsWo && index > 0 {
-                let before = drafts.get(index - 1).copied().unwrap_or(usize::MAX);
-                if let Some(mass) = offered.get_mut(before) {
-                    *mass = 0.0;
-                }
-                if !normalise(&mut offered) {
-                    break;
-                }
-            }
-            let wanted = get(if rule == Rule::KSeq { &p } else { &left }, token) / factor / scale;
-            let offer = get(&offered, token);
-            let keep = match engine.keeps {
-                Keeps::Always => 1.0,
-                Keeps::IfLikeliest => f64::from(u8::from(token == best)),
-                _ if wanted <= 0.0 => 0.0,
-                _ if wanted >= offer => 1.0,
-                _ => wanted / offer,
-            };
-            add(token, alive * keep);
-            alive *= 1.0 - keep;
-            if rule != Rule::KSeq {
-                let mut next: Vec<f64> = left
-                    .iter()
-                    .zip(&offered)
-                    .map(|(p, q)| (p - q).max(0.0))
-                    .collect();
-                if normalise(&mut next) {
-                    left = next;
-                }
-            }
-        }
-        if rule == Rule::KSeq {
-            let taken: Vec<f64> = p
-                .iter()
-                .zip(&q)
-                .map(|(p, q)| (p / factor).min(*q))
-                .collect();
-            let miss = 1.0 - taken.iter().sum::<f64>();
-            let share: f64 = (0..drafts.len()).map(|k| miss.powi(k as i32)).sum();
-            for (left, taken) in left.iter_mut().zip(&taken) {
-                *left = (*left - share * taken).max(0.0);
-            }
-            // At the root what p > rho q leaves is all there is: rounding is not.
-            for (left, (p, q)) in left.iter_mut().zip(p.iter().zip(&q)) {
-                if *p <= factor * q * (1.0 + 1e-12) {
-                    *left = 0.0;
-                }
-            }
-            if !normalise(&mut left) {
-                left.clone_from(&p);
-            }
-        }
+    let InTurn { ratios, residual } = if in_turn {
+        let rule = if rule.tests_drafts() { rule } else { Rule::RRS };
+        rule.with_step(1.0, |step| step.in_turn(&p, &q, &tuple))
+    } else if engine.keeps == Keeps::Target {
+        TargetMass { over: 1.0 }.in_turn(&p, &q, &tuple)
     } else {
-        let factor = match (engine.keeps, rule) {
-            (Keeps::Target, _) => 1.0,
-            (_, Rule::Threshold(factor)) => factor,
-            _ => 1.0,
-        } * scale;
-        let (mut covered, mut seen) = (0.0f64, Vec::new());
-        for &token in drafts {
-            if seen.contains(&token) {
-                continue;
-            }
-            seen.push(token);
-            let next = covered + get(&p, token);
-            let gained = (next / factor).min(1.0) - (covered / factor).min(1.0);
-            add(token, gained);
-            alive -= gained;
-            covered = next;
-            if let Some(mass) = left.get_mut(token) {
-                *mass = 0.0;
-            }
+        rule.with_step(scale, |step| step.in_turn(&p, &q, &tuple))
+    };
+    let best = at.likeliest(&p);
+    let mut tokens: Vec<usize> = drafts.to_vec();
+    tokens.sort_unstable();
+    tokens.dedup();
+    let mut law = vec![0.0; tokens.len() + 1];
+    let mut alive = 1.0;
+    for (&token, ratio) in drafts.iter().zip(ratios) {
+        let keep = match engine.keeps {
+            Keeps::Always => 1.0,
+            Keeps::IfLikeliest => f64::from(u8::from(token == best)),
+            _ if in_turn => (ratio / scale).min(1.0),
+            _ => ratio.min(1.0),
+        };
+        if let Ok(place) = tokens.binary_search(&token)
+            && let Some(slot) = law.get_mut(place)
+        {
+            *slot += alive * keep;
         }
-        if !normalise(&mut left) {
-            left.clone_from(&p);
-        }
+        alive *= 1.0 - keep;
+    }
+    if let Some(none) = law.last_mut() {
+        *none = alive.max(0.0);
     }
     let correction = match engine.corrects {
-        Corrects::Rule => left,
+        Corrects::Rule => residual,
         Corrects::Target => p,
         Corrects::Draft => q,
         Corrects::Residual | Corrects::OwnNoise => {
-            let mut first: Vec<f64> = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0)).collect();
-            if !normalise(&mut first) {
-                first.clone_from(&p);
-            }
-            first
+            let first = p.iter().zip(&q).map(|(p, q)| (p - q).max(0.0));
+            or_else(first.collect(), &p)
         }
         Corrects::OffDraft => {
             let mut off = p.clone();
@@ -187,15 +116,9 @@ pub(super) fn decide(
                     *mass = 0.0;
                 }
             }
-            if !normalise(&mut off) {
-                off.clone_from(&p);
-            }
-            off
+            or_else(off, &p)
         }
     };
-    if let Some(none) = law.last_mut() {
-        *none = alive.max(0.0);
-    }
     Decisions {
         tokens,
         law,
@@ -203,32 +126,17 @@ pub(super) fn decide(
     }
 }
 
-/// The smallest rho in [1, n] with rho >= (1 - (1-b)^n)/b, b = sum of min(p/rho, q). The
-/// quotient is summed as powers of 1-b: where p = q, rho b is 1 for every rho, and b alone
-/// would not tell them apart.
-fn k_seq_factor(p: &[f64], q: &[f64], drafts: usize) -> f64 {
-    let fits = |factor: f64| {
-        let b: f64 = p.iter().zip(q).map(|(p, q)| (p / factor).min(*q)).sum();
-        let share: f64 = (0..drafts).map(|k| (1.0 - b).powi(k as i32)).sum();
-        b <= 0.0 || share <= factor
-    };
-    let (mut low, mut high) = (1.0, drafts.max(1) as f64);
-    if fits(low) {
-        return low;
+/// A row, normalised; another one if nothing is left of it.
+fn or_else(mut row: Vec<f64>, other: &[f64]) -> Vec<f64> {
+    if !normalise(&mut row) {
+        row.copy_from_slice(other);
     }
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        if fits(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    high
+    row
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::Change;
     use super::*;
     use crate::distribution::{Draft, Target};
     use crate::problem::Problem;
@@ -270,14 +178,14 @@ mod tests {
         let k_seq = KSeq::new(&iid).unwrap();
         let rrs_wo = RrsWo::new(&sequential).unwrap();
         let all: [(Rule, &dyn Verifier); 3] = [
-            (Rule::Rrs, &rrs),
-            (Rule::KSeq, &k_seq),
-            (Rule::RrsWo, &rrs_wo),
+            (Rule::RRS, &rrs),
+            (Rule::K_SEQ, &k_seq),
+            (Rule::RRS_WO, &rrs_wo),
         ];
         for (rule, verifier) in all {
             for a in 0..4u32 {
                 for b in 0..4u32 {
-                    if rule == Rule::RrsWo && a == b {
+                    if rule == Rule::RRS_WO && a == b {
                         continue;
                     }
                     let found = decide(rule, &Engine::HONEST, &at(), &[a as usize, b as usize]);
@@ -324,7 +232,7 @@ mod tests {
         let honest = Engine::HONEST;
         let keeps = |keeps| Engine { keeps, ..honest };
         let tests_as = Engine {
-            tests_as: Some(Rule::RrsWo),
+            tests_as: Some(Rule::RRS_WO),
             ..honest
         };
         let argmax = Engine {
@@ -338,120 +246,120 @@ mod tests {
         type Case = (Rule, Engine, &'static [usize], [f64; 5]);
         let cases: [Case; 26] = [
             // 2 is kept with 1/3; then (p - q)+ is (3, 1, 0, 0)/4.
-            (Rule::Rrs, honest, &[2, 0], [2. / 3., 0., 1. / 3., 0., 0.]),
-            (Rule::Rrs, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
-            (Rule::Rrs, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
-            (Rule::Rrs, honest, &[3, 2], [0., 0., 0., 1., 0.]),
-            (Rule::Rrs, honest, &[], [0., 0., 0., 0., 1.]),
+            (Rule::RRS, honest, &[2, 0], [2. / 3., 0., 1. / 3., 0., 0.]),
+            (Rule::RRS, honest, &[2, 2], [0., 0., 1. / 3., 0., 2. / 3.]),
+            (Rule::RRS, honest, &[2, 3], [0., 0., 1. / 3., 0., 2. / 3.]),
+            (Rule::RRS, honest, &[3, 2], [0., 0., 0., 1., 0.]),
+            (Rule::RRS, honest, &[], [0., 0., 0., 0., 1.]),
             (
-                Rule::Rrs,
+                Rule::RRS,
                 keeps(Keeps::Always),
                 &[2, 0],
                 [0., 0., 1., 0., 0.],
             ),
             (
-                Rule::OneHot,
+                Rule::ONE_HOT,
                 keeps(Keeps::Always),
                 &[2, 0],
                 [0., 0., 1., 0., 0.],
             ),
             (
-                Rule::Rrs,
+                Rule::RRS,
                 keeps(Keeps::IfLikeliest),
                 &[2, 0],
                 [1., 0., 0., 0., 0.],
             ),
             (
-                Rule::OneHot,
+                Rule::ONE_HOT,
                 keeps(Keeps::IfLikeliest),
                 &[2, 1],
                 [0., 0., 0., 0., 1.],
             ),
             // 0.2/0.8 over 0.6, then (p - q)+ over 0.8 is above q.
             (
-                Rule::Rrs,
+                Rule::RRS,
                 keeps(Keeps::Over(0.8)),
                 &[2, 0],
                 [7. / 12., 0., 5. / 12., 0., 0.],
             ),
             (
-                Rule::Rrs,
+                Rule::RRS,
                 keeps(Keeps::Target),
                 &[2, 0, 2],
                 [0.4, 0., 0.2, 0., 0.4],
             ),
             (
-                Rule::OneHot,
+                Rule::ONE_HOT,
                 keeps(Keeps::Ratio),
                 &[2, 0],
                 [2. / 3., 0., 1. / 3., 0., 0.],
             ),
-            (Rule::OneHot, honest, &[2, 0], [0.4, 0., 0.2, 0., 0.4]),
+            (Rule::ONE_HOT, honest, &[2, 0], [0.4, 0., 0.2, 0., 0.4]),
             (
-                Rule::Threshold(0.8),
+                Rule::threshold(0.8).unwrap(),
                 honest,
                 &[2, 0],
                 [0.5, 0., 0.25, 0., 0.25],
             ),
             (
-                Rule::Threshold(0.5),
+                Rule::threshold(0.5).unwrap(),
                 honest,
                 &[2, 0],
                 [0.6, 0., 0.4, 0., 0.],
             ),
             (
-                Rule::Threshold(0.5),
+                Rule::threshold(0.5).unwrap(),
                 honest,
                 &[2, 0, 1],
                 [0.6, 0., 0.4, 0., 0.],
             ),
             (
-                Rule::Threshold(0.8),
+                Rule::threshold(0.8).unwrap(),
                 keeps(Keeps::Over(0.5)),
                 &[2, 3],
                 [0., 0., 0.5, 0.25, 0.25],
             ),
             (
-                Rule::Threshold(0.5),
+                Rule::threshold(0.5).unwrap(),
                 keeps(Keeps::Target),
                 &[2, 0],
                 [0.4, 0., 0.2, 0., 0.4],
             ),
             // rho = 1.5: 2 is kept with 2/9, 3 with 2/3, 0 always.
-            (Rule::KSeq, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
+            (Rule::K_SEQ, honest, &[2, 0], [7. / 9., 0., 2. / 9., 0., 0.]),
             (
-                Rule::KSeq,
+                Rule::K_SEQ,
                 honest,
                 &[2, 3],
                 [0., 0., 2. / 9., 14. / 27., 7. / 27.],
             ),
             (
-                Rule::KSeq,
+                Rule::K_SEQ,
                 honest,
                 &[2, 2],
                 [0., 0., 32. / 81., 0., 49. / 81.],
             ),
             // Behind 2, q is (1, 2, 0, 1)/4.
             (
-                Rule::RrsWo,
+                Rule::RRS_WO,
                 honest,
                 &[2, 1],
                 [0., 1. / 3., 1. / 3., 0., 1. / 3.],
             ),
             (
-                Rule::Rrs,
+                Rule::RRS,
                 tests_as,
                 &[2, 1],
                 [0., 1. / 3., 1. / 3., 0., 1. / 3.],
             ),
             (
-                Rule::RrsWo,
+                Rule::RRS_WO,
                 honest,
                 &[2, 1, 0],
                 [1. / 3., 1. / 3., 1. / 3., 0., 0.],
             ),
-            (Rule::Rrs, argmax, &[2, 0], [1., 0., 0., 0., 0.]),
-            (Rule::Rrs, top, &[2, 0], [0.8, 0., 0.2, 0., 0.]),
+            (Rule::RRS, argmax, &[2, 0], [1., 0., 0., 0., 0.]),
+            (Rule::RRS, top, &[2, 0], [0.8, 0., 0.2, 0., 0.]),
         ];
         for (rule, engine, drafts, expected) in cases {
             let found = found(rule, &engine, &at(), drafts);
@@ -465,7 +373,7 @@ mod tests {
             q: &[0.0, 0.0, 1.0, 0.0],
             ..at()
         };
-        let kept = found(Rule::RrsWo, &honest, &alone, &[2, 0]);
+        let kept = found(Rule::RRS_WO, &honest, &alone, &[2, 0]);
         assert!(near(&kept, &[0.0, 0.0, 0.2, 0.0, 0.8]), "{kept:?}");
     }
 
@@ -478,28 +386,28 @@ mod tests {
         };
         type Case = (Rule, Corrects, &'static [usize], [f64; 4]);
         let cases: [Case; 12] = [
-            (Rule::Rrs, Corrects::Rule, &[2], [0.75, 0.25, 0., 0.]),
+            (Rule::RRS, Corrects::Rule, &[2], [0.75, 0.25, 0., 0.]),
             (
-                Rule::Rrs,
+                Rule::RRS,
                 Corrects::Rule,
                 &[2, 2],
                 [13. / 14., 1. / 14., 0., 0.],
             ),
-            (Rule::RrsWo, Corrects::Rule, &[2, 1], [1., 0., 0., 0.]),
-            (Rule::KSeq, Corrects::Rule, &[2, 3], [1., 0., 0., 0.]),
-            (Rule::OneHot, Corrects::Rule, &[2, 0], [0., 0.75, 0., 0.25]),
-            (Rule::OneHot, Corrects::Rule, &[2, 0, 1, 3], P),
-            (Rule::Rrs, Corrects::Target, &[2, 2], P),
-            (Rule::Rrs, Corrects::Draft, &[2, 2], Q),
-            (Rule::Rrs, Corrects::Residual, &[2, 2], [0.75, 0.25, 0., 0.]),
+            (Rule::RRS_WO, Corrects::Rule, &[2, 1], [1., 0., 0., 0.]),
+            (Rule::K_SEQ, Corrects::Rule, &[2, 3], [1., 0., 0., 0.]),
+            (Rule::ONE_HOT, Corrects::Rule, &[2, 0], [0., 0.75, 0., 0.25]),
+            (Rule::ONE_HOT, Corrects::Rule, &[2, 0, 1, 3], P),
+            (Rule::RRS, Corrects::Target, &[2, 2], P),
+            (Rule::RRS, Corrects::Draft, &[2, 2], Q),
+            (Rule::RRS, Corrects::Residual, &[2, 2], [0.75, 0.25, 0., 0.]),
             (
-                Rule::OneHot,
+                Rule::ONE_HOT,
                 Corrects::OwnNoise,
                 &[2, 0],
                 [0.75, 0.25, 0., 0.],
             ),
-            (Rule::Rrs, Corrects::OffDraft, &[2, 0], [0., 0.75, 0., 0.25]),
-            (Rule::Rrs, Corrects::OffDraft, &[2, 0, 1, 3], P),
+            (Rule::RRS, Corrects::OffDraft, &[2, 0], [0., 0.75, 0., 0.25]),
+            (Rule::RRS, Corrects::OffDraft, &[2, 0, 1, 3], P),
         ];
         for (rule, how, drafts, expected) in cases {
             let found = of(rule, &corrects(how), &at(), drafts);
@@ -510,11 +418,11 @@ mod tests {
         }
         // Of equal rows nothing is left, and p stands in for it.
         let same = Position { q: &P, ..at() };
-        for rule in [Rule::Rrs, Rule::KSeq] {
+        for rule in [Rule::RRS, Rule::K_SEQ] {
             assert!(near(&of(rule, &honest, &same, &[2, 0]), &P), "{rule}");
         }
         assert!(near(
-            &of(Rule::Rrs, &corrects(Corrects::Residual), &same, &[2]),
+            &of(Rule::RRS, &corrects(Corrects::Residual), &same, &[2]),
             &P
         ));
         // k-seq, p = (1/2, 1/2, 0) and q = (1/4, 0, 3/4): b = 1/4 and rho = 7/4. What is left
@@ -524,30 +432,8 @@ mod tests {
             q: &[0.25, 0.0, 0.75],
             ..at()
         };
-        let left = of(Rule::KSeq, &honest, &wide, &[2, 2]);
+        let left = of(Rule::K_SEQ, &honest, &wide, &[2, 2]);
         assert!(near(&left, &[1. / 9., 8. / 9., 0.]), "{left:?}");
-    }
-
-    #[test]
-    fn the_factor_of_k_seq_is_the_root() {
-        for (p, q, drafts, expected) in [
-            (&P[..], &Q[..], 2, 1.5),
-            (&P, &Q, 1, 1.0),
-            (&P, &P, 3, 1.0),
-            (&P, &P, 16, 1.0),
-            (&[0.7, 0.2, 0.1], &[0.7, 0.2, 0.1], 16, 1.0),
-            // b = 1/2 up to rho = 2: rho/2 = 1 - 2^-n.
-            (&[1.0, 0.0], &[0.5, 0.5], 2, 1.5),
-            (&[1.0, 0.0], &[0.5, 0.5], 3, 1.75),
-            // Where nothing meets, b = 0 and any factor fits.
-            (&[1.0, 0.0], &[0.0, 1.0], 3, 1.0),
-        ] {
-            let found = k_seq_factor(p, q, drafts);
-            assert!(
-                (found - expected).abs() < 1e-12,
-                "{drafts} {found} {expected}"
-            );
-        }
     }
 
     #[test]
@@ -572,31 +458,31 @@ mod tests {
         let all: &[usize] = &[0, 1, 2, 3];
         type Case<'a> = (Rule, Engine, &'a [usize], Option<[f64; 4]>);
         let cases: [Case<'_>; 20] = [
-            (Rule::Rrs, honest, &[], Some(Q)),
-            (Rule::Rrs, honest, &[2, 2], Some(Q)),
-            (Rule::KSeq, honest, &[2], Some(Q)),
-            (Rule::Rrs, top, &[2], Some([0., 0.25, 0.75, 0.])),
-            (Rule::RrsWo, honest, &[], Some(Q)),
-            (Rule::RrsWo, honest, &[2], Some([0.25, 0.5, 0., 0.25])),
-            (Rule::RrsWo, honest, &[2, 1], Some([0.5, 0., 0., 0.5])),
-            (Rule::RrsWo, honest, all, None),
-            (Rule::RrsWo, top, &[1], Some([0., 0., 1., 0.])),
+            (Rule::RRS, honest, &[], Some(Q)),
+            (Rule::RRS, honest, &[2, 2], Some(Q)),
+            (Rule::K_SEQ, honest, &[2], Some(Q)),
+            (Rule::RRS, top, &[2], Some([0., 0.25, 0.75, 0.])),
+            (Rule::RRS_WO, honest, &[], Some(Q)),
+            (Rule::RRS_WO, honest, &[2], Some([0.25, 0.5, 0., 0.25])),
+            (Rule::RRS_WO, honest, &[2, 1], Some([0.5, 0., 0., 0.5])),
+            (Rule::RRS_WO, honest, all, None),
+            (Rule::RRS_WO, top, &[1], Some([0., 0., 1., 0.])),
             (
-                Rule::Rrs,
-                as_rule(Rule::RrsWo),
+                Rule::RRS,
+                as_rule(Rule::RRS_WO),
                 &[2],
                 Some([0.25, 0.5, 0., 0.25]),
             ),
-            (Rule::RrsWo, as_rule(Rule::Rrs), &[2], Some(Q)),
-            (Rule::OneHot, honest, &[], Some([0., 0., 1., 0.])),
-            (Rule::OneHot, honest, &[2], Some([0., 1., 0., 0.])),
-            (Rule::OneHot, honest, all, None),
-            (Rule::OneHot, draws, &[2], Some(Q)),
-            (Rule::Rrs, likeliest, &[2], Some([0., 1., 0., 0.])),
-            (Rule::ExactMatch, honest, &[], None),
-            (Rule::ExactMatch, draws, &[2], Some(Q)),
-            (Rule::ExactMatch, likeliest, &[], Some([0., 0., 1., 0.])),
-            (Rule::ExactMatch, likeliest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::RRS_WO, as_rule(Rule::RRS), &[2], Some(Q)),
+            (Rule::ONE_HOT, honest, &[], Some([0., 0., 1., 0.])),
+            (Rule::ONE_HOT, honest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::ONE_HOT, honest, all, None),
+            (Rule::ONE_HOT, draws, &[2], Some(Q)),
+            (Rule::RRS, likeliest, &[2], Some([0., 1., 0., 0.])),
+            (Rule::EXACT_MATCH, honest, &[], None),
+            (Rule::EXACT_MATCH, draws, &[2], Some(Q)),
+            (Rule::EXACT_MATCH, likeliest, &[], Some([0., 0., 1., 0.])),
+            (Rule::EXACT_MATCH, likeliest, &[2], Some([0., 1., 0., 0.])),
         ];
         for (rule, engine, earlier, expected) in cases {
             let found = next_draft(rule, &engine, &at(), earlier);
@@ -609,7 +495,7 @@ mod tests {
 
     #[test]
     fn several_exact_matches_put_out_p() {
-        let found = decide(Rule::ExactMatch, &Engine::HONEST, &at(), &[2, 0, 2]);
+        let found = decide(Rule::EXACT_MATCH, &Engine::HONEST, &at(), &[2, 0, 2]);
         assert_eq!(found.tokens, [0, 2]);
         assert!((found.law[0] - 0.4).abs() < 1e-15 && (found.law[1] - 0.2).abs() < 1e-15);
         assert!((found.correction[1] - 0.75).abs() < 1e-15 && found.correction[0] == 0.0);

@@ -134,7 +134,7 @@ impl Simulator {
                     self.settings.seed,
                     number as u64,
                 );
-                if !self.siblings && follows != super::Rule::Block {
+                if !self.siblings && follows != super::Rule::BLOCK {
                     player.depth = number % (self.drafts + 1);
                 }
                 player
@@ -224,7 +224,7 @@ impl Simulator {
                     .iter()
                     .map(|x| x * (self.noise * normal()).exp())
                     .collect();
-                super::engine::normalise(&mut out);
+                crate::rule::normalise(&mut out);
                 out
             };
             let (p, q) = (noisy(at.p), noisy(at.q));
@@ -405,7 +405,7 @@ pub(super) fn tampered_rounds(
     opened: &Opened<'_>,
     stop: &BTreeSet<u32>,
 ) -> Result<Vec<TamperedRound>, AuditError> {
-    let is_text = opened.rule == super::Rule::Text;
+    let is_text = opened.rule == super::Rule::TEXT;
     let records = match is_text {
         true => text_of(opened.log)?,
         false => opened.log.engine_records()?,

@@ -79,7 +79,7 @@ impl Steps {
     /// Reads the rounds of a log.
     pub(super) fn read(log: &Log, rule: Rule, stop: &BTreeSet<u32>) -> Result<Self, AuditError> {
         let held = log.engine_tensors();
-        if rule == Rule::Text {
+        if rule == Rule::TEXT {
             return Self::from_records(&text_of(log)?, rule, false, stop)
                 .map_err(|(position, message)| refused_at(log, position, message));
         }
@@ -215,7 +215,7 @@ impl Steps {
                 continue;
             }
             let Some(output) = token(record.output) else {
-                if rule == Rule::Text {
+                if rule == Rule::TEXT {
                     continue;
                 }
                 return Err((
@@ -256,11 +256,11 @@ impl Steps {
                 });
             }
         }
-        if rule == Rule::Text {
+        if rule == Rule::TEXT {
             steps.rounds = 0;
         }
         form.settle(&mut steps)?;
-        let single = matches!(rule, Rule::Single | Rule::Block);
+        let single = rule.has_chains() && rule.tests_drafts();
         let several = |step: &Option<Happened>| {
             let drafts = step.as_ref().map(|step| &step.drafts);
             drafts.is_some_and(|drafts| drafts.len() > 1)
@@ -430,7 +430,7 @@ mod tests {
             record(-1, &[-1, -1, -1], 2),
             record(-1, &[-1, -1, -1], 3),
         ];
-        let steps = read(&records, Rule::Single).unwrap();
+        let steps = read(&records, Rule::TOKEN).unwrap();
         let all: Vec<(Vec<u32>, bool, usize)> = steps
             .at
             .iter()
@@ -456,7 +456,7 @@ mod tests {
         let read_with = |second: Option<i64>| {
             let mut records = [record(1, &[4, 5], 4), record(-1, &[-1, -1], 7)];
             records[1].round = second;
-            read(&records, Rule::Single).map(|_| ())
+            read(&records, Rule::TOKEN).map(|_| ())
         };
         for said in [None, Some(-1), Some(1)] {
             assert_eq!(read_with(said), Ok(()), "{said:?}");
@@ -481,7 +481,7 @@ mod tests {
             // Behind the end of the text.
             record(0, &[4, 5], 1),
         ];
-        let checks = read(&records, Rule::Single).unwrap().checks;
+        let checks = read(&records, Rule::TOKEN).unwrap().checks;
         let count = |first| Count {
             violations: 1,
             first: Some(first),
@@ -491,7 +491,7 @@ mod tests {
         assert_eq!(checks.missing, count(3));
         assert_eq!(checks.after_end, count(4));
         records[0] = record(3, &[4, 5], 4);
-        let (position, message) = read(&records, Rule::Single).unwrap_err();
+        let (position, message) = read(&records, Rule::TOKEN).unwrap_err();
         assert_eq!(position, 0);
         assert!(message.contains("accepted is 3"), "{message}");
     }
@@ -515,11 +515,11 @@ mod tests {
             record(-1, &[-1, -1], 7),
             record(0, &[1, 2], 3),
         ];
-        let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::Single).unwrap();
+        let steps = read(&placed(&records, &[10, 11, 13, 14, 16]), Rule::TOKEN).unwrap();
         assert_eq!((steps.checks, steps.cut), (Structure::default(), 2));
         assert_eq!((steps.rounds, steps.at.iter().flatten().count()), (3, 5));
         // The text goes on at once: the second round's token behind its chain was lost.
-        let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::Single).unwrap();
+        let steps = read(&placed(&records, &[10, 11, 13, 14, 15]), Rule::TOKEN).unwrap();
         let missing = Count {
             violations: 1,
             first: Some(4),
@@ -528,12 +528,12 @@ mod tests {
         // A round that has one row of three, and place for two.
         let short = [records[0].clone(), records[4].clone()];
         for (place, lost) in [(11, 1), (12, 1), (13, 0), (20, 0), (10, 0), (0, 0)] {
-            let steps = read(&placed(&short, &[10, place]), Rule::Single).unwrap();
+            let steps = read(&placed(&short, &[10, place]), Rule::TOKEN).unwrap();
             assert_eq!(steps.checks.missing.violations, lost, "{place}");
             assert_eq!(steps.cut as u64, 1 - lost, "{place}");
         }
         // Without places every row is taken to follow the one before.
-        let steps = read(&records, Rule::Single).unwrap();
+        let steps = read(&records, Rule::TOKEN).unwrap();
         // All of them lack theirs: that favours no token.
         let counts = (steps.checks.missing.violations, steps.cut);
         assert_eq!((counts, steps.without_bonus), ((0, 0), 2));
@@ -546,7 +546,7 @@ mod tests {
             record(-1, &[1, 2], 7),
             record(0, &[1, 2], 3),
         ];
-        let steps = read(&records, Rule::OneHot).unwrap();
+        let steps = read(&records, Rule::ONE_HOT).unwrap();
         assert!(steps.siblings);
         let second = steps.at[1].clone().unwrap();
         assert_eq!(
@@ -554,7 +554,7 @@ mod tests {
             (vec![1, 2], false, 1)
         );
         assert!(
-            read(&records, Rule::Single)
+            read(&records, Rule::TOKEN)
                 .unwrap_err()
                 .1
                 .contains("takes one")
@@ -594,7 +594,7 @@ mod tests {
         for record in &mut records[2..] {
             record.prompt = Some(1);
         }
-        let steps = read(&records, Rule::Single).unwrap();
+        let steps = read(&records, Rule::TOKEN).unwrap();
         let held: Vec<bool> = steps.at.iter().map(Option::is_some).collect();
         assert_eq!(held, [false, true, false, false, true]);
         assert_eq!((steps.rounds, steps.cut, steps.most), (2, 0, 2));
@@ -604,16 +604,16 @@ mod tests {
         // A token that ends texts ends its own alone.
         records[1].output = Some(9);
         records[1].drafts[0] = 9;
-        let steps = read(&records, Rule::Single).unwrap();
+        let steps = read(&records, Rule::TOKEN).unwrap();
         assert_eq!(steps.checks.after_end, Count::default());
         records[3].output = Some(9);
-        let steps = read(&records, Rule::Single).unwrap();
+        let steps = read(&records, Rule::TOKEN).unwrap();
         assert_eq!((steps.checks.after_end.violations, steps.rounds), (1, 2));
         // Nor where the text goes on elsewhere: rows between are not in the log.
         for (place, position) in [(3, 7), (4, 9)] {
             records[place].position = Some(position);
         }
-        let steps = read(&records, Rule::Single).unwrap();
+        let steps = read(&records, Rule::TOKEN).unwrap();
         assert_eq!(steps.checks.after_end, Count::default());
     }
 
@@ -634,7 +634,7 @@ mod tests {
             none(&[-1], 3),
             none(&[4, 5, 6], 6),
         ];
-        let steps = read(&records, Rule::Rrs).unwrap();
+        let steps = read(&records, Rule::RRS).unwrap();
         assert!(steps.siblings);
         assert_eq!((steps.rounds, steps.most), (4, 3));
         let all: Vec<_> = (steps.at.iter().flatten())
@@ -648,27 +648,27 @@ mod tests {
         ];
         assert_eq!(all, expected);
         // One draft a position is no choice, but for rules of several.
-        assert!(!read(&records[..3], Rule::Single).unwrap().siblings);
-        assert!(read(&records[..3], Rule::KSeq).unwrap().siblings);
-        for rule in [Rule::Single, Rule::Block] {
+        assert!(!read(&records[..3], Rule::TOKEN).unwrap().siblings);
+        assert!(read(&records[..3], Rule::K_SEQ).unwrap().siblings);
+        for rule in [Rule::TOKEN, Rule::BLOCK] {
             let (position, message) = read(&records, rule).unwrap_err();
             assert_eq!(position, 3);
             assert!(message.contains("has 3 drafts"), "{message}");
         }
-        assert!(read(&records, Rule::ExactMatch).unwrap().siblings);
+        assert!(read(&records, Rule::EXACT_MATCH).unwrap().siblings);
     }
 
     #[test]
     fn accepted_drafts_have_to_be_there() {
         let chain = [record(2, &[4, 5], 4), record(-1, &[-1, -1], 5)];
-        assert!(read(&chain, Rule::Single).is_ok());
-        let (_, message) = read(&[record(2, &[4, -1], 4)], Rule::Single).unwrap_err();
+        assert!(read(&chain, Rule::TOKEN).is_ok());
+        let (_, message) = read(&[record(2, &[4, -1], 4)], Rule::TOKEN).unwrap_err();
         assert!(
             message.contains("accepted is 2, but the round has 1"),
             "{message}"
         );
         let (position, message) =
-            read(&[record(0, &[1], 2), record(1, &[-1], 4)], Rule::Rrs).unwrap_err();
+            read(&[record(0, &[1], 2), record(1, &[-1], 4)], Rule::RRS).unwrap_err();
         assert_eq!(position, 1);
         assert!(message.contains("drafts has none"), "{message}");
         // The round's own count, where a log has it.
@@ -676,11 +676,11 @@ mod tests {
         for (record, round) in records.iter_mut().zip(0..) {
             record.round = Some(round);
         }
-        assert_eq!(read(&records, Rule::Single).unwrap().at.len(), 2);
+        assert_eq!(read(&records, Rule::TOKEN).unwrap().at.len(), 2);
         records[1].round = Some(-1);
-        assert!(read(&records, Rule::Single).is_ok());
+        assert!(read(&records, Rule::TOKEN).is_ok());
         records[1].round = Some(2);
-        let (position, message) = read(&records, Rule::Single).unwrap_err();
+        let (position, message) = read(&records, Rule::TOKEN).unwrap_err();
         assert!(
             position == 1 && message.contains("began 1 positions before"),
             "{message}"
@@ -690,7 +690,7 @@ mod tests {
             batch_size: Some(0),
             ..record(0, &[-1, -1], 3)
         };
-        let steps = read(&[one], Rule::Single).unwrap();
+        let steps = read(&[one], Rule::TOKEN).unwrap();
         let step = steps.at[0].clone().unwrap();
         assert_eq!((step.drafts.len(), step.batch), (0, Some(0)));
         assert_eq!((steps.most, steps.siblings), (0, false));
@@ -700,9 +700,9 @@ mod tests {
     fn rounds_that_contradict_themselves_are_refused() {
         let mut one = record(0, &[1], 1);
         one.round = Some(1);
-        let (_, message) = read(&[one], Rule::Single).unwrap_err();
+        let (_, message) = read(&[one], Rule::TOKEN).unwrap_err();
         assert!(message.contains("round is 1"), "{message}");
-        let (_, message) = read(&[record(0, &[1], -1)], Rule::Single).unwrap_err();
+        let (_, message) = read(&[record(0, &[1], -1)], Rule::TOKEN).unwrap_err();
         assert!(message.contains("output is -1"), "{message}");
     }
 }

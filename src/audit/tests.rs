@@ -92,7 +92,7 @@ fn a_simulated_log_is_what_the_engine_did() {
     ];
     let none = ([-1, -1], -1, 0);
     let log = log(&rows, &[none; 5]);
-    let made = simulator(Rule::Single, None).log(&log).unwrap();
+    let made = simulator(Rule::TOKEN, None).log(&log).unwrap();
     let found: Vec<_> = (made.records.iter())
         .map(|one| (one.drafts.clone(), one.accepted, one.round, one.output))
         .collect();
@@ -108,7 +108,7 @@ fn a_simulated_log_is_what_the_engine_did() {
     // Alternatives: one position a round, and as many drafts.
     let siblings = Simulator {
         siblings: true,
-        ..simulator(Rule::Rrs, None)
+        ..simulator(Rule::RRS, None)
     };
     let made = siblings.log(&log).unwrap();
     for (record, (p, q)) in made.records.iter().zip(rows) {
@@ -121,13 +121,13 @@ fn a_simulated_log_is_what_the_engine_did() {
         assert_eq!(record.output, Some(if p == zero { 0 } else { 2 }));
     }
     // A bug, and a rule that is followed and not the one that is audited.
-    let wrong = simulator(Rule::Single, Some("correction-from-p"))
+    let wrong = simulator(Rule::TOKEN, Some("correction-from-p"))
         .log(&log)
         .unwrap();
     assert_eq!(wrong.records[4].output, Some(2));
     let other = Simulator {
-        follows: Some(Rule::OneHot),
-        ..simulator(Rule::Single, None)
+        follows: Some(Rule::ONE_HOT),
+        ..simulator(Rule::TOKEN, None)
     };
     assert_eq!(other.log(&log).unwrap().records[0].drafts, [0, 2]);
 }
@@ -147,9 +147,9 @@ fn runs_are_engines_on_rows_of_their_own() {
     let none = ([-1, -1], -1, 0);
     let log = log(&rows, &vec![none; rows.len()]);
     for (rule, bug, siblings) in [
-        (Rule::Single, Some("lenient-acceptance"), false),
-        (Rule::Block, None, false),
-        (Rule::Rrs, Some("correction-from-q"), true),
+        (Rule::TOKEN, Some("lenient-acceptance"), false),
+        (Rule::BLOCK, None, false),
+        (Rule::RRS, Some("correction-from-q"), true),
     ] {
         let simulator = Simulator {
             siblings,
@@ -168,7 +168,7 @@ fn runs_are_engines_on_rows_of_their_own() {
                 for copy in 0..copies {
                     let number = run * copies + copy;
                     let mut player = Player::new(rule, &engine, 2, siblings, 9, number as u64);
-                    if rule == Rule::Single {
+                    if rule == Rule::TOKEN {
                         player.depth = number % 3;
                     }
                     let first = run * 7919 % 7;
@@ -217,7 +217,7 @@ fn runs_are_engines_on_rows_of_their_own() {
     let noisy = |noise: f64| -> Vec<SimulatedRun> {
         let simulator = Simulator {
             noise,
-            ..simulator(Rule::Single, None)
+            ..simulator(Rule::TOKEN, None)
         };
         simulator.runs(&log, 2, 40).unwrap()
     };
@@ -244,7 +244,7 @@ fn the_negative_control_says_what_it_played_and_why_not() {
         tolerance: 0.0,
         alpha: 0.01,
         stop: vec![2],
-        ..Settings::new(Rule::Single)
+        ..Settings::new(Rule::TOKEN)
     };
     let plan = Plan {
         positions: 300,
@@ -460,7 +460,7 @@ fn engine_log(
         ]
     };
     let play = |from: usize, to: usize, seed: u64| {
-        let mut simulator = simulator(Rule::Single, bug);
+        let mut simulator = simulator(Rule::TOKEN, bug);
         simulator.settings.seed = seed;
         let log = held((to - from) * length, &tensors(from, to), PLAIN);
         simulator.log(&log).unwrap().records
@@ -513,7 +513,7 @@ fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
                 continue;
             }
             let log = engine_log(rows, 60, 8, Some(seed), None, seed % 2 == 0);
-            let unknown = audited(&log, &settings(Rule::Single, None));
+            let unknown = audited(&log, &settings(Rule::TOKEN, None));
             let seeds = if seed % 2 == 0 { "log" } else { "unknown" };
             assert_eq!(
                 (unknown.requests.averaged, unknown.requests.seeds.as_str()),
@@ -524,7 +524,7 @@ fn an_honest_engine_with_one_seed_is_refuted_by_products_alone() {
             assert_eq!(found, 0, "{seed} {unknown:#?}");
             assert!(unknown.ok);
             if rows.is_some() && seed % 4 == 0 {
-                let fresh = audited(&log, &settings(Rule::Single, Some(Seeds::Fresh)));
+                let fresh = audited(&log, &settings(Rule::TOKEN, Some(Seeds::Fresh)));
                 let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
                 multiplied += usize::from(fresh.parts.iter().any(refuted));
                 // That numbers are not fresh shows in the texts.
@@ -563,7 +563,7 @@ fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
         (3, 300, None, Some(Seeds::Shared), false),
     ] {
         let log = engine_log(None, texts, length, None, bug, true);
-        let report = audited(&log, &settings(Rule::Single, seeds));
+        let report = audited(&log, &settings(Rule::TOKEN, seeds));
         let refuted = |one: &super::PartReport| one.verdict == Outcome::Refuted;
         assert_eq!(
             report.parts.iter().any(refuted),
@@ -577,7 +577,7 @@ fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
             );
         }
         // Where a verdict is not undecided it says what it would have found.
-        let planned = plan(&log, &settings(Rule::Single, seeds)).unwrap();
+        let planned = plan(&log, &settings(Rule::TOKEN, seeds)).unwrap();
         let counted = if seeds.is_some() {
             length
         } else {
@@ -589,7 +589,7 @@ fn bugs_are_found_with_fresh_numbers_and_in_long_texts() {
         );
     }
     let short = engine_log(None, 100, 8, None, None, false);
-    let report = audited(&short, &settings(Rule::Single, None));
+    let report = audited(&short, &settings(Rule::TOKEN, None));
     assert_eq!(report.conclusion, Conclusion::Undecided);
     assert!(
         report
@@ -697,7 +697,7 @@ fn text_log(form: &str, temperature: f64, off: usize) -> Log {
 
 #[test]
 fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
-    let fresh = settings(Rule::Text, Some(Seeds::Fresh));
+    let fresh = settings(Rule::TEXT, Some(Seeds::Fresh));
     for form in FORMS {
         for (temperature, off, refuted) in [
             (1.0, 0, false),
@@ -763,7 +763,7 @@ fn a_text_without_drafts_is_audited_for_the_law_of_the_target() {
         "{control:#?}"
     );
     // Rounds need drafts, and a text its tokens.
-    let single = settings(Rule::Single, None);
+    let single = settings(Rule::TOKEN, None);
     let message = audit(&log, &single, "", &|_| {}).unwrap_err().to_string();
     assert!(message.contains("--rule text"), "{message}");
 }
@@ -804,7 +804,7 @@ fn a_form_without_tokens_behind_whole_chains_is_no_bias() {
         all.extend(more);
         audit(
             &held(rows, &all, PLAIN),
-            &settings(Rule::Single, None),
+            &settings(Rule::TOKEN, None),
             "",
             &|_| {},
         )
@@ -856,7 +856,7 @@ fn rounds_that_a_recorder_lost_fail_a_check() {
         let metadata =
             format!(r#"{{"temperature_applied": 1.0, "sampling": {{"temperature": 1.0}}{more}}}"#);
         let log = log_of(&[ROW; 4], &ROUNDS, &metadata);
-        audited(&log, &Settings::new(Rule::Single))
+        audited(&log, &Settings::new(Rule::TOKEN))
     };
     assert!(with("").ok);
     assert_eq!(with("").rows_from, None);

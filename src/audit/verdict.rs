@@ -4,7 +4,7 @@ use super::bets::{SCORE_STAKES, log_sum};
 use super::data::{FlaggedGroup, Outcome, PartReport, Suspect};
 use super::judge::{Judge, Part, SCORE_SHARE};
 use super::requests::{Family, Group, Settled};
-use super::rule::Drafts;
+use crate::rule::Drafts;
 use std::collections::BTreeMap;
 
 /// Evidence below this is not listed.
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn capital_is_a_mean_and_verdicts_follow_from_it() {
-        let judge = Judge::new(Rule::Single, 0.002);
+        let judge = Judge::new(Rule::TOKEN, 0.002);
         let index = judge
             .components
             .iter()
@@ -376,7 +376,7 @@ mod tests {
         let endless = found(Part::DraftLaw, 2_000.0, 5_000, 1e-6);
         assert!((endless.e_value / 1e300 - 1.0).abs() < 1e-12);
         assert!(endless.log10_e_value > 800.0);
-        let any = Judge::new(Rule::ExactMatch, 0.002);
+        let any = Judge::new(Rule::EXACT_MATCH, 0.002);
         let total = Settled::whole(Tally {
             steps: [5_000; 4],
             ..Tally::new(&any)
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn groups_are_named_by_family() {
-        let judge = Judge::new(Rule::Single, 0.002);
+        let judge = Judge::new(Rule::TOKEN, 0.002);
         let quiet = |steps| {
             Settled::whole(Tally {
                 steps,

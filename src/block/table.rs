@@ -6,6 +6,7 @@ use super::{
 };
 use crate::distribution::Rational;
 use crate::problem::BlockProblem;
+use crate::rule::RuleName;
 use crate::tree::TokenTree;
 use crate::verifier::{Arithmetic, VerifierName};
 use std::fmt;
@@ -51,20 +52,25 @@ impl BlockVerifierName {
         Self::SpecTrGbv,
     ];
 
+    /// The rule in the table of all rules.
+    pub fn rule(self) -> RuleName {
+        match self {
+            Self::Token => RuleName::TOKEN,
+            Self::Block => RuleName::BLOCK,
+            Self::GreedyBlock => RuleName::GREEDY_BLOCK,
+            Self::SpecTrKSeq => RuleName::SPECTR_K_SEQ,
+            Self::SpecTrOptimal => RuleName::SPECTR_OPTIMAL,
+            Self::Traversal => RuleName::TRAVERSAL,
+            Self::SelectGreedyBlock => RuleName::SELECT_GREEDY_BLOCK,
+            Self::SelectBlock => RuleName::SELECT_BLOCK,
+            Self::BlockOptimal => RuleName::BLOCK_OPTIMAL,
+            Self::SpecTrGbv => RuleName::SPECTR_GBV,
+        }
+    }
+
     /// The name in reports, e.g. `greedy-block`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Block => "block",
-            Self::GreedyBlock => "greedy-block",
-            Self::SpecTrKSeq => "spectr-k-seq",
-            Self::SpecTrOptimal => "spectr-optimal",
-            Self::Traversal => "traversal",
-            Self::SelectGreedyBlock => "select-greedy-block",
-            Self::SelectBlock => "select-block",
-            Self::BlockOptimal => "block-optimal",
-            Self::SpecTrGbv => "spectr-gbv",
-        }
+        self.rule().as_str()
     }
 
     /// True if it looks at one draft however many there are.
@@ -136,9 +142,10 @@ pub struct UnknownBlockVerifier(pub String);
 impl FromStr for BlockVerifierName {
     type Err = UnknownBlockVerifier;
     fn from_str(text: &str) -> Result<Self, UnknownBlockVerifier> {
+        let rule = text.parse().ok();
         Self::ALL
             .into_iter()
-            .find(|name| crate::rule_name::is_same(name.as_str(), text))
+            .find(|name| Some(name.rule()) == rule)
             .ok_or_else(|| UnknownBlockVerifier(text.to_owned()))
     }
 }

@@ -6,13 +6,14 @@
 
 use super::model::{Cache, Logits, Model, Stretch, common_vocabulary};
 use super::rollouts::cut;
-use super::rounds::{Rule, settle};
+use super::rounds::settle;
 use super::sampling::{Law, Sampler, Sampling, random_numbers};
 use super::tokens::{EncodedPrompt, TextCodec};
-use super::tree::{
-    Carried, ChildLaw, Node, Topology, ancestry, children, ends, settle_tree, weights,
-};
+use super::tree::{Carried, Node, ancestry, children, ends, refused, rules, settle_tree, weights};
 use super::{BROKEN, CaptureError};
+use crate::rule::{RuleName, Verifies};
+use crate::scheme::SchemeName;
+use crate::tree::Shape as TreeShape;
 use rand::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub enum Shape {
     Chain(usize),
     /// A tree, or several paths. The target runs over its paths side by side, as
     /// graphs with a causal mask can: its outcome is a decoder's, its time is not.
-    Tree(Topology, ChildLaw),
+    Tree(TreeShape, SchemeName),
 }
 
 /// How to decode.
@@ -45,7 +46,7 @@ pub struct DecodeSettings {
     /// What is drafted a round.
     pub drafts: Shape,
     /// Which drafts are kept: one of chains or one of trees.
-    pub rule: Rule,
+    pub rule: RuleName,
     /// Note what each tree was, as a bound on every verifier of it needs ([`DrawnTree`]). The
     /// target's law is then computed at every node.
     pub note_trees: bool,
@@ -87,7 +88,7 @@ pub struct DrawnTree {
     pub weights: Vec<f64>,
     /// What each rule that settles such trees keeps of it in expectation, over its own
     /// chances.
-    pub expected: Vec<(Rule, f64)>,
+    pub expected: Vec<(RuleName, f64)>,
 }
 
 impl Round {
@@ -183,16 +184,16 @@ impl Decoder {
                 message: "max-tokens 0: must be >= 1".to_owned(),
             });
         }
-        let rule = settings.rule.name();
-        let refused = match &settings.drafts {
-            Shape::Chain(_) if settings.rule.is_of_trees() => Some(format!(
+        let rule = settings.rule;
+        let message = match &settings.drafts {
+            Shape::Chain(_) if rule.entry().verifies != Verifies::Chain => Some(format!(
                 "verifier {rule} settles trees, not chains; give --tree, or --paths, or verifier \
                  token or block"
             )),
             Shape::Chain(_) => None,
-            Shape::Tree(topology, law) => topology.refused(*law, settings.rule),
+            Shape::Tree(tree, law) => refused(tree, *law, rule),
         };
-        if let Some(message) = refused {
+        if let Some(message) = message {
             return Err(CaptureError::Setting { message });
         }
         let vocabulary = common_vocabulary(&target, &draft, settings.vocabulary)?;
@@ -381,7 +382,7 @@ impl Decoder {
     /// and the target all but the last.
     fn tree(
         &mut self,
-        (topology, law): (&Topology, ChildLaw),
+        (topology, law): (&TreeShape, SchemeName),
         prompt: &EncodedPrompt,
         decoded: &mut Decoded,
         all: &mut Vec<i64>,
@@ -471,7 +472,7 @@ impl Decoder {
         };
         let (here, token) = settle_tree(rule, &nodes, &mut p, carried, &mut uniform)?;
         if settings.note_trees {
-            let of_rules = topology.rules(law).into_iter().map(|rule| {
+            let of_rules = rules(topology, law).into_iter().map(|rule| {
                 let ends = ends((rule, law), &nodes, &mut p)?;
                 Ok((rule, ends))
             });
@@ -504,7 +505,7 @@ impl Decoder {
     /// that of all tokens of the text.
     fn drafted_tree(
         &mut self,
-        (topology, law, levels): (&Topology, ChildLaw, usize),
+        (topology, law, levels): (&TreeShape, SchemeName, usize),
         prompt: &EncodedPrompt,
         start: usize,
         all: &[i64],
@@ -530,14 +531,14 @@ impl Decoder {
                 q.set(row.map_err(broken)?, &uncut)
                     .ok_or_else(|| broken(BROKEN.to_owned()))?;
                 let place = nodes[parent].place;
-                let count = topology.children(place);
+                let count = topology.children_of(place);
                 let drawn = children(law, &q, count, &mut uniform, &mut self.scratch);
                 nodes[parent].law = Some(q);
                 for (rank, token) in drawn.into_iter().enumerate() {
                     let index = nodes.len();
                     nodes[parent].children.push(index);
                     let place = topology.child(place, rank);
-                    if topology.children(place) > 0 {
+                    if topology.children_of(place) > 0 {
                         below.push((sequence, index));
                     }
                     nodes.push(Node {
@@ -764,7 +765,7 @@ fn noted(
     levels: usize,
     nodes: &[Node],
     weights: &[f64],
-    ends: &[(Rule, Vec<f64>)],
+    ends: &[(RuleName, Vec<f64>)],
     is_end: &dyn Fn(i64) -> bool,
 ) -> DrawnTree {
     // The number of each node among those that count, and how deep it is; of the others, those

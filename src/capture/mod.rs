@@ -42,12 +42,11 @@ pub use log_sink::{LogSink, Provenance, draft_names};
 pub use model::{Cache, Heads, Logits, Model, Stretch};
 pub use prompts::{ChatTemplate, Prompt, parse_prompts, read_prompts};
 pub use rollouts::{DrawnRollout, RolloutPlan};
-pub use rounds::Rule;
 pub use runtime::{Device, LIBRARY_VARIABLES, Placed, Placement, Runtime};
 pub use sampling::{Features, Law, Sampler, Sampling, SamplingError};
 pub use timing::Timing;
 pub use tokens::{END_OF_TEXT, EncodedPrompt, Stop, TextCodec};
-pub use tree::{ChildLaw, Topology};
+pub use tree::{children_of_rule, draws_children};
 
 use std::io;
 use std::path::PathBuf;

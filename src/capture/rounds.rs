@@ -6,58 +6,7 @@
 //! drafts and adds one token, so that the text has the target's law.
 
 use super::sampling::{Law, at};
-
-/// Which of a round's drafts are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Rule {
-    /// One coin a draft: x_j is kept with probability min(1, p_j(x_j)/q_j(x_j)), until one is
-    /// not (Leviathan et al. 2023, Algorithm 1).
-    #[value(aliases = ["single", "chain"])]
-    Token,
-    /// The drafts as a block: the longest prefix whose coin says so (Sun et al. 2024, "Block
-    /// verification accelerates speculative decoding", Algorithm 2). It keeps at least as
-    /// many as `token` in expectation.
-    Block,
-    /// Of a tree: children that are independent draws from q are tried in order, each
-    /// against what the ones before left of p.
-    Rrs,
-    /// Of a tree: as `rrs`, for children drawn one after the other without replacement.
-    RrsWo,
-    #[value(name = "spechub")]
-    /// Of a tree of pairs: SpecHub's optimal plan for pairs that hold the draft's likeliest
-    /// token.
-    SpecHub,
-    /// Of any tree: from the leaves to the root (traversal verification).
-    Traversal,
-    /// Of several paths: one of them is selected level by level, as evenly against p as
-    /// possible, and verified as `block` verifies a chain.
-    SelectBlock,
-    /// Of several paths: one of them is selected as by `select-block`, and verified by greedy
-    /// blocks, which keep as much as one round can. The target of the rest of the round's span
-    /// is changed for it, and later rounds carry that change.
-    SelectGreedyBlock,
-}
-
-impl Rule {
-    /// Whether it settles trees and not chains.
-    pub fn is_of_trees(self) -> bool {
-        !matches!(self, Self::Token | Self::Block)
-    }
-
-    /// The name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Block => "block",
-            Self::Rrs => "rrs",
-            Self::RrsWo => "rrs-wo",
-            Self::SpecHub => "spechub",
-            Self::Traversal => "traversal",
-            Self::SelectBlock => "select-block",
-            Self::SelectGreedyBlock => "select-greedy-block",
-        }
-    }
-}
+use crate::rule::{RuleName, Verifies};
 
 /// Where a round's chances come from: numbers in \[0, 1) or, in tests, every way that they may
 /// fall.
@@ -122,7 +71,7 @@ pub(super) struct Settled {
 ///
 /// Time O(K V); memory O(V) in `scratch`.
 pub(super) fn settle(
-    rule: Rule,
+    rule: RuleName,
     [target, draft]: [&[Law]; 2],
     drafts: &[u32],
     chance: &mut dyn Chance,
@@ -133,21 +82,20 @@ pub(super) fn settle(
         // Drawn from q, so that q of it is above 0.
         Some(target.get(place)?.probability(token) / draft.get(place)?.probability(token))
     };
-    let (accepted, scales) = match rule {
-        Rule::Token => {
-            let mut accepted = 0;
-            while accepted < drafts.len() && chance.below(ratio(accepted)?) {
-                accepted += 1;
-            }
-            (accepted, [1.0, 1.0])
+    let selected = rule.entry().verifies == Verifies::Paths;
+    let (accepted, scales) = if rule == RuleName::TOKEN {
+        let mut accepted = 0;
+        while accepted < drafts.len() && chance.below(ratio(accepted)?) {
+            accepted += 1;
         }
-        Rule::Block | Rule::SelectBlock | Rule::SelectGreedyBlock => {
-            let (scales, kept) = by_block(rule, [target, draft], drafts)?;
-            let last = kept.iter().rposition(|&kept| chance.below(kept));
-            let accepted = last.map_or(0, |last| last + 1);
-            (accepted, within(*scales.get(accepted)?))
-        }
-        _ => return None,
+        (accepted, [1.0, 1.0])
+    } else if rule == RuleName::BLOCK || selected {
+        let (scales, kept) = by_block(rule, [target, draft], drafts)?;
+        let last = kept.iter().rposition(|&kept| chance.below(kept));
+        let accepted = last.map_or(0, |last| last + 1);
+        (accepted, within(*scales.get(accepted)?))
+    } else {
+        return None;
     };
     let p = target.get(accepted)?;
     let token = match draft.get(accepted).filter(|_| accepted < drafts.len()) {
@@ -167,11 +115,11 @@ pub(super) fn settle(
 
 /// w_0, .., w_K of block verification or of greedy block verification, and h_1, .., h_K.
 pub(super) fn by_block(
-    rule: Rule,
+    rule: RuleName,
     [target, draft]: [&[Law]; 2],
     drafts: &[u32],
 ) -> Option<(Vec<f64>, Vec<f64>)> {
-    let greedy = rule == Rule::SelectGreedyBlock;
+    let greedy = rule == RuleName::SELECT_GREEDY_BLOCK;
     let most = if greedy { f64::MAX } else { 1.0 };
     let (mut scales, mut kept) = (vec![1.0f64], Vec::with_capacity(drafts.len()));
     let mut scale = 1.0f64;
@@ -233,7 +181,7 @@ mod tests {
     /// through the midpoints of `parts[k]` equal parts, as many as make all chances that
     /// it may be held against whole numbers of parts, so that the sum over them is the
     /// rule's law itself and no sample of it.
-    fn every_round(rule: Rule, parts: &[usize]) -> BTreeMap<Vec<usize>, f64> {
+    fn every_round(rule: RuleName, parts: &[usize]) -> BTreeMap<Vec<usize>, f64> {
         let (p, q) = laws();
         let length = parts.len() - 1;
         let (target, draft) = (vec![p; length + 1], vec![q; length]);
@@ -282,13 +230,13 @@ mod tests {
     }
     /// Chances are 2/3 and 1 with `token`; with `block`, 8/27, 4/9, 2/3, 8/9 and 1 of the
     /// last coin, 1/5, 0 and 1 of the others; 1/2 of the token behind all drafts.
-    const ROUNDS: [(Rule, &[usize], f64); 6] = [
-        (Rule::Token, &[6, 6], 0.75),
-        (Rule::Token, &[6, 6, 6], 21.0 / 16.0),
-        (Rule::Token, &[6, 6, 6, 6], 111.0 / 64.0),
-        (Rule::Block, &[6, 2], 0.75),
-        (Rule::Block, &[18, 10, 2], 11.0 / 8.0),
-        (Rule::Block, &[54, 10, 10, 2], 123.0 / 64.0),
+    const ROUNDS: [(RuleName, &[usize], f64); 6] = [
+        (RuleName::TOKEN, &[6, 6], 0.75),
+        (RuleName::TOKEN, &[6, 6, 6], 21.0 / 16.0),
+        (RuleName::TOKEN, &[6, 6, 6, 6], 111.0 / 64.0),
+        (RuleName::BLOCK, &[6, 2], 0.75),
+        (RuleName::BLOCK, &[18, 10, 2], 11.0 / 8.0),
+        (RuleName::BLOCK, &[54, 10, 10, 2], 123.0 / 64.0),
     ];
 
     #[test]
@@ -329,7 +277,7 @@ mod tests {
         };
         let masked = f32::NEG_INFINITY;
         let (p, q) = (law(&[0.3, 0.1, masked]), law(&[masked, masked, 0.0]));
-        for rule in [Rule::Token, Rule::Block] {
+        for rule in [RuleName::TOKEN, RuleName::BLOCK] {
             let settled = |target: &Law, draft: &Law, drafts: &[u32], u: f64| {
                 let (target, draft) = (vec![target.clone(); 3], vec![draft.clone(); 2]);
                 let mut uniform = || u;

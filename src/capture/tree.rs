@@ -4,241 +4,86 @@
 //! said of a rule's chances ([`ends`]) is what its sampler ([`settle_tree`]) does; tests go
 //! through every way that draws and coins may fall.
 
-use super::rounds::{Chance, Rule, by_block, residual, settle, within};
+use super::rounds::{Chance, by_block, residual, settle, within};
 use super::sampling::Law;
 use crate::plan::{RatioBins, Selection};
-use clap::ValueEnum;
+use crate::rule::{Drafts, InTurn, RuleName, Verifies};
+use crate::scheme::SchemeName;
+use crate::tree::Shape;
 
 /// The most leaves of a tree: the target runs over the paths to them side by side.
 const PATHS: usize = 256;
 
-/// How a node's children are drawn from q.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChildLaw {
-    /// Independent draws.
-    WithReplacement,
-    /// One after the other, each different from those before.
-    WithoutReplacement,
-    /// Pairs that hold the likeliest token a: the first is drawn, the second is a, or, where
-    /// the first is a, drawn from the others (SpecHub).
-    Hub,
+/// Whether children of a tree can be drawn so: one after another, from q and those before.
+pub fn draws_children(law: SchemeName) -> bool {
+    let laws = [
+        SchemeName::WITH_REPLACEMENT,
+        SchemeName::WITHOUT_REPLACEMENT,
+        SchemeName::HUB,
+    ];
+    laws.contains(&law)
 }
 
-impl ChildLaw {
-    /// The name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::WithReplacement => "with-replacement",
-            Self::WithoutReplacement => "without-replacement",
-            Self::Hub => "hub",
-        }
-    }
-
-    /// Weights of the next child, given the ones before it.
-    fn next(self, q: &Law, before: &[u32], weights: &mut Vec<f64>) {
-        weights.clear();
-        weights.extend(q.probabilities());
-        let hub = q.likeliest();
-        match (self, before) {
-            (Self::WithReplacement, _) | (_, []) => {}
-            (Self::Hub, [first, ..]) if *first as usize != hub => {
-                let alone = weights.get(hub).copied().unwrap_or(0.0);
-                weights.fill(0.0);
-                if let Some(weight) = weights.get_mut(hub) {
-                    *weight = alone;
-                }
-            }
-            (Self::Hub | Self::WithoutReplacement, _) => {
-                for &gone in before {
-                    if let Some(weight) = weights.get_mut(gone as usize) {
-                        *weight = 0.0;
-                    }
-                }
-            }
-        }
+/// The law of a tree's children that a rule needs.
+pub fn children_of_rule(rule: RuleName) -> SchemeName {
+    match rule.entry().drafts {
+        Drafts::Drawn(law) => law,
+        Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
     }
 }
 
-/// Which nodes of a tree are drafted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
-    /// Children of each node; the root is the first node, and the children of a node stand
-    /// together behind those of the nodes before it.
-    children: Vec<usize>,
-    /// The number of each node's first child.
-    first: Vec<usize>,
-    depths: Vec<usize>,
+/// All rules that settle such trees.
+pub(super) fn rules(tree: &Shape, law: SchemeName) -> Vec<RuleName> {
+    let rules = RuleName::ALL.into_iter();
+    rules
+        .filter(|&rule| rule.entry().decoded && refused(tree, law, rule).is_none())
+        .collect()
 }
 
-impl Topology {
-    /// From the number of children of each node, by depth, then by parent, then by rank.
-    ///
-    /// # Errors
-    /// Numbers that do not add up to the nodes, no children at all, or more than 256 leaves; in
-    /// words.
-    ///
-    /// # Example
-    /// ```
-    /// use specgap::capture::Topology;
-    /// // Two children of the root, one of the first of them.
-    /// let tree = Topology::new(vec![2, 1, 0, 0])?;
-    /// assert_eq!((tree.levels(), tree.nodes()), (2, 3));
-    /// assert!(Topology::new(vec![2, 0]).is_err());
-    /// # Ok::<(), String>(())
-    /// ```
-    pub fn new(children: Vec<usize>) -> Result<Self, String> {
-        let all = children
+/// Why a tree is not drafted so, or a rule does not settle it, if that is so.
+pub(super) fn refused(tree: &Shape, law: SchemeName, rule: RuleName) -> Option<String> {
+    if tree.drafts() == 0 {
+        return Some("a tree without drafts".to_owned());
+    }
+    if tree.leaves() > PATHS {
+        return Some(format!(
+            "a tree of {} paths; at most {PATHS} run side by side: draft fewer children or levels",
+            tree.leaves()
+        ));
+    }
+    let entry = rule.entry();
+    if entry.verifies == Verifies::Chain || !entry.decoded {
+        return Some(format!(
+            "verifier {rule} settles chains, not trees; give --length alone, or verifier rrs, \
+             rrs-wo, spechub or traversal"
+        ));
+    }
+    let drawn = match entry.drafts {
+        Drafts::Drawn(own) => own == law,
+        Drafts::Likeliest | Drafts::Any => draws_children(law),
+    };
+    if !drawn {
+        return Some(format!(
+            "verifier {rule} is not for children that are drawn so; leave out --scheme"
+        ));
+    }
+    if let Some(only) = law.entry().only
+        && tree
+            .children
             .iter()
-            .fold(1usize, |sum, &count| sum.saturating_add(count));
-        if all != children.len() || all < 2 {
-            return Err(format!(
-                "a tree of {} nodes whose children are {} is none",
-                children.len(),
-                all - 1
-            ));
-        }
-        let (mut first, mut depths) = (Vec::with_capacity(all), vec![0; all]);
-        let mut next = 1;
-        for (node, &count) in children.iter().enumerate() {
-            let (before, behind) = depths.split_at_mut(next.min(all));
-            let Some(&own) = before.get(node) else {
-                return Err(format!("node {node} of the tree has no parent"));
-            };
-            first.push(next);
-            behind
-                .iter_mut()
-                .take(count)
-                .for_each(|depth| *depth = own + 1);
-            next += count;
-        }
-        let leaves = children.iter().filter(|&&count| count == 0).count();
-        if leaves > PATHS {
-            return Err(format!(
-                "a tree of {leaves} paths; at most {PATHS} run side by side: draft fewer children \
-                 or levels"
-            ));
-        }
-        Ok(Self {
-            children,
-            first,
-            depths,
-        })
+            .any(|&count| count != 0 && count != only)
+    {
+        return Some(format!(
+            "{law} children are pairs: give --tree spechub-binary-D, or another tree with two \
+             children at every node"
+        ));
     }
-
-    /// As many children at every node of so many levels.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn full(children: usize, levels: usize) -> Result<Self, String> {
-        Self::of_widths(&vec![children; levels])
-    }
-
-    /// Independent paths of so many tokens.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn paths(paths: usize, length: usize) -> Result<Self, String> {
-        let mut widths = vec![1; length];
-        if let Some(first) = widths.first_mut() {
-            *first = paths;
-        }
-        Self::of_widths(&widths)
-    }
-
-    fn of_widths(widths: &[usize]) -> Result<Self, String> {
-        let (mut children, mut level) = (Vec::new(), 1usize);
-        for &width in widths {
-            children.resize(children.len() + level, width);
-            level = level.saturating_mul(width);
-            if level > PATHS {
-                return Err(format!(
-                    "a tree of more than {PATHS} paths, which run side by side: draft fewer children \
-                     or levels"
-                ));
-            }
-        }
-        children.resize(children.len() + level, 0);
-        Self::new(children)
-    }
-
-    /// Drafts of a round: nodes but for the root.
-    pub fn nodes(&self) -> usize {
-        self.children.len() - 1
-    }
-
-    /// Levels below the root.
-    pub fn levels(&self) -> usize {
-        self.depths.last().copied().unwrap_or(0)
-    }
-
-    /// Whether it is paths that part at the root.
-    fn is_paths(&self) -> bool {
-        let below = self.children.iter().zip(&self.depths).skip(1);
-        below
-            .clone()
-            .all(|(&count, &depth)| count == usize::from(depth < self.levels()))
-    }
-
-    /// Whether nodes with children have two.
-    fn is_binary(&self) -> bool {
-        self.children.iter().all(|&count| count == 0 || count == 2)
-    }
-
-    /// Children of a node.
-    pub(super) fn children(&self, node: usize) -> usize {
-        self.children.get(node).copied().unwrap_or(0)
-    }
-
-    /// A node's child of some rank.
-    pub(super) fn child(&self, node: usize, rank: usize) -> usize {
-        self.first.get(node).copied().unwrap_or(0) + rank
-    }
-
-    /// All rules that settle such trees.
-    pub(super) fn rules(&self, law: ChildLaw) -> Vec<Rule> {
-        let rules = Rule::value_variants().iter().copied();
-        rules
-            .filter(|&rule| self.refused(law, rule).is_none())
-            .collect()
-    }
-
-    /// Why a rule does not settle such trees, if it does not.
-    pub(super) fn refused(&self, law: ChildLaw, rule: Rule) -> Option<String> {
-        let name = rule.name();
-        let drawn = match rule {
-            Rule::Token | Rule::Block => {
-                return Some(format!(
-                    "verifier {name} settles chains, not trees; give --length alone, or verifier rrs, \
-                     rrs-wo, spechub or traversal"
-                ));
-            }
-            Rule::Rrs | Rule::SelectBlock | Rule::SelectGreedyBlock => {
-                law == ChildLaw::WithReplacement
-            }
-            Rule::RrsWo => law == ChildLaw::WithoutReplacement,
-            Rule::SpecHub => law == ChildLaw::Hub,
-            Rule::Traversal => true,
-        };
-        if !drawn {
-            return Some(format!(
-                "verifier {name} is not for children that are drawn so; leave out --scheme"
-            ));
-        }
-        if law == ChildLaw::Hub && !self.is_binary() {
-            return Some(
-                "hub children are pairs: give --tree spechub-binary-D, or another tree with two \
-                 children at every node"
-                    .to_owned(),
-            );
-        }
-        let selects = matches!(rule, Rule::SelectBlock | Rule::SelectGreedyBlock);
-        (selects && !self.is_paths()).then(|| {
-            format!(
-                "verifier {name} selects one of several paths; give --paths K and --length L instead \
-                 of --tree"
-            )
-        })
-    }
+    (entry.verifies == Verifies::Paths && !tree.is_paths()).then(|| {
+        format!(
+            "verifier {rule} selects one of several paths; give --paths K and --length L instead of \
+             --tree"
+        )
+    })
 }
 
 /// A node that was drafted; the root has no token.
@@ -268,18 +113,19 @@ pub(super) fn ancestry(nodes: &[Node], last: usize) -> Vec<usize> {
 
 /// Draws the children of a node, fewer where q has no mass on others.
 pub(super) fn children(
-    law: ChildLaw,
+    law: SchemeName,
     q: &Law,
     count: usize,
     chance: &mut dyn Chance,
     scratch: &mut Vec<f64>,
 ) -> Vec<u32> {
     let mut drawn = Vec::with_capacity(count);
+    let row: Vec<f64> = q.probabilities().collect();
     for _ in 0..count {
-        let token = if law == ChildLaw::WithReplacement {
+        let token = if law == SchemeName::WITH_REPLACEMENT {
             Some(chance.token(q))
         } else {
-            law.next(q, &drawn, scratch);
+            law.next_draft(&row, &drawn, count, scratch);
             chance.of(scratch)
         };
         let Some(token) = token else { break };
@@ -291,116 +137,12 @@ pub(super) fn children(
 /// The target's law of the tokens behind a node.
 pub(super) type Laws<'a, E> = dyn FnMut(usize) -> Result<Law, E> + 'a;
 
-/// What a top-down rule does at a node, given its children: the chance of each to be kept, if
-/// the ones before it are not, and weights of the token behind a node of which none is, all 0
-/// where none can be left.
-///
-/// rrs and rrs-wo: with r_1 = p and q_k the law of child k given the ones before it, child k is
-/// kept with min(1, r_k(x_k)/q_k(x_k)), and r_{k+1} is proportional to max(r_k - q_k, 0).
-///
-/// Time O(n V).
-fn at_node(rule: Rule, law: ChildLaw, [p, q]: [&Law; 2], children: &[u32]) -> (Vec<f64>, Vec<f64>) {
-    if rule == Rule::SpecHub {
-        return at_hub(p, q, children);
-    }
-    let mut left: Vec<f64> = p.probabilities().collect();
-    let mut total: f64 = left.iter().sum();
-    let (mut kept, mut next) = (Vec::with_capacity(children.len()), Vec::new());
-    for (place, &child) in children.iter().enumerate() {
-        let token = child as usize;
-        law.next(q, children.get(..place).unwrap_or(&[]), &mut next);
-        // What the children before left of q: a sum, as a difference would cancel.
-        let open: f64 = next.iter().sum();
-        let drawn = next.get(token).copied().unwrap_or(0.0) / open;
-        let owed = left.get(token).map_or(0.0, |mass| mass / total);
-        kept.push(if total > 0.0 {
-            (owed / drawn).min(1.0)
-        } else {
-            0.0
-        });
-        let mut rest = 0.0;
-        for (mass, q) in left.iter_mut().zip(&next) {
-            *mass = (*mass / total - q / open).max(0.0);
-            rest += *mass;
-        }
-        if rest <= 0.0 {
-            left.fill(0.0);
-        }
-        total = rest;
-    }
-    (kept, left)
-}
-
-/// SpecHub's plan for a pair with the hub a. With d(x) = q(a) q(x)/(1 - q(a)): (x, a) gives
-/// min(p, q) to x, (a, x) gives min(max(p - q, 0), d) to x, and of what is left in any pair
-/// the same share goes to a.
-fn at_hub(p: &Law, q: &Law, children: &[u32]) -> (Vec<f64>, Vec<f64>) {
-    let hub = q.likeliest();
-    let heavy = q.probability(hub);
-    let others: f64 = (q.probabilities().enumerate())
-        .filter(|&(token, _)| token != hub)
-        .map(|(_, mass)| mass)
-        .sum();
-    let second = |mass: f64| {
-        if others > 0.0 {
-            heavy * mass / others
-        } else {
-            0.0
-        }
-    };
-    let (mut unused, mut lacking) = (0.0, Vec::new());
-    for (token, (p, q)) in p.probabilities().zip(q.probabilities()).enumerate() {
-        if token == hub {
-            lacking.push(0.0);
-            continue;
-        }
-        let after = (p - q).max(0.0);
-        unused += (q - p).max(0.0) + (second(q) - after).max(0.0);
-        lacking.push((after - second(q)).max(0.0));
-    }
-    if others <= 0.0 {
-        unused = 1.0;
-    }
-    let left: f64 = lacking.iter().sum();
-    let share = if left <= 0.0 || unused <= 0.0 {
-        1.0
-    } else {
-        (p.probability(hub) / unused).min(1.0)
-    };
-    let keep = |wanted: f64, drawn: f64| {
-        if drawn > 0.0 {
-            (wanted / drawn).min(1.0)
-        } else {
-            0.0
-        }
-    };
-    // How often the pair gives its own output to the other token, which is asked first.
-    let other = children.iter().position(|&child| child as usize != hub);
-    let kept = other.map_or(0.0, |place| {
-        let token = children.get(place).map_or(0, |&token| token as usize);
-        let (p, q) = (p.probability(token), q.probability(token));
-        match place {
-            0 => keep(p, q),
-            _ => keep((p - q).max(0.0), second(q)),
-        }
-    });
-    let in_turn = match other {
-        Some(0) => vec![kept, share],
-        Some(_) => {
-            let hub = (1.0 - kept) * share;
-            let rest = 1.0 - hub;
-            vec![
-                hub,
-                if rest > 0.0 {
-                    (kept / rest).min(1.0)
-                } else {
-                    0.0
-                },
-            ]
-        }
-        None => vec![share],
-    };
-    (in_turn.into_iter().take(children.len()).collect(), lacking)
+/// What a top-down rule does at a node, given its children; `None` of a rule without a law at
+/// one position.
+fn at_node(rule: RuleName, [p, q]: [&Law; 2], children: &[u32]) -> Option<InTurn> {
+    let [p, q] = [p, q].map(|law| law.probabilities().collect::<Vec<f64>>());
+    let step = rule.entry().step?;
+    Some(step.in_turn(&p, &q, children))
 }
 
 /// The tokens of some nodes.
@@ -416,14 +158,14 @@ fn tokens(nodes: &[Node], of: &[usize]) -> Vec<u32> {
 /// # Errors
 /// As `p`.
 pub(super) fn settle_tree<E>(
-    (rule, law): (Rule, ChildLaw),
+    (rule, law): (RuleName, SchemeName),
     nodes: &[Node],
     p: &mut Laws<'_, E>,
     carried: &mut Carried,
     chance: &mut dyn Chance,
 ) -> Result<(usize, usize), E> {
-    match rule {
-        Rule::Traversal => {
+    match rule.entry().verifies {
+        Verifies::Tree => {
             let mut visits = Visits { law, nodes, p };
             let settled = visits.settle(&[0], 1.0, chance)?;
             // The root is kept: its ratio is 1 whatever was refused, but for rounding.
@@ -432,15 +174,13 @@ pub(super) fn settle_tree<E>(
                 None => Ok((0, chance.token(&(visits.p)(0)?))),
             }
         }
-        Rule::SelectBlock | Rule::SelectGreedyBlock => {
-            settle_selected(rule, nodes, p, carried, chance)
-        }
-        _ => settle_top_down((rule, law), nodes, p, chance),
+        Verifies::Paths => settle_selected(rule, nodes, p, carried, chance),
+        _ => settle_top_down(rule, nodes, p, chance),
     }
 }
 
 fn settle_top_down<E>(
-    (rule, law): (Rule, ChildLaw),
+    rule: RuleName,
     nodes: &[Node],
     p: &mut Laws<'_, E>,
     chance: &mut dyn Chance,
@@ -452,13 +192,15 @@ fn settle_top_down<E>(
         let Some(q) = &node.law else {
             return Ok((here, chance.token(&target)));
         };
-        let (kept, left) = at_node(rule, law, [&target, q], &tokens(nodes, &node.children));
-        let through = kept.iter().position(|&kept| chance.below(kept));
+        let step = at_node(rule, [&target, q], &tokens(nodes, &node.children));
+        let Some(InTurn { ratios, residual }) = step else {
+            return Ok((here, chance.token(&target)));
+        };
+        let through = ratios.iter().position(|&ratio| chance.below(ratio));
         match through.and_then(|place| node.children.get(place)) {
             Some(&child) => here = child,
             None => {
-                // Nothing is left only where p = q up to rounding, and p is then as good.
-                let token = match chance.of(&left) {
+                let token = match chance.of(&residual) {
                     Some(token) => token,
                     None => chance.token(&target),
                 };
@@ -476,18 +218,18 @@ fn settle_top_down<E>(
 /// # Errors
 /// As `p`.
 pub(super) fn ends<E>(
-    (rule, law): (Rule, ChildLaw),
+    (rule, law): (RuleName, SchemeName),
     nodes: &[Node],
     p: &mut Laws<'_, E>,
 ) -> Result<Vec<f64>, E> {
     let mut ends = vec![0.0; nodes.len()];
-    match rule {
-        Rule::SelectBlock | Rule::SelectGreedyBlock => {
+    match rule.entry().verifies {
+        Verifies::Paths => {
             let mut walk = Walk::default();
             let from = (&Agreeing::all(nodes), 1.0);
             walk.ends(rule, nodes, from, p, &mut ends)?;
         }
-        Rule::Traversal => {
+        Verifies::Tree => {
             let mut visits = Visits { law, nodes, p };
             let refused = visits.ends(&[0], 1.0, 1.0, &mut ends)?;
             ends[0] += refused;
@@ -501,8 +243,9 @@ pub(super) fn ends<E>(
                 if let Some(q) = node.law.as_ref().filter(|_| left > 0.0) {
                     let target = p(here)?;
                     let drawn = tokens(nodes, &node.children);
-                    let (kept, _) = at_node(rule, law, [&target, q], &drawn);
-                    for (&child, kept) in node.children.iter().zip(kept) {
+                    let step = at_node(rule, [&target, q], &drawn);
+                    let keeps = step.iter().flat_map(InTurn::keeps);
+                    for (&child, kept) in node.children.iter().zip(keeps) {
                         reached[child] = left * kept;
                         left *= 1.0 - kept;
                     }
@@ -530,7 +273,7 @@ pub(super) fn ends<E>(
 /// Given the children before it, child k has the law q_k: the mass of outputs through it is
 /// min(r P, q_k), and what is left is owed by what comes later (`src/block/traversal.rs`).
 struct Visits<'a, 'p, E> {
-    law: ChildLaw,
+    law: SchemeName,
     nodes: &'a [Node],
     p: &'a mut Laws<'p, E>,
 }
@@ -582,7 +325,9 @@ impl<E> Visits<'_, '_, E> {
         ) else {
             return Step::Again;
         };
-        self.law.next(q, before, &mut owed.scratch);
+        let row: Vec<f64> = q.probabilities().collect();
+        let count = owed.drawn.len();
+        self.law.next_draft(&row, before, count, &mut owed.scratch);
         let open: f64 = owed.scratch.iter().sum();
         let step = if before.contains(&token) {
             Step::Again
@@ -720,7 +465,7 @@ impl Agreeing {
 /// Time O(K V) a level, and a selection for each m; as much again for each change that is
 /// carried.
 fn settle_selected<E>(
-    rule: Rule,
+    rule: RuleName,
     nodes: &[Node],
     p: &mut Laws<'_, E>,
     carried: &mut Carried,
@@ -758,7 +503,7 @@ fn settle_selected<E>(
         return Ok((0, walk.target.first().map_or(0, |law| chance.token(law))));
     };
     let accepted = settled.accepted;
-    if rule == Rule::SelectGreedyBlock
+    if rule == RuleName::SELECT_GREEDY_BLOCK
         && let (Some((model, along, level)), Some(here)) =
             (levels.get(accepted), changes.get(accepted))
     {
@@ -867,7 +612,7 @@ impl Walk {
     /// probability.
     fn ends<E>(
         &mut self,
-        rule: Rule,
+        rule: RuleName,
         nodes: &[Node],
         (agreeing, reached): (&Agreeing, f64),
         p: &mut Laws<'_, E>,
@@ -1004,13 +749,22 @@ mod tests {
     use crate::number::Number;
     use crate::problem::BlockProblem;
     use crate::row::Workspace;
-    use crate::scheme::SchemeName;
     use crate::text::SelectedAlong;
     use crate::tree::{DraftTree, TokenTree};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use std::collections::BTreeMap;
     use std::convert::Infallible;
+
+    fn full(children: usize, levels: usize) -> Shape {
+        DraftTree::named(&format!("{children}x{levels}"))
+            .unwrap()
+            .shape()
+    }
+
+    fn paths_of(paths: usize, length: usize) -> Shape {
+        DraftTree::of_paths(paths, length).unwrap().shape()
+    }
 
     /// Every way that chances may fall, one after the other, each with its probability.
     #[derive(Default)]
@@ -1113,14 +867,14 @@ mod tests {
         fn draw(
             &self,
             prefix: &[usize],
-            (topology, law, levels): (&Topology, ChildLaw, usize),
+            (topology, law, levels): (&Shape, SchemeName, usize),
             chance: &mut Every,
         ) -> Vec<Node> {
             let mut nodes = vec![Node::default()];
             let mut here = 0;
             while here < nodes.len() {
                 let Node { place, depth, .. } = nodes[here];
-                let count = topology.children(place);
+                let count = topology.children_of(place);
                 if count > 0 && depth < levels {
                     let q = self.law(1, &self.prefix(prefix, &nodes, here));
                     let drawn = children(law, &q, count, chance, &mut Vec::new());
@@ -1153,8 +907,8 @@ mod tests {
         fn round(
             &self,
             prefix: &[usize],
-            rule: Rule,
-            shape: (&Topology, ChildLaw, usize),
+            rule: RuleName,
+            shape: (&Shape, SchemeName, usize),
         ) -> (BTreeMap<Vec<usize>, f64>, [f64; 2]) {
             let (mut written, mut kept, mut said) = (BTreeMap::new(), 0.0, 0.0);
             let mut chance = Every::default();
@@ -1200,7 +954,7 @@ mod tests {
         fn round_that_carries(
             &self,
             prefix: &[usize],
-            shape: (&Topology, ChildLaw, usize),
+            shape: (&Shape, SchemeName, usize),
             carried: &Carried,
         ) -> Vec<(Vec<usize>, Carried, f64)> {
             let (mut written, mut chance) = (Vec::new(), Every::default());
@@ -1210,7 +964,7 @@ mod tests {
                     Ok(self.law(0, &self.prefix(prefix, &nodes, node)))
                 };
                 let mut carried = carried.clone();
-                let rule = (Rule::SelectGreedyBlock, shape.1);
+                let rule = (RuleName::SELECT_GREEDY_BLOCK, shape.1);
                 let Ok((node, token)) =
                     settle_tree(rule, &nodes, &mut p, &mut carried, &mut chance);
                 let mut text = self.prefix(prefix, &nodes, node);
@@ -1230,7 +984,7 @@ mod tests {
             [paths, length]: [usize; 2],
             forget: bool,
         ) -> (BTreeMap<Vec<usize>, f64>, f64) {
-            let topology = Topology::paths(paths, length).unwrap();
+            let topology = paths_of(paths, length);
             let start = vec![(Carried::default(), 1.0)];
             let mut states = BTreeMap::from([(Vec::new(), start)]);
             let (mut texts, mut rounds) = (BTreeMap::new(), 0.0);
@@ -1241,7 +995,7 @@ mod tests {
                     continue;
                 }
                 let levels = length.min(total - prefix.len() - 1);
-                let shape = (&topology, ChildLaw::WithReplacement, levels);
+                let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
                 for (carried, mass) in ways {
                     rounds += mass;
                     let carried = if forget { Carried::default() } else { carried };
@@ -1259,7 +1013,7 @@ mod tests {
         }
 
         /// E[tau] of a rule, given each tree, over all trees that may be drawn.
-        fn expected(&self, rule: Rule, shape: (&Topology, ChildLaw, usize)) -> f64 {
+        fn expected(&self, rule: RuleName, shape: (&Shape, SchemeName, usize)) -> f64 {
             let (mut kept, mut chance) = (0.0, Every::default());
             loop {
                 let nodes = self.draw(&[], shape, &mut chance);
@@ -1291,37 +1045,36 @@ mod tests {
     #[test]
     fn what_a_round_of_a_tree_writes_has_the_targets_law() {
         let mut rng = ChaCha8Rng::seed_from_u64(21);
-        let with = ChildLaw::WithReplacement;
-        let without = ChildLaw::WithoutReplacement;
-        let uneven = || Topology::new(vec![2, 1, 0, 0]).unwrap();
-        let full = |children, levels| Topology::full(children, levels).unwrap();
-        let paths = |paths, length| Topology::paths(paths, length).unwrap();
+        let with = SchemeName::WITH_REPLACEMENT;
+        let without = SchemeName::WITHOUT_REPLACEMENT;
+        let uneven = || DraftTree::from_json("[[0],[1],[0,0]]").unwrap().shape();
+        let paths = paths_of;
         for (rule, law, topology, vocab) in [
-            (Rule::Rrs, with, full(2, 1), 3),
-            (Rule::Rrs, with, full(2, 2), 2),
-            (Rule::Rrs, with, uneven(), 3),
-            (Rule::RrsWo, without, full(2, 1), 3),
-            (Rule::RrsWo, without, full(3, 1), 4),
-            (Rule::RrsWo, without, full(2, 2), 2),
-            (Rule::RrsWo, without, full(3, 1), 2),
-            (Rule::RrsWo, without, uneven(), 3),
-            (Rule::SpecHub, ChildLaw::Hub, full(2, 1), 4),
-            (Rule::SpecHub, ChildLaw::Hub, full(2, 2), 2),
-            (Rule::SpecHub, ChildLaw::Hub, full(2, 2), 3),
-            (Rule::Traversal, with, full(2, 1), 3),
-            (Rule::Traversal, with, full(2, 2), 2),
-            (Rule::Traversal, with, uneven(), 3),
-            (Rule::Traversal, with, paths(2, 2), 3),
-            (Rule::Traversal, with, paths(3, 2), 2),
-            (Rule::Traversal, without, full(2, 1), 3),
-            (Rule::Traversal, without, full(2, 2), 2),
-            (Rule::Traversal, without, uneven(), 3),
-            (Rule::Traversal, ChildLaw::Hub, full(2, 2), 2),
-            (Rule::Traversal, ChildLaw::Hub, full(2, 1), 4),
-            (Rule::SelectBlock, with, paths(2, 2), 2),
-            (Rule::SelectBlock, with, paths(3, 1), 3),
+            (RuleName::RRS, with, full(2, 1), 3),
+            (RuleName::RRS, with, full(2, 2), 2),
+            (RuleName::RRS, with, uneven(), 3),
+            (RuleName::RRS_WO, without, full(2, 1), 3),
+            (RuleName::RRS_WO, without, full(3, 1), 4),
+            (RuleName::RRS_WO, without, full(2, 2), 2),
+            (RuleName::RRS_WO, without, full(3, 1), 2),
+            (RuleName::RRS_WO, without, uneven(), 3),
+            (RuleName::SPECHUB, SchemeName::HUB, full(2, 1), 4),
+            (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 2),
+            (RuleName::SPECHUB, SchemeName::HUB, full(2, 2), 3),
+            (RuleName::TRAVERSAL, with, full(2, 1), 3),
+            (RuleName::TRAVERSAL, with, full(2, 2), 2),
+            (RuleName::TRAVERSAL, with, uneven(), 3),
+            (RuleName::TRAVERSAL, with, paths(2, 2), 3),
+            (RuleName::TRAVERSAL, with, paths(3, 2), 2),
+            (RuleName::TRAVERSAL, without, full(2, 1), 3),
+            (RuleName::TRAVERSAL, without, full(2, 2), 2),
+            (RuleName::TRAVERSAL, without, uneven(), 3),
+            (RuleName::TRAVERSAL, SchemeName::HUB, full(2, 2), 2),
+            (RuleName::TRAVERSAL, SchemeName::HUB, full(2, 1), 4),
+            (RuleName::SELECT_BLOCK, with, paths(2, 2), 2),
+            (RuleName::SELECT_BLOCK, with, paths(3, 1), 3),
         ] {
-            assert_eq!(topology.refused(law, rule), None);
+            assert_eq!(refused(&topology, law, rule), None);
             let levels = topology.levels();
             let pair = Pair::random(&mut rng, vocab, levels + 1);
             let (written, [kept, said]) = pair.round(&[], rule, (&topology, law, levels));
@@ -1354,61 +1107,31 @@ mod tests {
         let uneven = "[[0],[1],[0,0]]";
         let binary = "[[0],[1],[0,0],[0,1],[1,0],[1,1]]";
         let two = "[[0],[1],[0,0],[1,0]]";
-        for (name, law, scheme, paths, vocab) in [
-            (
-                "2x2",
-                ChildLaw::WithReplacement,
-                SchemeName::WITH_REPLACEMENT,
-                binary,
-                2,
-            ),
-            (
-                "2x2",
-                ChildLaw::WithoutReplacement,
-                SchemeName::WITHOUT_REPLACEMENT,
-                binary,
-                3,
-            ),
-            ("2x2", ChildLaw::Hub, SchemeName::HUB, binary, 3),
-            (
-                "uneven",
-                ChildLaw::WithReplacement,
-                SchemeName::WITH_REPLACEMENT,
-                uneven,
-                3,
-            ),
-            (
-                "uneven",
-                ChildLaw::WithoutReplacement,
-                SchemeName::WITHOUT_REPLACEMENT,
-                uneven,
-                3,
-            ),
-            (
-                "two paths",
-                ChildLaw::WithReplacement,
-                SchemeName::WITH_REPLACEMENT,
-                two,
-                3,
-            ),
+        for (name, law, paths, vocab) in [
+            ("2x2", SchemeName::WITH_REPLACEMENT, binary, 2),
+            ("2x2", SchemeName::WITHOUT_REPLACEMENT, binary, 3),
+            ("2x2", SchemeName::HUB, binary, 3),
+            ("uneven", SchemeName::WITH_REPLACEMENT, uneven, 3),
+            ("uneven", SchemeName::WITHOUT_REPLACEMENT, uneven, 3),
+            ("two paths", SchemeName::WITH_REPLACEMENT, two, 3),
         ] {
             const PAIRS: usize = 6;
             let shape = DraftTree::from_json(paths).unwrap();
-            let topology = Topology::new(shape.shape().children).unwrap();
+            let topology = shape.shape();
             let mut sums = BTreeMap::new();
             for _ in 0..PAIRS {
                 let pair = Pair::random(&mut rng, vocab, 3);
                 let tree = TokenTree::<Rational>::new(&pair.problem(2));
-                let trees = DrawnTrees::new(&tree, &shape, scheme).unwrap();
+                let trees = DrawnTrees::new(&tree, &shape, law).unwrap();
                 let optimum = trees.optimum(&tree).unwrap().unwrap().to_f64();
                 *sums.entry("optimum").or_insert(0.0) += optimum / PAIRS as f64;
-                for rule in topology.rules(law) {
+                for rule in rules(&topology, law) {
                     let kept = pair.expected(rule, (&topology, law, 2));
                     assert!(kept < optimum + 1e-9, "{rule:?} {law:?}: {kept} {optimum}");
-                    *sums.entry(rule.name()).or_insert(0.0) += kept / PAIRS as f64;
+                    *sums.entry(rule.as_str()).or_insert(0.0) += kept / PAIRS as f64;
                 }
             }
-            println!("| {name}, {}, V = {vocab} | {sums:.3?} |", law.name());
+            println!("| {name}, {}, V = {vocab} | {sums:.3?} |", law.as_str());
             assert!(sums.len() > 2);
         }
     }
@@ -1423,7 +1146,7 @@ mod tests {
             [(2, 3, 2, 2), (2, 3, 2, 3), (3, 3, 1, 2), (2, 4, 2, 2)]
         {
             let pair = Pair::random(&mut rng, vocab, total);
-            let topology = Topology::paths(paths, length).unwrap();
+            let topology = paths_of(paths, length);
             // By prefix: its probability, as rounds write it, and how often a round starts there.
             let mut starts = BTreeMap::from([(Vec::new(), 1.0)]);
             let mut calls = 0.0;
@@ -1435,8 +1158,8 @@ mod tests {
                 }
                 calls += mass;
                 let levels = length.min(total - prefix.len() - 1);
-                let shape = (&topology, ChildLaw::WithReplacement, levels);
-                let (written, _) = pair.round(&prefix, Rule::SelectBlock, shape);
+                let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
+                let (written, _) = pair.round(&prefix, RuleName::SELECT_BLOCK, shape);
                 for (text, share) in written {
                     *starts.entry(text).or_insert(0.0) += mass * share;
                 }
@@ -1505,12 +1228,16 @@ mod tests {
             for (text, mass) in pair.texts(&[], total, 1.0) {
                 forgotten = forgotten.max((texts[&text] - mass).abs());
             }
-            let topology = Topology::paths(paths, length).unwrap();
-            let shape = (&topology, ChildLaw::WithReplacement, length.min(total - 1));
+            let topology = paths_of(paths, length);
+            let shape = (
+                &topology,
+                SchemeName::WITH_REPLACEMENT,
+                length.min(total - 1),
+            );
             for (text, carried, _) in pair.round_that_carries(&[], shape, &Carried::default()) {
                 if text.len() < total - 1 && !carried.0.is_empty() {
                     let levels = length.min(total - text.len() - 1);
-                    let shape = (&topology, ChildLaw::WithReplacement, levels);
+                    let shape = (&topology, SchemeName::WITH_REPLACEMENT, levels);
                     let next = pair.round_that_carries(&text, shape, &carried);
                     deepest = deepest.max(next.iter().map(|(_, c, _)| c.0.len()).max().unwrap());
                 }
@@ -1540,17 +1267,17 @@ mod tests {
             for prefix in [vec![], vec![0], vec![1], vec![2]] {
                 pair.laws.insert(prefix, [target.clone(), draft.clone()]);
             }
-            let with = ChildLaw::WithReplacement;
+            let with = SchemeName::WITH_REPLACEMENT;
             for (rule, law) in [
-                (Rule::Rrs, with),
-                (Rule::RrsWo, ChildLaw::WithoutReplacement),
-                (Rule::SpecHub, ChildLaw::Hub),
-                (Rule::Traversal, with),
-                (Rule::Traversal, ChildLaw::Hub),
-                (Rule::SelectBlock, with),
-                (Rule::SelectGreedyBlock, with),
+                (RuleName::RRS, with),
+                (RuleName::RRS_WO, SchemeName::WITHOUT_REPLACEMENT),
+                (RuleName::SPECHUB, SchemeName::HUB),
+                (RuleName::TRAVERSAL, with),
+                (RuleName::TRAVERSAL, SchemeName::HUB),
+                (RuleName::SELECT_BLOCK, with),
+                (RuleName::SELECT_GREEDY_BLOCK, with),
             ] {
-                let topology = Topology::paths(2, 1).unwrap();
+                let topology = paths_of(2, 1);
                 let (_, [found, said]) = pair.round(&[], rule, (&topology, law, 1));
                 assert!((found - kept).abs() < 1e-9, "{rule:?}: {found} {kept}");
                 assert!((said - kept).abs() < 1e-9, "{rule:?}: {said} {kept}");
@@ -1566,43 +1293,32 @@ mod tests {
             let mut uniform = || numbers.next().unwrap();
             children(law, &q, count, &mut uniform, &mut Vec::new())
         };
-        let without = ChildLaw::WithoutReplacement;
+        let without = SchemeName::WITHOUT_REPLACEMENT;
         assert_eq!(drawn(without, 4, &[0.2, 0.9, 0.5, 0.5]), [1, 2, 0]);
         assert_eq!(
-            drawn(ChildLaw::WithReplacement, 3, &[0.2, 0.9, 0.5]),
+            drawn(SchemeName::WITH_REPLACEMENT, 3, &[0.2, 0.9, 0.5]),
             [1, 2, 1]
         );
         // The hub first: the second is drawn from the others; else the hub is the second.
-        assert_eq!(drawn(ChildLaw::Hub, 2, &[0.2, 0.9]), [1, 2]);
-        assert_eq!(drawn(ChildLaw::Hub, 2, &[0.9, 0.9]), [2, 1]);
+        assert_eq!(drawn(SchemeName::HUB, 2, &[0.2, 0.9]), [1, 2]);
+        assert_eq!(drawn(SchemeName::HUB, 2, &[0.9, 0.9]), [2, 1]);
     }
 
     #[test]
     fn what_is_no_tree_or_not_for_a_rule_is_refused() {
-        for wrong in [
-            vec![],
-            vec![0],
-            vec![2, 0],
-            vec![0, 1],
-            vec![usize::MAX, 1],
-            vec![0, 2, 0],
-        ] {
-            assert!(Topology::new(wrong.clone()).is_err(), "{wrong:?}");
-        }
-        assert!(Topology::full(4, 5).unwrap_err().contains("256"));
-        assert!(Topology::full(usize::MAX, 9).is_err());
-        assert!(Topology::full(2, 0).is_err());
-        let full = Topology::full(2, 2).unwrap();
-        let says = |law, rule| full.refused(law, rule).unwrap();
-        let with = ChildLaw::WithReplacement;
-        assert!(says(with, Rule::Token).contains("chains"));
-        assert!(says(with, Rule::RrsWo).contains("--scheme"));
-        assert!(says(with, Rule::SelectBlock).contains("--paths"));
-        assert!(says(with, Rule::SelectGreedyBlock).contains("--paths"));
-        let three = Topology::full(3, 1).unwrap();
+        let tree = full(4, 5);
+        let many = refused(&tree, SchemeName::WITH_REPLACEMENT, RuleName::RRS).unwrap();
+        assert!(many.contains("1024 paths; at most 256"), "{many}");
+        let tree = full(2, 2);
+        let says = |law, rule| refused(&tree, law, rule).unwrap();
+        let with = SchemeName::WITH_REPLACEMENT;
+        assert!(says(with, RuleName::TOKEN).contains("chains"));
+        assert!(says(with, RuleName::RRS_WO).contains("--scheme"));
+        assert!(says(with, RuleName::SELECT_BLOCK).contains("--paths"));
+        assert!(says(with, RuleName::SELECT_GREEDY_BLOCK).contains("--paths"));
+        let three = full(3, 1);
         assert!(
-            three
-                .refused(ChildLaw::Hub, Rule::SpecHub)
+            refused(&three, SchemeName::HUB, RuleName::SPECHUB)
                 .unwrap()
                 .contains("pairs")
         );

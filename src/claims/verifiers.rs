@@ -145,7 +145,7 @@ fn lossless() -> Finding {
             let runs = measured(&problem);
             let all_drafts = |name: VerifierName| runs.iter().any(|(run, _)| *run == name);
             finding.require(
-                all_drafts(VerifierName::NAIVE) && all_drafts(VerifierName::OPTIMAL),
+                all_drafts(VerifierName::EXACT_MATCH) && all_drafts(VerifierName::OPTIMAL),
                 || format!("{}: naive or optimal was not run", describe(&problem)),
             );
             for (name, result) in runs {

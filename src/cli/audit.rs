@@ -86,8 +86,8 @@ const LONGEST_RECORD: u64 = 1 << 16;
 fn rules() -> String {
     let mut help =
         "What the engine says that it does; text, if the log has no drafts:\n".to_owned();
-    for (name, words) in Rule::WORDS {
-        help.push_str(&format!("- {name}: {words}\n"));
+    for rule in Rule::entries() {
+        help.push_str(&format!("- {}: {}\n", rule.name, rule.words));
     }
     help
 }
@@ -97,7 +97,7 @@ impl AuditArgs {
     fn rule(&self, has_drafts: bool) -> Result<Rule, CliError> {
         match self.rule {
             Some(rule) => Ok(rule),
-            None if !has_drafts => Ok(Rule::Text),
+            None if !has_drafts => Ok(Rule::TEXT),
             None => Err(CliError::Input {
                 path: self.log.clone(),
                 message: "has drafts: say by --rule what the engine says that it does with them, \

@@ -1,8 +1,9 @@
 //! What no lossless verifier of a decoder's trees could keep of them, in rounds that start with the
 //! target's own law.
 
-use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule};
+use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law};
 use crate::gap::Estimate;
+use crate::rule::RuleName;
 use crate::text::{DraftedTree, tree_bound};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -45,7 +46,7 @@ pub(super) fn of_text(
 }
 
 /// The rules that settle the trees.
-fn rules<'a>(texts: impl Iterator<Item = &'a Decoded>) -> Vec<Rule> {
+fn rules<'a>(texts: impl Iterator<Item = &'a Decoded>) -> Vec<RuleName> {
     let mut rounds = texts.flat_map(|text| &text.rounds);
     let first = rounds.find_map(|round| round.tree.as_ref());
     first.map_or_else(Vec::new, |tree| {
@@ -67,7 +68,7 @@ pub(super) fn object<'a>(trees: &[DraftedTree], texts: impl Iterator<Item = &'a 
         "verifiers": bound.as_ref().map_or_else(Vec::new, |bound| {
             let each = rules.iter().zip(&bound.accepted);
             each.map(|(rule, [accepted, below])| json!({
-                "verifier": rule.name(),
+                "verifier": rule.as_str(),
                 "expected_accepted_length": estimate(accepted),
                 "below_upper_bound": estimate(below),
             }))

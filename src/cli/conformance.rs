@@ -1,14 +1,14 @@
 //! `specgap conformance`: test vectors for the kernels of inference engines.
 
+use super::options::rule_parser;
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, check_folder, write_together};
-use crate::conformance::{Rule, Settings, vectors};
+use crate::conformance::{self, Settings, vectors};
 use crate::report::counted;
+use crate::rule::RuleName;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// Arguments of `specgap conformance`.
 #[derive(Args, Debug)]
@@ -20,16 +20,8 @@ pub struct ConformanceArgs {
     #[arg(long, value_name = "V,...", value_delimiter = ',', default_values_t = Settings::VOCABULARIES)]
     vocab: Vec<usize>,
     /// Verification rules; all if not given.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = rules())]
-    rules: Vec<Rule>,
-}
-
-/// All rules, with their words.
-fn rules() -> impl TypedValueParser<Value = Rule> {
-    PossibleValuesParser::new(
-        Rule::ALL.map(|rule| PossibleValue::new(rule.as_str()).help(rule.words())),
-    )
-    .try_map(|name| Rule::from_str(&name))
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = rule_parser(|rule| rule.vectors.is_some()))]
+    rules: Vec<RuleName>,
 }
 
 pub(super) fn run(args: &ConformanceArgs, common: &Common) -> Result<Verdict, CliError> {
@@ -37,7 +29,7 @@ pub(super) fn run(args: &ConformanceArgs, common: &Common) -> Result<Verdict, Cl
     let settings = Settings {
         vocabularies: args.vocab.clone(),
         rules: if args.rules.is_empty() {
-            Rule::ALL.into()
+            conformance::rules()
         } else {
             args.rules.clone()
         },

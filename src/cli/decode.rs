@@ -16,16 +16,18 @@ pub(super) fn run(
 #[cfg(feature = "onnx")]
 mod with_models {
     use crate::capture::{
-        CaptureError, ChildLaw, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Rule,
-        Runtime, Shape, StepTimes, Timing, Topology,
+        CaptureError, DecodeSettings, Decoded, Decoder, EncodedPrompt, Round, Runtime, Shape,
+        StepTimes, Timing, children_of_rule, draws_children,
     };
     use crate::cli::bound;
     use crate::cli::models::{Interrupt, ModelArgs, Opened, command_line, progress, shown};
-    use crate::cli::options::{Common, Format};
+    use crate::cli::options::{Common, Format, rule_parser};
     use crate::cli::output::{CliError, Verdict, write_together};
     use crate::cli::overwrites::Touched;
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::tree::named;
+    use crate::rule::RuleName;
+    use crate::scheme::SchemeName;
     use crate::shown::visible;
     use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
@@ -55,12 +57,12 @@ mod with_models {
         /// Which drafts are kept: token (the default) or block of a chain; rrs (the default),
         /// rrs-wo, spechub or traversal of a tree; select-block (the default), select-greedy-block
         /// or traversal of paths.
-        #[arg(long, value_enum)]
-        verifier: Option<Rule>,
+        #[arg(long, value_name = "VERIFIER", value_parser = rule_parser(|rule| rule.decoded))]
+        verifier: Option<RuleName>,
         /// How a tree's children are drawn: with-replacement, without-replacement or hub; as the
         /// verifier needs it, if not given.
         #[arg(long, value_name = "LAW", value_parser = child_law)]
-        scheme: Option<ChildLaw>,
+        scheme: Option<SchemeName>,
         /// Time the target alone too, on the same prompts, and its passes by their
         /// tokens; with --out, write timings.json.
         #[arg(long, conflicts_with_all = ["tree", "paths"])]
@@ -85,19 +87,15 @@ mod with_models {
         )
     }
 
-    fn child_law(text: &str) -> Result<ChildLaw, String> {
-        match text {
-            "with-replacement" => Ok(ChildLaw::WithReplacement),
-            "without-replacement" => Ok(ChildLaw::WithoutReplacement),
-            "hub" => Ok(ChildLaw::Hub),
-            _ => Err("is with-replacement, without-replacement or hub".to_owned()),
-        }
+    fn child_law(text: &str) -> Result<SchemeName, String> {
+        let law = text.parse().ok().filter(|&law| draws_children(law));
+        law.ok_or_else(|| "is with-replacement, without-replacement or hub".to_owned())
     }
 
     /// What is drafted, the rule, and what the file says of both.
     struct Plan {
         shape: Shape,
-        rule: Rule,
+        rule: RuleName,
         drafted: Drafted,
         /// The tree's name.
         tree: Option<String>,
@@ -107,23 +105,17 @@ mod with_models {
         fn plan(&self) -> Result<Plan, CliError> {
             let refused = |message: String| CaptureError::Setting { message };
             let usual = match (&self.tree, self.paths) {
-                (Some(_), _) => Rule::Rrs,
-                (None, Some(_)) => Rule::SelectBlock,
-                (None, None) => Rule::Token,
+                (Some(_), _) => RuleName::RRS,
+                (None, Some(_)) => RuleName::SELECT_BLOCK,
+                (None, None) => RuleName::TOKEN,
             };
             let rule = self.verifier.unwrap_or(usual);
-            let law = self.scheme.unwrap_or(match rule {
-                Rule::RrsWo => ChildLaw::WithoutReplacement,
-                Rule::SpecHub => ChildLaw::Hub,
-                _ => ChildLaw::WithReplacement,
-            });
+            let law = self.scheme.unwrap_or_else(|| children_of_rule(rule));
             let length = usize::from(self.length);
             let (shape, drafted, tree) = match (&self.tree, self.paths) {
                 (Some(name), _) => {
                     let named = named("--tree", name)?;
-                    let topology = Topology::new(named.tree.shape().children)
-                        .map_err(|why| refused(format!("--tree {name}: {why}")))?;
-                    let shape = Shape::Tree(topology, law);
+                    let shape = Shape::Tree(named.tree.shape(), law);
                     (shape, Drafted::Tree(named.tree), Some(named.name))
                 }
                 (None, Some(paths)) => {
@@ -133,17 +125,15 @@ mod with_models {
                         )
                         .into());
                     }
-                    let topology = Topology::paths(paths.into(), length).map_err(refused)?;
-                    let drafted = if rule == Rule::SelectBlock {
+                    let tree = DraftTree::of_paths(paths.into(), length)
+                        .map_err(|error| refused(error.to_string()))?;
+                    let shape = Shape::Tree(tree.shape(), law);
+                    let drafted = if rule == RuleName::SELECT_BLOCK {
                         Drafted::Paths([paths.into(), length])
                     } else {
-                        let widths = std::iter::repeat_n("-1", length - 1);
-                        let name = format!("prefix-{paths}{}", widths.collect::<String>());
-                        let tree =
-                            DraftTree::named(&name).map_err(|error| refused(error.to_string()))?;
                         Drafted::Tree(tree)
                     };
-                    (Shape::Tree(topology, law), drafted, None)
+                    (shape, drafted, None)
                 }
                 (None, None) => (Shape::Chain(length), Drafted::Chain(length), None),
             };
@@ -162,7 +152,7 @@ mod with_models {
                 )
                 .into());
             }
-            if self.bound && rule == Rule::SelectGreedyBlock {
+            if self.bound && rule == RuleName::SELECT_GREEDY_BLOCK {
                 return Err(refused(
                     "--bound is about rounds that begin with the target's own law; those of \
                      select-greedy-block begin with what the rounds before changed it to: give \
@@ -453,11 +443,11 @@ mod with_models {
             "max_tokens": args.models.max_tokens,
             "length": plan.tree.is_none().then_some(args.length),
             "tree": plan.tree,
-            "verifier": decoder.settings().rule.name(),
+            "verifier": decoder.settings().rule.as_str(),
             "paths": args.paths,
             "scheme": match &plan.shape {
                 Shape::Chain(_) => None,
-                Shape::Tree(_, law) => Some(law.name()),
+                Shape::Tree(_, law) => Some(law.as_str()),
             },
             "totals": {
                 "prompts": texts.len(),
@@ -530,7 +520,7 @@ mod with_models {
             number(&totals["tokens_per_call"]),
             totals["draft_tokens"],
             totals["accepted"],
-            decoder.settings().rule.name(),
+            decoder.settings().rule.as_str(),
             match (&plan.tree, object["paths"].as_u64(), &object["length"]) {
                 (Some(tree), ..) => format!("tree {tree}"),
                 (None, Some(paths), length) => format!("{paths} paths of {length}"),

@@ -195,7 +195,7 @@ fn words() -> BTreeMap<String, String> {
         all.entry(name).or_insert_with(|| scheme.law().to_owned());
     }
     for verifier in VerifierName::ALL {
-        let meaning = || format!("{}; for {}", verifier.rule(), verifier.draft_schemes());
+        let meaning = || format!("{}; for {}", verifier.words(), verifier.draft_schemes());
         all.entry(format!("verifier {verifier}"))
             .or_insert_with(meaning);
     }

@@ -169,7 +169,7 @@ pub(super) fn schemes() -> impl TypedValueParser<Value = SchemeName> {
 /// All verifiers, with their words.
 pub(super) fn verifiers() -> impl TypedValueParser<Value = VerifierName> {
     PossibleValuesParser::new(VerifierName::ALL.map(|name| {
-        let words = format!("{}; for {}", name.rule(), name.draft_schemes());
+        let words = format!("{}; for {}", name.words(), name.draft_schemes());
         PossibleValue::new(name.as_str()).help(words)
     }))
     .try_map(|name| VerifierName::from_str(&name))

@@ -7,7 +7,9 @@ use super::recorded::{Recorded, file_name};
 use crate::log::{Log, LogError};
 use crate::report::page::{Page, is_of_a_page};
 use crate::report::paper::{FigureFormat, Files};
+use crate::rule::{RuleEntry, RuleName};
 use crate::text::Timings;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -271,6 +273,19 @@ impl Costs {
 pub(super) struct Cost {
     pub(super) text: String,
     pub(super) timings: Timings,
+}
+
+/// Reads one of the rules that a command has, by any of its names.
+pub(super) fn rule_parser(
+    wanted: fn(&RuleEntry) -> bool,
+) -> impl TypedValueParser<Value = RuleName> {
+    let own = RuleName::ALL.map(RuleName::entry).into_iter();
+    let value = |rule: &RuleEntry| {
+        let value = PossibleValue::new(rule.name).help(rule.words);
+        value.aliases(rule.aliases)
+    };
+    PossibleValuesParser::new(own.filter(|rule| wanted(rule)).map(value))
+        .try_map(|name| RuleName::from_str(&name))
 }
 
 pub(super) fn cost_ratio(text: &str) -> Result<Cost, String> {

@@ -1,26 +1,26 @@
 //! What the replay expects of a decoder's rounds, given the texts that it wrote.
 
-use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule};
+use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, children_of_rule};
 use crate::distribution::Rows;
 use crate::row::Workspace;
-use crate::scheme::SchemeName;
+use crate::rule::{RuleName, Verifies};
 use crate::text::{
     ChainVerifier, ChildShares, Moments, SelectedAlong, Spread, spread_of_chain, spread_of_tree,
 };
 use crate::tree::DraftTree;
-use crate::verifier::VerifierName;
+use crate::verifier::{UnknownVerifier, VerifierName};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 /// Why nothing is expected of a rule's rounds given a text, where that is so.
-pub(super) fn refused(rule: Rule) -> Option<String> {
+pub(super) fn refused(rule: RuleName) -> Option<String> {
     let why = match rule {
-        Rule::Traversal => {
+        _ if rule.entry().verifies == Verifies::Tree => {
             "what traversal keeps of a tree does not follow from the text alone, as it looks at all \
              that was drafted beside it"
         }
-        Rule::SelectGreedyBlock => {
+        _ if rule == RuleName::SELECT_GREEDY_BLOCK => {
             "select-greedy-block changes the target of later rounds, and by how much does not follow \
              from the text alone"
         }
@@ -105,10 +105,9 @@ fn of_chain(
         Ok(())
     };
     decoder.laws_along(prompt, &text.tokens, interrupt, &mut see)?;
-    let verifier = match decoder.settings().rule {
-        Rule::Block => ChainVerifier::Block,
-        _ => ChainVerifier::Token,
-    };
+    let refused = |message: String| CaptureError::Setting { message };
+    let rule = decoder.settings().rule;
+    let verifier: ChainVerifier = rule.as_str().parse().map_err(refused)?;
     let is_known = ratios.iter().all(|ratio: &f64| ratio.is_finite());
     Ok(is_known
         .then(|| spread_of_chain(verifier, &ratios, length))
@@ -123,11 +122,10 @@ fn of_tree(
     interrupt: &AtomicBool,
 ) -> Result<Option<Spread<f64>>, CaptureError> {
     let refused = |message: String| CaptureError::Setting { message };
-    let (name, law) = match decoder.settings().rule {
-        Rule::RrsWo => (VerifierName::RRS_WO, SchemeName::WITHOUT_REPLACEMENT),
-        Rule::SpecHub => (VerifierName::SPECHUB, SchemeName::HUB),
-        _ => (VerifierName::RRS, SchemeName::WITH_REPLACEMENT),
-    };
+    let rule = decoder.settings().rule;
+    let law = children_of_rule(rule);
+    let name: VerifierName =
+        (rule.as_str().parse()).map_err(|error: UnknownVerifier| refused(error.to_string()))?;
     let rule = name
         .at_token(law)
         .ok_or_else(|| refused(format!("{name} does not know children by their rank")))?;

@@ -2,9 +2,9 @@
 
 use super::coins;
 use super::laws::Laws;
-use super::rule::Rule;
 use super::situation::Vector;
 use crate::log::{Dtype, RawTensor};
+use crate::rule::RuleName;
 
 /// What each array is, with M vectors, K drafts, V tokens and U choices of uniform numbers.
 pub(super) const WORDS: [(&str, &str); 11] = [
@@ -80,7 +80,7 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    pub(super) fn new(rule: Rule, vocabulary: usize, drafts: usize) -> Self {
+    pub(super) fn new(rule: RuleName, vocabulary: usize, drafts: usize) -> Self {
         let is_chain = rule.is_chain();
         Self {
             vocabulary,

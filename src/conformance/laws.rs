@@ -1,12 +1,13 @@
 //! What a kernel has to do with a vector: the conditional laws of the rules.
 
-use super::rule::Rule;
 use super::situation::Vector;
 use crate::distribution::{Draft, Target, round_nearest};
 use crate::problem::Problem;
-use crate::scheme::{DraftScheme, WithReplacement, WithoutReplacement};
-use crate::verifier::{ConditionalLaw, VerifierName, verifier};
+use crate::rule::{Drafts, RuleName};
+use crate::scheme::{DraftScheme, MadeOf, SchemeName, WithReplacement};
+use crate::verifier::{ConditionalLaw, verifier};
 use std::error::Error;
+use std::sync::Arc;
 
 /// The law of what comes out, given the drafts.
 #[derive(Clone, Debug)]
@@ -24,7 +25,11 @@ pub(super) struct Laws {
 
 impl Laws {
     /// The laws of a rule on a vector; in fractions that are rounded once, or in `f64`.
-    pub(super) fn new(rule: Rule, vector: &Vector, exact: bool) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn new(
+        rule: RuleName,
+        vector: &Vector,
+        exact: bool,
+    ) -> Result<Self, Box<dyn Error>> {
         if rule.is_chain() {
             Self::chain(vector, exact)
         } else {
@@ -36,8 +41,8 @@ impl Laws {
         let (mut keeps, mut accepted, mut next) = (Vec::new(), Vec::new(), Vec::new());
         let mut reached = 1.0;
         for ((p, q), &token) in vector.target.iter().zip(&vector.draft).zip(&vector.drafts) {
-            let scheme = WithReplacement::new(Draft::new(&wide(q))?, 1);
-            let law = conditional(VerifierName::SINGLE, p, scheme, &[token], exact)?;
+            let scheme = Arc::new(WithReplacement::new(Draft::new(&wide(q))?, 1));
+            let law = conditional(RuleName::TOKEN, p, scheme, &[token], exact)?;
             let keep = law.accepted.first().copied().unwrap_or(0.0);
             keeps.push(keep);
             accepted.push(reached * law.rejected);
@@ -58,28 +63,22 @@ impl Laws {
         })
     }
 
-    fn siblings(rule: Rule, vector: &Vector, exact: bool) -> Result<Self, Box<dyn Error>> {
+    fn siblings(rule: RuleName, vector: &Vector, exact: bool) -> Result<Self, Box<dyn Error>> {
         let (Some(p), Some(q)) = (vector.target.first(), vector.draft.first()) else {
             return Err("no rows".into());
         };
         let n = vector.drafts.len();
         let draft = Draft::new(&wide(q))?;
         let tuple = &vector.drafts[..];
-        let law = match rule {
-            Rule::Rrs => {
-                let scheme = WithReplacement::new(draft, n);
-                conditional(VerifierName::RRS, p, scheme, tuple, exact)?
-            }
-            Rule::RrsWo => {
-                let scheme = WithoutReplacement::new(draft, n);
-                conditional(VerifierName::RRS_WO, p, scheme, tuple, exact)?
-            }
-            // Whatever the drafts are, it does not look at their law.
-            _ => {
-                let scheme = WithReplacement::new(draft, n);
-                conditional(VerifierName::NAIVE, p, scheme, tuple, exact)?
-            }
+        // Whatever the drafts are, a rule for any does not look at their law.
+        let law = match rule.entry().drafts {
+            Drafts::Drawn(law) => law,
+            Drafts::Likeliest | Drafts::Any => SchemeName::WITH_REPLACEMENT,
         };
+        let MadeOf::OneDraft(made) = law.entry().made_of else {
+            return Err(format!("{law} drafts are not drawn from one q").into());
+        };
+        let law = conditional(rule, p, made(draft, n), tuple, exact)?;
         let mut left = 1.0;
         let mut keeps = Vec::with_capacity(n);
         for &mass in &law.accepted {
@@ -111,15 +110,15 @@ impl Laws {
 }
 
 /// The law of one verifier's output given its drafts.
-fn conditional<S: DraftScheme + 'static>(
-    name: VerifierName,
+fn conditional(
+    rule: RuleName,
     p: &[f32],
-    scheme: S,
+    scheme: Arc<dyn DraftScheme>,
     tuple: &[u32],
     exact: bool,
 ) -> Result<ConditionalLaw<f64>, Box<dyn Error>> {
-    let problem = Problem::new("conformance", Target::new(&wide(p))?, scheme)?;
-    let rule = verifier(name, &problem)?;
+    let problem = Problem::from_law("conformance", Target::new(&wide(p))?, scheme)?;
+    let rule = verifier(rule.as_str().parse()?, &problem)?;
     let fractions = if exact {
         rule.conditional_exact(tuple)
     } else {

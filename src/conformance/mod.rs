@@ -14,24 +14,24 @@
 //!
 //! # Example
 //! ```
-//! use specgap::conformance::{Rule, Settings, vectors};
-//! let settings = Settings { vocabularies: vec![2, 5], rules: vec![Rule::Chain], seed: 0 };
+//! use specgap::conformance::{Settings, vectors};
+//! use specgap::rule::RuleName;
+//! let settings = Settings { vocabularies: vec![2, 5], rules: vec![RuleName::TOKEN], seed: 0 };
 //! let files = vectors(&settings)?;
 //! assert_eq!(files[0].0, "manifest.json");
-//! assert!(files.iter().any(|(name, _)| name == "chain-v5-k1.npz"));
+//! assert!(files.iter().any(|(name, _)| name == "token-v5-k1.npz"));
 //! # Ok::<(), specgap::conformance::ConformanceError>(())
 //! ```
 
 mod arrays;
 mod coins;
 mod laws;
-mod rule;
 mod situation;
 
-pub use rule::Rule;
 pub use situation::Situation;
 
 use crate::log::{RawTensor, npz};
+use crate::rule::RuleName;
 use arrays::Arrays;
 use laws::Laws;
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub struct Settings {
     /// Vocabularies.
     pub vocabularies: Vec<usize>,
     /// Rules.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RuleName>,
     /// Seed of the rows.
     pub seed: u64,
 }
@@ -68,6 +68,12 @@ pub struct Settings {
 impl Settings {
     /// Vocabularies that there are vectors of if none are named.
     pub const VOCABULARIES: [usize; 6] = [2, 3, 17, 1024, 32_000, 262_144];
+}
+
+/// Rules that there are vectors of, in the order of the table of rules.
+pub fn rules() -> Vec<RuleName> {
+    let all = RuleName::ALL.into_iter();
+    all.filter(|rule| rule.entry().vectors.is_some()).collect()
 }
 
 /// Up to this V, laws are computed in exact fractions and rounded once.
@@ -125,10 +131,14 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
     }
     let (mut files, mut listed) = (Vec::new(), Vec::new());
     for &rule in &settings.rules {
+        let numbers = rule
+            .entry()
+            .vectors
+            .map_or(&[][..], |vectors| vectors.drafts);
         for &vocabulary in &settings.vocabularies {
-            for &drafts in rule.drafts() {
+            for &drafts in numbers {
                 let few = vocabulary >= LARGE;
-                if few && Some(&drafts) != rule.drafts().first() {
+                if few && Some(&drafts) != numbers.first() {
                     continue;
                 }
                 let name = format!("{rule}-v{vocabulary}-k{drafts}.npz");
@@ -183,7 +193,7 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
 
 /// The vectors of one file, and the situation of each.
 fn file(
-    rule: Rule,
+    rule: RuleName,
     vocabulary: usize,
     drafts: usize,
     seed: u64,

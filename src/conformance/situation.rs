@@ -1,6 +1,6 @@
 //! The situations in which kernels go wrong, as rows.
 
-use super::rule::Rule;
+use crate::rule::{Drafts, RuleName};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -130,7 +130,7 @@ impl Situation {
 
     /// Those that a rule has at some size.
     pub(super) fn of(
-        rule: Rule,
+        rule: RuleName,
         vocabulary: usize,
         drafts: usize,
         few: bool,
@@ -145,10 +145,10 @@ impl Situation {
                 Self::Disjoint => vocabulary >= 2 * drafts.max(1),
                 _ => true,
             };
-            let fits = match rule {
-                Rule::Chain => *situation != Self::Duplicate,
+            let fits = match rule.entry().drafts {
+                Drafts::Drawn(_) if rule.is_chain() => *situation != Self::Duplicate,
                 // Of q, the drafted token is all that there is.
-                Rule::OneHot => matches!(
+                Drafts::Likeliest => matches!(
                     situation,
                     Self::Random
                         | Self::Uniform
@@ -157,9 +157,8 @@ impl Situation {
                         | Self::OneHotSame
                         | Self::OneHotTarget
                 ),
-                Rule::Rrs => !matches!(situation, Self::ZeroDraft | Self::ZeroOverZero),
                 // Distinct drafts need as many tokens of positive q.
-                Rule::RrsWo => {
+                Drafts::Drawn(law) if law.entry().distinct => {
                     vocabulary >= 2 * drafts
                         && matches!(
                             situation,
@@ -173,8 +172,9 @@ impl Situation {
                                 | Self::OneHotTarget
                         )
                 }
+                Drafts::Drawn(_) => !matches!(situation, Self::ZeroDraft | Self::ZeroOverZero),
                 // q plays no part.
-                Rule::TargetOnly => matches!(
+                Drafts::Any => matches!(
                     situation,
                     Self::Random
                         | Self::Uniform
@@ -186,9 +186,11 @@ impl Situation {
                 ),
             };
             let chosen = !few
-                || match rule {
-                    Rule::Chain => matches!(situation, Self::Random | Self::TinyResidual),
-                    Rule::TargetOnly => *situation == Self::Duplicate,
+                || match rule.entry().drafts {
+                    Drafts::Drawn(_) if rule.is_chain() => {
+                        matches!(situation, Self::Random | Self::TinyResidual)
+                    }
+                    Drafts::Any => *situation == Self::Duplicate,
                     _ => *situation == Self::Random,
                 };
             has_room && fits && chosen
@@ -196,15 +198,21 @@ impl Situation {
     }
 
     /// The rows and drafts of this situation.
-    pub(super) fn vector(self, rule: Rule, vocabulary: usize, drafts: usize, seed: u64) -> Vector {
+    pub(super) fn vector(
+        self,
+        rule: RuleName,
+        vocabulary: usize,
+        drafts: usize,
+        seed: u64,
+    ) -> Vector {
         let mut random = ChaCha8Rng::seed_from_u64(
             seed ^ ((vocabulary as u64) << 24)
                 ^ ((drafts as u64) << 16)
-                ^ ((rule as u64) << 8)
+                ^ (rule.entry().vectors.map_or(0, |vectors| vectors.stream) << 8)
                 ^ self as u64,
         );
         let mut vector = self.first(vocabulary, &mut random);
-        if rule == Rule::OneHot {
+        if rule == RuleName::ONE_HOT {
             let token = vector.drafts.first().copied().unwrap_or(0);
             vector.draft = vec![one_hot(vocabulary, token as usize)];
         }
@@ -213,9 +221,10 @@ impl Situation {
                 let p = row(vocabulary, 2.0, &mut random);
                 let q = near(&p, 0.7, &mut random);
                 let token = draw(&q, &mut random);
-                vector.draft.push(match rule {
-                    Rule::OneHot => one_hot(vocabulary, token),
-                    _ => q,
+                vector.draft.push(if rule == RuleName::ONE_HOT {
+                    one_hot(vocabulary, token)
+                } else {
+                    q
                 });
                 vector.target.push(p);
                 vector.drafts.push(token as u32);
@@ -224,11 +233,12 @@ impl Situation {
         } else {
             let q = vector.draft.first().cloned().unwrap_or_default();
             while vector.drafts.len() < drafts {
-                let next = match (self, rule) {
+                let distinct = rule.entry().drafts.are_distinct() || !rule.tests_drafts();
+                let next = match (self, distinct) {
                     (Self::Duplicate, _) if vector.drafts.len() == 1 => {
                         vector.drafts.first().copied().unwrap_or(0)
                     }
-                    (_, Rule::RrsWo | Rule::TargetOnly) => another(&q, &vector.drafts),
+                    (_, true) => another(&q, &vector.drafts),
                     _ => draw(&q, &mut random) as u32,
                 };
                 vector.drafts.push(next);

@@ -3,10 +3,13 @@ use super::situation::Situation;
 use super::*;
 
 /// Every vector of these sizes.
-fn each(vocabularies: &[usize], mut check: impl FnMut(Rule, Situation, situation::Vector, Laws)) {
-    for rule in Rule::ALL {
+fn each(
+    vocabularies: &[usize],
+    mut check: impl FnMut(RuleName, Situation, situation::Vector, Laws),
+) {
+    for rule in rules() {
         for &vocabulary in vocabularies {
-            for &drafts in rule.drafts() {
+            for &drafts in rule.entry().vectors.unwrap().drafts {
                 for situation in Situation::of(rule, vocabulary, drafts, false) {
                     let vector = situation.vector(rule, vocabulary, drafts, 0);
                     let laws = Laws::new(rule, &vector, true).unwrap();
@@ -23,7 +26,7 @@ fn normal(row: &[f32]) -> Vec<f64> {
 }
 
 /// The laws again, from the rules' words, without the verifiers.
-fn derived(rule: Rule, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64>>) {
+fn derived(rule: RuleName, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64>>) {
     let p: Vec<Vec<f64>> = vector.target.iter().map(|row| normal(row)).collect();
     let q: Vec<Vec<f64>> = vector.draft.iter().map(|row| normal(row)).collect();
     let positive = |p: &[f64], q: &[f64]| -> Vec<f64> {
@@ -51,7 +54,7 @@ fn derived(rule: Rule, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64>>) 
         next.push(p[vector.drafts.len()].clone());
         return (accepted, next);
     }
-    if rule == Rule::TargetOnly {
+    if rule == RuleName::EXACT_MATCH {
         let mut accepted: Vec<f64> = Vec::new();
         for (k, token) in vector.drafts.iter().enumerate() {
             let again = vector.drafts[..k].contains(token);
@@ -68,7 +71,7 @@ fn derived(rule: Rule, vector: &situation::Vector) -> (Vec<f64>, Vec<Vec<f64>>) 
         output[token as usize] += reached * kept;
         reached *= 1.0 - kept;
         r = positive(&r, &row);
-        if rule == Rule::RrsWo {
+        if rule == RuleName::RRS_WO {
             row[token as usize] = 0.0;
             let total: f64 = row.iter().sum();
             row.iter_mut().for_each(|x| *x /= total);
@@ -125,11 +128,11 @@ fn situations_are_what_they_say() {
         let (p, q) = (vector.target[0][token], vector.draft[0][token]);
         let keeps = laws.keeps[0];
         match situation {
-            Situation::Equal if rule == Rule::Chain => assert_eq!(keeps, 1.0),
+            Situation::Equal if rule == RuleName::TOKEN => assert_eq!(keeps, 1.0),
             Situation::Disjoint | Situation::ZeroTarget => assert_eq!((p, keeps), (0.0, 0.0)),
             Situation::ZeroDraft => assert!(p > 0.0 && q == 0.0 && !vector.possible),
             Situation::ZeroOverZero => assert!(p == 0.0 && q == 0.0 && !vector.possible),
-            Situation::TinyResidual if rule == Rule::Chain => {
+            Situation::TinyResidual if rule == RuleName::TOKEN => {
                 // Rejected half of the time, and then token 0 comes out for certain.
                 assert_eq!((keeps, laws.next[0][0]), (0.5, 1.0));
             }
@@ -137,7 +140,7 @@ fn situations_are_what_they_say() {
             Situation::Close => assert!(keeps > 0.5 && keeps < 1.0),
             _ => {}
         }
-        if rule == Rule::RrsWo {
+        if rule == RuleName::RRS_WO {
             let mut distinct = vector.drafts.clone();
             distinct.sort_unstable();
             distinct.dedup();
@@ -151,13 +154,13 @@ fn situations_are_what_they_say() {
 fn the_law_of_all_drafts_is_the_targets() {
     // Summed over all drafts with their probability, the output has law p.
     for situation in [Situation::Random, Situation::Close, Situation::TinyResidual] {
-        let mut vector = situation.vector(Rule::Rrs, 6, 2, 1);
+        let mut vector = situation.vector(RuleName::RRS, 6, 2, 1);
         let (p, q) = (normal(&vector.target[0]), normal(&vector.draft[0]));
         let mut total = [0.0; 6];
         for a in 0..6 {
             for b in 0..6 {
                 vector.drafts = vec![a, b];
-                let laws = Laws::new(Rule::Rrs, &vector, true).unwrap();
+                let laws = Laws::new(RuleName::RRS, &vector, true).unwrap();
                 let mass = q[a as usize] * q[b as usize];
                 for (sum, x) in total.iter_mut().zip(&laws.next[0]) {
                     *sum += mass * x;
@@ -174,7 +177,7 @@ fn the_law_of_all_drafts_is_the_targets() {
 fn files_are_the_same_for_the_same_seed() {
     let settings = |seed: u64| Settings {
         vocabularies: vec![2, 7],
-        rules: Rule::ALL.into(),
+        rules: rules(),
         seed,
     };
     let one = vectors(&settings(3)).unwrap();

@@ -118,7 +118,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
     for ((_, name), _) in rules() {
         all.insert(
             format!("verifier {}", name.as_str()),
-            format!("{}; for {}", name.rule(), name.draft_schemes()),
+            format!("{}; for {}", name.words(), name.draft_schemes()),
         );
     }
     for (word, meaning) in [

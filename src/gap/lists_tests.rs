@@ -424,7 +424,7 @@ fn one_token_that_is_not_listed_is_known() {
                 let (law, verifier) = rule;
                 at == place
                     && law == SchemeName::WITH_REPLACEMENT
-                    && [VerifierName::NAIVE, VerifierName::K_SEQ].contains(&verifier)
+                    && [VerifierName::EXACT_MATCH, VerifierName::K_SEQ].contains(&verifier)
             }
             _ => false,
         };

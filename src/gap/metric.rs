@@ -26,13 +26,13 @@ pub(super) fn rules() -> impl Iterator<Item = (Rule, RowRule)> {
 
 /// The likeliest tokens with the target's own draw, as engines that draw no drafts do it. No
 /// lossless rule accepts more of them.
-const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::NAIVE);
+const LIKELIEST: Rule = (SchemeName::TOP, VerifierName::EXACT_MATCH);
 
 /// Pairs whose acceptance is compared at the same positions: each rule with those that
 /// its entry names, under the same scheme where that is possible, else under the first; and
 /// with the likeliest tokens.
 pub(super) fn pairs() -> impl Iterator<Item = (Rule, Rule)> {
-    let alone = [VerifierName::NAIVE, VerifierName::OPTIMAL];
+    let alone = [VerifierName::EXACT_MATCH, VerifierName::OPTIMAL];
     let rules_of_drafts = rules().filter(move |(rule, _)| !alone.contains(&rule.1));
     named_pairs().chain(rules_of_drafts.map(|(rule, _)| (rule, LIKELIEST)))
 }
@@ -64,7 +64,7 @@ pub(super) fn plans() -> impl Iterator<Item = Rule> {
 pub(super) const ONE_DRAFT: [Rule; 3] = [
     LIKELIEST,
     (SchemeName::WITH_REPLACEMENT, VerifierName::RRS),
-    (SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE),
+    (SchemeName::WITH_REPLACEMENT, VerifierName::EXACT_MATCH),
 ];
 
 /// Those of [`ONE_DRAFT`] that are compared.

@@ -345,9 +345,9 @@ pub(super) mod tests {
             for (rule, computed) in &one_n.rules {
                 let tight = [
                     (SchemeName::WITH_REPLACEMENT, VerifierName::K_SEQ),
-                    (SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE),
+                    (SchemeName::WITH_REPLACEMENT, VerifierName::EXACT_MATCH),
                     (SchemeName::WITH_REPLACEMENT, VerifierName::NAIVE_TREE),
-                    (SchemeName::WITHOUT_REPLACEMENT, VerifierName::NAIVE),
+                    (SchemeName::WITHOUT_REPLACEMENT, VerifierName::EXACT_MATCH),
                 ];
                 if !tight.contains(rule) {
                     continue;
@@ -406,7 +406,7 @@ pub(super) mod tests {
                     }
                     Metric::Acceptance { rule, .. }
                         if rule == (independent, VerifierName::K_SEQ)
-                            || rule == (independent, VerifierName::NAIVE)
+                            || rule == (independent, VerifierName::EXACT_MATCH)
                             || rule == (independent, VerifierName::NAIVE_TREE) =>
                     {
                         a

@@ -1,6 +1,7 @@
 //! How many drafted tokens are accepted, given the text that is put out.
 
 use crate::number::Number;
+use crate::rule::RuleName;
 use std::fmt;
 use std::str::FromStr;
 
@@ -19,13 +20,18 @@ impl ChainVerifier {
     /// All, in the order of reports.
     pub const ALL: [Self; 3] = [Self::Token, Self::Block, Self::GreedyBlock];
 
+    /// The rule in the table of all rules.
+    pub fn rule(self) -> RuleName {
+        match self {
+            Self::Token => RuleName::TOKEN,
+            Self::Block => RuleName::BLOCK,
+            Self::GreedyBlock => RuleName::GREEDY_BLOCK,
+        }
+    }
+
     /// The name, as in files and options.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Token => "token",
-            Self::Block => "block",
-            Self::GreedyBlock => "greedy-block",
-        }
+        self.rule().as_str()
     }
 
     /// P(tau >= i) as a formula in the ratios of the text.
@@ -54,8 +60,9 @@ impl FromStr for ChainVerifier {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
+        let rule = name.parse().ok();
         let mut all = Self::ALL.into_iter();
-        let known = all.find(|one| crate::rule_name::is_same(one.as_str(), name));
+        let known = all.find(|one| Some(one.rule()) == rule);
         known.ok_or_else(|| {
             let all = Self::ALL.map(Self::as_str).join(", ");
             format!("{name} is no verifier of a chain; there are {all}")

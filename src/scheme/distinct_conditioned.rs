@@ -298,6 +298,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(DistinctConditioned::new(draft, drafts))),
     sort_theorem: Some("Hu et al., Theorem 4"),
+    next_draft: None,
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, drafts| Ok(row.distinct_conditioned(drafts)?.rate),

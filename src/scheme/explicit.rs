@@ -253,6 +253,7 @@ pub const LAW: Law = Law {
         Ok(Arc::new(Explicit::new(vocab, drafts, tuples, law)?))
     }),
     sort_theorem: None,
+    next_draft: None,
     on_row: None,
     hue: 6,
 };

@@ -3,7 +3,7 @@
 use super::without_replacement::by_falling_mass;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
-    token_id,
+    only_likeliest, token_id, without,
 };
 use crate::distribution::{Draft, Proportions, Rational, TwoFloat, ratio};
 use crate::number::Number;
@@ -293,6 +293,12 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(Greedy::new(draft, drafts))),
     sort_theorem: None,
+    next_draft: Some(|_, before, drafts, weights| {
+        without(before, weights);
+        if before.len() + 1 < drafts {
+            only_likeliest(weights);
+        }
+    }),
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, drafts| Ok(row.optimum_with_fixed(drafts.saturating_sub(1))),

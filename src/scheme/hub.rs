@@ -2,7 +2,8 @@
 
 use super::without_replacement::by_falling_mass;
 use super::{
-    DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetLaw, token_id,
+    DraftScheme, ExactSetLaw, Greedy, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetLaw,
+    likeliest, only_likeliest, token_id, without,
 };
 use crate::distribution::{Draft, Rational, ratio};
 use crate::number::Number;
@@ -191,6 +192,15 @@ pub const LAW: Law = Law {
     only: Some(2),
     made_of: MadeOf::OneDraft(|draft, _| Arc::new(Hub::new(draft))),
     sort_theorem: None,
+    next_draft: Some(|q, before, _, weights| {
+        let hub = likeliest(q);
+        match before {
+            [] => {}
+            // The hub is the other one.
+            [first, ..] if *first != hub => only_likeliest(weights),
+            _ => without(before, weights),
+        }
+    }),
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, _| Ok(row.optimum_with_fixed(1)),

@@ -7,7 +7,7 @@ use super::set_law::{ExactSetLaw, SetLaw};
 #[cfg(doc)]
 use super::{LAWS, UNDERFLOW};
 use crate::distribution::{Draft, Rational, TupleProbabilities};
-use crate::entry_name::entry_name;
+use crate::entry_name::{Named, entry_name};
 use crate::number::Number;
 use crate::row::Question;
 use std::fmt;
@@ -36,11 +36,17 @@ pub struct Law {
     /// Where it is proved that sorting by q/p finds the optimal subset; `None` where it
     /// does not.
     pub sort_theorem: Option<&'static str>,
+    /// The law of the next draft, for laws that draw from q one draft after another.
+    pub next_draft: Option<NextDraft>,
     /// How rows of a log are answered; `None` if a log cannot hold such drafts.
     pub on_row: Option<OnRow>,
     /// Its colour in plots, the same in all: a number of the palette.
     pub hue: usize,
 }
+
+/// Of q, the drafts so far and n, makes weights that are q those of the next draft: V entries
+/// whose sum need not be 1, all 0 where q has no mass on others.
+pub type NextDraft = fn(&[f64], &[u32], usize, &mut Vec<f64>);
 
 /// Builds a law from its numbers; by this a problem file's `[draft]` becomes one.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +130,58 @@ impl SchemeName {
     }
 }
 
+impl Named for Law {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
 entry_name!(SchemeName of Law);
+
+impl SchemeName {
+    /// Puts the weights of the next of n drafts into `weights`, given q and the drafts so far.
+    /// All 0 where there is none, and for laws that do not draw one draft after another.
+    pub fn next_draft(self, q: &[f64], before: &[u32], drafts: usize, weights: &mut Vec<f64>) {
+        weights.clear();
+        match self.0.next_draft {
+            Some(next) => {
+                weights.extend(q);
+                next(q, before, drafts, weights);
+            }
+            None => weights.resize(q.len(), 0.0),
+        }
+    }
+}
+
+/// The token with the most mass, of several the lowest; 0 of none.
+pub(crate) fn likeliest(row: &[f64]) -> u32 {
+    let mut best = 0;
+    for (token, mass) in row.iter().enumerate() {
+        if *mass > row[best] {
+            best = token;
+        }
+    }
+    super::token_id(best)
+}
+
+/// Leaves weight on tokens that were not drafted.
+pub(super) fn without(before: &[u32], weights: &mut [f64]) {
+    for &gone in before {
+        if let Some(weight) = weights.get_mut(gone as usize) {
+            *weight = 0.0;
+        }
+    }
+}
+
+/// Leaves weight on the likeliest token alone.
+pub(super) fn only_likeliest(weights: &mut [f64]) {
+    let best = likeliest(weights) as usize;
+    for (token, weight) in weights.iter_mut().enumerate() {
+        if token != best {
+            *weight = 0.0;
+        }
+    }
+}
 
 /// Q along a chain of prefixes, with the error that it may carry.
 #[derive(Clone, Debug)]

@@ -48,8 +48,8 @@ pub use explicit_error::ExplicitError;
 pub use greedy::Greedy;
 pub use hub::Hub;
 pub use law::{
-    DraftScheme, LARGEST_CHECKED_SET, Law, MadeOf, OnRow, PartsToLaw, PrefixScan, SchemeName,
-    TuplesToLaw,
+    DraftScheme, LARGEST_CHECKED_SET, Law, MadeOf, NextDraft, OnRow, PartsToLaw, PrefixScan,
+    SchemeName, TuplesToLaw,
 };
 pub use product::Product;
 pub use score::{Score, Scores, Term};
@@ -61,7 +61,8 @@ pub use without_replacement::WithoutReplacement;
 
 pub(crate) use combinations::choose;
 pub(crate) use engines::{drafted_by, engines_with};
-pub(crate) use law::token_id;
+pub(crate) use law::{likeliest, token_id};
+use law::{only_likeliest, without};
 
 #[cfg(test)]
 mod by_hand_tests;

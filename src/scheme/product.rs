@@ -296,6 +296,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::EachDraft(|rows| Some(Arc::new(Product::new(rows)?))),
     sort_theorem: None,
+    next_draft: None,
     on_row: None,
     hue: 5,
 };

@@ -4,7 +4,7 @@ use super::combinations::{Ranking, choose, falling_factorial, for_each_combinati
 use super::race;
 use super::{
     DraftScheme, ExactSetLaw, Law, MadeOf, OnRow, PrefixScan, SchemeName, SetFamily, SetLaw,
-    token_id,
+    token_id, without,
 };
 use crate::distribution::{Draft, LEAST_PROPORTION, Proportions, Rational, TwoFloat, ratio};
 use crate::number::{Number, RunningSum};
@@ -550,6 +550,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
     sort_theorem: Some("docs/sequential-draws.md, Theorem 1"),
+    next_draft: Some(|_, before, _, weights| without(before, weights)),
     on_row: Some(OnRow {
         optimum: Question {
             full: |row, drafts| Ok(row.without_replacement(drafts)?.rate),

@@ -99,6 +99,15 @@ impl DraftTree {
         Self::new(paths)
     }
 
+    /// Paths of `length` tokens that part at the root; `prefix-K-1-1` by name.
+    ///
+    /// # Errors
+    /// There are none, or more nodes than [`MAX_NODES`].
+    pub fn of_paths(paths: usize, length: usize) -> Result<Self, TopologyError> {
+        let width = |depth| if depth == 0 { paths } else { 1 };
+        Self::of_widths(paths, length, &width)
+    }
+
     /// EAGLE's list of paths as JSON: `[[0],[1],[0,0]]`.
     ///
     /// # Errors

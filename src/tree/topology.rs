@@ -137,9 +137,42 @@ pub struct Shape {
     pub children: Vec<usize>,
     /// How deep it is; the root's depth is 0.
     pub depth: Vec<usize>,
+    /// The number of each node's first child, if it has one.
+    pub first_child: Vec<usize>,
 }
 
 impl Shape {
+    /// Drafts of a round: nodes but for the root.
+    pub fn drafts(&self) -> usize {
+        self.children.len() - 1
+    }
+
+    /// Levels below the root.
+    pub fn levels(&self) -> usize {
+        self.depth.last().copied().unwrap_or(0)
+    }
+
+    /// Nodes without children.
+    pub fn leaves(&self) -> usize {
+        self.children.iter().filter(|&&count| count == 0).count()
+    }
+
+    /// Whether it is paths of one length that part at the root.
+    pub fn is_paths(&self) -> bool {
+        let mut below = self.children.iter().zip(&self.depth).skip(1);
+        below.all(|(&count, &depth)| count == usize::from(depth < self.levels()))
+    }
+
+    /// How many children a node has; none beyond the tree.
+    pub(crate) fn children_of(&self, node: usize) -> usize {
+        self.children.get(node).copied().unwrap_or(0)
+    }
+
+    /// The number of a node's child of some rank.
+    pub(crate) fn child(&self, node: usize, rank: usize) -> usize {
+        self.first_child.get(node).copied().unwrap_or(0) + rank
+    }
+
     /// Draft tokens down to a depth, the root not counted.
     pub fn nodes_to(&self, depth: usize) -> usize {
         self.depth.partition_point(|&own| own <= depth) - 1
@@ -290,6 +323,7 @@ impl DraftTree {
             rank: vec![0; size],
             children: vec![0; size],
             depth: vec![0; size],
+            first_child: Vec::with_capacity(size),
         };
         for (index, path) in self.paths.iter().enumerate() {
             let (rank, parent) = path.split_last().unwrap_or((&0, &[]));
@@ -298,6 +332,11 @@ impl DraftTree {
             shape.rank[index + 1] = *rank;
             shape.depth[index + 1] = path.len();
             shape.children[parent] += 1;
+        }
+        let mut next = 1;
+        for &count in &shape.children {
+            shape.first_child.push(next);
+            next += count;
         }
         shape
     }

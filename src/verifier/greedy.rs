@@ -1,7 +1,7 @@
 //! Greedy verification.
 
 use super::residual::{keep, shortfall};
-use super::single::EXACT_FORMULA_BITS;
+use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::of_row;
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
@@ -11,6 +11,7 @@ use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
+use crate::rule::RuleName;
 use crate::scheme::{Greedy, SchemeName, token_id};
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
@@ -253,8 +254,7 @@ impl VerifierName {
 
 /// [`GreedyVerifier`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "greedy",
-    words: "maximal coupling of p with the law of the last draft",
+    rule: RuleName::GREEDY,
     acceptance: "p(top) + sum of min(p, q_last): alpha* of its law",
     lossless: Lossless::Under(&[SchemeName::GREEDY]),
     build: |problem, _| Ok(Box::new(GreedyVerifier::new(problem)?)),

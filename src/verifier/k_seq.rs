@@ -1,7 +1,7 @@
 //! SpecTr's k-SEQ.
 
 use super::residual::keep;
-use super::single::EXACT_FORMULA_BITS;
+use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
@@ -12,6 +12,7 @@ use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
 use crate::row::{Question, Row, RowError, residual_error};
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use num_bigint::BigUint;
 use rand::RngCore;
@@ -521,8 +522,7 @@ impl VerifierName {
 
 /// [`KSeq`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "k-seq",
-    words: "keep each draft with min(1, p/(rho q)), rho the same for all",
+    rule: RuleName::K_SEQ,
     acceptance: "1 - (1-b)^n; at least (1-(1-1/n)^n) alpha*",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(KSeq::new(problem)?)),

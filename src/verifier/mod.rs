@@ -19,10 +19,10 @@
 //! exact rationals. [`output_law_exact`] sums a rule over all tuples and so
 //! proves, or refutes, losslessness with tolerance 0.
 
+mod exact_match;
 mod greedy;
 mod k_seq;
 mod law;
-mod naive;
 mod naive_tree;
 mod optimal;
 mod residual;
@@ -30,18 +30,18 @@ mod row_rule;
 mod rrs;
 mod rrs_wo;
 mod rule;
-mod single;
 mod spechub;
 mod table;
+mod token;
 mod token_rule;
 
+pub use exact_match::ExactMatch;
 pub use greedy::GreedyVerifier;
 pub use k_seq::KSeq;
 pub use law::{
     Arithmetic, TotalVariation, output_law, output_law_exact, total_variation,
     total_variation_exact,
 };
-pub use naive::Naive;
 pub use naive_tree::NaiveTree;
 pub use optimal::Optimal;
 pub use row_rule::{RowAnswer, RowRate, RowRule, RowRuleError, SolvedPlan};
@@ -53,9 +53,9 @@ pub use rule::{
     VerifierName,
 };
 use rule::{draw, draw_from, happens, sequential};
-pub use single::Single;
 pub use spechub::SpecHub;
 pub use table::{UnknownVerifier, VERIFIERS, verifier};
+pub use token::Token;
 pub use token_rule::TokenRule;
 
 pub use crate::plan::Verdict;

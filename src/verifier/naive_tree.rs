@@ -1,7 +1,7 @@
 //! The first draft by rejection, the others by a look.
 
 use super::residual::{Recursion, shortfall};
-use super::single::EXACT_FORMULA_BITS;
+use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
@@ -12,6 +12,7 @@ use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::row::{CutRow, Question, Row, RowError, sums_of_misses};
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use multiversion::multiversion;
 use rand::RngCore;
@@ -21,7 +22,7 @@ use std::sync::OnceLock;
 /// drawn from `(p - q)+`, normalised, without looking; if y is among the other drafts, it is
 /// accepted as one of them. So a tree is verified node by node with one residual.
 ///
-/// Lossless for `with-replacement` drafts: the output is that of [`super::Single`] on the
+/// Lossless for `with-replacement` drafts: the output is that of [`super::Token`] on the
 /// first draft, whatever the others are.
 ///
 /// # Acceptance
@@ -260,9 +261,7 @@ impl VerifierName {
 
 /// [`NaiveTree`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "naive-tree",
-    words: "keep the first draft with min(1, p/q), else draw from (p-q)+ and look whether that is \
-        another draft",
+    rule: RuleName::NAIVE_TREE,
     acceptance: "sum of min(p, q) + sum of (p-q)+ (1-(1-q)^(n-1))",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT]),
     build: |problem, _| Ok(Box::new(NaiveTree::new(problem)?)),

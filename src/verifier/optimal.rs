@@ -14,6 +14,7 @@ use crate::plan::{
 };
 use crate::problem::Problem;
 use crate::row::{Row, RowError, sequential_subset};
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use num_bigint::BigUint;
 use rand::RngCore;
@@ -475,8 +476,7 @@ impl VerifierName {
 
 /// [`Optimal`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "optimal",
-    words: "a plan that attains alpha*, from a flow or by slot weights",
+    rule: RuleName::OPTIMAL,
     acceptance: "alpha*; at any vocabulary for i.i.d. drafts and up to 8 sequential draws",
     lossless: Lossless::Always,
     build: |problem, _| Ok(Box::new(Optimal::new(problem)?)),

@@ -1,7 +1,7 @@
 //! Recursive rejection sampling of independent drafts.
 
 use super::residual::{Recursion, shortfall};
-use super::single::{EXACT_FORMULA_BITS, sample_in_turn};
+use super::token::{EXACT_FORMULA_BITS, sample_in_turn};
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
@@ -12,6 +12,7 @@ use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
 use crate::row::{Question, Row, RowError, residual_error};
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
@@ -21,7 +22,7 @@ use std::sync::OnceLock;
 /// `(p_k - q_k)+`; after the last draft, draw from `p_(n+1)`.
 ///
 /// Lossless for `with-replacement` drafts and for `product` drafts, where q_k is
-/// the law of draft k: each step is [`super::Single`] with target p_k, and what
+/// the law of draft k: each step is [`super::Token`] with target p_k, and what
 /// comes after a rejection has law p_(k+1) by induction.
 ///
 /// # Acceptance
@@ -237,8 +238,7 @@ impl VerifierName {
 
 /// [`Rrs`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "rrs",
-    words: "single's rule draft by draft, p becoming its residual each time",
+    rule: RuleName::RRS,
     acceptance: "1 - M_(n+1), the mass of the last residual, O(nV)",
     lossless: Lossless::Under(&[SchemeName::WITH_REPLACEMENT, SchemeName::PRODUCT]),
     build: |problem, _| Ok(Box::new(Rrs::new(problem)?)),

@@ -14,6 +14,7 @@ use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::row::{Rejections, Row, RowError};
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
@@ -340,8 +341,7 @@ impl VerifierName {
 
 /// [`RrsWo`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "rrs-wo",
-    words: "rrs, and q loses each rejected token",
+    rule: RuleName::RRS_WO,
     acceptance: "a recursion in two scalars instead of simulation",
     lossless: Lossless::Under(&[SchemeName::WITHOUT_REPLACEMENT]),
     build: |problem, settings| Ok(Box::new(RrsWo::with_settings(problem, *settings)?)),

@@ -5,12 +5,13 @@ use super::VERIFIERS;
 use super::row_rule::RowRule;
 use super::token_rule::TokenRule;
 use crate::distribution::Rational;
-use crate::entry_name::entry_name;
+use crate::entry_name::{Named, entry_name};
 use crate::known::Known;
 use crate::number::Number;
 use crate::plan::Verdict;
 use crate::problem::Problem;
 use crate::row::RejectionBudget as RrsWoSettings;
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use rand::{Rng, RngCore};
 use std::fmt;
@@ -23,10 +24,8 @@ use std::sync::Arc;
 /// line in the table.
 #[derive(Debug)]
 pub struct Entry {
-    /// The name in problem files, options and reports.
-    pub name: &'static str,
-    /// The rule in one line.
-    pub words: &'static str,
+    /// The rule, with its names and what it does in one line.
+    pub rule: RuleName,
     /// Its acceptance, as a formula or in words.
     pub acceptance: &'static str,
     /// The drafts under which it is lossless.
@@ -105,9 +104,14 @@ impl fmt::Display for Lossless {
 pub struct VerifierName(pub(super) &'static Entry);
 
 impl VerifierName {
+    /// The rule in the table of all rules.
+    pub fn rule(self) -> RuleName {
+        self.0.rule
+    }
+
     /// The rule in one line, for reports.
-    pub fn rule(self) -> &'static str {
-        self.0.words
+    pub fn words(self) -> &'static str {
+        self.0.rule.words()
     }
 
     /// The draft schemes under which the rule is lossless, for reports.
@@ -146,6 +150,16 @@ impl VerifierName {
             return Err("the rule is not lossless for these drafts");
         }
         (self.0.at_token)(scheme)
+    }
+}
+
+impl Named for Entry {
+    fn name(&self) -> &'static str {
+        self.rule.as_str()
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.rule.entry().aliases
     }
 }
 

@@ -1,7 +1,7 @@
 //! SpecHub's verification.
 
 use super::residual::keep;
-use super::single::EXACT_FORMULA_BITS;
+use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{of_problem, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
@@ -11,6 +11,7 @@ use crate::distribution::{Draft, Rational, compensated_sum};
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::problem::Problem;
+use crate::rule::RuleName;
 use crate::scheme::{Greedy, Hub, SchemeName};
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
@@ -307,8 +308,7 @@ impl VerifierName {
 
 /// [`SpecHub`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "spechub",
-    words: "fill every other token from its pairs first, then the hub",
+    rule: RuleName::SPECHUB,
     acceptance: "p(a) + sum of min(p, q/(1-q(a))): alpha* of its law",
     lossless: Lossless::Under(&[SchemeName::HUB]),
     build: |problem, _| Ok(Box::new(SpecHub::new(problem)?)),

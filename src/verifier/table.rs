@@ -1,7 +1,7 @@
 //! All verifiers.
 
 use super::rule::{Entry, Lossless, Verifier, VerifierError, VerifierName};
-use super::{greedy, k_seq, naive, naive_tree, optimal, rrs, rrs_wo, single, spechub};
+use super::{exact_match, greedy, k_seq, naive_tree, optimal, rrs, rrs_wo, spechub, token};
 use crate::entry_name::entry_table;
 use crate::problem::Problem;
 use crate::row::RejectionBudget as RrsWoSettings;
@@ -9,7 +9,7 @@ use crate::scheme::SchemeName;
 
 /// Every verifier, in the order of reports.
 pub const VERIFIERS: &[&Entry] = &[
-    &single::ENTRY,
+    &token::ENTRY,
     &rrs::ENTRY,
     &rrs_wo::ENTRY,
     &k_seq::ENTRY,
@@ -17,7 +17,7 @@ pub const VERIFIERS: &[&Entry] = &[
     &spechub::ENTRY,
     &greedy::ENTRY,
     &optimal::ENTRY,
-    &naive::ENTRY,
+    &exact_match::ENTRY,
 ];
 
 entry_table!(VerifierName of VERIFIERS; "verifier", UnknownVerifier);

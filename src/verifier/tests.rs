@@ -159,7 +159,7 @@ proptest! {
                 {
                     prop_assert_eq!(membership, &best);
                 }
-                if drafts == 1 && one.name != VerifierName::NAIVE && one.name != VerifierName::K_SEQ {
+                if drafts == 1 && one.name != VerifierName::EXACT_MATCH && one.name != VerifierName::K_SEQ {
                     prop_assert_eq!(membership, &best);
                 }
             }
@@ -822,7 +822,10 @@ fn closed_forms_are_as_wide_as_their_analysis() {
         let rule = VerifierName::NAIVE_TREE.on_row(SchemeName::WITH_REPLACEMENT);
         let rate = rule.unwrap().answer(&mut row, drafts, 0).unwrap().rate;
         is(&rate, 2.0 * n + 8.0, "naive-tree");
-        assert_eq!(Naive::new(&iid).formula().1, (4.0 * n + 16.0) * epsilon);
+        assert_eq!(
+            ExactMatch::new(&iid).formula().1,
+            (4.0 * n + 16.0) * epsilon
+        );
         let rows: Vec<Draft> = (0..drafts)
             .map(|k| if k % 2 == 0 { q.clone() } else { other.clone() })
             .collect();
@@ -840,7 +843,7 @@ fn closed_forms_are_as_wide_as_their_analysis() {
             "greedy",
         );
         if drafts == 1 {
-            is(&Single::new(&iid).unwrap().enclosed(), 4.0, "single");
+            is(&Token::new(&iid).unwrap().enclosed(), 4.0, "single");
         }
         if drafts == 2 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
@@ -869,13 +872,13 @@ fn rates_of_large_rows_are_not_fractions() {
         let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
         let drawn = Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), 2)).unwrap();
         let rules: [(&str, Box<dyn Verifier>); 9] = [
-            ("single", Box::new(Single::new(&iid(1)).unwrap())),
+            ("single", Box::new(Token::new(&iid(1)).unwrap())),
             ("rrs", Box::new(Rrs::new(&iid(3)).unwrap())),
             ("rrs of a product", Box::new(Rrs::new(&product).unwrap())),
             ("k-seq", Box::new(KSeq::new(&iid(3)).unwrap())),
             ("naive-tree", Box::new(NaiveTree::new(&iid(3)).unwrap())),
-            ("naive", Box::new(Naive::new(&iid(3)))),
-            ("naive, sequential", Box::new(Naive::new(&drawn))),
+            ("naive", Box::new(ExactMatch::new(&iid(3)))),
+            ("naive, sequential", Box::new(ExactMatch::new(&drawn))),
             ("greedy", Box::new(GreedyVerifier::new(&fixed).unwrap())),
             ("spechub", Box::new(SpecHub::new(&star).unwrap())),
         ];
@@ -897,7 +900,7 @@ fn rates_of_large_rows_are_not_fractions() {
 #[test]
 fn rates_are_fractions_while_they_are_cheap() {
     use crate::known::Kind;
-    use crate::verifier::single::EXACT_FORMULA_BITS;
+    use crate::verifier::token::EXACT_FORMULA_BITS;
     // Some 650 bits, most of them for one light token. No two rows are of one length.
     type Cost = fn([f64; 2], f64) -> f64;
     type Make = fn(Target, Draft) -> Box<dyn Verifier>;
@@ -908,7 +911,7 @@ fn rates_are_fractions_while_they_are_cheap() {
         (
             "single",
             |[p, q], vocab| (p + q) * vocab,
-            |p, q| Box::new(Single::new(&iid(p, q, 1)).unwrap()),
+            |p, q| Box::new(Token::new(&iid(p, q, 1)).unwrap()),
         ),
         (
             "rrs",
@@ -1008,7 +1011,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     let p = target(&row);
     row.reverse();
     let many = Problem::new("", p, WithReplacement::new(draft(&row), 64)).unwrap();
-    let naive = Naive::new(&many);
+    let naive = ExactMatch::new(&many);
     let (value, error, note) = naive.formula();
     let rate = naive.acceptance().membership;
     assert!(rate.rational().is_some() && note.is_none());
@@ -1017,7 +1020,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     // Numbers of many bits: sets are few, and sums of their fractions are not.
     let flat = vec![1.0 / 13.0; 13];
     let many = Problem::new("", target(&flat), WithReplacement::new(draft(&flat), 64)).unwrap();
-    let rate = Naive::new(&many).acceptance().membership;
+    let rate = ExactMatch::new(&many).acceptance().membership;
     assert_eq!(rate.kind(), Kind::Enclosed);
     assert!(rate.width() < 1e-12, "{rate:?}");
 
@@ -1045,7 +1048,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
         };
         let many = Problem::new("", p, WithReplacement::new(q, drafts)).unwrap();
         assert!(ScaledInstance::exact_is_affordable(&many));
-        let rate = Naive::new(&many).acceptance().membership;
+        let rate = ExactMatch::new(&many).acceptance().membership;
         assert_eq!(rate.kind(), kind, "{} {drafts}", row.len());
     }
 
@@ -1057,7 +1060,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     let distinct = Problem::new("", p, conditioned).unwrap();
     for problem in [drawn, distinct] {
         let rounding = (4.0 * 2.0 + 16.0) * f64::EPSILON;
-        assert_eq!(Naive::new(&problem).formula(), (0.5, rounding, None));
+        assert_eq!(ExactMatch::new(&problem).formula(), (0.5, rounding, None));
     }
 
     let each = |vocab: usize, drafts: usize| {
@@ -1071,7 +1074,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     let mut listed = 0;
     for problem in each(5, 3) {
         let rounding = (4.0 * 3.0 + 16.0) * f64::EPSILON;
-        let (_, error, note) = Naive::new(&problem).formula();
+        let (_, error, note) = ExactMatch::new(&problem).formula();
         assert!(note.is_none());
         let law = problem.scheme().name();
         if law != SchemeName::WITHOUT_REPLACEMENT {
@@ -1085,10 +1088,10 @@ fn naive_is_answered_as_well_as_it_can_be() {
         let is_known = scheme.draft().is_some() || scheme.independent_draft(0).is_some();
         if !is_known && scheme.tuple_count() > 1.1e7 {
             listed += 1;
-            let (value, error, note) = Naive::new(&problem).formula();
+            let (value, error, note) = ExactMatch::new(&problem).formula();
             assert_eq!((value, error), (0.5, 1.0), "{}", problem.name());
             assert!(note.unwrap().starts_with("no formula"));
-            let rate = Naive::new(&problem).acceptance();
+            let rate = ExactMatch::new(&problem).acceptance();
             assert_eq!(rate.membership.lower(), 0.0);
             assert_eq!(rate.membership.upper(), 1.0);
             assert!(rate.note.is_some());
@@ -1099,7 +1102,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
 
 /// What a gap report says of `naive` at a row.
 fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
-    let rule = VerifierName::NAIVE.on_row(scheme).unwrap();
+    let rule = VerifierName::EXACT_MATCH.on_row(scheme).unwrap();
     rule.answer(row, drafts, 0).unwrap().rate
 }
 
@@ -1116,7 +1119,7 @@ fn naive_on_fixed_drafts_is_exact_for_subnormal_q() {
     let greedy = Problem::new("", p.clone(), Greedy::new(q.clone(), 2)).unwrap();
     let hub = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
     for (scheme, problem) in [(SchemeName::GREEDY, greedy), (SchemeName::HUB, hub)] {
-        let exact = Naive::new(&problem).summed();
+        let exact = ExactMatch::new(&problem).summed();
         assert_eq!(round_nearest(&exact), 0.5);
         let rate = naive_at(&mut row, scheme, 2);
         assert!(rate.lower() <= 0.5 && 0.5 <= rate.upper(), "{rate:?}");
@@ -1153,7 +1156,7 @@ proptest! {
         let iid = Problem::new("", p.clone(), WithReplacement::new(q.clone(), drafts)).unwrap();
         let exact = |rule: &dyn Verifier| rule.acceptance().membership.rational().cloned().unwrap();
         prop_assert!(holds(&at_row(VerifierName::RRS, SchemeName::WITH_REPLACEMENT), &exact(&Rrs::new(&iid).unwrap())));
-        prop_assert!(holds(&at_row(VerifierName::NAIVE, SchemeName::WITH_REPLACEMENT), &Naive::new(&iid).summed()));
+        prop_assert!(holds(&at_row(VerifierName::EXACT_MATCH, SchemeName::WITH_REPLACEMENT), &ExactMatch::new(&iid).summed()));
         let k_seq = at_row(VerifierName::K_SEQ, SchemeName::WITH_REPLACEMENT);
         prop_assert!(holds(&k_seq, &exact(&KSeq::new(&iid).unwrap())));
         prop_assert!(k_seq.width() < 1e-12);
@@ -1161,8 +1164,8 @@ proptest! {
             let fixed = Problem::new("", p.clone(), Greedy::new(q.clone(), drafts)).unwrap();
             let rule = GreedyVerifier::new(&fixed).unwrap();
             prop_assert!(holds(&at_row(VerifierName::GREEDY, SchemeName::GREEDY), &exact(&rule)));
-            let naive = at_row(VerifierName::NAIVE, SchemeName::GREEDY);
-            prop_assert!(holds(&naive, &Naive::new(&fixed).summed()) && naive.width() < 1e-14);
+            let naive = at_row(VerifierName::EXACT_MATCH, SchemeName::GREEDY);
+            prop_assert!(holds(&naive, &ExactMatch::new(&fixed).summed()) && naive.width() < 1e-14);
             let scheme = WithoutReplacement::new(q.clone(), drafts);
             let drawn = Problem::new("", p.clone(), scheme).unwrap();
             let rule = RrsWo::new(&drawn).unwrap();
@@ -1172,25 +1175,25 @@ proptest! {
             let rate = Workspace::new().load(rows, 4).unwrap().accepted_in_turn(drafts, &settings);
             prop_assert!(holds(&rate, &summed), "{rate:?}");
             prop_assert!(rate.width() <= 1e-9, "{rate:?}");
-            let summed = Naive::new(&drawn).summed();
-            let rate = at_row(VerifierName::NAIVE, SchemeName::WITHOUT_REPLACEMENT);
+            let summed = ExactMatch::new(&drawn).summed();
+            let rate = at_row(VerifierName::EXACT_MATCH, SchemeName::WITHOUT_REPLACEMENT);
             prop_assert!(holds(&rate, &summed), "{rate:?}");
             prop_assert!(rate.width() < 1e-11, "{rate:?}");
         }
         if p.vocab() > 1 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
             prop_assert!(holds(&at_row(VerifierName::SPECHUB, SchemeName::HUB), &exact(&SpecHub::new(&star).unwrap())));
-            let naive = at_row(VerifierName::NAIVE, SchemeName::HUB);
-            prop_assert!(holds(&naive, &Naive::new(&star).summed()) && naive.width() < 1e-14);
+            let naive = at_row(VerifierName::EXACT_MATCH, SchemeName::HUB);
+            prop_assert!(holds(&naive, &ExactMatch::new(&star).summed()) && naive.width() < 1e-14);
         }
         for problem in all_problems(&p, &q, &other, drafts) {
-            let naive = Naive::new(&problem);
+            let naive = ExactMatch::new(&problem);
             let (value, error, _) = naive.formula();
             let exact = naive.summed();
             let difference = (value - round_nearest(&exact)).abs();
             prop_assert!(difference <= error, "naive, {}: {difference} {error}", problem.name());
             prop_assert!(error < 1e-11, "{} {error}", problem.name());
-            if let Ok(rule) = Single::new(&problem) {
+            if let Ok(rule) = Token::new(&problem) {
                 prop_assert!(holds(&rule.enclosed(), rule.acceptance().membership.rational().unwrap()));
             }
             if let Ok(rule) = Rrs::new(&problem) {
@@ -1250,7 +1253,7 @@ proptest! {
             if drafts <= 8 && p.vocab() <= 8 {
                 let scheme = WithoutReplacement::new(q.clone(), drafts.min(p.vocab()));
                 let drawn = Problem::new("", p.clone(), scheme).unwrap();
-                let summed = round_nearest(&Naive::new(&drawn).summed());
+                let summed = round_nearest(&ExactMatch::new(&drawn).summed());
                 prop_assert!(rate.lower() - 1e-12 <= summed && summed <= rate.upper() + 1e-12);
             }
         }

@@ -152,7 +152,7 @@ mod tests {
         problem.scheme().for_each_tuple_exact(&mut |tuple, mass| {
             let law = rule.conditional_exact(tuple).unwrap();
             for (rank, (&token, accepted)) in tuple.iter().zip(&law.accepted).enumerate() {
-                if name == VerifierName::NAIVE && tuple[..rank].contains(&token) {
+                if name == VerifierName::EXACT_MATCH && tuple[..rank].contains(&token) {
                     assert!(
                         accepted.is_nil(),
                         "a draft twice goes through its first place"

@@ -4,12 +4,20 @@ use crate::rollouts::chain;
 use crate::{Bench, DRAFT, ROOT, TARGET, TOKENIZER, command, runtime_library, sorted, specgap};
 use serde_json::Value;
 use specgap::capture::{
-    ChatTemplate, ChildLaw, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round,
-    Rule, Runtime, Sampling, Shape, Stop, TextCodec, Topology,
+    ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Runtime,
+    Sampling, Shape, Stop, TextCodec, children_of_rule,
 };
+use specgap::rule::RuleName;
+use specgap::scheme::SchemeName;
 use specgap::text::{ChainVerifier, spread_of_chain};
+use specgap::tree::DraftTree;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+
+/// A tree of some name.
+fn named(name: &str) -> specgap::tree::Shape {
+    DraftTree::named(name).unwrap().shape()
+}
 
 /// Arguments of a decode where a capture has the same models and prompts.
 fn arguments(bench: &Bench, out: &str, more: &[&str]) -> Vec<String> {
@@ -175,8 +183,8 @@ fn a_tree_of_the_targets_own_drafts_is_followed_to_its_end() {
 #[test]
 fn a_tree_keeps_as_many_children_as_its_rule_says() {
     const PROMPTS: usize = 4000;
-    for rule in [Rule::Rrs, Rule::RrsWo] {
-        let tree = Shape::Tree(Topology::full(2, 1).unwrap(), law_of(rule));
+    for rule in [RuleName::RRS, RuleName::RRS_WO] {
+        let tree = Shape::Tree(named("2x1"), children_of_rule(rule));
         let (decoded, [p, q]) = sampled(rule, tree, 2, PROMPTS);
         // Two tokens: one round where a child is kept, else two. Behind token 1.
         let (p, q) = (p[1], q[1]);
@@ -188,9 +196,9 @@ fn a_tree_keeps_as_many_children_as_its_rule_says() {
         for x in 0..3 {
             let rejected = (q[x] - p[x]).max(0.0);
             for y in 0..3 {
-                let law = match rule {
-                    Rule::RrsWo if y == x => 0.0,
-                    Rule::RrsWo => q[y] / (1.0 - q[x]),
+                let law = match rule == RuleName::RRS_WO {
+                    true if y == x => 0.0,
+                    true => q[y] / (1.0 - q[x]),
                     _ => q[y],
                 };
                 second += rejected * law.min(left[y]);
@@ -464,7 +472,7 @@ fn an_interrupt_writes_nothing() {
 /// A pair over V = 3 whose laws are known; its laws p and q.
 fn known_pair(
     bench: &Bench,
-    rule: Rule,
+    rule: RuleName,
     drafts: Shape,
     length: usize,
 ) -> (Decoder, [[[f64; 3]; 3]; 2]) {
@@ -489,14 +497,6 @@ fn known_pair(
 }
 
 /// How a rule's children are drawn.
-fn law_of(rule: Rule) -> ChildLaw {
-    match rule {
-        Rule::RrsWo => ChildLaw::WithoutReplacement,
-        Rule::SpecHub => ChildLaw::Hub,
-        _ => ChildLaw::WithReplacement,
-    }
-}
-
 fn prompt(index: usize) -> EncodedPrompt {
     EncodedPrompt {
         index,
@@ -507,7 +507,7 @@ fn prompt(index: usize) -> EncodedPrompt {
 
 /// Every prompt decoded by the pair.
 fn sampled(
-    rule: Rule,
+    rule: RuleName,
     drafts: Shape,
     length: usize,
     prompts: usize,
@@ -535,7 +535,7 @@ fn laws<'a>(law: &'a [[f64; 3]; 3], text: &'a [usize]) -> impl Iterator<Item = [
 
 /// Expected target calls and drafts of a text's rounds, given the text: the chance that
 /// a round starts at each place, from those before it.
-fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
+fn replay(rule: RuleName, drafts: usize, ratios: &[f64]) -> (f64, f64) {
     let length = ratios.len();
     let mut starts = vec![0.0; length + 1];
     starts[0] = 1.0;
@@ -549,8 +549,8 @@ fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
         let (mut kept, mut product) = (1.0f64, 1.0f64);
         for accepted in 0..most {
             product *= ratios[start + accepted];
-            let next = match rule {
-                Rule::Token => kept * ratios[start + accepted].min(1.0),
+            let next = match rule == RuleName::TOKEN {
+                true => kept * ratios[start + accepted].min(1.0),
                 _ => kept.min(product),
             };
             starts[start + accepted + 1] += here * (kept - next);
@@ -564,29 +564,32 @@ fn replay(rule: Rule, drafts: usize, ratios: &[f64]) -> (f64, f64) {
 #[test]
 fn sampled_text_has_the_targets_law() {
     const PROMPTS: usize = 5000;
-    let tree = |children, law| Shape::Tree(Topology::full(children, 2).unwrap(), law);
-    let paths = Shape::Tree(Topology::paths(3, 2).unwrap(), ChildLaw::WithReplacement);
+    let tree = |children, law| Shape::Tree(named(&format!("{children}x2")), law);
+    let paths = Shape::Tree(named("prefix-3-1"), SchemeName::WITH_REPLACEMENT);
     // One child of the root has none.
-    let uneven = Topology::new(vec![2, 1, 0, 0]).unwrap();
+    let uneven = DraftTree::from_json("[[0],[1],[0,0]]").unwrap().shape();
     for (rule, drafts) in [
-        (Rule::Token, Shape::Chain(2)),
-        (Rule::Block, Shape::Chain(2)),
-        (Rule::Rrs, tree(2, ChildLaw::WithReplacement)),
-        (Rule::RrsWo, tree(2, ChildLaw::WithoutReplacement)),
+        (RuleName::TOKEN, Shape::Chain(2)),
+        (RuleName::BLOCK, Shape::Chain(2)),
+        (RuleName::RRS, tree(2, SchemeName::WITH_REPLACEMENT)),
+        (RuleName::RRS_WO, tree(2, SchemeName::WITHOUT_REPLACEMENT)),
         (
-            Rule::RrsWo,
-            Shape::Tree(uneven.clone(), ChildLaw::WithoutReplacement),
+            RuleName::RRS_WO,
+            Shape::Tree(uneven.clone(), SchemeName::WITHOUT_REPLACEMENT),
         ),
-        (Rule::SpecHub, tree(2, ChildLaw::Hub)),
-        (Rule::Traversal, tree(2, ChildLaw::WithReplacement)),
-        (Rule::Traversal, tree(2, ChildLaw::WithoutReplacement)),
+        (RuleName::SPECHUB, tree(2, SchemeName::HUB)),
+        (RuleName::TRAVERSAL, tree(2, SchemeName::WITH_REPLACEMENT)),
         (
-            Rule::Traversal,
-            Shape::Tree(uneven, ChildLaw::WithReplacement),
+            RuleName::TRAVERSAL,
+            tree(2, SchemeName::WITHOUT_REPLACEMENT),
         ),
-        (Rule::Traversal, paths.clone()),
-        (Rule::SelectBlock, paths.clone()),
-        (Rule::SelectGreedyBlock, paths),
+        (
+            RuleName::TRAVERSAL,
+            Shape::Tree(uneven, SchemeName::WITH_REPLACEMENT),
+        ),
+        (RuleName::TRAVERSAL, paths.clone()),
+        (RuleName::SELECT_BLOCK, paths.clone()),
+        (RuleName::SELECT_GREEDY_BLOCK, paths),
     ] {
         let (decoded, [p, _]) = sampled(rule, drafts, 3, PROMPTS);
         let square: f64 = all_texts(3)
@@ -617,7 +620,7 @@ fn sampled_text_has_the_targets_law() {
 fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
     const PROMPTS: usize = 4000;
     let mut means = Vec::new();
-    for rule in [Rule::Token, Rule::Block] {
+    for rule in [RuleName::TOKEN, RuleName::BLOCK] {
         let (decoded, [p, q]) = sampled(rule, Shape::Chain(3), 6, PROMPTS);
         let (mut calls, mut drafts) = (0.0, 0.0);
         for text in all_texts(6) {
@@ -651,7 +654,7 @@ fn rounds_are_as_many_as_the_replay_of_the_text_predicts() {
 #[test]
 fn the_laws_along_a_text_are_those_of_its_rounds() {
     let bench = Bench::new(1);
-    let (mut decoder, [p, q]) = known_pair(&bench, Rule::Token, Shape::Chain(3), 9);
+    let (mut decoder, [p, q]) = known_pair(&bench, RuleName::TOKEN, Shape::Chain(3), 9);
     let quiet = AtomicBool::new(false);
     for index in 0..4 {
         let text = decoder.decode(&prompt(index), &quiet, &mut |_| ()).unwrap();
@@ -681,7 +684,7 @@ fn the_laws_along_a_text_are_those_of_its_rounds() {
 /// the same texts.
 #[test]
 fn a_prediction_tells_rules_apart() {
-    let (decoded, [p, q]) = sampled(Rule::Block, Shape::Chain(4), 12, 1500);
+    let (decoded, [p, q]) = sampled(RuleName::BLOCK, Shape::Chain(4), 12, 1500);
     let z = |verifier: ChainVerifier| {
         let (mut apart, mut variance) = (0.0, 0.0);
         for text in &decoded {

@@ -66,7 +66,7 @@ pub fn audited(simulator: &Simulator, settings: &Settings) -> AuditReport {
 #[test]
 fn rows_that_a_log_lacks_raise_no_alarm_and_lost_tokens_do() {
     let folder = tempfile::tempdir().unwrap();
-    let simulator = engine(Rule::Single, None);
+    let simulator = engine(Rule::TOKEN, None);
     let made = simulator.log(&log()).unwrap();
     let (file, made) = without_bonus(&small(), &made);
     let audited = |file: &[u8], made: &SimulatedLog, name: &str| {
@@ -129,7 +129,7 @@ fn rows_that_a_log_lacks_raise_no_alarm_and_lost_tokens_do() {
 #[test]
 fn a_thousand_honest_runs_raise_no_alarm() {
     // Each fails a part with probability 1e-6 at most.
-    let runs = engine(Rule::Single, None).runs(&log(), 1_000, 60).unwrap();
+    let runs = engine(Rule::TOKEN, None).runs(&log(), 1_000, 60).unwrap();
     assert_eq!(refuted(&runs), [0; 4]);
     // And e-values are at most 1 on average: 1,000 of them above 20 on average would be a
     // chance of one in twenty (Markov).
@@ -140,7 +140,11 @@ fn a_thousand_honest_runs_raise_no_alarm() {
             .sum();
         assert!(e / 1e3 < 20.0, "{part}: {e}");
     }
-    for rule in [Rule::OneHot, Rule::ExactMatch, Rule::Threshold(0.9)] {
+    for rule in [
+        Rule::ONE_HOT,
+        Rule::EXACT_MATCH,
+        Rule::threshold(0.9).unwrap(),
+    ] {
         let runs = engine(rule, None).runs(&log(), 50, 120).unwrap();
         assert_eq!(refuted(&runs), [0; 4], "{rule}");
     }
@@ -148,7 +152,7 @@ fn a_thousand_honest_runs_raise_no_alarm() {
 
 #[test]
 fn several_drafts_and_blocks_that_are_honest_pass_and_bugs_in_them_are_found() {
-    for rule in [Rule::Rrs, Rule::RrsWo] {
+    for rule in [Rule::RRS, Rule::RRS_WO] {
         let honest = Simulator {
             siblings: true,
             drafts: 2,
@@ -160,12 +164,12 @@ fn several_drafts_and_blocks_that_are_honest_pass_and_bugs_in_them_are_found() {
             "{rule}"
         );
     }
-    let block = engine(Rule::Block, None).runs(&log(), 1, 120).unwrap();
+    let block = engine(Rule::BLOCK, None).runs(&log(), 1, 120).unwrap();
     assert_eq!(refuted(&block), [0; 4]);
     let wrong = Simulator {
         siblings: true,
         drafts: 2,
-        ..engine(Rule::Rrs, Some("accepts-everything"))
+        ..engine(Rule::RRS, Some("accepts-everything"))
     };
     let runs = wrong.runs(&log(), 1, 240).unwrap();
     assert_eq!(refuted(&runs)[1], 1, "{runs:?}");
@@ -176,7 +180,7 @@ fn several_drafts_and_blocks_that_are_honest_pass_and_bugs_in_them_are_found() {
 fn honest_engines_pass_with_the_noise_of_another_pass() {
     let noisy = Simulator {
         noise: 0.1,
-        ..engine(Rule::Single, None)
+        ..engine(Rule::TOKEN, None)
     };
     let runs = noisy.runs(&log(), 3, 120).unwrap();
     assert_eq!(refuted(&runs), [0; 4]);
@@ -184,7 +188,7 @@ fn honest_engines_pass_with_the_noise_of_another_pass() {
 
 #[test]
 fn drafts_of_the_shipped_rows_are_told_within_40_tokens() {
-    let runs = engine(Rule::Single, Some("argmax-drafts"))
+    let runs = engine(Rule::TOKEN, Some("argmax-drafts"))
         .runs(&real(), 1, 60)
         .unwrap();
     assert_eq!(refuted(&runs)[0], 1, "{runs:?}");
@@ -199,56 +203,56 @@ fn bugs_are_found_and_the_right_part_is_blamed() {
     let table: [Case; 8] = [
         (
             "argmax-drafts",
-            Rule::Single,
+            Rule::TOKEN,
             120,
             DraftLaw,
             &[Acceptance, Correction],
         ),
         (
             "top-50-drafts",
-            Rule::Single,
+            Rule::TOKEN,
             600,
             DraftLaw,
             &[Acceptance, Correction],
         ),
         (
             "prune-after-draw",
-            Rule::Single,
+            Rule::TOKEN,
             600,
             DraftLaw,
             &[Acceptance],
         ),
         (
             "sampled-drafts",
-            Rule::OneHot,
+            Rule::ONE_HOT,
             120,
             DraftLaw,
             &[Acceptance, Correction],
         ),
         (
             "lenient-acceptance",
-            Rule::OneHot,
+            Rule::ONE_HOT,
             36_000,
             Acceptance,
             &[DraftLaw, Correction],
         ),
         (
             "correction-from-q",
-            Rule::Single,
+            Rule::TOKEN,
             240,
             Correction,
             &[DraftLaw, Acceptance],
         ),
         (
             "temperature-ignored",
-            Rule::Single,
+            Rule::TOKEN,
             120,
             TargetLaw,
             &[DraftLaw],
         ),
         (
             "own-noise-correction",
-            Rule::Single,
+            Rule::TOKEN,
             24_000,
             Correction,
             &[DraftLaw, Acceptance],
@@ -273,7 +277,7 @@ fn bugs_are_found_and_the_right_part_is_blamed() {
 
 #[test]
 fn bf16_drafts_are_harmless() {
-    let runs = engine(Rule::Single, Some("bf16-drafts"))
+    let runs = engine(Rule::TOKEN, Some("bf16-drafts"))
         .runs(&log(), 2, 2_400)
         .unwrap();
     assert_eq!(refuted(&runs), [0; 4]);
@@ -282,22 +286,22 @@ fn bf16_drafts_are_harmless() {
 /// Rules that need all tokens are not asked of rows that list some.
 #[test]
 fn lists_of_tokens_are_asked_for_another_rule_too() {
-    let exact = engine(Rule::ExactMatch, None);
+    let exact = engine(Rule::EXACT_MATCH, None);
     let rows = real();
     assert!(rows.is_top_heavy());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("engine.safetensors");
     write(&shipped(root()), &exact.log(&rows).unwrap(), &path, &[]);
     let log = Log::open(&path).unwrap();
-    let settings = Settings::new(Rule::Single);
+    let settings = Settings::new(Rule::TOKEN);
     let report = audit(&log, &settings, "specgap audit", &|_| {}).unwrap();
     assert_eq!(report.fits.as_deref(), Some("exact-match"), "{report:#?}");
 }
 
 #[test]
 fn exact_match_is_lossless_and_not_the_rule_that_was_named() {
-    let settings = Settings::new(Rule::Single);
-    let exact = engine(Rule::ExactMatch, None);
+    let settings = Settings::new(Rule::TOKEN);
+    let exact = engine(Rule::EXACT_MATCH, None);
     let report = audited(&exact, &settings);
     assert_eq!(
         report.conclusion,
@@ -313,14 +317,14 @@ fn exact_match_is_lossless_and_not_the_rule_that_was_named() {
     );
     assert_eq!(right.parts[0].verdict, Outcome::NotTestable);
     // Drafts that are sampled where argmax is claimed: lossless as well.
-    let sampled = engine(Rule::OneHot, Some("sampled-drafts"));
+    let sampled = engine(Rule::ONE_HOT, Some("sampled-drafts"));
     let report = audited(&sampled, &sampled.settings);
     assert_eq!(report.fits.as_deref(), Some("exact-match"), "{report:#?}");
 }
 
 #[test]
 fn a_report_has_what_the_contract_names() {
-    let simulator = engine(Rule::Single, Some("argmax-drafts"));
+    let simulator = engine(Rule::TOKEN, Some("argmax-drafts"));
     let report = audited(&simulator, &simulator.settings);
     assert_eq!(report.conclusion, Conclusion::Lossy);
     let json = serde_json::to_value(&report).unwrap();
@@ -349,7 +353,7 @@ fn a_report_has_what_the_contract_names() {
 
 #[test]
 fn minimum_n_is_known_before_and_the_negative_control_is_refused() {
-    let simulator = engine(Rule::Single, None);
+    let simulator = engine(Rule::TOKEN, None);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("engine.safetensors");
     write(&small(), &simulator.log(&log()).unwrap(), &path, &[]);
@@ -404,7 +408,7 @@ fn minimum_n_is_known_before_and_the_negative_control_is_refused() {
 #[test]
 fn cuts_that_are_dropped_are_a_hard_failure() {
     // min-p is claimed, and outputs are drawn from all of p.
-    let simulator = engine(Rule::OneHot, None);
+    let simulator = engine(Rule::ONE_HOT, None);
     let claimed = specgap::audit::Claimed {
         min_p: Some(0.05),
         ..specgap::audit::Claimed::at(1.0)
@@ -435,8 +439,8 @@ fn groups_that_fail_are_named() {
     // Half of the prompts are served by an engine that drafts the likeliest token.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("engine.safetensors");
-    let mut made = engine(Rule::Single, None).log(&log()).unwrap();
-    let wrong = engine(Rule::Single, Some("argmax-drafts"))
+    let mut made = engine(Rule::TOKEN, None).log(&log()).unwrap();
+    let wrong = engine(Rule::TOKEN, Some("argmax-drafts"))
         .log(&log())
         .unwrap();
     for (record, wrong) in made.records.iter_mut().zip(wrong.records) {
@@ -452,7 +456,7 @@ fn groups_that_fail_are_named() {
     }
     write(&small(), &made, &path, &[]);
     let log = Log::open(&path).unwrap();
-    let report = audit(&log, &Settings::new(Rule::Single), "", &|_| {}).unwrap();
+    let report = audit(&log, &Settings::new(Rule::TOKEN), "", &|_| {}).unwrap();
     let draft = &report.parts[0];
     assert_eq!(draft.verdict, Outcome::Refuted);
     let sizes: Vec<i64> = draft
@@ -479,7 +483,7 @@ fn what_cannot_be_audited_is_refused_in_words() {
         let path = folder.path().join("engine.safetensors");
         write(
             &small(),
-            &engine(Rule::Single, None).log(&log()).unwrap(),
+            &engine(Rule::TOKEN, None).log(&log()).unwrap(),
             &path,
             without,
         );
@@ -491,20 +495,20 @@ fn what_cannot_be_audited_is_refused_in_words() {
     let cut = |rule: Rule| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine.safetensors");
-        let made = engine(Rule::OneHot, None).log(&real()).unwrap();
+        let made = engine(Rule::ONE_HOT, None).log(&real()).unwrap();
         write(&shipped(root()), &made, &path, &[]);
         let log = Log::open(&path).unwrap();
         audit(&log, &Settings::new(rule), "", &|_| {})
             .unwrap_err()
             .to_string()
     };
-    assert!(cut(Rule::Block).contains("log full rows"));
-    assert!(cut(Rule::Rrs).contains("log full rows"));
-    assert!(message(Rule::Single, &["drafts"]).contains("no tensor drafts"));
-    assert!(message(Rule::Single, &["output"]).contains("no tensor output"));
-    assert!(message(Rule::Single, &["accepted"]).contains("round but no accepted"));
-    let alone = message(Rule::Single, &["accepted", "round"]);
+    assert!(cut(Rule::BLOCK).contains("log full rows"));
+    assert!(cut(Rule::RRS).contains("log full rows"));
+    assert!(message(Rule::TOKEN, &["drafts"]).contains("no tensor drafts"));
+    assert!(message(Rule::TOKEN, &["output"]).contains("no tensor output"));
+    assert!(message(Rule::TOKEN, &["accepted"]).contains("round but no accepted"));
+    let alone = message(Rule::TOKEN, &["accepted", "round"]);
     assert!(alone.contains("add accepted"), "{alone}");
-    let no_engine = audit(&log(), &Settings::new(Rule::Single), "", &|_| {});
+    let no_engine = audit(&log(), &Settings::new(Rule::TOKEN), "", &|_| {});
     assert!(matches!(no_engine, Err(AuditError::Log(_))));
 }

@@ -284,7 +284,7 @@ fn an_audit_uses_the_target_and_refuses_drafts_of_unknown_rows() {
             50,
             has_draft,
         );
-        let settings = specgap::audit::Settings::new(Rule::Single);
+        let settings = specgap::audit::Settings::new(Rule::TOKEN);
         audit(&log, &settings, "", &|_| ())
     };
     let known = found("known", |_| true).unwrap();

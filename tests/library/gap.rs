@@ -792,8 +792,8 @@ fn single_is_measured_at_one_draft_when_asked_for() {
     let (path, rows) = log_of(folder.path(), 6);
     let logs = [Log::open(&path).unwrap()];
     let mut settings = Settings::new(&[1.0], &[1, 2], 3).unwrap();
-    assert!(!settings.verifiers.contains(&VerifierName::SINGLE));
-    settings.verifiers = vec![VerifierName::SINGLE];
+    assert!(!settings.verifiers.contains(&VerifierName::TOKEN));
+    settings.verifiers = vec![VerifierName::TOKEN];
     let report = measure(&logs, &settings, "", &|_| ()).unwrap();
     let all: Vec<Vec<Verification>> = rows.iter().map(|(p, q)| exact(p, q, 1.0, 1)).collect();
     let one_draft: Vec<_> = report
@@ -804,7 +804,7 @@ fn single_is_measured_at_one_draft_when_asked_for() {
     assert_eq!(one_draft.len(), all[0].len());
     for (index, cell) in one_draft.into_iter().enumerate() {
         let rate = |one: &Vec<Verification>| {
-            let measured = one[index].measured(VerifierName::SINGLE).unwrap();
+            let measured = one[index].measured(VerifierName::TOKEN).unwrap();
             measured.membership.value()
         };
         let mean = all.iter().map(rate).sum::<f64>() / rows.len() as f64;

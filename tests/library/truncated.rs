@@ -575,7 +575,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
                 tree: DraftTree::named("chain-1").unwrap(),
             }],
             schemes: vec![SchemeName::TOP],
-            verifiers: vec![VerifierName::NAIVE],
+            verifiers: vec![VerifierName::EXACT_MATCH],
             limits: text::Limits {
                 budget: 2,
                 depth: 1,
@@ -635,7 +635,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             verifiers: vec![
                 VerifierName::RRS,
                 VerifierName::NAIVE_TREE,
-                VerifierName::NAIVE,
+                VerifierName::EXACT_MATCH,
             ],
             limits: text::Limits {
                 budget: 4,

@@ -9,7 +9,7 @@ use specgap::optimum;
 use specgap::problem::Problem;
 use specgap::scheme::{DraftScheme, Greedy, WithReplacement, WithoutReplacement};
 use specgap::verifier::{
-    GreedyVerifier, KSeq, Naive, Rrs, RrsWo, RrsWoSettings, Single, Verifier, VerifierName,
+    ExactMatch, GreedyVerifier, KSeq, Rrs, RrsWo, RrsWoSettings, Token, Verifier, VerifierName,
 };
 
 const VOCAB: usize = 49_152;
@@ -81,13 +81,13 @@ fn closed_forms_are_ordered_at_full_vocabulary() {
     for (temperature, seed) in [(0.3, 6), (1.0, 7)] {
         let (p, q) = rows(temperature, seed);
         let one = problem(&p, WithReplacement::new(q.clone(), 1));
-        let single = Single::new(&one).unwrap().acceptance().membership;
+        let single = Token::new(&one).unwrap().acceptance().membership;
         for drafts in 2..=4 {
             let iid = problem(&p, WithReplacement::new(q.clone(), drafts));
             let best = optimum::best(&iid).unwrap().rate;
             let rrs = Rrs::new(&iid).unwrap().acceptance().membership;
             let k_seq = KSeq::new(&iid).unwrap().acceptance();
-            let naive = Naive::new(&iid).acceptance().membership;
+            let naive = ExactMatch::new(&iid).acceptance().membership;
             for rate in [&rrs, &k_seq.membership, &naive] {
                 assert!(rate.width() < 1e-12);
                 assert!(rate.lower() <= best.upper());
@@ -122,7 +122,7 @@ fn evaluation_falls_back_to_formulas() {
     ] {
         let evaluation = verify(&problem);
         assert!(evaluation.is_ok());
-        let naive = evaluation.measured(VerifierName::NAIVE).unwrap();
+        let naive = evaluation.measured(VerifierName::EXACT_MATCH).unwrap();
         assert!(naive.total_variation.is_err());
         assert!(naive.membership.width() < 1e-9);
         let optimal = evaluation.measured(VerifierName::OPTIMAL).unwrap();

@@ -238,7 +238,7 @@ fn an_audit_an_import_and_vectors_keep_to_their_schemas() {
     let at = folder.path();
     let log = Log::from_bytes(Path::new("small.safetensors"), small().into()).unwrap();
     let simulator = Simulator {
-        settings: Settings::new(Rule::Single),
+        settings: Settings::new(Rule::TOKEN),
         follows: None,
         bug: None,
         drafts: 3,

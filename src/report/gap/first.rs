@@ -41,7 +41,7 @@ pub(super) fn usual(cell: &Cell) -> Option<&VerifierRow> {
 /// Whether a verifier is a rule of engines and papers: neither a plan that is solved nor the
 /// one that does not look at the drafts.
 pub(super) fn is_rule(row: &VerifierRow) -> bool {
-    let others = [VerifierName::OPTIMAL, VerifierName::NAIVE];
+    let others = [VerifierName::OPTIMAL, VerifierName::EXACT_MATCH];
     !others.iter().any(|name| name.as_str() == row.name)
 }
 

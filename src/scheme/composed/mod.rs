@@ -403,6 +403,7 @@ pub const LAW: Law = Law {
     only: None,
     made_of: MadeOf::Parts(|vocab, law| Ok(Arc::new(Composed::new(vocab, law)?))),
     sort_theorem: None,
+    next_draft: None,
     on_row: None,
     hue: 7,
 };

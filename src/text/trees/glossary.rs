@@ -150,7 +150,7 @@ pub(crate) fn tree_definitions() -> BTreeMap<String, String> {
     for verifier in VerifierName::ALL {
         all.insert(
             verifier.as_str().to_owned(),
-            format!("verifier: {}", verifier.rule()),
+            format!("verifier: {}", verifier.words()),
         );
     }
     for scheme in SchemeName::ALL {

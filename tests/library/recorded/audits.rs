@@ -9,19 +9,21 @@ use specgap::audit::{
     negative_control, plan,
 };
 
-const RULES: [Rule; 8] = [
-    Rule::Single,
-    Rule::Rrs,
-    Rule::RrsWo,
-    Rule::KSeq,
-    Rule::Block,
-    Rule::OneHot,
-    Rule::ExactMatch,
-    Rule::Threshold(0.9),
-];
+fn rules() -> [Rule; 8] {
+    [
+        Rule::TOKEN,
+        Rule::RRS,
+        Rule::RRS_WO,
+        Rule::K_SEQ,
+        Rule::BLOCK,
+        Rule::ONE_HOT,
+        Rule::EXACT_MATCH,
+        Rule::threshold(0.9).unwrap(),
+    ]
+}
 
 fn simulator(rule: Rule, bug: Option<&str>) -> Simulator {
-    let siblings = matches!(rule, Rule::Rrs | Rule::RrsWo | Rule::KSeq);
+    let siblings = [Rule::RRS, Rule::RRS_WO, Rule::K_SEQ].contains(&rule);
     Simulator {
         siblings,
         drafts: if siblings { 2 } else { 3 },
@@ -40,7 +42,7 @@ fn of_run(run: &SimulatedRun) -> Vec<Number> {
 #[test]
 fn runs_of_simulated_engines() {
     let mut record = Record::new("audit-runs.txt", include_str!("audit-runs.txt"));
-    for rule in RULES {
+    for rule in rules() {
         let honest = simulator(rule, None).runs(&log(), 1, 40).unwrap();
         record.line(&format!("{rule}"), of_run(&honest[0]));
         for bug in BugName::all() {
@@ -90,13 +92,13 @@ fn five_numbers(kept: f64, lighter: i32, is_likeliest: bool) -> String {
 fn audits_of_five_numbers_a_token() {
     let mut record = Record::new("audit-numbers.txt", include_str!("audit-numbers.txt"));
     for rule in [
-        Rule::Single,
-        Rule::OneHot,
-        Rule::ExactMatch,
-        Rule::Threshold(0.9),
+        Rule::TOKEN,
+        Rule::ONE_HOT,
+        Rule::EXACT_MATCH,
+        Rule::threshold(0.9).unwrap(),
     ] {
         for (kept, lighter) in [(1.0, 1), (0.7, 1), (1.3, 1), (1.0, 3)] {
-            let text = five_numbers(kept, lighter, rule != Rule::Single);
+            let text = five_numbers(kept, lighter, rule != Rule::TOKEN);
             let records = Records::parse("run.csv".as_ref(), &text).unwrap();
             for tolerance in [0.0, 0.02] {
                 let settings = Settings {
@@ -133,7 +135,7 @@ fn of_json(value: &impl serde::Serialize) -> [Number; 2] {
 #[test]
 fn reports_plans_and_controls() {
     let mut record = Record::new("audit-reports.txt", include_str!("audit-reports.txt"));
-    for rule in RULES {
+    for rule in rules() {
         let settings = Settings {
             seed: 3,
             ..Settings::new(rule)
@@ -149,7 +151,7 @@ fn reports_plans_and_controls() {
         let report = audited(&simulator(rule, None), &lax);
         record.line(&format!("{rule}, lax report"), of_json(&report));
     }
-    for rule in [Rule::Single, Rule::Rrs, Rule::OneHot] {
+    for rule in [Rule::TOKEN, Rule::RRS, Rule::ONE_HOT] {
         let settings = Settings {
             alpha: 1e-3,
             tolerance: 0.0,

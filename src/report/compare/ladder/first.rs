@@ -225,7 +225,7 @@ fn name(rate: &ComparedRate) -> String {
 /// Whether engines can be told to do it: a rule that looks at its drafts, or the target's own
 /// draw beside the likeliest tokens, for which no rule does more.
 fn is_offered(rate: &ComparedRate) -> bool {
-    let is_naive = rate.verifier.as_deref() == Some(VerifierName::NAIVE.as_str());
+    let is_naive = rate.verifier.as_deref() == Some(VerifierName::EXACT_MATCH.as_str());
     let is_top = rate.scheme.as_deref() == Some(SchemeName::TOP.as_str());
     is_rule(rate) && (!is_naive || is_top)
 }

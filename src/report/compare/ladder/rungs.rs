@@ -57,7 +57,7 @@ impl<'a> Ladder<'a> {
     /// that does not look at the drafts gets is left to the tables of all rates.
     pub(super) fn rates(&self, at: f64, n: usize) -> Vec<&'a ComparedRate> {
         rates_of(self.comparison, at, n)
-            .filter(|rate| rate.verifier.as_deref() != Some(VerifierName::NAIVE.as_str()))
+            .filter(|rate| rate.verifier.as_deref() != Some(VerifierName::EXACT_MATCH.as_str()))
             .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Drawing from p without looking at the drafts.
 
-use super::single::EXACT_FORMULA_BITS;
+use super::token::EXACT_FORMULA_BITS;
 use super::token_rule::{OnRow, of_row};
 use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRule, TokenRule, Verdict, Verifier,
@@ -12,6 +12,7 @@ use crate::number::Number;
 use crate::optimum::ScaledInstance;
 use crate::problem::Problem;
 use crate::row::{Ranks, independent_hits};
+use crate::rule::RuleName;
 use crate::scheme::{Greedy, SchemeName};
 use num_bigint::BigUint;
 use rand::RngCore;
@@ -49,14 +50,14 @@ const LISTED_ENTRIES: f64 = 3.0e7;
 /// use specgap::distribution::{Draft, Target};
 /// use specgap::problem::Problem;
 /// use specgap::scheme::WithReplacement;
-/// use specgap::verifier::{Naive, Verifier};
+/// use specgap::verifier::{ExactMatch, Verifier};
 /// let scheme = WithReplacement::new(Draft::new(&[0.5, 0.5])?, 2);
 /// let problem = Problem::new("coin", Target::new(&[0.25, 0.75])?, scheme)?;
-/// assert_eq!(Naive::new(&problem).acceptance().membership.value(), 0.75);
+/// assert_eq!(ExactMatch::new(&problem).acceptance().membership.value(), 0.75);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Naive {
+pub struct ExactMatch {
     problem: Problem,
     float: OnceLock<Rule<f64>>,
     exact: OnceLock<Rule<Rational>>,
@@ -98,7 +99,7 @@ impl<M: Number> Rule<M> {
     }
 }
 
-impl Naive {
+impl ExactMatch {
     /// For any problem.
     pub fn new(problem: &Problem) -> Self {
         Self {
@@ -208,9 +209,9 @@ fn marked_symmetric(p: &[f64], q: &[f64], n: usize) -> f64 {
     marked[n].over(plain[n])
 }
 
-impl Verifier for Naive {
+impl Verifier for ExactMatch {
     fn name(&self) -> VerifierName {
-        VerifierName::NAIVE
+        VerifierName::EXACT_MATCH
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -371,17 +372,16 @@ fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
 }
 
 impl VerifierName {
-    /// [`Naive`]
-    pub const NAIVE: Self = Self(&ENTRY);
+    /// [`ExactMatch`]
+    pub const EXACT_MATCH: Self = Self(&ENTRY);
 }
 
-/// [`Naive`] in the table of verifiers.
+/// [`ExactMatch`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "naive",
-    words: "draw from p without looking at the drafts",
+    rule: RuleName::EXACT_MATCH,
     acceptance: "sum of p_i P(i in A(X)): the floor",
     lossless: Lossless::Always,
-    build: |problem, _| Ok(Box::new(Naive::new(problem))),
+    build: |problem, _| Ok(Box::new(ExactMatch::new(problem))),
     on_row: |scheme| scheme.entry().on_row.as_ref()?.hits.map(RowRule::of),
     at_token,
     attains: |scheme| scheme == SchemeName::TOP,

@@ -10,6 +10,7 @@ use crate::distribution::{Rational, compensated_sum};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
+use crate::rule::RuleName;
 use crate::scheme::SchemeName;
 use rand::RngCore;
 use std::sync::OnceLock;
@@ -38,29 +39,29 @@ pub(super) const EXACT_FORMULA_BITS: f64 = 1.0e6;
 /// use specgap::distribution::{Draft, Target};
 /// use specgap::problem::Problem;
 /// use specgap::scheme::WithReplacement;
-/// use specgap::verifier::{Single, Verifier};
+/// use specgap::verifier::{Token, Verifier};
 /// let scheme = WithReplacement::new(Draft::new(&[0.5, 0.5])?, 1);
 /// let problem = Problem::new("coin", Target::new(&[0.25, 0.75])?, scheme)?;
-/// let law = Single::new(&problem)?.conditional(&[0]);
+/// let law = Token::new(&problem)?.conditional(&[0]);
 /// assert_eq!((law.accepted[0], law.rejected), (0.5, 0.5));
 /// assert_eq!(law.residual[..], [0.0, 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Single {
+pub struct Token {
     problem: Problem,
     float: Recursion<f64>,
     exact: OnceLock<Recursion<Rational>>,
 }
 
-impl Single {
+impl Token {
     /// For a problem with one draft. O(V).
     ///
     /// # Errors
     /// The problem has more than one draft.
     pub fn new(problem: &Problem) -> Result<Self, VerifierError> {
         if problem.drafts() != 1 {
-            return Err(VerifierError::scheme(VerifierName::SINGLE, problem));
+            return Err(VerifierError::scheme(VerifierName::TOKEN, problem));
         }
         Ok(Self {
             float: Recursion::new(f64::row(problem.target()), &[draft_row(problem)]),
@@ -116,9 +117,9 @@ fn draft_row_exact(problem: &Problem) -> Vec<Rational> {
     row
 }
 
-impl Verifier for Single {
+impl Verifier for Token {
     fn name(&self) -> VerifierName {
-        VerifierName::SINGLE
+        VerifierName::TOKEN
     }
 
     fn conditional(&self, tuple: &[u32]) -> ConditionalLaw<f64> {
@@ -212,17 +213,16 @@ fn at_token(scheme: SchemeName) -> Result<TokenRule, &'static str> {
 }
 
 impl VerifierName {
-    /// [`Single`]
-    pub const SINGLE: Self = Self(&ENTRY);
+    /// [`Token`]
+    pub const TOKEN: Self = Self(&ENTRY);
 }
 
-/// [`Single`] in the table of verifiers.
+/// [`Token`] in the table of verifiers.
 pub const ENTRY: Entry = Entry {
-    name: "single",
-    words: "keep the draft with min(1, p/q), else draw from (p-q)+",
+    rule: RuleName::TOKEN,
     acceptance: "sum of min(p, q)",
     lossless: Lossless::OneDraft,
-    build: |problem, _| Ok(Box::new(Single::new(problem)?)),
+    build: |problem, _| Ok(Box::new(Token::new(problem)?)),
     // alpha* of one draft is the overlap of p with its law, and so is this rule's rate.
     on_row: |scheme| Some(RowRule::of(scheme.entry().on_row.as_ref()?.optimum)),
     at_token,
