@@ -60,8 +60,8 @@ Conventions
 Verifiers in [expected.acceptance_rate]
 ---------------------------------------
 The number is P(output in A(X)). All but k-seq are exact:
-    single   sum of min(p, law of the one draft)                        (n = 1)
-    naive    sum over sets A of D(A) P(A)
+    token    sum of min(p, law of the one draft)                        (n = 1)
+    exact-match  sum over sets A of D(A) P(A)
     rrs      recursive rejection, i.i.d. drafts: one minus the product of the
              rejection probabilities of the rounds
     rrs-wo   recursive rejection without replacement: all paths of rejections
@@ -778,9 +778,10 @@ def k_seq(problem):
 def acceptance(verifier, problem, law, alpha):
     """The membership acceptance of a verifier, or BadProblem where it does not apply."""
     scheme, n = problem.scheme, problem.drafts
+    verifier = {"single": "token", "naive": "exact-match"}.get(verifier, verifier)
     applies = {
-        "single": n == 1,
-        "naive": True,
+        "token": n == 1,
+        "exact-match": True,
         "optimal": True,
         "rrs": scheme == "with-replacement",
         "k-seq": scheme == "with-replacement",
@@ -791,9 +792,9 @@ def acceptance(verifier, problem, law, alpha):
     }
     if not applies.get(verifier, False):
         raise BadProblem(f"expected.acceptance_rate.{verifier}: not a verifier of {scheme}")
-    if verifier == "single":
+    if verifier == "token":
         return overlap(problem.target, [law.get(1 << x, 0) for x in range(problem.vocab)])
-    if verifier == "naive":
+    if verifier == "exact-match":
         return sum(
             weight * sum(problem.target[x] for x in tokens_of(mask))
             for mask, weight in law.items()

@@ -4,12 +4,12 @@
 ===========================  ===================  ==============================================
 rule                         drafts               lossless
 ===========================  ===================  ==============================================
-:func:`single`               n = 1                yes: speculative sampling
+:func:`token`                n = 1                yes: speculative sampling
 :func:`rrs`                  with-replacement     yes: recursive rejection
 :func:`rrs_wo`               without-replacement  yes: the same, q renormalised after a rejection
 :func:`k_seq`                with-replacement     yes: SpecTr's rule at a fixed factor
 :func:`one_hot`              top                  yes: drafts taken for certain, as EAGLE does
-:func:`target_only`          any                  yes: the target's own draw
+:func:`exact_match`          any                  yes: the target's own draw
 :func:`typical`              any                  no, by design: Medusa's typical acceptance
 :func:`lenient`              any                  no, by design: a threshold on the ratio
 :func:`residual_of_target`   n = 1                no: corrections are drawn from p
@@ -44,7 +44,7 @@ def _drawn(law: Floats, rng: Branching) -> int:
     return rng.choice(len(law), p=law)
 
 
-def single(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
+def token(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
     """Speculative sampling (Leviathan et al. 2023, Chen et al. 2023): keep the draft x with
     min(1, p(x)/q(x)), else draw from (p - q)+."""
     x = int(drafts[0])
@@ -113,7 +113,7 @@ def one_hot(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> NDArray[n
     return law + left
 
 
-def target_only(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
+def exact_match(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _Accepted:
     """The target's own draw, accepted if it was drafted."""
     token = _drawn(p, rng)
     slots = np.flatnonzero(drafts == token)
@@ -162,3 +162,7 @@ def rrs_on_distinct(p: Floats, q: Floats, drafts: Integers, rng: Branching) -> _
     """A bug: drafts without replacement, verified as if each had been drawn from all of q. Give
     it ``scheme="without-replacement"``."""
     return rrs(p, q, drafts, rng)
+
+
+#: The names of earlier versions.
+single, target_only = token, exact_match

@@ -20,14 +20,14 @@ P = np.array([0.5, 0.3, 0.2])
 Q = np.array([0.2, 0.2, 0.6])
 
 LOSSLESS = [
-    (rules.single, 1, "with-replacement", "single"),
+    (rules.token, 1, "with-replacement", "token"),
     (rules.rrs, 2, "with-replacement", "rrs"),
     (rules.rrs, 3, "with-replacement", "rrs"),
     (rules.rrs_wo, 2, "without-replacement", "rrs-wo"),
     (rules.k_seq, 2, "with-replacement", None),
     (rules.one_hot, 2, "top", None),
-    (rules.target_only, 2, "with-replacement", "naive"),
-    (rules.target_only, 2, "without-replacement", "naive"),
+    (rules.exact_match, 2, "with-replacement", "exact-match"),
+    (rules.exact_match, 2, "without-replacement", "exact-match"),
 ]
 #: Rows on which p/q is a little below 1 somewhere.
 NEAR = np.array([0.6, 0.3, 0.1])
@@ -236,7 +236,7 @@ def test_what_a_verifier_may_not_return() -> None:
     with pytest.raises(ValueError, match="probability is nan"):
         sg.evaluate(lambda p, q, drafts, rng: int(rng.branch(np.nan)), P, Q)
     with pytest.raises(ValueError, match="no counterexample"):
-        sg.evaluate(rules.single, P, Q).save("nowhere.json")
+        sg.evaluate(rules.token, P, Q).save("nowhere.json")
 
 
 def test_a_result_reads_as_text_and_data() -> None:
@@ -336,8 +336,8 @@ def test_small_problems_of_every_law_are_summed() -> None:
     rng = np.random.default_rng(2)
     for scheme, n in itertools.product(("with-replacement", "without-replacement", "greedy"), (1, 2)):
         p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
-        found = sg.evaluate(rules.target_only, p, q, n, scheme)
+        found = sg.evaluate(rules.exact_match, p, q, n, scheme)
         assert found.lossless == "exact"
         assert found.acceptance[0] == pytest.approx(
-            sg.acceptance("naive", p, q, n, scheme).value, abs=1e-10
+            sg.acceptance("exact-match", p, q, n, scheme).value, abs=1e-10
         )

@@ -116,7 +116,7 @@ def test_assisted_generation_is_recorded(
             assert rows[at].lacks_draft == (place == 3)
             assert not np.isnan(rows[at].target).any()
             at += 1
-    audited = sg.audit(log, rule="single")
+    audited = sg.audit(log, rule="token")
     assert audited.ok, str(audited)
     found = sg.gap(log, drafts=2, temperature=1.0)
     bonus = sum(kept == 4 for *_, kept in expected)
@@ -232,7 +232,7 @@ def test_vllm_is_recorded(
     records = log.engine_records()
     assert sum(one.round == 0 for one in records) == 300
     assert {one.batch_size for one in records} == {3}
-    audited = sg.audit(log, rule="one-hot" if one_hot else "single")
+    audited = sg.audit(log, rule="one-hot" if one_hot else "token")
     assert audited.ok, str(audited)
 
 
@@ -389,7 +389,7 @@ def test_the_second_runner_of_vllm_is_recorded(
     rounds = [one for one in log.engine_records() if one.round == 0]
     assert len(rounds) == expected == 450
     assert {sum(token >= 0 for token in one.drafts) for one in rounds} == {2, 3}
-    audited = sg.audit(log, rule="one-hot" if one_hot else "single")
+    audited = sg.audit(log, rule="one-hot" if one_hot else "token")
     assert audited.ok, str(audited)
 
 
@@ -475,7 +475,7 @@ def test_raw_logits_of_vllm_show_a_wrong_temperature(
     assert {one.seed for one in log.engine_records()} == {-1}
     # Nothing is cut yet.
     assert np.isfinite(next(iter(log)).target).all()
-    audited = sg.audit(log, rule="single")
+    audited = sg.audit(log, rule="token")
     assert audited.ok == (temperature is None), str(audited)
 
 
@@ -524,7 +524,7 @@ def test_rounds_that_vllm_lost_are_counted(
     lost = log.metadata["lost_rounds"]
     assert lost == {"count": 10, "reasons": {"a row of the target has inf": 10}}
     assert sum(one.round == 0 for one in log.engine_records()) == 50
-    assert not sg.audit(log, rule="single").ok
+    assert not sg.audit(log, rule="token").ok
 
 
 def test_requests_of_vllm_whose_p_is_another_are_left_out(
@@ -644,7 +644,7 @@ def test_raw_logits_of_the_second_runner(
     }
     for log in logs:
         assert {row.prompt_id for row in log} == ({row.prompt_id for row in log} & {0, 1})
-        assert sg.audit(log, rule="single").ok
+        assert sg.audit(log, rule="token").ok
     seeds = {one.seed for log in logs for one in log.engine_records()}
     assert seeds == {5, 2**63 - 9}
     if found:
@@ -776,7 +776,7 @@ def test_sglang_is_recorded(
     plugin._plugin.close()
     log = only_log(tmp_path)
     assert sum(one.round == 0 for one in log.engine_records()) == 300
-    audited = sg.audit(log, rule="one-hot" if one_hot else "single")
+    audited = sg.audit(log, rule="one-hot" if one_hot else "token")
     assert audited.ok, str(audited)
 
 
@@ -879,5 +879,5 @@ def test_a_dishonest_engine_is_recorded_and_refuted(
             utils._speculative_sampling(
                 np.array([[0, *draft.argmax(axis=-1)]]), draft[None], 2, target[None]
             )
-    audited = sg.audit(tmp_path / "log", rule="single")
+    audited = sg.audit(tmp_path / "log", rule="token")
     assert not audited.ok

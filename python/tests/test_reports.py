@@ -179,7 +179,7 @@ def test_errors_are_the_products_own(log: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'many' for '--lengths"):
         sg.length(log, lengths="many")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="drafts, output and accepted|drafts"):
-        sg.audit(log, rule="single")
+        sg.audit(log, rule="token")
     for what in ([3.5], 3):
         with pytest.raises(TypeError, match="a log is a path"):
             sg.gap(what)

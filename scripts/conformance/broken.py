@@ -1,6 +1,6 @@
 """Kernels with one bug each, which the harness has to find: `--negative-control` of a harness.
 
-    specgap conformance --out vectors --vocab 2,17 --rules chain
+    specgap conformance --out vectors --vocab 2,17 --rules token
     python broken.py vectors
 
 For each bug it says how many vectors find it, and in which situations. A bug may be found by exact
@@ -32,7 +32,7 @@ BUGS = {
 def make(bug):
     """The reference's two functions, with a bug."""
 
-    def chain_coins(vector, coins, final_coin):
+    def token_coins(vector, coins, final_coin):
         coins, final_coin = numpy.asarray(coins), numpy.asarray(final_coin)
         kept = []
         for k, x in enumerate(vector.drafts):
@@ -63,20 +63,20 @@ def make(bug):
             return row(numpy.maximum(a - b, 0) + 1e-10)
         return positive(a, b)
 
-    def chain(vector, samples, seed):
+    def token(vector, samples, seed):
         random = numpy.random.default_rng(seed)
         coins = random.random((samples, len(vector.drafts)))
-        return chain_coins(vector, coins, random.random(samples))
+        return token_coins(vector, coins, random.random(samples))
 
-    return chain, chain_coins
+    return token, token_coins
 
 
 KERNEL = """import sys
 sys.path.insert(0, {here!r})
 import broken
-chain, exact = broken.make({bug!r})
+token, exact = broken.make({bug!r})
 if {has_coins}:
-    chain_coins = exact
+    token_coins = exact
 """
 
 
@@ -88,7 +88,7 @@ def run(vectors, bug, has_coins, samples):
         kernel.write_text(KERNEL.format(here=str(here), bug=bug, has_coins=has_coins))
         ended = subprocess.run(
             [sys.executable, str(here / "harness.py"), str(vectors), "--kernel", str(kernel),
-             "--rules", "chain", "--largest", "1100", "--samples", str(samples),
+             "--rules", "token", "--largest", "1100", "--samples", str(samples),
              "--format", "json"],
             capture_output=True, text=True,
         )

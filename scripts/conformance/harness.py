@@ -6,16 +6,16 @@
 The kernel is a Python module (a name, or a path ending in .py) with one function for each rule
 that it has, named after the rule with `_` for `-`. Each gets one vector and does it many times:
 
-    def chain(vector, samples, seed):           # and one_hot
+    def token(vector, samples, seed):           # and one_hot
         ...
         return accepted, token                  # integers [samples]
 
-    def rrs(vector, samples, seed):             # and rrs_wo, target_only
+    def rrs(vector, samples, seed):             # and rrs_wo, exact_match
         ...
         return token                            # integers [samples]
 
 `vector.target`, `vector.draft` and `vector.drafts` are arrays as manifest.json says. A kernel that
-is a function of uniform numbers may have `chain_coins(vector, coins, final_coin)` as well, with
+is a function of uniform numbers may have `token_coins(vector, coins, final_coin)` as well, with
 coins [U, K] and final_coin [U], which returns the same for these numbers. If its last draw is no
 inverse of the distribution function in order of id, it says FINAL_COIN = False.
 
@@ -45,11 +45,18 @@ import numpy
 CELLS = 16
 
 
+# Names that rules had in vectors of earlier versions.
+RENAMED = {"chain": "token", "target-only": "exact-match"}
+# And in kernels.
+OLD_NAMES = {"token": "chain", "exact_match": "target_only"}
+
+
 class Vector:
     """One vector: the arrays of its file at its place."""
 
     def __init__(self, arrays, index, rule, situation, file):
-        self.rule, self.situation, self.file, self.index = rule, situation, file, index
+        self.rule = RENAMED.get(rule, rule)
+        self.situation, self.file, self.index = situation, file, index
         for name, array in arrays.items():
             setattr(self, name, array[index])
 
@@ -123,12 +130,14 @@ class Run:
 
     def vector(self, vector):
         name = vector.rule.replace("-", "_")
+        if not hasattr(self.kernel, name):
+            name = OLD_NAMES.get(name, name)
         function = getattr(self.kernel, name, None)
         if function is None:
             return
         failures = []
         try:
-            if vector.rule in ("chain", "one-hot"):
+            if vector.rule in ("token", "one-hot"):
                 accepted, token = function(vector, self.samples, self.seed + vector.index)
                 failures += self.chain(vector, as_ids(accepted), as_ids(token))
                 coins = getattr(self.kernel, f"{name}_coins", None)

@@ -24,7 +24,7 @@ def invert(law, coins):
     return numpy.minimum(place, numpy.flatnonzero(law)[-1])
 
 
-def chain_coins(vector, coins, final_coin):
+def token_coins(vector, coins, final_coin):
     # As fractions of rows whose sums are equal but for rounding.
     kept = [
         keep(float(vector.target[k][x]), float(vector.draft[k][x]))
@@ -47,12 +47,12 @@ def leading(kept):
     return numpy.cumprod(kept, axis=1).sum(axis=1)
 
 
-def chain(vector, samples, seed):
+def token(vector, samples, seed):
     random = numpy.random.default_rng(seed)
-    return chain_coins(vector, random.random((samples, len(vector.drafts))), random.random(samples))
+    return token_coins(vector, random.random((samples, len(vector.drafts))), random.random(samples))
 
 
-one_hot, one_hot_coins = chain, chain_coins
+one_hot, one_hot_coins = token, token_coins
 
 
 def siblings(vector, samples, seed, distinct):
@@ -80,5 +80,5 @@ def rrs_wo(vector, samples, seed):
     return siblings(vector, samples, seed, True)
 
 
-def target_only(vector, samples, seed):
+def exact_match(vector, samples, seed):
     return invert(row(vector.target[0]), numpy.random.default_rng(seed).random(samples))

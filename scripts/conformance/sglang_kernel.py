@@ -24,7 +24,7 @@ kernels = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kernels)
 
 
-def chain_coins(vector, coins, final_coin):
+def token_coins(vector, coins, final_coin):
     samples, k = coins.shape
     v = vector.target.shape[-1]
     slots = k + 1
@@ -56,7 +56,7 @@ def chain_coins(vector, coins, final_coin):
     return accepted, predicts.numpy()[last]
 
 
-def chain(vector, samples, seed):
+def token(vector, samples, seed):
     random = numpy.random.default_rng(seed)
     coins = random.random((samples, len(vector.drafts)), numpy.float32)
-    return chain_coins(vector, coins, random.random(samples, numpy.float32))
+    return token_coins(vector, coins, random.random(samples, numpy.float32))

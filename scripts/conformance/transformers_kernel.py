@@ -1,6 +1,6 @@
 """transformers' `generation.utils._speculative_sampling`, as the harness calls it.
 
-`chain_coins` hands it the uniform numbers in place of torch.rand_like's. Checked with transformers
+`token_coins` hands it the uniform numbers in place of torch.rand_like's. Checked with transformers
 5.23.0 and torch 2.15.0 on the CPU.
 """
 
@@ -26,7 +26,7 @@ def outcome(result):
     return int(matches), int(valid[0, -1])
 
 
-def chain(vector, samples, seed):
+def token(vector, samples, seed):
     torch.manual_seed(seed)
     arguments = call(vector)
     # The function takes one sequence at a time.
@@ -34,7 +34,7 @@ def chain(vector, samples, seed):
     return tuple(numpy.array(samples_here).T)
 
 
-def chain_coins(vector, coins, final_coin):
+def token_coins(vector, coins, final_coin):
     torch.manual_seed(0)
     arguments, original, outcomes = call(vector), torch.rand_like, []
     try:

@@ -121,7 +121,7 @@ def run(vector, samples, one_hot, coins=None):
     return accepted, out[numpy.arange(samples), accepted]
 
 
-def chain(vector, samples, seed):
+def token(vector, samples, seed):
     torch.manual_seed(seed)
     return run(vector, samples, False)
 
@@ -131,7 +131,7 @@ def one_hot(vector, samples, seed):
     return run(vector, samples, True)
 
 
-def chain_coins(vector, coins, final_coin):
+def token_coins(vector, coins, final_coin):
     torch.manual_seed(0)
     return run(vector, len(coins), False, coins)
 

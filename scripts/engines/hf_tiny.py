@@ -62,7 +62,7 @@ def main():
     print(f"{recording.rounds} rounds, {recording.positions} positions: {folder / 'log'}\n")
     report = sg.gap(folder / "log", drafts=[2, 3], temperature=1.0)
     print(report.text()[:1200], "\n")
-    audited = sg.audit(folder / "log", rule="single")
+    audited = sg.audit(folder / "log", rule="token")
     print(audited)
     report.save(folder / "gap")
     audited.save(folder / "audit")

@@ -208,11 +208,11 @@ def sglang_chain(root, block, rounds):
 
 
 RUNS = {
-    "vLLM, first runner, sampled drafts": ("vllm", vllm_first, False, "single"),
+    "vLLM, first runner, sampled drafts": ("vllm", vllm_first, False, "token"),
     "vLLM, first runner, argmax drafts": ("vllm", vllm_first, True, "one-hot"),
-    "vLLM, second runner, sampled drafts": ("vllm", vllm_second, False, "single"),
+    "vLLM, second runner, sampled drafts": ("vllm", vllm_second, False, "token"),
     "vLLM, second runner, argmax drafts": ("vllm", vllm_second, True, "one-hot"),
-    "SGLang, chains": ("sglang", sglang_chain, False, "single"),
+    "SGLang, chains": ("sglang", sglang_chain, False, "token"),
     "SGLang, chains, block verification": ("sglang", sglang_chain, True, "block"),
 }
 
@@ -232,7 +232,7 @@ def main():
             (log,) = pathlib.Path(folder).iterdir()
             records = sg.Log.open(log).engine_records()
             audited = sg.audit(log, rule=rule)
-            wrong = {"single": "exact-match", "one-hot": "threshold:0.5"}.get(rule, "one-hot")
+            wrong = {"token": "exact-match", "one-hot": "threshold:0.5"}.get(rule, "one-hot")
             other_rule = sg.audit(log, rule=wrong)
         count = sum(one.round == 0 for one in records)
         verdict = "passes" if audited.ok else "REFUTED"
