@@ -80,7 +80,7 @@ def numbers(p: np.ndarray, q: np.ndarray) -> dict[tuple, float]:
     rest_p[forced], rest_q[forced] = 0.0, 0.0
     return {
         ("overlap", None, None, None): np.minimum(p, q).sum(),
-        ("acceptance", 1, "top", "naive"): p[ranked[0]],
+        ("acceptance", 1, "top", "exact-match"): p[ranked[0]],
         ("optimum", DRAFTS, "with-replacement", None): best_of_draws(p, q),
         ("acceptance", DRAFTS, "with-replacement", "rrs"): rejection(p, q),
         ("optimum", DRAFTS, "top", None): p[ranked[:DRAFTS]].sum(),

@@ -188,7 +188,7 @@ pub(super) static BUGS: [Bug; 26] = [
     Bug {
         name: "rejection-sampling",
         words: "drafts are kept with min(1, p/q), and replaced by a draw from (p - q)+",
-        cure: "lossless if drafts are drawn from q (name the rule single), lossy if they are not",
+        cure: "lossless if drafts are drawn from q (name the rule token), lossy if they are not",
         weights: [0.0, 3.0, 2.0, 2.0],
         engine: Engine {
             keeps: Keeps::Ratio,

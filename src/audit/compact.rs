@@ -383,7 +383,7 @@ pub fn audit_records(
     if rule.needs_full_rows().is_some() {
         return Err(AuditError::Log(format!(
             "{}: five numbers a token do not tell {rule} from others; log rows, or audit one of \
-             single, one-hot, exact-match, threshold:A",
+             token, one-hot, exact-match, threshold:A",
             records.name
         )));
     }

@@ -312,6 +312,7 @@ pub struct AuditReport {
     /// The draft's name, if known.
     pub draft: Option<String>,
     /// The rule that was claimed.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub rule: String,
     /// What it says.
     pub rule_words: String,

@@ -641,7 +641,7 @@ mod tests {
     #[test]
     fn weights_of_a_part_sum_to_one() {
         for rule in [
-            "single",
+            "token",
             "rrs",
             "rrs-wo",
             "k-seq",

@@ -289,7 +289,7 @@ impl<'a> Opened<'a> {
         {
             return Err(AuditError::Log(format!(
                 "{}: rows list some tokens only, and {rule} cannot be audited on them: {why}; log \
-                 full rows, or audit the draft law and the outputs with --rule single",
+                 full rows, or audit the draft law and the outputs with --rule token",
                 log.path().display()
             )));
         }

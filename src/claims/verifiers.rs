@@ -12,7 +12,7 @@ use num_traits::{One, Signed, Zero};
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
         id: "verifiers-lossless",
-        statement: "single, rrs, rrs-wo, k-seq, spechub, greedy, optimal and naive emit exactly the \
+        statement: "token, rrs, rrs-wo, k-seq, spechub, greedy, optimal and exact-match emit exactly the \
             target's law under their own draft laws, and none accepts more than alpha*",
         source: "Leviathan et al.; SpecTr, Theorem 2; SpecHub, Theorem 2; Hu et al., sec. 2 and 5",
         explanation: "The output law is summed over all tuples, in fractions, with total variation \
@@ -146,7 +146,7 @@ fn lossless() -> Finding {
             let all_drafts = |name: VerifierName| runs.iter().any(|(run, _)| *run == name);
             finding.require(
                 all_drafts(VerifierName::EXACT_MATCH) && all_drafts(VerifierName::OPTIMAL),
-                || format!("{}: naive or optimal was not run", describe(&problem)),
+                || format!("{}: exact-match or optimal was not run", describe(&problem)),
             );
             for (name, result) in runs {
                 finding.require(result.lossless == Some(true), || {

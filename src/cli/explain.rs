@@ -129,14 +129,6 @@ const GENERAL: [(&str, &str); 16] = [
         "a draft that is taken for certain: verified as if q were 1 at it, and kept with probability p",
     ),
     (
-        "strict",
-        "a draft is kept only if it equals the token that the target draws by itself",
-    ),
-    (
-        "sampled",
-        "a draft that is drawn from q, and kept with min(1, p/q)",
-    ),
-    (
         "ratio scan",
         "alpha* found among the sets of tokens with q/p above a threshold, in one pass; optimal \
          for some draft laws, by a proof for each (docs/scan.md)",

@@ -137,6 +137,7 @@ pub struct ComparedRate {
     pub scheme: Option<String>,
     /// Whose acceptance it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "crate::rule::read_names")]
     pub verifier: Option<String>,
     /// For each log, the mean with its interval, and how it came about.
     pub estimates: Vec<Option<ComparedEstimate>>,

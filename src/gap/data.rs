@@ -285,15 +285,17 @@ pub struct OneDraft {
     /// with p.
     pub one_hot: Estimate,
     /// Sum of min(p, q): the draft is sampled, and kept with min(1, p/q).
-    pub sampled: Estimate,
+    #[serde(alias = "sampled")]
+    pub token: Estimate,
     /// Sum of p q: the draft is sampled, and has to be the target's own draw.
-    pub strict: Estimate,
+    #[serde(alias = "strict")]
+    pub exact_match: Estimate,
     /// How well they are known.
     pub kind: Kind,
     /// The widest enclosure of any position.
     pub width_max: f64,
-    /// Paired differences: one-hot minus sampled, one-hot minus strict, sampled minus
-    /// strict.
+    /// Paired differences: one-hot minus token, one-hot minus exact-match, token minus
+    /// exact-match.
     pub differences: Vec<Comparison>,
 }
 
@@ -339,6 +341,7 @@ pub struct RedraftedCell {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RedraftedVerifier {
     /// Its name.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub name: String,
     /// How often its output is one of the drafts.
     pub acceptance: KnownEstimate,
@@ -417,6 +420,7 @@ pub struct Optimum {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerifierRow {
     /// Its name.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub name: String,
     /// How often its output is one of the drafts.
     pub acceptance: Estimate,
@@ -462,8 +466,10 @@ pub struct Comparison {
     /// n.
     pub drafts: usize,
     /// `scheme/verifier` whose acceptance is subtracted from.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub first: String,
     /// `scheme/verifier` that is subtracted.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub second: String,
     /// Mean difference.
     pub difference: Estimate,
@@ -543,6 +549,7 @@ pub struct RateAudit {
     /// How the drafts are drawn.
     pub scheme: String,
     /// Whose rate it is.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// Positions where both were computed.
     pub positions: u64,
@@ -666,6 +673,7 @@ pub struct Strip {
     /// How the drafts are drawn.
     pub scheme: String,
     /// Whose gap it is.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// The texts.
     pub texts: Vec<StripText>,

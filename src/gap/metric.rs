@@ -265,11 +265,11 @@ mod tests {
             ["greedy/greedy", "without-replacement/rrs-wo"],
             ["hub/spechub", "without-replacement/rrs-wo"],
             // What engines that draft the likeliest tokens could do instead.
-            ["with-replacement/rrs", "top/naive"],
-            ["with-replacement/k-seq", "top/naive"],
-            ["without-replacement/rrs-wo", "top/naive"],
-            ["greedy/greedy", "top/naive"],
-            ["hub/spechub", "top/naive"],
+            ["with-replacement/rrs", "top/exact-match"],
+            ["with-replacement/k-seq", "top/exact-match"],
+            ["without-replacement/rrs-wo", "top/exact-match"],
+            ["greedy/greedy", "top/exact-match"],
+            ["hub/spechub", "top/exact-match"],
         ];
         let places: Vec<usize> = expected
             .iter()

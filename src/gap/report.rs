@@ -287,13 +287,13 @@ impl Pages<'_> {
                 drafts: 1,
             };
             let rate = |rule: Rule| self.find(Metric::Acceptance { place, rule });
-            let [one_hot, _, strict] = ONE_DRAFT.map(rate);
-            let (one_hot, strict) = (one_hot?, strict?);
-            let sampled = self.find(Metric::Overlap { temperature })?;
+            let [one_hot, _, exact_match] = ONE_DRAFT.map(rate);
+            let (one_hot, exact_match) = (one_hot?, exact_match?);
+            let token = self.find(Metric::Overlap { temperature })?;
             let names = [
-                ("one-hot", "sampled"),
-                ("one-hot", "strict"),
-                ("sampled", "strict"),
+                ("one-hot", "token"),
+                ("one-hot", "exact-match"),
+                ("token", "exact-match"),
             ];
             let pairs = ONE_DRAFT_PAIRS.into_iter().zip(names);
             let differences = pairs.filter_map(|((first, second), names)| {
@@ -306,10 +306,10 @@ impl Pages<'_> {
             Some(OneDraft {
                 temperature: temperature.0,
                 one_hot: one_hot.estimate(&self.sizes),
-                sampled: sampled.estimate(&self.sizes),
-                strict: strict.estimate(&self.sizes),
+                token: token.estimate(&self.sizes),
+                exact_match: exact_match.estimate(&self.sizes),
                 kind: one_hot.kind(),
-                width_max: one_hot.widest.max(sampled.widest).max(strict.widest),
+                width_max: one_hot.widest.max(token.widest).max(exact_match.widest),
                 differences: differences.collect(),
             })
         };

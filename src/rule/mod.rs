@@ -29,6 +29,7 @@ mod tests;
 
 use crate::entry_name::{Named, entry_name};
 use crate::scheme::SchemeName;
+use serde::{Deserialize, Deserializer};
 
 pub(crate) use step::normalise;
 pub use step::{InTurn, Step};
@@ -151,6 +152,26 @@ impl Named for RuleEntry {
 pub struct RuleName(&'static RuleEntry);
 
 entry_name!(RuleName of RuleEntry);
+
+/// A rule's name as it is written, of any of its names; `LAW/NAME` too. What is no rule stays.
+fn written(text: String) -> String {
+    let (law, name) = text.rsplit_once('/').map_or(("", &*text), |two| two);
+    match name.parse::<RuleName>() {
+        Ok(rule) if law.is_empty() => rule.to_string(),
+        Ok(rule) => format!("{law}/{rule}"),
+        Err(_) => text,
+    }
+}
+
+/// Reads a name out of a report that an earlier version may have written.
+pub(crate) fn read_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    String::deserialize(from).map(written)
+}
+
+/// Reads a name that may be missing.
+pub(crate) fn read_names<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(from)?.map(written))
+}
 
 impl RuleName {
     /// What it does, in one line.

@@ -43,7 +43,7 @@ const SUMS: &str = "what is left of p after a rejection is a sum over all tokens
 
 pub(super) static TOKEN: RuleEntry = RuleEntry {
     name: "token",
-    aliases: &["single", "chain"],
+    aliases: &["single", "chain", "sampled"],
     words: "keep a draft x ~ q with min(1, p/q), else draw from (p - q)+",
     step: Some(&Rejection(SchemeName::WITH_REPLACEMENT)),
     audited: true,

@@ -16,6 +16,7 @@ fn a_name_is_of_one_rule() {
     for (name, rule) in [
         ("chain", RuleName::TOKEN),
         ("single", RuleName::TOKEN),
+        ("sampled", RuleName::TOKEN),
         ("naive", RuleName::EXACT_MATCH),
         ("target-only", RuleName::EXACT_MATCH),
         ("strict", RuleName::EXACT_MATCH),
@@ -23,6 +24,16 @@ fn a_name_is_of_one_rule() {
         assert_eq!(name.parse(), Ok(rule));
     }
     assert!("x".parse::<RuleName>().is_err());
+    // And in files of earlier versions.
+    for (was, is) in [
+        ("naive", "exact-match"),
+        ("top/naive", "top/exact-match"),
+        ("rrs", "rrs"),
+        ("with-replacement/x", "with-replacement/x"),
+        ("threshold:0.9", "threshold:0.9"),
+    ] {
+        assert_eq!(written(was.to_owned()), is);
+    }
 }
 
 /// Every command reads every name of a rule that it has.

@@ -45,7 +45,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "top",
             one: true,
-            verifier: "naive",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -58,7 +58,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "overlap",
+            verifier: "token",
         }),
     },
     Engine {
@@ -89,7 +89,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "top",
             one: false,
-            verifier: "naive",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -102,7 +102,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "overlap",
+            verifier: "token",
         }),
     },
     Engine {
@@ -124,7 +124,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "overlap",
+            verifier: "token",
         }),
     },
     Engine {
@@ -146,7 +146,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "top",
             one: false,
-            verifier: "naive",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -159,7 +159,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "top",
             one: true,
-            verifier: "naive",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -172,7 +172,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "overlap",
+            verifier: "token",
         }),
     },
     Engine {
@@ -185,7 +185,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "strict",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -198,7 +198,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "top",
             one: true,
-            verifier: "naive",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -211,7 +211,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "strict",
+            verifier: "exact-match",
         }),
     },
     Engine {
@@ -224,7 +224,7 @@ pub const ENGINES: [Engine; 16] = [
         here: Some(Here {
             law: "with-replacement",
             one: true,
-            verifier: "overlap",
+            verifier: "token",
         }),
     },
 ];

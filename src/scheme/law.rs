@@ -93,7 +93,7 @@ pub struct OnRow {
     /// Why that is the optimum, for reports.
     pub status: &'static str,
     /// How often a draw from p is among the drafts, the sum of p_i P(i in A(X)): what
-    /// `naive` accepts. `None` if it is not computed.
+    /// `exact-match` accepts. `None` if it is not computed.
     pub hits: Option<Question>,
 }
 

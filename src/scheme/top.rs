@@ -204,7 +204,7 @@ mod tests {
     use crate::row::{Rows, Workspace};
     use crate::verifier::VerifierName;
 
-    /// Exact in `solve` with a certificate, attained by `naive`, and the same on a row.
+    /// Exact in `solve` with a certificate, attained by `exact-match`, and the same on a row.
     #[test]
     fn the_optimum_is_p_of_the_top_tokens() {
         let row = |texts: [&str; 5]| texts.map(|text| parse_rational(text).unwrap()).to_vec();

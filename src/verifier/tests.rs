@@ -234,7 +234,7 @@ fn mismatched_schemes_are_refused_with_a_cure() {
         if let Err(error) = verifier(name, &conditioned) {
             let error = error.to_string();
             assert!(
-                error.ends_with("; use optimal or naive for these drafts"),
+                error.ends_with("; use optimal or exact-match for these drafts"),
                 "{error}"
             );
         }
@@ -401,11 +401,11 @@ fn rules_say_of_themselves_what_is_so() {
             }
         }
     }
-    assert!(of_sets.into_iter().eq(["greedy", "naive", "optimal"]));
+    assert!(of_sets.into_iter().eq(["exact-match", "greedy", "optimal"]));
     assert!(
         of_rows
             .into_iter()
-            .eq(["naive", "naive-tree", "rrs-wo", "spechub"])
+            .eq(["exact-match", "naive-tree", "rrs-wo", "spechub"])
     );
 }
 
@@ -843,7 +843,7 @@ fn closed_forms_are_as_wide_as_their_analysis() {
             "greedy",
         );
         if drafts == 1 {
-            is(&Token::new(&iid).unwrap().enclosed(), 4.0, "single");
+            is(&Token::new(&iid).unwrap().enclosed(), 4.0, "token");
         }
         if drafts == 2 {
             let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
@@ -872,12 +872,12 @@ fn rates_of_large_rows_are_not_fractions() {
         let star = Problem::new("", p.clone(), Hub::new(q.clone())).unwrap();
         let drawn = Problem::new("", p.clone(), WithoutReplacement::new(q.clone(), 2)).unwrap();
         let rules: [(&str, Box<dyn Verifier>); 9] = [
-            ("single", Box::new(Token::new(&iid(1)).unwrap())),
+            ("token", Box::new(Token::new(&iid(1)).unwrap())),
             ("rrs", Box::new(Rrs::new(&iid(3)).unwrap())),
             ("rrs of a product", Box::new(Rrs::new(&product).unwrap())),
             ("k-seq", Box::new(KSeq::new(&iid(3)).unwrap())),
             ("naive-tree", Box::new(NaiveTree::new(&iid(3)).unwrap())),
-            ("naive", Box::new(ExactMatch::new(&iid(3)))),
+            ("exact-match", Box::new(ExactMatch::new(&iid(3)))),
             ("naive, sequential", Box::new(ExactMatch::new(&drawn))),
             ("greedy", Box::new(GreedyVerifier::new(&fixed).unwrap())),
             ("spechub", Box::new(SpecHub::new(&star).unwrap())),
@@ -909,7 +909,7 @@ fn rates_are_fractions_while_they_are_cheap() {
     }
     let rules: [(&str, Cost, Make); 6] = [
         (
-            "single",
+            "token",
             |[p, q], vocab| (p + q) * vocab,
             |p, q| Box::new(Token::new(&iid(p, q, 1)).unwrap()),
         ),
@@ -999,7 +999,7 @@ fn rates_of_naive_tree_are_enclosed() {
     }
 }
 
-/// `naive`: in fractions while sets are few, however many drafts; by a formula that is as wide as
+/// `exact-match`: in fractions while sets are few, however many drafts; by a formula that is as wide as
 /// it says; else over all tuples, or not at all.
 #[test]
 fn naive_is_answered_as_well_as_it_can_be() {
@@ -1100,7 +1100,7 @@ fn naive_is_answered_as_well_as_it_can_be() {
     assert!(listed > 0);
 }
 
-/// What a gap report says of `naive` at a row.
+/// What a gap report says of `exact-match` at a row.
 fn naive_at(row: &mut Row<'_>, scheme: SchemeName, drafts: usize) -> Known {
     let rule = VerifierName::EXACT_MATCH.on_row(scheme).unwrap();
     rule.answer(row, drafts, 0).unwrap().rate
@@ -1224,7 +1224,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Rows over hundreds of decades, zeros among them, and up to 64 drafts: `naive` is
+    /// Rows over hundreds of decades, zeros among them, and up to 64 drafts: `exact-match` is
     /// enclosed, grows with n, and stays below the optimum.
     #[test]
     fn naive_on_sequential_drafts_of_extreme_rows(

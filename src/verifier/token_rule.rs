@@ -24,14 +24,14 @@ use crate::row::{Row, RowError};
 ///
 /// | rule | p(y) A(k \| y; n) |
 /// | --- | --- |
-/// | `single` | min(p, q) |
+/// | `token` | min(p, q) |
 /// | `rrs` | min((p - L_k q)+, M_k q), M_k = M(L_k), L_(k+1) = L_k + M_k |
 /// | `rrs-wo` | mean over rejected paths of min((p - L_k q)+, M_k q/(1 - s_k)) |
 /// | `k-seq` | (1-b)^k min(p/rho, q) |
 /// | `naive-tree` | min(p, q) for k = 0, else (p-q)+ q (1-q)^(k-1) |
 /// | `greedy` | p if y is the k-th heaviest token of q, k < n-1; min(p, q_last) for k = n-1 |
 /// | `spechub` | min(p, q), then min(p - that, q(a) q/(1-q(a))); the hub gets its share of both pairs |
-/// | `naive` | p P(y is draft k and no draft before it) |
+/// | `exact-match` | p P(y is draft k and no draft before it) |
 ///
 /// # Exactness
 /// `f64` on rows, good to about 1e-12; in fractions on problems. Ranks from

@@ -330,7 +330,7 @@ fn a_report_has_what_the_contract_names() {
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(
         (&json["schema"], &json["rule"]),
-        (&1.into(), &"single".into())
+        (&1.into(), &"token".into())
     );
     assert_eq!(json["parts"][0]["part"], "draft-law");
     assert_eq!(json["parts"][0]["verdict"], "refuted");

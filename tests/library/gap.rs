@@ -83,7 +83,7 @@ fn every_mean_is_that_of_the_exact_solvers() {
                 let ours = &cell.optimal_acceptance_rate;
                 assert!((ours.estimate.mean - optimum).abs() < 1e-11, "{cell:?}");
                 if cell.scheme.ends_with("replacement") {
-                    assert!(cell.verifiers.iter().any(|row| row.name == "naive"));
+                    assert!(cell.verifiers.iter().any(|row| row.name == "exact-match"));
                 }
                 for row in &cell.verifiers {
                     let name: VerifierName = row.name.parse().unwrap();
@@ -740,7 +740,7 @@ fn one_draft_is_derived_from_the_rows_again() {
             .collect();
         let n = values.len() as f64;
         let mean = |of: &dyn Fn(&[f64; 3]) -> f64| values.iter().map(of).sum::<f64>() / n;
-        for (at, found) in [&one.one_hot, &one.sampled, &one.strict]
+        for (at, found) in [&one.one_hot, &one.token, &one.exact_match]
             .into_iter()
             .enumerate()
         {
@@ -767,7 +767,7 @@ fn one_draft_is_derived_from_the_rows_again() {
         }
         assert_eq!(pairs, [[0, 1], [0, 2], [1, 2]]);
         // Strict accepts a part of what sampled does.
-        assert!(one.strict.mean < one.sampled.mean);
+        assert!(one.exact_match.mean < one.token.mean);
     }
 }
 
@@ -784,7 +784,7 @@ fn interval_by_prompt(values: impl Iterator<Item = f64>) -> f64 {
     2.776_445_105_197_798_7 * (5.0 / 4.0 * squares).sqrt() / n
 }
 
-/// One draft of any law is verified by `single`, where that is asked for; where it cannot
+/// One draft of any law is verified by `token`, where that is asked for; where it cannot
 /// be, the report says so.
 #[test]
 fn single_is_measured_at_one_draft_when_asked_for() {
@@ -809,7 +809,7 @@ fn single_is_measured_at_one_draft_when_asked_for() {
         };
         let mean = all.iter().map(rate).sum::<f64>() / rows.len() as f64;
         let row = &cell.verifiers[0];
-        assert_eq!((cell.verifiers.len(), row.name.as_str()), (1, "single"));
+        assert_eq!((cell.verifiers.len(), row.name.as_str()), (1, "token"));
         assert!(
             (row.acceptance.mean - mean).abs() < 1e-12,
             "{cell:?} {mean}"
@@ -827,7 +827,7 @@ fn single_is_measured_at_one_draft_when_asked_for() {
             .filter(|line| line.starts_with(start) && line.contains(cure))
             .count()
     };
-    assert_eq!(said("single for 2 drafts: ", "--drafts 1"), 1);
+    assert_eq!(said("token for 2 drafts: ", "--drafts 1"), 1);
     assert_eq!(said("hub for 1 draft: ", "--drafts 2"), 1);
 }
 
@@ -843,14 +843,14 @@ fn rates_that_are_not_computed_are_left_out_in_words() {
     let said = |report: &GapReport, line: &str| report.left_out.iter().any(|one| one == line);
     let why = "its rate is not computed at rows of a log";
     let lines = [
-        format!("naive of distinct-conditioned drafts: {why}"),
+        format!("exact-match of distinct-conditioned drafts: {why}"),
         format!("optimal of distinct-conditioned, greedy, hub and top drafts: {why}"),
     ];
     for line in &lines {
         assert!(said(&report, line), "{line}: {:#?}", report.left_out);
     }
     for cell in &report.cells {
-        let naive = cell.verifiers.iter().any(|row| row.name == "naive");
+        let naive = cell.verifiers.iter().any(|row| row.name == "exact-match");
         assert_eq!(
             naive,
             cell.scheme != "distinct-conditioned",

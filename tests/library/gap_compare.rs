@@ -162,10 +162,10 @@ fn drafts_of_one_text_make_a_ladder() {
         .estimate
         .mean;
     assert!((one("rrs", "with-replacement") - overlap).abs() < 1e-9);
-    assert!(one("naive", "with-replacement") < overlap);
+    assert!(one("exact-match", "with-replacement") < overlap);
     let text = all.text(120, false);
     assert!(
-        text.contains("one-hot") && text.contains("strict"),
+        text.contains("one-hot") && text.contains("exact-match"),
         "{text}"
     );
 
@@ -232,7 +232,7 @@ fn a_ladder_says_what_to_change() {
         for (name, law, rule) in [
             ("k-seq (with-replacement)", usual, "k-seq"),
             ("greedy", "greedy", "greedy"),
-            ("naive (top)", "top", "naive"),
+            ("exact-match (top)", "top", "exact-match"),
         ] {
             let gains = gains(law, rule);
             let ends = [

@@ -687,7 +687,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
         .find(|line| line.starts_with("bounds of what full rows"));
     assert!(
         line.unwrap()
-            .contains("naive on without-replacement drafts")
+            .contains("exact-match on without-replacement drafts")
     );
     let missing = |report: &text::TreeReport| {
         report

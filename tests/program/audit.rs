@@ -32,7 +32,7 @@ fn folder(bug: Option<&str>) -> tempfile::TempDir {
 #[test]
 fn an_honest_engine_exits_0_and_minimum_n_comes_first() {
     let folder = folder(None);
-    let line = "audit engine.safetensors --rule single --junit a.xml --markdown a.md --out made";
+    let line = "audit engine.safetensors --rule token --junit a.xml --markdown a.md --out made";
     let run = specgap(folder.path(), line.split(' '));
     assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
     let first = run.out.find("Minimum N, before the run").unwrap();
@@ -47,21 +47,21 @@ fn an_honest_engine_exits_0_and_minimum_n_comes_first() {
         "{xml}"
     );
     let block = std::fs::read_to_string(folder.path().join("a.md")).unwrap();
-    assert!(block.starts_with("### Sampling audit: `single`"), "{block}");
+    assert!(block.starts_with("### Sampling audit: `token`"), "{block}");
     assert!(folder.path().join("made/report.html").is_file());
 }
 
 #[test]
 fn a_bug_exits_1_and_is_named() {
     let folder = folder(Some("argmax-drafts"));
-    let line = "audit engine.safetensors --rule single --format json --junit a.xml";
+    let line = "audit engine.safetensors --rule token --format json --junit a.xml";
     let run = specgap(folder.path(), line.split(' '));
     assert_eq!(run.code, Some(1), "{}", run.err);
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report["parts"][0]["suspect"], "argmax-drafts");
     assert_eq!(
         report["command"],
-        "specgap audit engine.safetensors --rule single"
+        "specgap audit engine.safetensors --rule token"
     );
     let xml = std::fs::read_to_string(folder.path().join("a.xml")).unwrap();
     assert!(xml.contains("<failure message="), "{xml}");
@@ -125,23 +125,23 @@ fn bad_input_exits_2_and_writes_nothing() {
         ("audit engine.safetensors --rule nonsense", "is no rule"),
         ("audit engine.safetensors --rule threshold:2", "at most 1"),
         (
-            "audit engine.safetensors --rule single --tolerance -1",
+            "audit engine.safetensors --rule token --tolerance -1",
             "--tolerance",
         ),
         (
-            "audit engine.safetensors --rule single --temperature 0",
+            "audit engine.safetensors --rule token --temperature 0",
             "greedy",
         ),
         (
-            "audit nothing.safetensors --rule single",
+            "audit nothing.safetensors --rule token",
             "nothing.safetensors",
         ),
         (
-            "audit engine.safetensors --rule single --seeds maybe",
+            "audit engine.safetensors --rule token --seeds maybe",
             "neither fresh nor shared",
         ),
-        ("audit r.csv --rule single", "line 2"),
-        ("audit ok.csv --rule single --top-k 5", "file of records"),
+        ("audit r.csv --rule token", "line 2"),
+        ("audit ok.csv --rule token --top-k 5", "file of records"),
     ] {
         let run = specgap(folder.path(), line.split(' ').chain(["--junit", "no.xml"]));
         assert_eq!(run.code, Some(2), "{line}: {}", run.out);

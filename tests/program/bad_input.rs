@@ -324,7 +324,7 @@ fn refused_expectations_name_the_field() {
         (
             "[expected.acceptance_rate]\nrrr = 0.5",
             &[
-                "bad.toml: expected.acceptance_rate: \"rrr\" is not a verifier; choose one of single, rrs,",
+                "bad.toml: expected.acceptance_rate: \"rrr\" is not a verifier; choose one of token, rrs,",
             ],
         ),
         (

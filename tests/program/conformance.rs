@@ -52,7 +52,7 @@ fn vectors_and_a_manifest_of_them_are_written() {
             .collect()
     };
     let (rules, situations, arrays) = (named("rules"), named("situations"), named("arrays"));
-    let expected = ["chain", "one-hot", "rrs", "rrs-wo", "target-only"];
+    let expected = ["token", "one-hot", "rrs", "rrs-wo", "exact-match"];
     assert_eq!(rules, BTreeSet::from(expected));
     for file in files {
         assert!(rules.contains(file["rule"].as_str().unwrap()));

@@ -194,7 +194,7 @@ fn no_output_replaces_an_input() {
             &["best-tree.eagle.json: is read"],
         ),
         (
-            "audit log --rule single --markdown log/log.json",
+            "audit log --rule token --markdown log/log.json",
             &["--markdown would replace it"],
         ),
     ] {
@@ -281,7 +281,7 @@ fn what_never_ends_is_not_read() {
         "certify q.toml /dev/zero",
         "solve z.toml",
         "gap endless",
-        "audit z.csv --rule single",
+        "audit z.csv --rule token",
     ] {
         run(path, line).refused(&["bytes is not read"]);
     }

@@ -178,8 +178,8 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
     let folder = folder_with_log();
     for (options, words) in [
         (
-            "--verifiers single",
-            ["--verifiers single --drafts 2", "one draft", "--drafts 1"],
+            "--verifiers token",
+            ["--verifiers token --drafts 2", "one draft", "--drafts 1"],
         ),
         (
             "--schemes greedy --verifiers rrs",
@@ -190,8 +190,12 @@ fn options_that_leave_nothing_to_measure_are_refused_with_the_cure() {
             ],
         ),
         (
-            "--schemes distinct-conditioned --verifiers naive",
-            ["nothing to measure", "naive", "--schemes with-replacement"],
+            "--schemes distinct-conditioned --verifiers exact-match",
+            [
+                "nothing to measure",
+                "exact-match",
+                "--schemes with-replacement",
+            ],
         ),
         (
             "--schemes hub --drafts 3",

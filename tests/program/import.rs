@@ -139,7 +139,7 @@ fn lists_of_their_own_become_bounds_that_hold_the_full_rows() {
     // Every rate of a report, by its place in it.
     let rates = |report: &Value| {
         let mut all = vec![("overlap".to_owned(), report["overlap"][0].clone())];
-        for name in ["one_hot", "sampled", "strict"] {
+        for name in ["one_hot", "token", "exact_match"] {
             all.push((name.to_owned(), report["one_draft"][0][name].clone()));
         }
         for cell in report["cells"].as_array().unwrap() {

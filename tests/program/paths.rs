@@ -163,7 +163,7 @@ fn gap_leaves_out_paths_that_bound_nothing() {
     let folder = tempfile::tempdir().unwrap();
     for (name, made, said) in [
         (
-            "single",
+            "token",
             Made {
                 paths: 1,
                 ..Made::default()

@@ -25,7 +25,7 @@ fn a_log_becomes_a_folder_of_files() {
     std::fs::write(folder.path().join("own.json"), "[[0],[1],[0,0]]\n").unwrap();
     let run = tree(
         folder.path(),
-        "log --topology own.json,2x2 --schemes with-replacement --verifiers rrs,naive --budget 5 \
+        "log --topology own.json,2x2 --schemes with-replacement --verifiers rrs,exact-match --budget 5 \
          --max-depth 2 --max-branch 3 --cost-ratio 0.1 --out made",
     );
     assert_eq!(run.code, Some(0), "{}", run.err);
@@ -38,7 +38,7 @@ fn a_log_becomes_a_folder_of_files() {
     assert_eq!(
         report.of.command,
         "specgap tree log --topology own.json,2x2 --schemes with-replacement --verifiers \
-         rrs,naive --budget 5 --max-depth 2 --max-branch 3 --cost-ratio 0.1"
+         rrs,exact-match --budget 5 --max-depth 2 --max-branch 3 --cost-ratio 0.1"
     );
     assert_eq!(report.trees["own.json"], [vec![0], vec![1], vec![0, 0]]);
     let names: Vec<(&str, &str)> = (report.results.iter())
@@ -48,9 +48,9 @@ fn a_log_becomes_a_folder_of_files() {
         names,
         [
             ("own.json", "rrs"),
-            ("own.json", "naive"),
+            ("own.json", "exact-match"),
             ("2x2", "rrs"),
-            ("2x2", "naive")
+            ("2x2", "exact-match")
         ]
     );
     let best = &report.best[0];

@@ -93,7 +93,7 @@ fn the_text_defines_its_numbers() {
         "rrs-wo",
         "yes, exact",
         "algorithmic   probability that the rule accepts a draft",
-        "skipped, lossless only for other drafts: single",
+        "skipped, lossless only for other drafts: token",
         "1 problem, 3 verifier runs: 1 problem agrees, 0 do not",
     ] {
         assert!(out.contains(part), "{part}:\n{out}");

@@ -7,7 +7,7 @@ SGLang loads it when it starts (entry point ``sglang.srt.plugins``). It does not
 ``SPECGAP_RECORD`` names a folder. Then the two sampling functions that
 ``sglang.srt.speculative.eagle_utils`` calls are hooked, wherever they were imported, and each process
 that verifies writes the log ``sglang-PID`` there: ``chain_speculative_sampling_triton`` (rejection
-sampling: audit it by the rule ``single``, or by ``block`` where block verification is on) and
+sampling: audit it by the rule ``token``, or by ``block`` where block verification is on) and
 ``tree_speculative_sampling_target_only``, which takes drafts for certain (``one-hot``; of chains
 alone, as a log has no rows for the branches of a tree). On platforms that lack one of them the other
 is hooked. Thresholds below 1 (``--speculative-accept-threshold-single``, ``-acc``) do not keep the

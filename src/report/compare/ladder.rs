@@ -55,7 +55,7 @@ fn table(ladder: &Ladder<'_>) -> Table {
     ];
     let ways: Vec<(&ComparedRate, &str)> = (ONE_DRAFT.into_iter())
         .filter_map(|one| Some((way(comparison, at, one)?, one[2])))
-        .filter(|(_, words)| *words != "sampled")
+        .filter(|(_, words)| *words != "token")
         .collect();
     columns.extend(
         ways.iter()

@@ -452,8 +452,8 @@ fn engines(report: &GapReport, at: f64, cells: &[&Cell]) -> Option<String> {
         });
         // At temperature 0 nothing is sampled.
         if at > 0.0 {
-            way("one sampled draft", &one.sampled, &|here| {
-                here.verifier == "overlap"
+            way("one sampled draft", &one.token, &|here| {
+                here.verifier == "token"
             });
         }
     }

@@ -184,7 +184,7 @@ fn one_draft(report: &GapReport) -> Option<Section> {
     };
     Some(Section::new(
         "one-draft",
-        "One draft: one-hot, sampled or strict",
+        "One draft: one-hot, token or exact-match",
         "Which of the three ways of engines accepts most on this pair of models.",
         [Block::Table(table), engines],
     ))

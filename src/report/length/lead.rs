@@ -184,9 +184,9 @@ fn settings(report: &LengthReport) -> Vec<String> {
         };
         let strict = kind == Drafts::ExactMatch;
         let [by_default, _] = engines_with(|here| {
-            here.one && (here.verifier == "strict") == strict && (strict || here.law == "top")
+            here.one && here.verifier == "exact-match" && (here.law == "top") != strict
         });
-        let [sampling, told] = engines_with(|here| here.verifier == "overlap");
+        let [sampling, told] = engines_with(|here| here.verifier == "token");
         let sampled = token.and_then(|token| {
             let more = tables::more(at, token, one)?;
             Some(format!(

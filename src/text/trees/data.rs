@@ -65,6 +65,7 @@ pub struct TreeResult {
     /// The law of each node's children.
     pub scheme: String,
     /// What verifies them.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// `estimate`: exact given the text, which is a sample; `estimate, sampled`: with unbiased
     /// means over random draws for some ranks.
@@ -91,6 +92,7 @@ pub struct ReferenceTree {
     /// The law of each node's children.
     pub scheme: String,
     /// What verifies them.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// N / E\[target calls\].
     pub tokens_per_call: Estimate,
@@ -136,6 +138,7 @@ pub struct SlotValues {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlotRule {
     /// The verifier.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// Mean of the sum over k of A(k | y; n).
     pub accepted: Estimate,
@@ -170,6 +173,7 @@ pub struct GrownTree {
     /// The law of each node's children.
     pub scheme: String,
     /// What verifies them.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// Most draft tokens, levels and children.
     pub limits: [usize; 3],
@@ -269,6 +273,7 @@ pub struct Independence {
     /// The law of a node's children.
     pub scheme: String,
     /// What verifies them.
+    #[serde(deserialize_with = "crate::rule::read_name")]
     pub verifier: String,
     /// Children of every node.
     pub drafts: usize,

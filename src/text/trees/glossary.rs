@@ -84,7 +84,7 @@ pub(crate) fn tree_definitions() -> BTreeMap<String, String> {
             "static deterministic tree",
             "a tree whose children are the most probable tokens of q, the first child the most \
              probable (law top): Medusa's and EAGLE-1's. The target draws its \
-             token, and the round follows it (verifier naive)",
+             token, and the round follows it (verifier exact-match)",
         ),
         (
             "best tree",

@@ -269,12 +269,12 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
             Some(Line {
                 label: match one[2] {
                     "one-hot" => "one-hot: p(argmax q)".to_owned(),
-                    "sampled" => "sampled: sum of min(p, q), the overlap".to_owned(),
-                    _ => "strict: sum of p q".to_owned(),
+                    "token" => "token: sum of min(p, q), the overlap".to_owned(),
+                    _ => "exact-match: sum of p q".to_owned(),
                 },
                 hue: hue(Some(one[0])),
                 stroke: match one[2] {
-                    "strict" => Stroke::Dashed(number),
+                    "exact-match" => Stroke::Dashed(number),
                     _ => Stroke::Solid,
                 },
                 points: (places.iter())
@@ -288,7 +288,7 @@ fn one_draft(ladder: &Ladder<'_>, at: f64) -> Option<Figure> {
     }
     let t = temperature(at);
     let drawing = Drawing {
-        title: format!("One draft: one-hot, sampled or strict, T = {t}"),
+        title: format!("One draft: one-hot, token or exact-match, T = {t}"),
         name: format!("one-draft-by-overlap-t{t}"),
         y_label: "acceptance rate",
         says: "One-hot drafts the draft's likeliest token, the others sample. Bars: 95% intervals."

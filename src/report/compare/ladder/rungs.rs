@@ -11,9 +11,9 @@ pub(super) const NO_GAP: f64 = 1e-6;
 
 /// What engines do with one draft: scheme, verifier, words.
 pub(super) const ONE_DRAFT: [[&str; 3]; 3] = [
-    ["top", "naive", "one-hot"],
-    ["with-replacement", "rrs", "sampled"],
-    ["with-replacement", "naive", "strict"],
+    ["top", "exact-match", "one-hot"],
+    ["with-replacement", "rrs", "token"],
+    ["with-replacement", "exact-match", "exact-match"],
 ];
 
 /// A comparison whose logs are drafts of one text.
