@@ -92,7 +92,7 @@ fn looked_up<'a>(
 }
 
 /// Words that texts use before, or without, a table that defines them.
-const GENERAL: [(&str, &str); 16] = [
+const GENERAL: [(&str, &str); 14] = [
     (
         "target",
         "the large model, whose text is wanted; p is its distribution of the next token",
