@@ -39,7 +39,8 @@
 //! | [`problem`] | validated problems and their files |
 //! | [`lp`] | the problem as linear programs, HiGHS and minilp |
 //! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation, and the scan of logged rows |
-//! | [`plan`] | optimal plans and full couplings |
+//! | [`coupling`] | plans that list sets, and full couplings, as data |
+//! | [`plan`] | optimal plans with one weight a token |
 //! | [`verifier`] | rules that verify drafts, one file each, and their table: laws, samplers, acceptance rates |
 //! | [`certify`] | recomputes every claim; imports no solver |
 //! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
@@ -62,7 +63,7 @@
 //! | n | `drafts` | draft tokens a step |
 //! | X, A(X) | `tuple`, `set` | the draft tokens; their distinct tokens |
 //! | D | [`scheme::DraftScheme`] | law of X |
-//! | pi | [`plan::Coupling`] | joint law of output and X |
+//! | pi | [`coupling::Coupling`] | joint law of output and X |
 //! | alpha | `acceptance_rate` | P(output in A(X)) of a verifier |
 //! | alpha* | `optimal_acceptance_rate` | its maximum over verifiers |
 //! | H | `subset` | a token set; a minimiser of P - Q certifies alpha* |
@@ -104,6 +105,7 @@ pub mod certify;
 pub mod claims;
 pub mod cli;
 pub mod conformance;
+pub mod coupling;
 pub mod distribution;
 #[cfg(test)]
 mod documents;

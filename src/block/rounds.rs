@@ -8,10 +8,10 @@
 
 use super::BlockVerifierName;
 use super::law::round_ends;
+use crate::distribution::token_id;
 use crate::distribution::{Draft, Rational, Target};
 use crate::number::Number;
 use crate::problem::BlockProblem;
-use crate::scheme::token_id;
 use crate::tree::{Node, TokenTree};
 use std::collections::BTreeMap;
 

@@ -1,9 +1,10 @@
 //! SpecTr: several drafts, verified one position at a time.
 
 use super::law::{BlockVerifier, Outcomes};
+use crate::distribution::token_id;
 use crate::distribution::{Draft, Target};
 use crate::problem::{BlockProblem, Conditionals, Problem};
-use crate::scheme::{WithReplacement, token_id};
+use crate::scheme::WithReplacement;
 use crate::tree::{Node, TokenTree};
 use crate::verifier::{Arithmetic, Verifier, VerifierName, verifier};
 use std::cell::RefCell;

@@ -5,11 +5,11 @@ use super::claim::shipped_single;
 use super::family::{Family, describe, fractions, optimum};
 use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
+use crate::coupling::Coupling;
 use crate::distribution::{Draft, Rational, Target, format_rational};
 use crate::evaluate::block as evaluate;
 use crate::number::Number;
 use crate::optimum::flow;
-use crate::plan::Coupling;
 use crate::problem::{BlockProblem, Problem};
 use crate::scheme::{Composition, Draws, MadeOf, SchemeName};
 use crate::text::{

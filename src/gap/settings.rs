@@ -4,8 +4,6 @@ use super::GapError;
 use super::cuts::Cuts;
 use super::metric::{DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
 use crate::log::Log;
-#[cfg(doc)]
-use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
@@ -111,9 +109,8 @@ pub struct Settings {
     pub cuts: Cuts,
     /// Where the optimal plans of i.i.d. drafts are solved.
     pub plans: SolvedPlans,
-    /// Whether the optimal plans of sequential draws are solved too, at every position, for up to
-    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
-    /// together.
+    /// Whether the optimal plans of sequential draws are solved too, at every position, for as
+    /// many drafts as such plans can have, which takes longer than everything else together.
     pub sequential_plans: bool,
     /// How `rrs-wo` is computed on rows that list all tokens.
     pub rrs_wo: SlowRates,

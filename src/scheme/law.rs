@@ -296,10 +296,3 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
             .unwrap_or_else(|| self.nothing_exact())
     }
 }
-
-/// The token as the `u32` that tuples and sets hold.
-///
-/// Vocabularies are checked to fit when a problem is built.
-pub(crate) fn token_id(token: usize) -> u32 {
-    u32::try_from(token).unwrap_or(u32::MAX)
-}

@@ -61,7 +61,8 @@ pub use without_replacement::WithoutReplacement;
 
 pub(crate) use combinations::choose;
 pub(crate) use engines::{drafted_by, engines_with};
-pub(crate) use law::token_id;
+
+use crate::distribution::token_id;
 
 #[cfg(test)]
 mod by_hand_tests;
