@@ -45,6 +45,7 @@
 //! | [`certify`] | recomputes every claim; imports no solver |
 //! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
 //! | [`evaluate`] | every method and verifier on one problem, their agreement, and the result as JSON |
+//! | [`rounds`] | rounds of a decoder along a text: acceptance, renewal, bounds |
 //! | [`claims`] | the ledger of theorems |
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
@@ -124,7 +125,7 @@ pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
-mod rounds;
+pub mod rounds;
 pub mod row;
 mod rule_name;
 #[cfg(test)]

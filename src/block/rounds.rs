@@ -8,8 +8,7 @@
 
 use super::BlockVerifierName;
 use super::law::round_ends;
-use crate::distribution::token_id;
-use crate::distribution::{Draft, Rational, Target};
+use crate::distribution::{Draft, Rational, Target, token_id};
 use crate::number::Number;
 use crate::problem::BlockProblem;
 use crate::tree::{Node, TokenTree};

@@ -2,8 +2,7 @@
 
 use super::law::{BlockVerifier, Outcomes};
 use super::{Block, GreedyBlock};
-use crate::distribution::token_id;
-use crate::distribution::{Rational, Target};
+use crate::distribution::{Rational, Target, token_id};
 use crate::number::{Number, RunningSum};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};

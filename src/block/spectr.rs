@@ -1,8 +1,7 @@
 //! SpecTr: several drafts, verified one position at a time.
 
 use super::law::{BlockVerifier, Outcomes};
-use crate::distribution::token_id;
-use crate::distribution::{Draft, Target};
+use crate::distribution::{Draft, Target, token_id};
 use crate::problem::{BlockProblem, Conditionals, Problem};
 use crate::scheme::WithReplacement;
 use crate::tree::{Node, TokenTree};

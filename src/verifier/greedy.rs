@@ -7,8 +7,7 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, draw_from,
 };
-use crate::distribution::token_id;
-use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::distribution::{Draft, Rational, compensated_sum, token_id};
 use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;

@@ -7,7 +7,8 @@ use specgap::capture::{
     ChatTemplate, ChildLaw, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round,
     Rule, Runtime, Sampling, Shape, Stop, TextCodec, Topology,
 };
-use specgap::text::{ChainVerifier, spread_of_chain};
+use specgap::rounds::ChainVerifier;
+use specgap::text::spread_of_chain;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

@@ -10,10 +10,8 @@ use specgap::gap::Estimate;
 use specgap::log::Log;
 use specgap::problem::BlockProblem;
 use specgap::report::paths::page;
-use specgap::text::{
-    AtDrafts, ChainVerifier, FixedLength, PathSettings, PathsReport, Texts, accepted_lengths,
-    measure_paths, replay,
-};
+use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::text::{AtDrafts, PathSettings, PathsReport, Texts, measure_paths};
 use specgap::tree::TokenTree;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;

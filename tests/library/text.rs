@@ -4,10 +4,8 @@
 //! token 0.
 
 use specgap::log::Log;
-use specgap::text::{
-    ChainVerifier, Drafts, FixedLength, LengthReport, Policy, Settings, TextError, Texts, Timings,
-    accepted_lengths, measure, replay,
-};
+use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::text::{Drafts, LengthReport, Policy, Settings, TextError, Texts, Timings, measure};
 use std::path::Path;
 
 #[rustfmt::skip]

@@ -6,11 +6,14 @@
 use crate::made_log::{self, rows};
 use crate::text::{DRAFT, TARGET, TEXTS, near, ratios};
 use specgap::log::{KeptTokens, Log};
+use specgap::rounds::{
+    ChainVerifier, ChildShares, FixedLength, accepted_lengths, replay, replay_tree,
+};
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::SchemeName;
 use specgap::text::{
-    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, Timings, TreeReport, TreeSettings,
-    accepted_lengths, measure_trees, replay, replay_tree, threshold_accepted, threshold_nodes,
+    Limits, NamedTree, Timings, TreeReport, TreeSettings, measure_trees, threshold_accepted,
+    threshold_nodes,
 };
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;

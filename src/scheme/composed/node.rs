@@ -7,8 +7,7 @@ use super::algebra::{
     Composition, CompositionError, CompositionFault, Draws, MOST_LEVELS, MOST_PARTS,
 };
 use super::stopped::{Rate, Stopped};
-use crate::distribution::token_id;
-use crate::distribution::{Draft, Rational, format_rational, round_nearest};
+use crate::distribution::{Draft, Rational, format_rational, round_nearest, token_id};
 use crate::number::{Number, RunningSum};
 use crate::scheme::{
     DistinctConditioned, DraftScheme, LARGEST_CHECKED_SET, WithReplacement, WithoutReplacement,

@@ -1,7 +1,6 @@
 //! Sequential draws that a clock may stop.
 
-use crate::distribution::token_id;
-use crate::distribution::{Draft, Rational};
+use crate::distribution::{Draft, Rational, token_id};
 use crate::number::{Number, RunningSum};
 use crate::scheme::combinations::{Ranking, falling_factorial, for_each_combination, over_subsets};
 use crate::scheme::{DraftScheme, WithoutReplacement, choose, race};

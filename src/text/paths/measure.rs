@@ -414,7 +414,7 @@ fn at_drafts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{FixedLength, replay};
+    use crate::rounds::{FixedLength, replay};
 
     /// The calls of token and block verification, by the replay of `specgap length`.
     #[test]

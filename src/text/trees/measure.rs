@@ -14,11 +14,10 @@ use super::data::{
 use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
 use super::grow::{Growth, Limits};
-use super::replay::{TreeReplay, replay_tree};
-use super::shares::ChildShares;
 use super::values::{PREFIXED, RootShares, slot_values};
 use crate::gap::{Clustered, Estimate};
 use crate::log::Log;
+use crate::rounds::{ChildShares, TreeReplay, replay_tree};
 use crate::row::MAX_DRAFTS;
 use crate::scheme::SchemeName;
 use crate::tree::{AcceptanceRates, DraftTree, Shape, TopologyLimits, best_topology};
