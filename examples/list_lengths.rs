@@ -14,9 +14,10 @@
 
 use safetensors::tensor::{Dtype, TensorView};
 use specgap::distribution::Softmax;
-use specgap::gap::{Comparison, Estimate, GapReport};
+use specgap::gap::{Comparison, GapReport};
 use specgap::log::{Log, Row, RowKind};
 use specgap::report::gap::page;
+use specgap::statistics::Estimate;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -49,6 +49,8 @@
 //! | [`claims`] | the ledger of theorems |
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
+//! | [`sampling`] | logged rows as probabilities at a temperature, cut as a sampler cuts them |
+//! | [`statistics`] | means over positions that come in clusters |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
 //! | [`audit`] | whether an engine samples what it claims |
 //! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
@@ -128,11 +130,13 @@ pub mod report;
 pub mod rounds;
 pub mod row;
 mod rule_name;
+pub mod sampling;
 #[cfg(test)]
 mod schemas;
 pub mod scheme;
 mod scratch;
 mod shown;
+pub mod statistics;
 pub mod text;
 pub mod tree;
 pub mod verifier;

@@ -2,7 +2,7 @@
 //! target's own law.
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule};
-use crate::gap::Estimate;
+use crate::statistics::Estimate;
 use crate::text::{DraftedTree, tree_bound};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

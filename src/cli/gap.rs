@@ -10,11 +10,12 @@ use super::printed::{self, print_report};
 use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
-    self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
-    PositionSink, RuleCost, Settings, SlowRates, SolvedPlans, Summary,
+    self, CallCost, CallCosts, GapError, GapReport, LogComparison, Pairing, Part, PositionSink,
+    RuleCost, Settings, SlowRates, SolvedPlans, Summary,
 };
 use crate::log::Log;
 use crate::report;
+use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
 use crate::shown::visible;
 use crate::text::read_possible_with_paths;

@@ -4,7 +4,8 @@ use super::costs::are_within;
 use crate::coupling::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
-use crate::scheme::{DraftScheme, SetFamily, SetLaw};
+use crate::scheme::DraftScheme;
+use crate::scheme::{SetFamily, SetLaw};
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 use std::fmt::Debug;

@@ -8,8 +8,8 @@
 use super::plot::Point;
 use super::table::Entry;
 use super::text::{at_most, difference, listed, range, rate};
-use crate::gap::Estimate;
 use crate::known::Kind;
+use crate::statistics::Estimate;
 use std::cmp::Ordering;
 
 /// Half the width of the interval; `None` where there is one cluster only, so

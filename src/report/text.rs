@@ -1,7 +1,6 @@
 //! How numbers, counts and paragraphs are written.
 
 use crate::distribution::{Rational, format_rational};
-use crate::gap::Cuts;
 use std::fmt::Write as _;
 
 /// Longest fraction that is written out in text.
@@ -57,19 +56,6 @@ pub fn seconds(value: f64) -> String {
         2
     };
     format!("{scaled:.decimals$} {unit}")
-}
-
-/// What is cut of rows, behind a comma; nothing if nothing is.
-pub(super) fn served(kept: Option<Cuts>) -> String {
-    kept.map_or_else(String::new, |kept| format!(", as served: {}", cuts(kept)))
-}
-
-/// What is kept of a row: `top-k 40, top-p 0.95`.
-pub(super) fn cuts(kept: Cuts) -> String {
-    let words = kept
-        .words()
-        .map(|(name, number)| format!("{name} {number}"));
-    words.collect::<Vec<_>>().join(", ")
 }
 
 /// A temperature, always with a decimal point.

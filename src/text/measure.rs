@@ -13,13 +13,13 @@ use super::place::Place;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
 use super::rollouts::RolloutList;
 use super::texts::{Text, Texts};
-use crate::gap::{Clustered, Estimate};
 use crate::log::{FileDigest, Log};
 use crate::rounds::{
     ChainVerifier, CoinBlind, Drafted, Replay, accepted_everywhere, accepted_lengths,
     accepted_lengths_by_means, coin_blind, drafted_rounds, oracle_calls, oracle_calls_to_the_end,
     replay,
 };
+use crate::statistics::{Clustered, Estimate};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 

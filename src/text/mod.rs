@@ -60,7 +60,6 @@ pub use trees::{
     TreeResult, TreeSettings, measure_trees, threshold_accepted, threshold_nodes,
 };
 
-use crate::gap::GapError;
 use crate::log::LogError;
 use std::path::PathBuf;
 
@@ -84,9 +83,6 @@ pub enum TextError {
     /// A log's files or rows are refused.
     #[error(transparent)]
     Rows(#[from] LogError),
-    /// Rows of probabilities that are called logits.
-    #[error(transparent)]
-    Kind(#[from] GapError),
     /// A log's text is not what the identities need.
     #[error("{log}: {message}")]
     Log {

@@ -816,8 +816,8 @@ fn gap_has_the_acceptance_along_the_text() {
 /// interval does not tell apart; what a head adds comes behind it, with whether it is worth it.
 #[test]
 fn the_first_sentence_ranks_only_what_is_told_apart() {
-    use specgap::gap::Estimate;
     use specgap::report::length::page;
+    use specgap::statistics::Estimate;
     use specgap::text::{ChosenPolicy, Parameter, RolloutsRead};
     let settings = Settings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),

@@ -446,7 +446,7 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
         // The rows are made, and the text is not theirs: then nothing is advised.
         report.surprise.z = Some(0.0);
         let reference = report.reference.as_mut().unwrap();
-        reference.best_minus_this.tokens_per_call = specgap::gap::Estimate {
+        reference.best_minus_this.tokens_per_call = specgap::statistics::Estimate {
             mean,
             ci95: [mean - 0.1, mean + 0.1],
             truncation: None,

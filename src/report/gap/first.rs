@@ -3,12 +3,13 @@
 
 use super::select::{ahead, attains, cells_at, is_measured};
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{CallCosts, Cell, Comparison, Estimate, GapReport, VerifierRow};
+use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use crate::known::Kind;
 use crate::report::draft_paths;
 use crate::report::page::Fact;
 use crate::report::text::{listed, range};
 use crate::scheme::{Here, SchemeName, engines_with};
+use crate::statistics::Estimate;
 use crate::verifier::VerifierName;
 use std::cmp::Ordering;
 

@@ -7,7 +7,7 @@ use super::select::{
     verifier, verifiers,
 };
 use crate::gap::{
-    BlockEstimate, Cell, Comparison, Estimate, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
+    BlockEstimate, Cell, Comparison, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
     VerifierRow,
 };
 use crate::known::Kind;
@@ -18,6 +18,7 @@ use crate::report::text::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
 use crate::scheme::{ENGINES, Engine};
+use crate::statistics::Estimate;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         Column::number("of α*"),
     ];
     let mut table = Table::new("verifiers", format!("At {}", place(at, n)), columns);
-    let percent_of = |estimate: &crate::gap::Estimate, how: &str| {
+    let percent_of = |estimate: &crate::statistics::Estimate, how: &str| {
         Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)))
     };
     for cell in cells_at(report, at, n) {
