@@ -54,7 +54,8 @@
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
 //! | [`audit`] | whether an engine samples what it claims |
 //! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
-//! | [`report`] | results as text, JSON, Markdown, HTML and plots |
+//! | [`report`] | what each result says, as a page or as text |
+//! | [`page`] | a page as data, as text, Markdown, HTML, and plots |
 //! | [`cli`] | the program |
 //!
 //! # Glossary
@@ -122,6 +123,7 @@ pub mod log;
 pub mod lp;
 pub mod number;
 pub mod optimum;
+pub mod page;
 mod panics;
 pub mod plan;
 pub mod problem;
@@ -135,7 +137,6 @@ pub mod sampling;
 mod schemas;
 pub mod scheme;
 mod scratch;
-mod shown;
 pub mod statistics;
 pub mod text;
 pub mod tree;

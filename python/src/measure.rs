@@ -12,7 +12,7 @@ use specgap::gap::{self, ColumnKind, Columns, Entry, GapError, LogComparison, Pa
 use specgap::sampling::Cuts;
 use specgap::log::Log as Rows;
 use specgap::report;
-use specgap::report::page::Page;
+use specgap::page::Page;
 use std::io;
 use std::sync::Arc;
 

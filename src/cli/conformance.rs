@@ -3,7 +3,7 @@
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, check_folder, write_together};
 use crate::conformance::{Rule, Settings, vectors};
-use crate::report::counted;
+use crate::page::counted;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;

@@ -26,7 +26,7 @@ mod with_models {
     use crate::cli::overwrites::Touched;
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::tree::named;
-    use crate::shown::visible;
+    use crate::page::visible;
     use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
     use clap::Args;

@@ -70,7 +70,7 @@ pub use measure::{measure, summarise, summarise_each};
 pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
-pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
+pub use positions::{ColumnKind, Columns, Entry, PositionSink};
 pub use settings::{Part, Settings, SlowRates, SolvedPlans};
 pub use summary::Summary;
 pub(crate) use surprise::{Moments, Singles, Surprised, Surprises};

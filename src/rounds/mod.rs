@@ -4,7 +4,7 @@
 //! [`Survival`] is the probability that drafts are accepted, [`replay()`] the renewal of
 //! rounds and [`replay_tree`] the same of trees, [`drafted_rounds`] what is drafted behind
 //! rejected tokens, [`oracle_calls`] and [`coin_blind`] what no policy can pass. What the texts
-//! are, and what policies draft, is for others ([`crate::text`]). Proofs are in
+//! are, and what policies draft, is for others. Proofs are in
 //! `docs/text.md`.
 
 mod bounds;

@@ -10,12 +10,10 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Example
 /// ```
-/// use specgap::gap::Settings;
 /// use specgap::sampling::Cuts;
-/// let cuts = Cuts { top_p: Some(0.95), ..Cuts::default() };
-/// let settings = Settings::new(&[0.0, 0.7], &[2], 0)?.served(cuts)?;
-/// assert_eq!(settings.options(), " --drafts 2 --temperature 0.0,0.7 --top-p 0.95");
-/// # Ok::<(), specgap::gap::GapError>(())
+/// let cuts = |top_p| Cuts { top_p: Some(top_p), ..Cuts::default() };
+/// assert!(!cuts(0.95).keep_all());
+/// assert!(cuts(1.0).keep_all());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -7,8 +7,8 @@ use specgap::gap::{
 };
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
+use specgap::page::Figure;
 use specgap::report::gap::page;
-use specgap::report::page::Figure;
 use specgap::statistics::Estimate;
 use std::collections::BTreeMap;
 

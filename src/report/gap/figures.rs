@@ -5,12 +5,10 @@ use super::select::{
     attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
 };
 use crate::gap::{GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::page::Figure;
+use crate::page::plot::{Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke};
+use crate::page::words::{counted, percent, rate, temperature};
 use crate::report::certainty;
-use crate::report::page::Figure;
-use crate::report::plot::{
-    Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke,
-};
-use crate::report::text::{counted, percent, rate, temperature};
 use crate::scheme::SchemeName;
 use crate::statistics::Estimate;
 

@@ -11,12 +11,12 @@ use crate::gap::{
     VerifierRow,
 };
 use crate::known::Kind;
-use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
-use crate::report::length::numbers::entry as in_text;
-use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{
+use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::words::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
+use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
+use crate::report::length::numbers::entry as in_text;
 use crate::scheme::{ENGINES, Engine};
 use crate::statistics::Estimate;
 use std::cmp::Ordering;

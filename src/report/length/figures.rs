@@ -2,9 +2,9 @@
 
 use super::numbers::{cost, decimals};
 use super::tables::{found, of, verifiers};
+use crate::page::Figure;
+use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::report::certainty::point;
-use crate::report::page::Figure;
-use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::statistics::Estimate;
 use crate::text::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
 

@@ -2,8 +2,8 @@
 
 use super::numbers::{cost, decimals, plus_minus};
 use super::tables;
-use crate::report::page::Block;
-use crate::report::text::{count, counted, listed, percent};
+use crate::page::Block;
+use crate::page::words::{count, counted, listed, percent};
 use crate::report::{cautions, draft_paths, replayed};
 use crate::scheme::engines_with;
 use crate::statistics::Estimate;

@@ -1,8 +1,8 @@
 //! How the report's numbers are written.
 
+use crate::page::table::Entry;
+use crate::page::words::range;
 use crate::report::certainty::all_digits;
-use crate::report::table::Entry;
-use crate::report::text::range;
 use crate::statistics::Estimate;
 
 /// A number with so many decimals and a minus sign.
