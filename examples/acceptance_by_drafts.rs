@@ -14,8 +14,8 @@ use rand_chacha::ChaCha8Rng;
 use specgap::certify;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::optimum::flow;
+use specgap::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use specgap::problem::Problem;
-use specgap::report::plot::{Axis, Line, LinePlot, Point, Stroke};
 use specgap::scheme::{WithReplacement, WithoutReplacement};
 use specgap::verifier::{VerifierName, verifier};
 

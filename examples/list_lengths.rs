@@ -14,9 +14,10 @@
 
 use safetensors::tensor::{Dtype, TensorView};
 use specgap::distribution::Softmax;
-use specgap::gap::{Comparison, Estimate, GapReport};
+use specgap::gap::{Comparison, GapReport};
 use specgap::log::{Log, Row, RowKind};
 use specgap::report::gap::page;
+use specgap::statistics::Estimate;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -312,7 +313,7 @@ fn numbers(report: &GapReport) -> Numbers {
             one.temperature,
             1,
             "strict: sum of p q".to_owned(),
-            one.strict,
+            one.exact_match,
         );
     }
     for cell in report.cells.iter().filter(|cell| cell.drafts > 1) {

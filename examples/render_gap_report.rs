@@ -5,7 +5,7 @@
 //!     cargo run --release --example render_gap_report -- report.json out/
 
 use specgap::gap::{GapReport, LogComparison};
-use specgap::report::page::{Block, Link};
+use specgap::page::{Block, Link};
 use specgap::report::{compare, gap, length, paths, tree};
 use specgap::text::{LengthReport, PathsReport, TreeReport};
 use std::path::PathBuf;

@@ -39,19 +39,24 @@
 //! | [`problem`] | validated problems and their files |
 //! | [`lp`] | the problem as linear programs, HiGHS and minilp |
 //! | [`optimum`] | alpha* by flow, enumeration, ratio scan, formula, submodular minimisation, and the scan of logged rows |
-//! | [`plan`] | optimal plans and full couplings |
+//! | [`coupling`] | plans that list sets, and full couplings, as data |
+//! | [`plan`] | optimal plans with one weight a token |
 //! | [`rule`] | every verification rule by its name, and its law on a row |
 //! | [`verifier`] | rules that verify drafts, one file each, and their table: laws, samplers, acceptance rates |
 //! | [`certify`] | recomputes every claim; imports no solver |
 //! | [`tree`], [`block`] | token trees; block verifiers, bounds and optima |
 //! | [`evaluate`] | every method and verifier on one problem, their agreement, and the result as JSON |
+//! | [`rounds`] | rounds of a decoder along a text: acceptance, renewal, bounds |
 //! | [`claims`] | the ledger of theorems |
 //! | [`log`] | logged rows, read a span at a time |
 //! | `capture` | feature `onnx`: running two models and logging their rows |
+//! | [`sampling`] | logged rows as probabilities at a temperature, cut as a sampler cuts them |
+//! | [`statistics`] | means over positions that come in clusters |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
 //! | [`audit`] | whether an engine samples what it claims |
 //! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
-//! | [`report`] | results as text, JSON, Markdown, HTML and plots |
+//! | [`report`] | what each result says, as a page or as text |
+//! | [`page`] | a page as data, as text, Markdown, HTML, and plots |
 //! | [`cli`] | the program |
 //!
 //! # Glossary
@@ -63,7 +68,7 @@
 //! | n | `drafts` | draft tokens a step |
 //! | X, A(X) | `tuple`, `set` | the draft tokens; their distinct tokens |
 //! | D | [`scheme::DraftScheme`] | law of X |
-//! | pi | [`plan::Coupling`] | joint law of output and X |
+//! | pi | [`coupling::Coupling`] | joint law of output and X |
 //! | alpha | `acceptance_rate` | P(output in A(X)) of a verifier |
 //! | alpha* | `optimal_acceptance_rate` | its maximum over verifiers |
 //! | H | `subset` | a token set; a minimiser of P - Q certifies alpha* |
@@ -105,6 +110,7 @@ pub mod certify;
 pub mod claims;
 pub mod cli;
 pub mod conformance;
+pub mod coupling;
 pub mod distribution;
 #[cfg(test)]
 mod documents;
@@ -118,19 +124,21 @@ pub mod log;
 pub mod lp;
 pub mod number;
 pub mod optimum;
+pub mod page;
 mod panics;
 pub mod plan;
 pub mod problem;
 mod quadrature;
 pub mod report;
-mod rounds;
+pub mod rounds;
 pub mod row;
 pub mod rule;
+pub mod sampling;
 #[cfg(test)]
 mod schemas;
 pub mod scheme;
 mod scratch;
-mod shown;
+pub mod statistics;
 pub mod text;
 pub mod tree;
 pub mod verifier;

@@ -5,8 +5,8 @@ use super::engine::Position;
 use super::rule::Rule;
 use super::{AuditError, refused_at};
 use crate::distribution::Softmax;
-use crate::gap::{Lists, probabilities};
 use crate::log::{Log, Row};
+use crate::sampling::{Lists, probabilities};
 use std::collections::BTreeMap;
 
 /// A token that the sampler should have cut is forgiven if it is this near, in nats, to the

@@ -2,8 +2,9 @@
 
 use super::engine::{Corrects, Engine, Keeps, Position, change};
 use super::rule::Rule;
+use crate::distribution::token_id;
 use crate::rule::{Drafts, InTurn, Step, TargetMass, normalise};
-use crate::scheme::{SchemeName, token_id};
+use crate::scheme::SchemeName;
 
 /// The law of the next of several drafts, given those before; `None` where nothing is
 /// claimed, or every token was drafted.

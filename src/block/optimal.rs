@@ -93,7 +93,10 @@ impl<T: Number> BlockVerifier<T> for BlockOptimal<T> {
     }
 
     fn verify(&self, tree: &TokenTree<T>, blocks: &[usize], outcomes: &mut Outcomes<'_, T>) {
-        let mut set: Vec<u32> = blocks.iter().map(|&b| crate::scheme::token_id(b)).collect();
+        let mut set: Vec<u32> = blocks
+            .iter()
+            .map(|&b| crate::distribution::token_id(b))
+            .collect();
         set.sort_unstable();
         set.dedup();
         for choice in self.choices.get(&set).into_iter().flatten() {

@@ -98,7 +98,7 @@ impl BlockProgram {
                         set.iter()
                             .map(|&other| tree.common_prefix(block, other as usize))
                             .max()
-                            .map_or(0, crate::scheme::token_id)
+                            .map_or(0, crate::distribution::token_id)
                     })
                     .collect()
             })

@@ -8,10 +8,9 @@
 
 use super::BlockVerifierName;
 use super::law::round_ends;
-use crate::distribution::{Draft, Rational, Target};
+use crate::distribution::{Draft, Rational, Target, token_id};
 use crate::number::Number;
 use crate::problem::BlockProblem;
-use crate::scheme::token_id;
 use crate::tree::{Node, TokenTree};
 use std::collections::BTreeMap;
 

@@ -2,13 +2,13 @@
 
 use super::law::{BlockVerifier, Outcomes};
 use super::{Block, GreedyBlock};
-use crate::distribution::{Rational, Target};
+use crate::distribution::{Rational, Target, token_id};
 use crate::number::{Number, RunningSum};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
 use crate::plan::even_selection;
 use crate::problem::{BlockProblem, Problem};
-use crate::scheme::{WithReplacement, token_id};
+use crate::scheme::WithReplacement;
 use crate::tree::{Node, TokenTree};
 use num_bigint::BigUint;
 use std::collections::BTreeMap;

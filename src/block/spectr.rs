@@ -1,9 +1,9 @@
 //! SpecTr: several drafts, verified one position at a time.
 
 use super::law::{BlockVerifier, Outcomes};
-use crate::distribution::{Draft, Target};
+use crate::distribution::{Draft, Target, token_id};
 use crate::problem::{BlockProblem, Conditionals, Problem};
-use crate::scheme::{WithReplacement, token_id};
+use crate::scheme::WithReplacement;
 use crate::tree::{Node, TokenTree};
 use crate::verifier::{Arithmetic, Verifier, VerifierName, verifier};
 use std::cell::RefCell;

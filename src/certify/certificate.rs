@@ -1,10 +1,10 @@
 //! Certificates as files: a subset and a plan, in exact fractions.
 
+use crate::coupling::{PlanMasses, Rounding, TransportPlan};
 use crate::distribution::{
     ParseRationalError, Rational, format_rational, integer_weights, parse_rational, ratio,
 };
 use crate::known::Known;
-use crate::plan::{PlanMasses, Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use num_traits::{Signed, Zero};

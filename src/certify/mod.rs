@@ -18,12 +18,12 @@ mod tests;
 pub use certificate::{Certificate, CertificateError, PlanEntry};
 pub use residuals::{Residuals, residuals};
 
+use crate::coupling::{Coupling, PlanMasses, Rounding, TransportPlan, distinct};
 use crate::distribution::{
     PROBABILITY_RELATIVE_ERROR, Rational, compensated_sum, exact_value, format_rational, ratio,
     round_down, round_up,
 };
 use crate::known::Known;
-use crate::plan::{Coupling, PlanMasses, Rounding, TransportPlan, distinct};
 use crate::problem::Problem;
 use crate::scheme::{SchemeName, UNDERFLOW};
 use num_bigint::BigUint;

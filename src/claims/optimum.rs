@@ -3,11 +3,11 @@
 use super::family::{Family, describe, optimum, subsets};
 use super::{Claim, Finding, Verdict};
 use crate::certify;
+use crate::coupling::Coupling;
 use crate::distribution::{Rational, format_rational};
 use crate::lp::formulation::{TupleLaw, dual, full};
 use crate::lp::{Backend, MiniLp};
 use crate::optimum::{ScaledInstance, closed_form, enumeration, flow};
-use crate::plan::Coupling;
 use crate::problem::Problem;
 use crate::scheme::SchemeName;
 use num_traits::{One, Zero};
@@ -323,7 +323,7 @@ fn spectr_upper() -> Finding {
             problem
                 .scheme()
                 .for_each_tuple_exact(&mut |tuple, probability| {
-                    let outside: Vec<usize> = crate::plan::distinct(tuple)
+                    let outside: Vec<usize> = crate::coupling::distinct(tuple)
                         .into_iter()
                         .map(|token| token as usize)
                         .filter(|token| !set.contains(token))

@@ -5,7 +5,7 @@ use super::text::{Along, Pair, Rule, drafted, enumerate, golden, rules};
 use super::{Claim, Finding, Verdict};
 use crate::distribution::{Rational, format_rational};
 use crate::number::Number;
-use crate::text::{ChainVerifier, DraftLength, Drafted, drafted_rounds, replay};
+use crate::rounds::{ChainVerifier, DraftLength, Drafted, drafted_rounds, replay};
 
 pub(super) const CLAIMS: &[Claim] = &[Claim {
     id: "rollout-drafts",

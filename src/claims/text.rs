@@ -5,17 +5,17 @@ use super::claim::shipped_single;
 use super::family::{Family, describe, fractions, optimum};
 use super::{Claim, Finding, Verdict};
 use crate::block::BlockVerifierName;
+use crate::coupling::Coupling;
 use crate::distribution::{Draft, Rational, Target, format_rational};
 use crate::evaluate::block as evaluate;
 use crate::number::Number;
 use crate::optimum::flow;
-use crate::plan::Coupling;
 use crate::problem::{BlockProblem, Problem};
-use crate::scheme::{Composition, Draws, MadeOf, SchemeName};
-use crate::text::{
+use crate::rounds::{
     ChainVerifier, DraftLength, RoundEnd, Survival, accepted_lengths, coin_blind, oracle_calls,
     oracle_calls_to_the_end, replay,
 };
+use crate::scheme::{Composition, Draws, MadeOf, SchemeName};
 use num_traits::Signed;
 use std::collections::BTreeMap;
 
@@ -1209,7 +1209,7 @@ fn accepting_more(problem: &Problem, rejected: &Rational, eps: &Rational) -> Vec
 mod tests {
     use super::super::family::fraction;
     use super::*;
-    use crate::text::FixedLength;
+    use crate::rounds::FixedLength;
 
     /// Token 0 is always an accepted draft, and behind it the target writes: 1 + 1/4 + 3/4 calls.
     #[test]

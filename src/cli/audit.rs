@@ -11,8 +11,8 @@ use crate::audit::{
 };
 use crate::files::read_lines;
 use crate::log::{FileDigest, Log};
+use crate::page::is_of_a_page;
 use crate::report::audit as report;
-use crate::report::page::is_of_a_page;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};

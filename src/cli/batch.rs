@@ -4,9 +4,8 @@
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
+use crate::page::{counted, visible};
 use crate::problem::AnyProblem;
-use crate::report::counted;
-use crate::shown::visible;
 use rayon::prelude::*;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,9 @@ use super::batch::{self, ProblemCommand};
 use super::options::{Common, Counts, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{BlockEvaluation, block};
+use crate::page::{agree, counted, disagree};
 use crate::problem::{AnyProblem, BlockProblem};
-use crate::report::{agree, block as report, counted, disagree};
+use crate::report::block as report;
 use clap::Args;
 
 /// Arguments of `specgap block`.

@@ -4,7 +4,7 @@ use super::options::rule_parser;
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict, check_folder, write_together};
 use crate::conformance::{self, Settings, vectors};
-use crate::report::counted;
+use crate::page::counted;
 use crate::rule::RuleName;
 use clap::Args;
 use serde_json::json;

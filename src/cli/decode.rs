@@ -26,9 +26,9 @@ mod with_models {
     use crate::cli::overwrites::Touched;
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::tree::named;
+    use crate::page::visible;
     use crate::rule::RuleName;
     use crate::scheme::SchemeName;
-    use crate::shown::visible;
     use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
     use clap::Args;

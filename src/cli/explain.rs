@@ -55,7 +55,7 @@ pub(super) fn run(args: &ExplainArgs, common: &Common) -> Result<Verdict, CliErr
                 writeln!(out, "{line}")?;
             }
             Format::Text if wanted.is_empty() && common.quiet => writeln!(out, "{word}")?,
-            Format::Text => write!(out, "{}", report::definition(word, meaning, width()))?,
+            Format::Text => write!(out, "{}", crate::page::definition(word, meaning, width()))?,
         }
     }
     out.flush()?;

@@ -10,13 +10,14 @@ use super::printed::{self, print_report};
 use super::recorded::file_name;
 use super::table::Table;
 use crate::gap::{
-    self, CallCost, CallCosts, Cuts, GapError, GapReport, LogComparison, Pairing, Part,
-    PositionSink, RuleCost, Settings, SlowRates, SolvedPlans, Summary,
+    self, CallCost, CallCosts, GapError, GapReport, LogComparison, Pairing, Part, PositionSink,
+    RuleCost, Settings, SlowRates, SolvedPlans, Summary,
 };
 use crate::log::Log;
+use crate::page::visible;
 use crate::report;
+use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
-use crate::shown::visible;
 use crate::text::read_possible_with_paths;
 use crate::verifier::VerifierName;
 use clap::Args;
@@ -390,9 +391,9 @@ fn summarise(
         let seconds = start.elapsed().as_secs_f64();
         eprintln!(
             "{} in {seconds:.1} s: {:.1} a second on {}",
-            report::counted(total, "position"),
+            crate::page::counted(total, "position"),
             total as f64 / seconds.max(1e-9),
-            report::counted(rayon::current_num_threads(), "thread")
+            crate::page::counted(rayon::current_num_threads(), "thread")
         );
     }
     Ok(measured)

@@ -3,7 +3,7 @@
 
 use super::output::CliError;
 use crate::log::Log;
-use crate::report::page::Page;
+use crate::page::Page;
 use indicatif::ProgressBar;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

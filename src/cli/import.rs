@@ -3,7 +3,7 @@
 use super::options::{Common, Format};
 use super::output::{CliError, Verdict};
 use crate::import::{Engine, Imported, LogprobsMode, Request, import};
-use crate::report::counted;
+use crate::page::counted;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::path::PathBuf;

@@ -7,7 +7,8 @@ use super::texts::Texts;
 use crate::import::{is_tokens, open_tokens};
 use crate::log::Log;
 use crate::report;
-use crate::text::{self, ChainVerifier, Drafts, FAMILIES, Family, Policy, RolloutList, Settings};
+use crate::rounds::ChainVerifier;
+use crate::text::{self, Drafts, FAMILIES, Family, Policy, RolloutList, Settings};
 use clap::Args;
 use std::str::FromStr;
 

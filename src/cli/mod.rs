@@ -37,7 +37,7 @@ mod verify;
 #[cfg(not(feature = "onnx"))]
 mod without_models;
 
-use crate::shown::visible;
+use crate::page::visible;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -220,7 +220,7 @@ fn start_threads(wanted: usize, quiet: bool) {
     if !quiet {
         eprintln!(
             "note: {most} threads cannot be started ({why}); {} will do",
-            crate::report::counted(threads, "thread")
+            crate::page::counted(threads, "thread")
         );
     }
 }

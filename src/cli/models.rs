@@ -131,7 +131,7 @@ impl ModelArgs {
         if !common.quiet {
             notes
                 .iter()
-                .for_each(|note| eprintln!("{}", crate::shown::visible(note.clone())));
+                .for_each(|note| eprintln!("{}", crate::page::visible(note.clone())));
         }
         Ok(())
     }

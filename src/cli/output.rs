@@ -5,9 +5,8 @@ use crate::files::{
     DOCUMENT, Place, Staged, Unfinished, check_writable, exchange, folder as folder_of,
     lock_folder, read_text, remove_strays, remove_unheld,
 };
+use crate::page::{DrawError, Page};
 use crate::problem::{AnyProblem, ProblemFileError};
-use crate::report::DrawError;
-use crate::report::page::Page;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};

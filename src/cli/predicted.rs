@@ -2,11 +2,10 @@
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, children_of_rule};
 use crate::distribution::Rows;
+use crate::rounds::{ChainVerifier, ChildShares};
 use crate::row::Workspace;
 use crate::rule::{RuleName, Verifies};
-use crate::text::{
-    ChainVerifier, ChildShares, Moments, SelectedAlong, Spread, spread_of_chain, spread_of_tree,
-};
+use crate::text::{Moments, SelectedAlong, Spread, spread_of_chain, spread_of_tree};
 use crate::tree::DraftTree;
 use crate::verifier::{UnknownVerifier, VerifierName};
 use serde_json::{Value, json};

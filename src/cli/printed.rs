@@ -2,8 +2,8 @@
 
 use super::options::{Common, Folder, Format};
 use super::output::{CliError, width, write_together};
-use crate::report::page::Page;
-use crate::report::paper::Files;
+use crate::page::Page;
+use crate::page::paper::Files;
 use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;

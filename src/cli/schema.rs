@@ -82,7 +82,11 @@ pub(super) fn run(args: &SchemaArgs, common: &Common) -> Result<Verdict, CliErro
                         writeln!(out, "{line}")?;
                     }
                     Format::Text => {
-                        write!(out, "{}", report::definition(one.name, one.about, width()))?;
+                        write!(
+                            out,
+                            "{}",
+                            crate::page::definition(one.name, one.about, width())
+                        )?;
                     }
                 }
             }

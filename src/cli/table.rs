@@ -4,7 +4,8 @@ use super::output::{CliError, stage, unwritten};
 use crate::files::{Staged, Unfinished};
 #[cfg(feature = "parquet")]
 use crate::gap::ParquetTable;
-use crate::gap::{Columns, CsvTable, Entry, PositionSink, Settings};
+use crate::gap::{Columns, Entry, PositionSink, Settings};
+use crate::report::CsvTable;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -3,12 +3,11 @@
 use super::gap::{schemes, verifiers};
 use super::options::Costs;
 use super::output::{CliError, read_document};
-use super::printed;
 use super::recorded::file_name;
 use super::texts::{BEST_TREE, Texts};
-use super::{Common, Verdict};
+use super::{Common, Verdict, printed};
+use crate::page::paper::Files;
 use crate::report;
-use crate::report::paper::Files;
 use crate::scheme::SchemeName;
 use crate::text::{self, Limits, NamedTree, TreeReport, TreeSettings};
 use crate::tree::{DraftTree, NAMES};

@@ -4,8 +4,9 @@ use super::batch::{self, ProblemCommand};
 use super::options::{Common, Problems};
 use super::output::{CliError, Verdict};
 use crate::evaluate::{Verification, verify_with};
+use crate::page::{counted, disagree};
 use crate::problem::{AnyProblem, Problem};
-use crate::report::{counted, disagree, verify as report};
+use crate::report::verify as report;
 use crate::verifier::RrsWoSettings;
 use clap::Args;
 

@@ -53,6 +53,13 @@ pub(crate) const LEAST_PROPORTION: f64 = 1e-280;
 /// A row of fractions below that is multiplied by 2 to this.
 const PROPORTION_BITS: u32 = 900;
 
+/// The token as the `u32` that tuples and sets hold.
+///
+/// Vocabularies are checked to fit when a problem is built.
+pub(crate) fn token_id(token: usize) -> u32 {
+    u32::try_from(token).unwrap_or(u32::MAX)
+}
+
 /// Why numbers are not a distribution.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]

@@ -4,11 +4,11 @@ use super::Outcome;
 use super::method::{Answer, Limits, Method, MethodRun, count};
 use super::tolerances::PROGRAM_TOLERANCE;
 use crate::certify::{self, Residuals};
+use crate::coupling::Coupling;
 use crate::distribution::compensated_sum;
 use crate::known::Known;
 use crate::lp::formulation::{TupleLaw, dual, full, membership};
 use crate::lp::{Backend, BackendName, LinearProgram, LpAnswer, LpStatus};
-use crate::plan::Coupling;
 use crate::problem::Problem;
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! The proof that goes with an optimum, as data and in words.
 
+use crate::coupling::TransportPlan;
 use crate::distribution::{Rational, compensated_sum, format_rational, round_nearest};
 use crate::known::Known;
-use crate::plan::TransportPlan;
 use crate::problem::Problem;
 
 /// What the answer rests on.

@@ -1,10 +1,10 @@
 //! Rounds of drafted chains along text that was sampled from the target.
 
-use super::data::{ChainRounds, Estimate, RoundsOfLength};
+use super::data::{ChainRounds, RoundsOfLength};
 use super::sequence::order;
-use super::statistics::Clustered;
 use super::summary::Cluster;
 use crate::rounds::{ChainVerifier, FixedLength, accepted_everywhere, replay};
+use crate::statistics::{Clustered, Estimate};
 use std::cmp::Ordering;
 
 /// Lengths that are shown beside that of blocks.

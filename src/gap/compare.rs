@@ -1,7 +1,6 @@
 //! Several logs side by side.
 
-use super::cuts::Cuts;
-use super::data::{Estimate, Repetition, SCHEMA, Surprise};
+use super::data::{Repetition, SCHEMA, Surprise};
 use super::metric::{Metric, ONE_DRAFT, Place, Temperature};
 use super::pairing::{self, Pairing};
 use super::settings::Settings;
@@ -10,6 +9,8 @@ use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::known::Kind;
 use crate::log::{FileDigest, MissingMass};
+use crate::sampling::Cuts;
+use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 
 /// The rates of several logs, each measured by itself, and how far those of each later log

@@ -1,10 +1,10 @@
 //! What a gap report says, as data: `report.json` is this, serialised.
 
-use super::cuts::Cuts;
 use crate::known::Kind;
 use crate::log::{FileDigest, Metadata, MissingMass};
+use crate::sampling::Cuts;
+use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The version of `report.json`.
@@ -168,7 +168,7 @@ pub struct LogSummary {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-pub(crate) fn is_zero(count: &usize) -> bool {
+pub(super) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
@@ -214,65 +214,6 @@ pub struct RestMass {
     pub draft_mean: f64,
     /// Of the draft, at most.
     pub draft_max: f64,
-}
-
-/// A mean over positions with its interval, clustered by prompt.
-///
-/// Rows that list only the most probable tokens add a second uncertainty, which has
-/// nothing to do with the first: what the mean would be from the full rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Estimate {
-    /// Mean over positions.
-    pub mean: f64,
-    /// 95% confidence interval of the mean; the mean itself twice if there is
-    /// one cluster only.
-    pub ci95: [f64; 2],
-    /// Lower and upper bound of the mean over all completions of truncated rows: the
-    /// full rows' mean over the same positions is between them. Absent where rows are
-    /// full, and where no bounds are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncation: Option<[f64; 2]>,
-}
-
-/// Bounds this near each other leave nothing open that a report could show.
-const SHUT: f64 = 1e-6;
-
-impl Estimate {
-    /// The bounds of [`Estimate::truncation`] where they alone may be printed: where they are
-    /// further apart than the ± of the mean, so that the mean, which is their middle, is no
-    /// measurement of anything. `None` where the mean may be printed.
-    ///
-    /// # Example
-    /// ```
-    /// use specgap::gap::Estimate;
-    ///
-    /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation };
-    /// assert_eq!(known(Some([0.545, 0.555])).open(), None);
-    /// assert_eq!(known(Some([0.50, 0.60])).open(), Some([0.50, 0.60]));
-    /// ```
-    pub fn open(&self) -> Option<[f64; 2]> {
-        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
-        self.truncation
-            .filter(|[low, high]| high - low > half.max(SHUT))
-    }
-
-    /// On which side of 0 a difference is, if its interval tells: where rows list some tokens
-    /// only, that of either bound. `None` where the interval holds 0, and where there is none.
-    pub fn side(&self) -> Option<Ordering> {
-        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
-        let [low, high] = match self.truncation {
-            Some([low, high]) => [low - half, high + half],
-            None => self.ci95,
-        };
-        if half > 0.0 && low > 0.0 {
-            Some(Ordering::Greater)
-        } else if half > 0.0 && high < 0.0 {
-            Some(Ordering::Less)
-        } else {
-            None
-        }
-    }
 }
 
 /// Three ways of engines with one draft, on the same positions.

@@ -3,7 +3,6 @@
 
 use super::Settings;
 use super::answers::Answers;
-use super::lists::Lists;
 use super::metric::{Metric, Place, Temperature};
 use super::position::{Task, Workspace, evaluate};
 use super::truncation::tests::problems;
@@ -11,6 +10,7 @@ use crate::evaluate::verify;
 use crate::known::Kind;
 use crate::log::{Dtype, HeldTensor, Log, Metadata};
 use crate::optimum::best;
+use crate::sampling::Lists;
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 use rand::rngs::SmallRng;

@@ -1,15 +1,14 @@
 //! Reading logs a span at a time, and adding up what their positions answer.
 
-use super::coverage;
-use super::lists::Lists;
 use super::pairing::Pairing;
 use super::position::{Task, Workspace, evaluate};
 use super::positions::{Columns, PositionSink};
 use super::settings::{Part, Settings};
 use super::summary::{Measured, Summary, drawn_with};
 use super::surprise::Singles;
-use super::{GapError, GapReport};
+use super::{GapError, GapReport, coverage};
 use crate::log::{Log, Span};
+use crate::sampling::Lists;
 use rayon::prelude::*;
 
 /// Positions that one task takes: as many as list so many tokens, but a few at least.

@@ -1,6 +1,6 @@
 //! What a number of a position is about: its key from the position to the report.
 
-use super::cuts::Cuts;
+use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
 use std::cmp::Ordering;

@@ -30,10 +30,8 @@ mod baseline;
 mod chains;
 mod compare;
 mod coverage;
-mod cuts;
 mod data;
 mod glossary;
-mod lists;
 #[cfg(test)]
 mod lists_tests;
 mod looping;
@@ -44,9 +42,9 @@ mod position;
 mod positions;
 mod report;
 mod sequence;
-mod served;
+#[cfg(test)]
+mod served_tests;
 mod settings;
-mod statistics;
 mod strip;
 mod summary;
 mod summary_file;
@@ -60,24 +58,20 @@ pub use compare::{
     AgainstFirst, ComparedEstimate, ComparedLog, ComparedRate, LogComparison, LogDifference,
     folders,
 };
-pub use cuts::Cuts;
-pub(crate) use data::is_zero;
 pub use data::{
-    BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, Estimate,
-    FormulaError, Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum,
-    OverlapRow, PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier,
-    Repetition, RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText, StripToken, Surprise,
+    BlockEstimate, CallCost, CallCosts, Cell, ChainRounds, Comparison, DraftPaths, FormulaError,
+    Gap, GapReport, HISTOGRAM_EDGES, KnownEstimate, LogSummary, OneDraft, Optimum, OverlapRow,
+    PlanRow, PossibleWithPaths, RateAudit, Redrafted, RedraftedCell, RedraftedVerifier, Repetition,
+    RestMass, RoundsOfLength, RuleCost, SCHEMA, Strip, StripText, StripToken, Surprise,
     VerifierRow,
 };
 pub(crate) use glossary::definitions;
-pub(crate) use lists::{Lists, probabilities};
 pub use measure::{measure, summarise, summarise_each};
 pub use pairing::Pairing;
 #[cfg(feature = "parquet")]
 pub use positions::ParquetTable;
-pub use positions::{ColumnKind, Columns, CsvTable, Entry, PositionSink};
+pub use positions::{ColumnKind, Columns, Entry, PositionSink};
 pub use settings::{Part, Settings, SlowRates, SolvedPlans};
-pub(crate) use statistics::Clustered;
 pub use summary::Summary;
 pub(crate) use surprise::{Moments, Singles, Surprised, Surprises};
 

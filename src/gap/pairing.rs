@@ -1,13 +1,12 @@
 //! Positions that two logs have in common, and what their numbers differ by there.
 
-use super::data::Estimate;
 use super::metric::Metric;
 use super::settings::Part;
-use super::statistics::Clustered;
 use super::summary::Measured;
 use super::tally::{ExactSum, Tally};
 use crate::known::Kind;
 use crate::log::{Label, Log, LogError};
+use crate::statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 
 /// Positions of the smaller log per position in common, at most: else what the logs have in

@@ -1,16 +1,14 @@
 //! All numbers of one position.
 
 use super::answers::Answers;
-use super::lists::{Lists, Model};
 use super::metric::{Metric, Place, Temperature};
-use super::served::{Logged, Room, Serving};
 use super::settings::{Asked, SlowRates, SolvedPlans, is_audited};
 use super::surprise::{Singles, Surprised};
-use super::truncation;
-use super::{Cuts, GapError, Settings};
+use super::{GapError, Settings, truncation};
 use crate::known::{Kind, Known};
 use crate::log::{Log, Row};
 use crate::row::{CutWorkspace, Listed, Rows, Unlisted, Workspace as RowWorkspace};
+use crate::sampling::{Cuts, Lists, Logged, Model, Room, Serving};
 use crate::scheme::SchemeName;
 
 /// Room for one position at a time; one a thread.

@@ -12,11 +12,11 @@ use super::metric::{
     DraftRule, Metric, ONE_DRAFT, ONE_DRAFT_PAIRS, Place, Rule, Temperature, pairs, plans, rules,
 };
 use super::sequence::estimates;
-use super::statistics::holm;
 use super::summary::{LogPart, Mass, Summary};
 use super::surprise::Surprises;
 use super::tally::Tally;
 use crate::scheme::SchemeName;
+use crate::statistics::holm;
 
 impl Summary {
     /// The report of what is measured; `command` goes into it.

@@ -1,12 +1,10 @@
 //! What to measure.
 
 use super::GapError;
-use super::cuts::Cuts;
 use super::metric::{DraftRule, ONE_DRAFT, ONE_DRAFT_PAIRS, Rule, pairs, rules, schemes};
 use crate::log::Log;
-#[cfg(doc)]
-use crate::plan::MOST_SEQUENTIAL_DRAFTS;
 use crate::row::{MAX_DRAFTS, Question};
+use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
 use crate::verifier::{RowRule, VerifierName};
 
@@ -111,9 +109,8 @@ pub struct Settings {
     pub cuts: Cuts,
     /// Where the optimal plans of i.i.d. drafts are solved.
     pub plans: SolvedPlans,
-    /// Whether the optimal plans of sequential draws are solved too, at every position, for up to
-    /// [`MOST_SEQUENTIAL_DRAFTS`] drafts, which takes longer than everything else
-    /// together.
+    /// Whether the optimal plans of sequential draws are solved too, at every position, for as
+    /// many drafts as such plans can have, which takes longer than everything else together.
     pub sequential_plans: bool,
     /// How `rrs-wo` is computed on rows that list all tokens.
     pub rrs_wo: SlowRates,
@@ -282,7 +279,7 @@ impl Settings {
     /// # Errors
     /// Any out of range.
     pub fn served(mut self, cuts: Cuts) -> Result<Self, GapError> {
-        cuts.check("")?;
+        cuts.check("").map_err(GapError::Settings)?;
         self.cuts = cuts.effective();
         Ok(self)
     }
@@ -295,7 +292,8 @@ impl Settings {
     ///
     /// # Example
     /// ```
-    /// use specgap::gap::{Cuts, Settings};
+    /// use specgap::gap::Settings;
+    /// use specgap::sampling::Cuts;
     /// let cuts = Cuts { top_k: Some(40), ..Cuts::default() };
     /// let settings = Settings::new(&[1.0], &[2], 0)?.redrafted(&[0.7, 0.5], Some(cuts))?;
     /// let own = " --draft-temperature 0.5,0.7 --draft-top-k 40";
@@ -308,7 +306,8 @@ impl Settings {
                 "--draft-temperature {t} is out of range; temperatures are finite and not below 0"
             )));
         }
-        cuts.unwrap_or_default().check("draft-")?;
+        let of_draft = cuts.unwrap_or_default();
+        of_draft.check("draft-").map_err(GapError::Settings)?;
         self.draft_temperatures = ascending(temperatures);
         self.draft_cuts = cuts;
         Ok(self)

@@ -1,17 +1,16 @@
 //! Everything that a report needs of some positions.
 
-use super::GapError;
 use super::answers::Answers;
-use super::cuts::Cuts;
 use super::data::LogSummary;
-use super::looping;
 use super::metric::{Metric, Temperature};
 use super::settings::Settings;
 use super::strip::StripBuilder;
 use super::surprise::{Surprised, Surprises};
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
+use super::{GapError, looping};
 use crate::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
+use crate::sampling::Cuts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;

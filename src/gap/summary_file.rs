@@ -1,18 +1,17 @@
 //! A summary as JSON, for carrying it between machines.
 
-use super::GapError;
-use super::cuts::Cuts;
 use super::data::{HISTOGRAM_EDGES, LogSummary, StripToken};
 use super::metric::{DraftRule, Metric, Place, Rule, Temperature};
-use super::sequence;
 use super::settings::{Settings, SlowRates, SolvedPlans};
 use super::strip::StripBuilder;
 use super::summary::{Cluster, LogPart, Mass, Rest, Summary};
 use super::surprise::Surprises;
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
+use super::{GapError, sequence};
 use crate::known::Kind;
 use crate::log::{FileDigest, LogIdentity};
+use crate::sampling::Cuts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;

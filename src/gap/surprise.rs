@@ -7,10 +7,10 @@
 //! make honest text look wrong.
 
 use super::data::Surprise;
-use super::lists::Lists;
 use super::tally::ExactSum;
 use crate::log::{Log, LogError, Row, RowKind};
 use crate::row::Unlisted;
+use crate::sampling::Lists;
 use rayon::prelude::*;
 
 /// Positions that one task takes.

@@ -1,8 +1,8 @@
 //! Sums, extremes and counts of one number over positions, whatever their order.
 
-use super::data::{Estimate, HISTOGRAM_EDGES};
-use super::statistics::Clustered;
+use super::data::HISTOGRAM_EDGES;
 use crate::known::{Kind, Known};
+use crate::statistics::{Clustered, Estimate};
 use std::collections::BTreeMap;
 
 /// Bins of the counts that quantiles are read from: quantiles are good to half a bin,

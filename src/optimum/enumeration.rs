@@ -1,9 +1,9 @@
 //! alpha* by trying every subset.
 
 use super::{Capacity, Instance, Optimum};
+use crate::coupling::Rounding;
 use crate::distribution::{Rational, ratio, round_down, round_nearest, round_up};
 use crate::known::Known;
-use crate::plan::Rounding;
 use num_bigint::BigUint;
 
 /// Largest vocabulary whose subsets are enumerated in 128-bit integers.

@@ -16,9 +16,9 @@
 //! entry of the set lists, and a relabel scans only the sets of one token.
 
 use super::{Capacity, Instance, Optimum, ScaledInstance};
+use crate::coupling::{PlanMasses, Rounding, TransportPlan};
 use crate::distribution::{Rational, round_down, round_up};
 use crate::known::Known;
-use crate::plan::{PlanMasses, Rounding, TransportPlan};
 use crate::problem::Problem;
 use crate::scheme::SetFamily;
 use num_bigint::BigUint;

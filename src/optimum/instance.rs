@@ -1,7 +1,7 @@
 //! The transport problem on merged sets, in integers.
 
 use super::costs::are_within;
-use crate::plan::Rounding;
+use crate::coupling::Rounding;
 use crate::problem::Problem;
 #[cfg(doc)]
 use crate::scheme::DraftScheme;

@@ -1,8 +1,7 @@
 //! What makes plans by weights lossless, whatever the weights: a token that is emitted
 //! too often is thinned, and the residual is what is left of p.
 
-use crate::distribution::{LANES, SplitSum, UnitSum};
-use crate::scheme::token_id;
+use crate::distribution::{LANES, SplitSum, UnitSum, token_id};
 use multiversion::multiversion;
 use rand::{Rng, RngCore};
 use std::sync::Arc;

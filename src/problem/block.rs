@@ -135,7 +135,7 @@ impl<D: Deref<Target = Distribution>> Conditionals<D> {
                 }
                 for token in 0..vocab {
                     let mut longer: Vec<u32> = prefix.clone();
-                    longer.push(crate::scheme::token_id(token));
+                    longer.push(crate::distribution::token_id(token));
                     next.push(longer);
                 }
             }

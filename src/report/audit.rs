@@ -3,14 +3,13 @@
 //! What to do comes first, then the four verdicts, then everything they follow from.
 
 use super::check::escape;
-use super::page::{Block, Fact, Page, Section};
-use super::table::{Column, Entry, Row, Table};
-use super::text::{count, counted, rate};
 use crate::audit::{
     AuditReport, Conclusion, HardCheck, MinimumN, Outcome, PartReport, Plan, Tampering,
 };
 use crate::log::RowsFrom;
-use crate::shown::visible;
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{count, counted, rate};
+use crate::page::{Block, Fact, Page, Section, visible};
 use std::fmt::Write as _;
 
 /// What is printed before an audit runs.
@@ -575,7 +574,7 @@ fn facts(report: &AuditReport) -> Vec<Fact> {
         command => Some(Fact::new("command", command)),
     };
     let mut facts: Vec<Fact> = command.into_iter().collect();
-    facts.extend(super::page::files(&report.files));
+    facts.extend(crate::report::files::files(&report.files));
     facts.extend([
         Fact::new("tool", report.tool.clone()),
         Fact::new(

@@ -1,13 +1,13 @@
 //! Reports of `specgap block`.
 
-use super::table::{Column, Row, Table};
-use super::terminal;
-use super::text::{counted, exact_or_decimal, wrap};
+use super::exact_or_decimal;
 use crate::block::lemma_5_1_status;
 use crate::distribution::format_rational;
 use crate::evaluate::{BlockEvaluation, Evaluated, OptimumMethod};
 use crate::known::Known;
-use crate::shown::visible;
+use crate::page::table::{Column, Row, Table};
+use crate::page::words::{counted, wrap};
+use crate::page::{terminal, visible};
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.

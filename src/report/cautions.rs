@@ -1,8 +1,8 @@
 //! What has to be known of a log before its numbers are read, on pages of one log and of several.
 
-use super::text::{count, counted, percent};
 use crate::gap::{Repetition, Surprise};
 use crate::log::MissingMass;
+use crate::page::words::{count, counted, percent};
 
 /// A z that text drawn from its rows hardly has, and one that none has.
 const SURPRISING: f64 = 4.0;

@@ -5,11 +5,11 @@
 //! that of truncated rows. Where bounds of truncated rows are further apart than ±
 //! ([`Estimate::open`]) they stand alone.
 
-use super::plot::Point;
-use super::table::Entry;
-use super::text::{at_most, difference, listed, range, rate};
-use crate::gap::Estimate;
 use crate::known::Kind;
+use crate::page::plot::Point;
+use crate::page::table::Entry;
+use crate::page::words::{at_most, difference, listed, range, rate};
+use crate::statistics::Estimate;
 use std::cmp::Ordering;
 
 /// Half the width of the interval; `None` where there is one cluster only, so

@@ -1,11 +1,11 @@
 //! Reports of `specgap check`: text, JSON, Markdown and JUnit XML.
 
-use super::table::{Column, Entry, Row, Table};
-use super::text::{counted, seconds, wrap};
-use super::{JSON_SCHEMA, markdown, terminal};
+use super::JSON_SCHEMA;
 use crate::claims::{Changes, Checked, Claim, UNCHECKED, Value, Verdict};
 use crate::gap::Against;
-use crate::shown::visible;
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{counted, seconds, wrap};
+use crate::page::{markdown, terminal, visible};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -22,11 +22,12 @@ use super::cautions;
 use super::certainty::{
     Tally, entry, exactness, is_kind, meanings, signed_entry, signed_plus_minus,
 };
-use super::page::{Block, Link, Page, Section};
-use super::table::{Column, Entry, Group, Row, Table};
-use super::text::{count, counted, listed, served, temperature};
 use crate::gap::{AgainstFirst, ComparedLog, ComparedRate, LogComparison, LogDifference};
 use crate::known::Kind;
+use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::words::{count, counted, listed, temperature};
+use crate::page::{Block, Link, Page, Section};
+use crate::report::gap::cuts::served;
 
 /// The comparison as a page.
 pub fn page(comparison: &LogComparison) -> Page {
@@ -476,7 +477,7 @@ fn definitions(comparison: &LogComparison) -> Section {
 
 fn made_by(comparison: &LogComparison) -> Section {
     let tool = format!("{}, report schema {}.", comparison.tool, comparison.schema);
-    super::page::made_by(&comparison.command, tool)
+    crate::page::made_by(&comparison.command, tool)
 }
 
 /// Says that logs are not of one target, where both name theirs.

@@ -1,10 +1,10 @@
 //! What other reports than that of `specgap paths` say of a log with several draft paths.
 
 use super::length::numbers::{entry, maybe, plus_minus};
-use super::page::{Block, Section};
-use super::table::{Column, Entry, Row, Table};
-use super::text::{count, counted, temperature, words};
 use crate::gap::{DraftPaths, PossibleWithPaths};
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{count, counted, temperature, words};
+use crate::page::{Block, Section};
 
 /// K of the first lines.
 const SHOWN: usize = 4;

@@ -1,9 +1,9 @@
 //! What reports on replayed text say alike.
 
 use super::cautions;
-use super::page::{Block, Fact, Section};
-use super::text::{count, counted, temperature};
 use crate::gap::Surprise;
+use crate::page::words::{count, counted, temperature};
+use crate::page::{Block, Fact, Section};
 use crate::text::{MeasuredTexts, TextLog};
 use std::collections::BTreeMap;
 
@@ -158,7 +158,7 @@ fn facts(log: &TextLog) -> Vec<Fact> {
             },
         ));
     }
-    facts.extend(super::page::files(&log.files));
+    facts.extend(crate::report::files::files(&log.files));
     facts.extend(
         metadata
             .command
@@ -169,5 +169,5 @@ fn facts(log: &TextLog) -> Vec<Fact> {
 }
 
 pub(super) fn made_by(of: &MeasuredTexts, schema: u32) -> Section {
-    super::page::made_by(&of.command, format!("{}, report schema {schema}.", of.tool))
+    crate::page::made_by(&of.command, format!("{}, report schema {schema}.", of.tool))
 }

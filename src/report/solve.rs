@@ -1,11 +1,11 @@
 //! Reports of `specgap solve`.
 
-use super::table::{Column, Row, Table};
-use super::terminal;
-use super::text::{counted, exact_or_decimal, seconds, small, wrap};
+use super::exact_or_decimal;
 use crate::evaluate::{Answer, MethodRun, Outcome, Reported, Solution};
 use crate::known::Known;
-use crate::shown::visible;
+use crate::page::table::{Column, Row, Table};
+use crate::page::words::{counted, seconds, small, wrap};
+use crate::page::{terminal, visible};
 use std::fmt::Write as _;
 
 /// Definitions that go under every text report.

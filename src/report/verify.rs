@@ -1,11 +1,11 @@
 //! Reports of `specgap verify`.
 
-use super::table::{Column, Row, Table};
-use super::terminal;
-use super::text::{counted, exact_or_decimal, small, wrap};
+use super::exact_or_decimal;
 use crate::evaluate::{Measured, RuleVerification, Verification};
 use crate::known::{Known, Sampling};
-use crate::shown::visible;
+use crate::page::table::{Column, Row, Table};
+use crate::page::words::{counted, small, wrap};
+use crate::page::{terminal, visible};
 use num_traits::Zero;
 use std::fmt::Write as _;
 

@@ -46,7 +46,7 @@ pub enum RoundEnd {
 /// K tokens every round.
 ///
 /// ```
-/// use specgap::text::{DraftLength, FixedLength};
+/// use specgap::rounds::{DraftLength, FixedLength};
 /// assert_eq!(FixedLength(4).along(0, 2, 0), 2);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub(crate) fn weighted<T: Number>(counts: &[T]) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChainVerifier, FixedLength, replay};
+/// use specgap::rounds::{ChainVerifier, FixedLength, replay};
 ///
 /// // Two tokens: the first is drafted and accepted with probability 1/2.
 /// let two = replay(ChainVerifier::Token, &[0.5, 1.0], &FixedLength(3)).unwrap();

@@ -93,7 +93,7 @@ impl FromStr for ChainVerifier {
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChainVerifier, Survival};
+/// use specgap::rounds::{ChainVerifier, Survival};
 ///
 /// // r = 2, 1/2: the second token's loss is made up for by the first.
 /// let reached = |verifier| {
@@ -163,7 +163,7 @@ fn scaled<T: Number>(product: &T, ratio: &T) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChainVerifier, accepted_lengths};
+/// use specgap::rounds::{ChainVerifier, accepted_lengths};
 /// let sums = accepted_lengths(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
 /// // K = 2: starts 0 and 1, with 1/2 + 1/2 and 1 + 1/4.
 /// assert_eq!(sums, [(1.75, 3), (2.25, 2)]);
@@ -196,7 +196,7 @@ pub fn accepted_lengths<T: Number>(
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChainVerifier, accepted_everywhere};
+/// use specgap::rounds::{ChainVerifier, accepted_everywhere};
 /// let sums = accepted_everywhere(ChainVerifier::Token, &[0.5, 1.0, 0.25], 2);
 /// // K = 2: 1/2 + 1/2, 1 + 1/4, and 1/4 with the one token that is left.
 /// assert_eq!(sums, [1.75, 2.5]);
@@ -232,7 +232,7 @@ pub fn accepted_everywhere<T: Number>(
 ///
 /// # Example
 /// ```
-/// use specgap::text::accepted_lengths_by_means;
+/// use specgap::rounds::accepted_lengths_by_means;
 /// // One start with two tokens left: 1/4 + 1/2 * 3/4.
 /// let sums = accepted_lengths_by_means(&[0.5, 1.0], &[0.25, 0.75], 2);
 /// assert_eq!(sums[1], (0.625, 1));

@@ -161,7 +161,7 @@ pub(crate) fn likeliest(row: &[f64]) -> u32 {
             best = token;
         }
     }
-    super::token_id(best)
+    crate::distribution::token_id(best)
 }
 
 /// Leaves weight on tokens that were not drafted.
@@ -352,11 +352,4 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
             .pop()
             .unwrap_or_else(|| self.nothing_exact())
     }
-}
-
-/// The token as the `u32` that tuples and sets hold.
-///
-/// Vocabularies are checked to fit when a problem is built.
-pub(crate) fn token_id(token: usize) -> u32 {
-    u32::try_from(token).unwrap_or(u32::MAX)
 }

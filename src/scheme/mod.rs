@@ -61,8 +61,10 @@ pub use without_replacement::WithoutReplacement;
 
 pub(crate) use combinations::choose;
 pub(crate) use engines::{drafted_by, engines_with};
-pub(crate) use law::{likeliest, token_id};
+pub(crate) use law::likeliest;
 use law::{only_likeliest, without};
+
+use crate::distribution::token_id;
 
 #[cfg(test)]
 mod by_hand_tests;

@@ -2,13 +2,19 @@
 
 use super::cost::Timings;
 use super::drafts::Drafts;
-use crate::gap::{DraftPaths, Estimate, Surprise, is_zero};
+use crate::gap::{DraftPaths, Surprise};
 use crate::log::{FileDigest, Metadata};
+use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.
 pub const SCHEMA: u32 = 1;
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
 
 /// What a report on texts was measured on, and by what; its fields are the report's own in
 /// `report.json`.

@@ -1,7 +1,6 @@
 //! From texts to a report.
 
 use super::TextError;
-use super::bounds::{CoinBlind, coin_blind, oracle_calls, oracle_calls_to_the_end};
 use super::cost::Timings;
 use super::data::{
     AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LengthReport, MeasuredTexts,
@@ -12,13 +11,15 @@ use super::glossary::definitions;
 use super::paths::possible_with_paths;
 use super::place::Place;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
-use super::rollouts::{Drafted, RolloutList, drafted_rounds};
+use super::rollouts::RolloutList;
 use super::texts::{Text, Texts};
-use crate::gap::{Clustered, Estimate};
 use crate::log::{FileDigest, Log};
 use crate::rounds::{
-    ChainVerifier, Replay, accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
+    ChainVerifier, CoinBlind, Drafted, Replay, accepted_everywhere, accepted_lengths,
+    accepted_lengths_by_means, coin_blind, drafted_rounds, oracle_calls, oracle_calls_to_the_end,
+    replay,
 };
+use crate::statistics::{Clustered, Estimate};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! Policies: when to stop drafting.
 
 use super::place::Place;
-use super::rollouts::{Drafted, RolledOut, RolloutList};
-use crate::rounds::{DraftLength, RoundEnd};
+use super::rollouts::{RolledOut, RolloutList};
+use crate::rounds::{DraftLength, Drafted, RoundEnd};
 use std::fmt;
 use std::str::FromStr;
 

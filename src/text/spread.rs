@@ -1,8 +1,9 @@
 //! How far a decoder's counts scatter around what is expected of them, given its text.
 
-use super::trees::{ChildShares, survival_of_tree};
 use crate::number::Number;
-use crate::rounds::{ChainVerifier, DraftLength, FixedLength, Survival};
+use crate::rounds::{
+    ChainVerifier, ChildShares, DraftLength, FixedLength, Survival, survival_of_tree,
+};
 use crate::tree::Shape;
 
 /// The mean and the variance of a count.
@@ -51,7 +52,8 @@ pub struct Spread<T> {
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChainVerifier, spread_of_chain};
+/// use specgap::text::spread_of_chain;
+/// use specgap::rounds::ChainVerifier;
 ///
 /// // Two tokens, the first drafted and accepted with probability 1/2: one call or two.
 /// let spread = spread_of_chain(ChainVerifier::Token, &[0.5, 1.0], 3).unwrap();
@@ -80,12 +82,13 @@ pub fn spread_of_chain<T: Number>(
 ///
 /// # Formula
 /// As [`spread_of_chain`], with P_s(i) from the probabilities of the tree's nodes
-/// ([`replay_tree`](super::replay_tree)). Drafts are counted as nodes: a draft with fewer
+/// ([`replay_tree`](crate::rounds::replay_tree)). Drafts are counted as nodes: a draft with fewer
 /// tokens than children has fewer of them.
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChildShares, spread_of_tree};
+/// use specgap::text::spread_of_tree;
+/// use specgap::rounds::ChildShares;
 /// use specgap::tree::DraftTree;
 ///
 /// let tree = DraftTree::new(vec![vec![0], vec![1]])?;
@@ -164,7 +167,7 @@ fn whole<T: Number>(count: usize) -> T {
 mod tests {
     use super::*;
     use crate::distribution::{Rational, ratio};
-    use crate::text::replay;
+    use crate::rounds::replay;
     use crate::tree::DraftTree;
     use std::collections::BTreeMap;
 

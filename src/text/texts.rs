@@ -4,9 +4,10 @@ use super::TextError;
 use super::place::{Place, Rest};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
-use crate::gap::{Lists, Moments, Singles, Surprise, Surprised, Surprises, probabilities};
+use crate::gap::{Moments, Singles, Surprise, Surprised, Surprises};
 use crate::log::{Log, Rollouts, Row, RowKind, Span};
 use crate::row::{CUT_ROUNDING, Unlisted, Workspace as Scan};
+use crate::sampling::{Lists, probabilities};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 

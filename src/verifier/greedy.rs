@@ -7,12 +7,12 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, RowRate, RowRule, TokenRule, Verdict, Verifier,
     VerifierError, VerifierName, draw_from,
 };
-use crate::distribution::{Draft, Rational, compensated_sum};
+use crate::distribution::{Draft, Rational, compensated_sum, token_id};
 use crate::known::Known;
 use crate::number::{Number, normalised};
 use crate::problem::Problem;
 use crate::rule::RuleName;
-use crate::scheme::{Greedy, SchemeName, token_id};
+use crate::scheme::{Greedy, SchemeName};
 use rand::RngCore;
 use std::sync::{Arc, OnceLock};
 

@@ -4,14 +4,13 @@ use super::{
     Acceptance, ConditionalLaw, Entry, Lossless, OutputLaw, RowAnswer, RowRate, RowRule,
     RowRuleError, Verdict, Verifier, VerifierError, VerifierName, draw_from,
 };
+use crate::coupling::Rounding;
 use crate::distribution::{Draft, Rational, Target};
 use crate::known::Known;
 use crate::number::{Number, RunningSum, normalised};
 use crate::optimum::flow::{self, Flow, SolvedFlow};
 use crate::optimum::{Capacity, Instance};
-use crate::plan::{
-    MOST_SEQUENTIAL_DRAFTS, PlanSettings, PlanStatus, Rising, Rounding, TokenPlan, measure,
-};
+use crate::plan::{MOST_SEQUENTIAL_DRAFTS, PlanSettings, PlanStatus, Rising, TokenPlan, measure};
 use crate::problem::Problem;
 use crate::row::{Row, RowError, sequential_subset};
 use crate::rule::RuleName;

@@ -352,7 +352,7 @@ pub(super) fn draw(weights: &[f64], rng: &mut dyn RngCore) -> u32 {
             left -= weight;
         }
     }
-    crate::scheme::token_id(last)
+    crate::distribution::token_id(last)
 }
 
 /// Runs a conditional law once.

@@ -155,7 +155,7 @@ impl SpecHub {
         let star = Greedy::new(draft.clone(), 2);
         let row = draft.probabilities();
         let second: Vec<f64> = star.last().iter().map(|last| row[hub] * last).collect();
-        let hub = crate::scheme::token_id(hub);
+        let hub = crate::distribution::token_id(hub);
         Ok(Self {
             problem: problem.clone(),
             float: rule(problem.target().probabilities(), row, &second, hub),

@@ -5,9 +5,8 @@
 use super::*;
 use crate::distribution::tests::row_of_bits;
 use crate::distribution::{
-    Draft, Rational, Target, exact_value, parse_rational, round_down, round_nearest, round_up,
+    Draft, Rational, Target, parse_rational, round_down, round_nearest, round_up,
 };
-use crate::evaluate::{Evaluated, verify};
 use crate::known::Known;
 use crate::number::Number;
 use crate::problem::Problem;
@@ -18,7 +17,7 @@ use crate::scheme::{
     WithoutReplacement,
 };
 use proptest::prelude::*;
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use std::collections::BTreeSet;
@@ -99,72 +98,8 @@ fn every_entry_says_what_its_rule_takes() {
     }
 }
 
-/// Weights over their sum; at least one is positive.
-fn weights(vocab: usize) -> impl Strategy<Value = Vec<u32>> {
-    // Zeros and equal weights are common on purpose.
-    prop::collection::vec(prop_oneof![Just(0u32), 1u32..4, 1u32..1000], vocab)
-        .prop_filter("some mass", |row| row.iter().any(|&weight| weight > 0))
-}
-
-fn fractions(row: &[u32]) -> Vec<Rational> {
-    let total: u32 = row.iter().sum();
-    row.iter()
-        .map(|&weight| Rational::new(weight.into(), total.into()))
-        .collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
-
-    /// Losslessness with tolerance 0, every verifier under every scheme that it
-    /// takes, and everything that must hold between the rates.
-    #[test]
-    fn every_rule_is_lossless_and_bounded(
-        (p, q, other, drafts) in (1usize..5).prop_flat_map(|vocab| {
-            (weights(vocab), weights(vocab), weights(vocab), 1usize..4)
-        })
-    ) {
-        let p = Target::from_rationals(fractions(&p)).unwrap();
-        let q = Draft::from_rationals(fractions(&q)).unwrap();
-        let other = Draft::from_rationals(fractions(&other)).unwrap();
-        for problem in all_problems(&p, &q, &other, drafts) {
-            let evaluation = verify(&problem);
-            let best = evaluation.optimum.clone().unwrap().rational().cloned().unwrap();
-            for one in &evaluation.verifiers {
-                let Some(measured) = one.outcome.done() else { continue };
-                let variation = measured.total_variation.as_ref().unwrap();
-                prop_assert!(
-                    variation.exact.as_ref().is_some_and(Number::is_nil),
-                    "{} on {}: {:?}", one.name, problem.name(), variation
-                );
-                prop_assert_eq!(measured.formula_agrees, Some(true), "{} {:?}", one.name, measured);
-                let (algorithmic, membership) =
-                    (measured.algorithmic.rational().unwrap(), measured.membership.rational().unwrap());
-                prop_assert!(membership <= &best);
-                if one.name == VerifierName::K_SEQ {
-                    // The factor is the root rounded up, so a residual of about
-                    // 1e-16 is left on tokens that can be rejected.
-                    let bonus = membership - algorithmic;
-                    prop_assert!(bonus >= Rational::zero());
-                    prop_assert!(bonus < rational("1e-14"));
-                    let n = i32::try_from(drafts).unwrap();
-                    let miss = Rational::one() - Rational::new(1.into(), drafts.into());
-                    let share = Rational::one() - num_traits::Pow::pow(&miss, n);
-                    prop_assert!(membership + rational("1e-14") >= &share * &best);
-                } else {
-                    prop_assert_eq!(algorithmic, membership);
-                }
-                if [VerifierName::SPECHUB, VerifierName::GREEDY, VerifierName::OPTIMAL]
-                    .contains(&one.name)
-                {
-                    prop_assert_eq!(membership, &best);
-                }
-                if drafts == 1 && one.name != VerifierName::EXACT_MATCH && one.name != VerifierName::K_SEQ {
-                    prop_assert_eq!(membership, &best);
-                }
-            }
-        }
-    }
 
     /// The same rules in `f64`, on inputs that are not fractions.
     #[test]
@@ -407,66 +342,6 @@ fn rules_say_of_themselves_what_is_so() {
             .into_iter()
             .eq(["exact-match", "naive-tree", "rrs-wo", "spechub"])
     );
-}
-
-/// The factor is the smallest f64 that is lossless, however many bits that takes, and `verify`
-/// has nothing to say: drafts that are all one token, light tokens, equal rows, few and many
-/// drafts.
-#[test]
-fn the_factor_of_k_seq_is_the_smallest_that_is_lossless() {
-    let mut rng = ChaCha8Rng::seed_from_u64(6);
-    let mut cases = vec![
-        (vec![1.0, 1e-310, 1e-310, 1e-310, 1e-310], 0, 28),
-        (vec![1.0, 1e-310, 1e-310, 1e-310, 1e-310], 0, 64),
-        (vec![1.0, 1e-310, 0.0, 0.0, 0.0], 0, 64),
-        (vec![1.0, 1e-17], 0, 64),
-        (vec![1e-17, 1.0], 0, 64),
-        (vec![1e-310, 1.0], 0, 3),
-        (vec![5e-324, 1.0], 0, 64),
-    ];
-    for _ in 0..40 {
-        let vocab = rng.random_range(2..6);
-        let scale: f64 = [0.5, 30.0, 700.0][rng.random_range(0..3)];
-        let row: Vec<f64> = (0..vocab)
-            .map(|_| (-scale * rng.random::<f64>()).exp())
-            .collect();
-        let sum: f64 = row.iter().sum();
-        let row = row.iter().map(|mass| mass / sum).collect();
-        cases.push((row, rng.random_range(0..vocab), rng.random_range(1..=64)));
-    }
-    for (p, hot, drafts) in cases {
-        for spread in [0.0, 1e-300, 1e-9, 0.25] {
-            let mut q = vec![0.0; p.len()];
-            q[hot] = 1.0;
-            q[(hot + 1) % p.len()] += spread;
-            let sum: f64 = q.iter().sum();
-            q.iter_mut().for_each(|mass| *mass /= sum);
-            // Sums over tuples stay few.
-            let drafts = if spread > 0.0 { drafts.min(5) } else { drafts };
-            let scheme = WithReplacement::new(draft(&q), drafts);
-            let problem = Problem::new("", target(&p), scheme).unwrap();
-            let what = format!("p {p:?}, q {q:?}, n = {drafts}");
-            let rule = KSeq::new(&problem).unwrap();
-            if rule.factor() > 1.0 {
-                let below = exact_value(rule.factor().next_down()).unwrap();
-                assert!(KSeq::with_factor(&problem, below).is_err(), "{what}");
-            }
-            assert!(KSeq::with_factor(&problem, rule.exact_factor().clone()).is_ok());
-            let report = verify(&problem);
-            let measured = report.measured(VerifierName::K_SEQ).unwrap();
-            assert!(measured.complaints().is_empty(), "{what}: {measured:?}");
-            let variation = measured.total_variation.as_ref().unwrap();
-            assert!(
-                variation.exact.as_ref().is_none_or(Number::is_nil),
-                "{what}: {variation:?}"
-            );
-        }
-    }
-    let scheme = WithReplacement::new(draft(&[1.0, 0.0]), 64);
-    let problem = Problem::new("", target(&[1.0, 1e-17]), scheme).unwrap();
-    let factor = KSeq::new(&problem).unwrap().factor();
-    // 1/(1 - d^(1/64)), d = 1e-17/(1 + 1e-17).
-    assert!((factor - 2.185_6).abs() < 1e-4, "{factor}");
 }
 
 fn exact_below(value: f64) -> Rational {
@@ -730,49 +605,6 @@ fn a_wrong_sampler_fails_the_chi_square() {
     let rule = Late(Rrs::new(&wide).unwrap());
     let (statistic, limit) = chi_square(&rule, wide.scheme(), 1);
     assert!(statistic > limit);
-}
-
-#[test]
-fn extremes_are_handled() {
-    // p = q: the first draft is always accepted, and nothing is left.
-    for (p, q) in [
-        (vec![0.25, 0.75], vec![0.25, 0.75]),
-        (vec![1.0, 0.0], vec![1.0, 0.0]),
-        (vec![1.0, 0.0], vec![0.0, 1.0]),
-        (vec![1.0 - 1e-15, 1e-15], vec![1.0, 0.0]),
-        (vec![1.0, 0.0], vec![1.0 - 1e-15, 1e-15]),
-        (vec![0.5, 0.5], vec![1e-300, 1.0]),
-        (vec![1.0], vec![1.0]),
-    ] {
-        let (p, q) = (target(&p), draft(&q));
-        for drafts in 1..=3 {
-            for problem in all_problems(&p, &q, &q, drafts) {
-                let evaluation = verify(&problem);
-                assert!(evaluation.is_ok(), "{evaluation:#?}");
-                for name in VerifierName::ALL {
-                    let Ok(rule) = verifier(name, &problem) else {
-                        continue;
-                    };
-                    let mut rng = ChaCha8Rng::seed_from_u64(3);
-                    problem.scheme().for_each_tuple(&mut |tuple, mass| {
-                        let law = rule.conditional(tuple);
-                        for (&token, &accepted) in tuple.iter().zip(&law.accepted) {
-                            let possible = problem.target().is_positive(token as usize);
-                            assert!(possible || accepted == 0.0, "{name}");
-                        }
-                        if mass == 0.0 {
-                            return;
-                        }
-                        for _ in 0..20 {
-                            let verdict = rule.sample(tuple, &mut rng);
-                            let token = verdict.token as usize;
-                            assert!(problem.target().is_positive(token), "{name} {problem:?}");
-                        }
-                    });
-                }
-            }
-        }
-    }
 }
 
 /// The closed forms of `f64` are as wide as what is said of their rounding: no wider, and not

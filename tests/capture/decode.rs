@@ -7,9 +7,10 @@ use specgap::capture::{
     ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Runtime,
     Sampling, Shape, Stop, TextCodec, children_of_rule,
 };
+use specgap::rounds::ChainVerifier;
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
-use specgap::text::{ChainVerifier, spread_of_chain};
+use specgap::text::spread_of_chain;
 use specgap::tree::DraftTree;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -4,12 +4,12 @@
 use crate::rows::{fractions, normalised};
 use proptest::prelude::*;
 use specgap::certify::{self, Certificate, CertificateError, PlanEntry};
+use specgap::coupling::{Coupling, PlanMasses, Rounding, TransportPlan};
 use specgap::distribution::{
     Draft, Rational, Target, exact_value, format_rational, parse_rational,
 };
 use specgap::lp::{Direction, LinearProgram, Masses, Relation, Row};
 use specgap::optimum::flow;
-use specgap::plan::{Coupling, PlanMasses, Rounding, TransportPlan};
 use specgap::problem::{AnyProblem, Problem, parse_toml, read};
 use specgap::scheme::{
     DistinctConditioned, DraftScheme, ExactSetLaw, PrefixScan, SchemeName, SetFamily, SetLaw,

@@ -4,10 +4,10 @@
 use crate::rows::{fractions, normalised};
 use num_traits::{One, Signed};
 use proptest::prelude::*;
+use specgap::coupling::Rounding;
 use specgap::distribution::{Draft, Rational, Target, TupleProbabilities, parse_rational, ratio};
 use specgap::evaluate::{Evaluated, Limits, Method, Outcome, solve, verify};
 use specgap::optimum::{ScaledInstance, closed_form, flow, ratio_scan, submodular};
-use specgap::plan::Rounding;
 use specgap::problem::{AnyProblem, Problem};
 use specgap::scheme::{
     Composition, DistinctConditioned, DraftScheme, Draws, Greedy, MadeOf, SchemeName,

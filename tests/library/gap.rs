@@ -6,8 +6,7 @@ use safetensors::tensor::TensorView;
 use specgap::distribution::{Draft, Softmax, Target};
 use specgap::evaluate::{Verification, verify};
 use specgap::gap::{
-    Estimate, GapReport, Part, Settings, SlowRates, SolvedPlans, Summary, measure, regressions,
-    summarise,
+    GapReport, Part, Settings, SlowRates, SolvedPlans, Summary, measure, regressions, summarise,
 };
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
@@ -15,6 +14,7 @@ use specgap::optimum::best;
 use specgap::problem::Problem;
 use specgap::report::gap::page;
 use specgap::scheme::{MadeOf, SchemeName};
+use specgap::statistics::Estimate;
 use specgap::verifier::{RrsWo, RrsWoSettings, VerifierName};
 use std::path::{Path, PathBuf};
 

@@ -3,13 +3,13 @@
 //! that say so.
 
 use specgap::gap::{
-    Columns, ComparedRate, CsvTable, LogComparison, LogDifference, Part, Settings, summarise,
-    summarise_each,
+    Columns, ComparedRate, LogComparison, LogDifference, Part, Settings, summarise, summarise_each,
 };
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
+use specgap::page::Block;
+use specgap::report::CsvTable;
 use specgap::report::compare::page;
-use specgap::report::page::Block;
 use std::path::Path;
 
 use crate::made_log::{Pair, Place, V, drawn, rows, write_at};

@@ -3,9 +3,10 @@
 //! together is refused.
 
 use proptest::prelude::*;
-use specgap::gap::{Columns, CsvTable, GapError, Part, Settings, Summary, measure, summarise};
+use specgap::gap::{Columns, GapError, Part, Settings, Summary, measure, summarise};
 use specgap::known::Kind;
 use specgap::log::{Dtype, KeptTokens, Layout, Log};
+use specgap::report::CsvTable;
 use std::collections::BTreeMap;
 use std::path::Path;
 

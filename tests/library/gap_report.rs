@@ -1,14 +1,15 @@
 //! What a gap report shows, in every format.
 
 use specgap::gap::{
-    BlockEstimate, Cell, ChainRounds, Comparison, Estimate, FormulaError, Gap, GapReport,
-    HISTOGRAM_EDGES, LogSummary, Optimum, OverlapRow, PlanRow, RateAudit, RestMass, RoundsOfLength,
-    SCHEMA, Strip, StripText, StripToken, VerifierRow,
+    BlockEstimate, Cell, ChainRounds, Comparison, FormulaError, Gap, GapReport, HISTOGRAM_EDGES,
+    LogSummary, Optimum, OverlapRow, PlanRow, RateAudit, RestMass, RoundsOfLength, SCHEMA, Strip,
+    StripText, StripToken, VerifierRow,
 };
 use specgap::known::Kind;
 use specgap::log::{FileIdentity, Metadata, PromptRecord, Sampling};
+use specgap::page::Figure;
 use specgap::report::gap::page;
-use specgap::report::page::Figure;
+use specgap::statistics::Estimate;
 use std::collections::BTreeMap;
 
 fn estimate(mean: f64, half: f64) -> Estimate {

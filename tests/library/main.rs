@@ -31,6 +31,7 @@ mod text;
 mod text_rollouts;
 mod trees;
 mod truncated;
+mod verifiers;
 mod verify_large;
 
 #[path = "../made_log/mod.rs"]

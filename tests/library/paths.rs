@@ -6,14 +6,12 @@ use specgap::block::{
     Block, BlockVerifier, GreedyBlock, SpecTr, Token, lemma_5_1, output_law, single_draft_optimum,
 };
 use specgap::distribution::{Draft, Target};
-use specgap::gap::Estimate;
 use specgap::log::Log;
 use specgap::problem::BlockProblem;
 use specgap::report::paths::page;
-use specgap::text::{
-    AtDrafts, ChainVerifier, FixedLength, PathSettings, PathsReport, Texts, accepted_lengths,
-    measure_paths, replay,
-};
+use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::statistics::Estimate;
+use specgap::text::{AtDrafts, PathSettings, PathsReport, Texts, measure_paths};
 use specgap::tree::TokenTree;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;

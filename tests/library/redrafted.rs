@@ -3,10 +3,11 @@
 
 use specgap::distribution::Softmax;
 use specgap::gap::{
-    Cuts, GapReport, KnownEstimate, Part, Redrafted, Settings, Summary, measure, summarise,
+    GapReport, KnownEstimate, Part, Redrafted, Settings, Summary, measure, summarise,
 };
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log};
+use specgap::sampling::Cuts;
 use std::path::Path;
 
 use crate::made_log::{Pair, V, rows, write};

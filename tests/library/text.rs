@@ -4,10 +4,8 @@
 //! token 0.
 
 use specgap::log::Log;
-use specgap::text::{
-    ChainVerifier, Drafts, FixedLength, LengthReport, Policy, Settings, TextError, Texts, Timings,
-    accepted_lengths, measure, replay,
-};
+use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
+use specgap::text::{Drafts, LengthReport, Policy, Settings, TextError, Texts, Timings, measure};
 use std::path::Path;
 
 #[rustfmt::skip]
@@ -818,8 +816,8 @@ fn gap_has_the_acceptance_along_the_text() {
 /// interval does not tell apart; what a head adds comes behind it, with whether it is worth it.
 #[test]
 fn the_first_sentence_ranks_only_what_is_told_apart() {
-    use specgap::gap::Estimate;
     use specgap::report::length::page;
+    use specgap::statistics::Estimate;
     use specgap::text::{ChosenPolicy, Parameter, RolloutsRead};
     let settings = Settings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),

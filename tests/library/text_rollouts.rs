@@ -4,9 +4,10 @@ use crate::text::{DRAFT, TARGET, TEXTS, ratios};
 use specgap::log::{
     Dtype, HeadValues, Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Sampling,
 };
+use specgap::rounds::{ChainVerifier, drafted_rounds, replay};
 use specgap::text::{
-    AlongText, ChainVerifier, LengthReport, Place, Policy, PolicyResult, RolledOut, Settings,
-    TextError, Timings, drafted_rounds, measure, replay,
+    AlongText, LengthReport, Place, Policy, PolicyResult, RolledOut, Settings, TextError, Timings,
+    measure,
 };
 use std::path::Path;
 

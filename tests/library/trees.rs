@@ -6,11 +6,14 @@
 use crate::made_log::{self, rows};
 use crate::text::{DRAFT, TARGET, TEXTS, near, ratios};
 use specgap::log::{KeptTokens, Log};
+use specgap::rounds::{
+    ChainVerifier, ChildShares, FixedLength, accepted_lengths, replay, replay_tree,
+};
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::SchemeName;
 use specgap::text::{
-    ChainVerifier, ChildShares, FixedLength, Limits, NamedTree, Timings, TreeReport, TreeSettings,
-    accepted_lengths, measure_trees, replay, replay_tree, threshold_accepted, threshold_nodes,
+    Limits, NamedTree, Timings, TreeReport, TreeSettings, measure_trees, threshold_accepted,
+    threshold_nodes,
 };
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
@@ -445,7 +448,7 @@ fn a_report_has_every_law_and_rule_that_fits_and_says_what_it_leaves_out() {
         // The rows are made, and the text is not theirs: then nothing is advised.
         report.surprise.z = Some(0.0);
         let reference = report.reference.as_mut().unwrap();
-        reference.best_minus_this.tokens_per_call = specgap::gap::Estimate {
+        reference.best_minus_this.tokens_per_call = specgap::statistics::Estimate {
             mean,
             ci95: [mean - 0.1, mean + 0.1],
             truncation: None,

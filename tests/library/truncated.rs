@@ -2,10 +2,12 @@
 //! refused.
 
 use specgap::distribution::Softmax;
-use specgap::gap::{Cuts, Estimate, GapReport, Settings, measure};
+use specgap::gap::{GapReport, Settings, measure};
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log, Row};
+use specgap::sampling::Cuts;
 use specgap::scheme::SchemeName;
+use specgap::statistics::Estimate;
 use specgap::text;
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;

@@ -1,10 +1,8 @@
 //! A table with a row for each (position, temperature, n), for questions of one's own.
 
-mod csv;
 #[cfg(feature = "parquet")]
 mod parquet;
 
-pub use csv::CsvTable;
 #[cfg(feature = "parquet")]
 pub use parquet::ParquetTable;
 

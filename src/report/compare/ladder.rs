@@ -6,10 +6,10 @@ mod rungs;
 
 use self::rungs::{Ladder, ONE_DRAFT, attains, estimate, overlap, way};
 use crate::gap::{ComparedEstimate, ComparedRate, LogComparison};
+use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::words::{counted, temperature};
+use crate::page::{Block, Fact, Section};
 use crate::report::certainty::{Tally, entry, exactness};
-use crate::report::page::{Block, Fact, Section};
-use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{counted, temperature};
 
 /// Whether all logs are of the same text and there are enough of them.
 pub(super) fn is_one(comparison: &LogComparison) -> bool {

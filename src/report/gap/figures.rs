@@ -4,14 +4,13 @@ use super::first::{is_rule, points, usual};
 use super::select::{
     attains, cell, cells_at, headline, laws, place, places, quantile, temperatures, verifiers,
 };
-use crate::gap::{Estimate, GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::gap::{GapReport, HISTOGRAM_EDGES, VerifierRow};
+use crate::page::Figure;
+use crate::page::plot::{Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke};
+use crate::page::words::{counted, percent, rate, temperature};
 use crate::report::certainty;
-use crate::report::page::Figure;
-use crate::report::plot::{
-    Axis, BoxPlot, BoxRow, Line, LinePlot, LossPlot, LossRow, Point, Stroke,
-};
-use crate::report::text::{counted, percent, rate, temperature};
 use crate::scheme::SchemeName;
+use crate::statistics::Estimate;
 
 /// A place on the x axis: where it stands, its temperature, its number of drafts.
 type Stop = (f64, f64, usize);

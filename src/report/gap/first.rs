@@ -3,12 +3,13 @@
 
 use super::select::{ahead, attains, cells_at, is_measured};
 use super::summary::{has_bounds, sampling, truncated};
-use crate::gap::{CallCosts, Cell, Comparison, Estimate, GapReport, VerifierRow};
+use crate::gap::{CallCosts, Cell, Comparison, GapReport, VerifierRow};
 use crate::known::Kind;
+use crate::page::Fact;
+use crate::page::words::{listed, range};
 use crate::report::draft_paths;
-use crate::report::page::Fact;
-use crate::report::text::{listed, range};
 use crate::scheme::{Here, SchemeName, engines_with};
+use crate::statistics::Estimate;
 use crate::verifier::VerifierName;
 use std::cmp::Ordering;
 
@@ -332,7 +333,7 @@ fn worth(report: &GapReport, cells: &[&Cell]) -> Option<String> {
             out.push_str(&format!(
                 " A plan that attains the optimum of {} took {} a position.",
                 plan.scheme,
-                crate::report::seconds(seconds)
+                crate::page::seconds(seconds)
             ));
         }
     }
@@ -363,7 +364,7 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
             let of_plan = rule(plan).map_or_else(String::new, |seconds| {
                 format!(
                     "; {plan}, which takes {}, {:.3}",
-                    crate::report::seconds(seconds),
+                    crate::page::seconds(seconds),
                     speed(best, call.seconds + seconds)
                 )
             });
@@ -373,7 +374,7 @@ fn speeds_at(costs: &CallCosts, losing: &[(&Cell, &VerifierRow)]) -> String {
                 false => format!(
                     "{own}{of_plan}; a rule that attains the optimum pays if it takes at most {} \
                      longer a call",
-                    crate::report::seconds(even)
+                    crate::page::seconds(even)
                 ),
             })
         })

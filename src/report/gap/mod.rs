@@ -24,6 +24,7 @@
 //! ```
 
 mod certainty;
+pub(super) mod cuts;
 mod figures;
 mod first;
 mod provenance;
@@ -33,10 +34,11 @@ mod summary;
 mod tables;
 mod tokens;
 
-use super::page::{Block, Page, Section};
-use super::table::Table;
-use super::text::{counted, served, temperature, words};
 use crate::gap::GapReport;
+use crate::page::table::Table;
+use crate::page::words::{counted, temperature, words};
+use crate::page::{Block, Page, Section};
+use cuts::served;
 
 /// The report as a page.
 pub fn page(report: &GapReport) -> Page {
@@ -360,5 +362,5 @@ fn made_by(report: &GapReport) -> Section {
         "{}, seed {}, report schema {}.",
         report.tool, report.seed, report.schema
     );
-    super::page::made_by(&report.command, words)
+    crate::page::made_by(&report.command, words)
 }

@@ -1,9 +1,9 @@
 //! What a log says of where it comes from.
 
 use crate::gap::{GapReport, LogSummary};
-use crate::report::page::{Block, Fact, Section};
-use crate::report::table::{Column, Entry, Row, Table};
-use crate::report::text::{count, counted, rate, temperature};
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{count, counted, rate, temperature};
+use crate::page::{Block, Fact, Section};
 
 /// Digits of a hash that are shown.
 const SHORT_HASH: usize = 12;
@@ -121,7 +121,7 @@ fn facts(log: &LogSummary) -> Vec<Fact> {
         ));
     }
     facts.push(Fact::new("size", positions));
-    facts.extend(crate::report::page::files(&log.files));
+    facts.extend(crate::report::files::files(&log.files));
     if let Some(tool) = &metadata.tool {
         facts.push(Fact::new("written by", tool));
     }

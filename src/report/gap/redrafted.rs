@@ -3,11 +3,11 @@
 use super::figures::{bands, hue, point};
 use super::select::{cells_at, headline, place};
 use crate::gap::{Cell, GapReport, KnownEstimate, Redrafted, RedraftedCell};
+use crate::page::plot::{Axis, Line, LinePlot, Stroke};
+use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::words::{rate, temperature};
+use crate::page::{Block, Figure, Section};
 use crate::report::certainty::{Tally, entry, exactness};
-use crate::report::page::{Block, Figure, Section};
-use crate::report::plot::{Axis, Line, LinePlot, Stroke};
-use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{rate, temperature};
 
 /// A gap below this counts as none.
 const NO_GAP: f64 = 1e-6;

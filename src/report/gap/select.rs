@@ -1,7 +1,7 @@
 //! Finding one's way in a gap report.
 
 use crate::gap::{Cell, Comparison, GapReport, VerifierRow};
-use crate::report::text::temperature;
+use crate::page::words::temperature;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 

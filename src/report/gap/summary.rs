@@ -2,10 +2,12 @@
 
 use super::certainty::is_truncated;
 use super::select::{drafts, sampled_at, temperatures};
-use crate::gap::{Cuts, GapReport, LogSummary, PlanRow, RateAudit};
+use crate::gap::{GapReport, LogSummary, PlanRow, RateAudit};
 use crate::known::Kind;
+use crate::page::words::{at_most, count, counted, listed, rate, temperature};
 use crate::report::cautions;
-use crate::report::text::{at_most, count, counted, cuts, listed, rate, temperature};
+use crate::report::gap::cuts::cuts;
+use crate::sampling::Cuts;
 
 /// Clusters below which an interval is rough.
 const FEW: usize = 10;

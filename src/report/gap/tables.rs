@@ -7,17 +7,18 @@ use super::select::{
     verifier, verifiers,
 };
 use crate::gap::{
-    BlockEstimate, Cell, Comparison, Estimate, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
+    BlockEstimate, Cell, Comparison, FormulaError, GapReport, HISTOGRAM_EDGES, RateAudit,
     VerifierRow,
 };
 use crate::known::Kind;
-use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
-use crate::report::length::numbers::entry as in_text;
-use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::{
+use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::words::{
     at_most, count, counted, difference, listed, p_value, percent, rate, small, temperature,
 };
+use crate::report::certainty::{Tally, all_digits, entry, exactness, signed_entry};
+use crate::report::length::numbers::entry as in_text;
 use crate::scheme::{ENGINES, Engine};
+use crate::statistics::Estimate;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub(super) fn in_a_line(report: &GapReport, at: f64, n: usize) -> Table {
         Column::number("of α*"),
     ];
     let mut table = Table::new("verifiers", format!("At {}", place(at, n)), columns);
-    let percent_of = |estimate: &crate::gap::Estimate, how: &str| {
+    let percent_of = |estimate: &crate::statistics::Estimate, how: &str| {
         Entry::titled(points(estimate), format!("{}; {how}", all_digits(estimate)))
     };
     for cell in cells_at(report, at, n) {

@@ -2,9 +2,9 @@
 
 use super::select::{cell, place, verifier};
 use crate::gap::{GapReport, Strip, StripText, StripToken};
-use crate::report::page::{Block, MarkedText, MarkedToken, Section};
-use crate::report::table::{Column, Entry, Row, Table};
-use crate::report::text::{counted, rate};
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::{counted, rate};
+use crate::page::{Block, MarkedText, MarkedToken, Section};
 
 /// How many of all tokens stand in the table of the largest gaps.
 const LARGEST: usize = 12;

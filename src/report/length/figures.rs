@@ -2,10 +2,10 @@
 
 use super::numbers::{cost, decimals};
 use super::tables::{found, of, verifiers};
-use crate::gap::Estimate;
+use crate::page::Figure;
+use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::report::certainty::point;
-use crate::report::page::Figure;
-use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::statistics::Estimate;
 use crate::text::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
 
 /// The colour of a verifier, the same in every picture.

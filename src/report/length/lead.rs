@@ -2,13 +2,11 @@
 
 use super::numbers::{cost, decimals, plus_minus};
 use super::tables;
-use crate::gap::Estimate;
-use crate::report::cautions;
-use crate::report::draft_paths;
-use crate::report::page::Block;
-use crate::report::replayed;
-use crate::report::text::{count, counted, listed, percent};
+use crate::page::Block;
+use crate::page::words::{count, counted, listed, percent};
+use crate::report::{cautions, draft_paths, replayed};
 use crate::scheme::engines_with;
+use crate::statistics::Estimate;
 use crate::text::{
     AtCost, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family, LengthReport,
 };

@@ -18,10 +18,9 @@ mod lead;
 pub(super) mod numbers;
 mod tables;
 
-use super::cautions;
-use super::page::{Block, Page, Section};
-use super::replayed;
-use super::text::{count, counted};
+use super::{cautions, replayed};
+use crate::page::words::{count, counted};
+use crate::page::{Block, Page, Section};
 use crate::text::LengthReport;
 
 /// The report as a page.

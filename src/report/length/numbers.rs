@@ -1,9 +1,9 @@
 //! How the report's numbers are written.
 
-use crate::gap::Estimate;
+use crate::page::table::Entry;
+use crate::page::words::range;
 use crate::report::certainty::all_digits;
-use crate::report::table::Entry;
-use crate::report::text::range;
+use crate::statistics::Estimate;
 
 /// A number with so many decimals and a minus sign.
 pub(in crate::report) fn decimals(value: f64, places: usize) -> String {

@@ -1,9 +1,9 @@
 //! The tables of a report on draft lengths.
 
 use super::numbers::{bounded, cost, entry, maybe, plus_minus};
-use crate::gap::Estimate;
-use crate::report::table::{Column, Entry, Group, Row, Table};
-use crate::report::text::percent;
+use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::page::words::percent;
+use crate::statistics::Estimate;
 use crate::text::{AtCost, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
 
 /// The verifiers of sampled drafts, in their order.

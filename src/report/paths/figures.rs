@@ -1,11 +1,11 @@
 //! The picture of a report on several paths.
 
 use super::lead::named;
-use crate::gap::Estimate;
+use crate::page::Figure;
+use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
 use crate::report::certainty;
 use crate::report::length::numbers::decimals;
-use crate::report::page::Figure;
-use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::statistics::Estimate;
 use crate::text::{AtDrafts, PathsReport};
 
 fn point(at: &AtDrafts, estimate: &Estimate) -> Point {

@@ -1,11 +1,10 @@
 //! The first lines: what several paths give a decoder, and what they could.
 
-use crate::gap::Estimate;
-use crate::report::cautions;
+use crate::page::Block;
+use crate::page::words::{count, counted, listed, percent};
 use crate::report::length::numbers::plus_minus;
-use crate::report::page::Block;
-use crate::report::replayed;
-use crate::report::text::{count, counted, listed, percent};
+use crate::report::{cautions, replayed};
+use crate::statistics::Estimate;
 use crate::text::{AtDrafts, PathVerifier, PathsReport};
 
 /// K of the first lines, as far as it was asked for.

@@ -17,9 +17,9 @@ mod figures;
 mod lead;
 mod tables;
 
-use super::page::{Block, Page, Section};
 use super::replayed;
-use super::text::counted;
+use crate::page::words::counted;
+use crate::page::{Block, Page, Section};
 use crate::text::PathsReport;
 
 /// The report as a page.

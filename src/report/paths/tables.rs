@@ -1,10 +1,10 @@
 //! The tables of a report on several paths.
 
 use super::lead::{best, named, share};
-use crate::gap::Estimate;
+use crate::page::table::{Column, Entry, Row, Table};
+use crate::page::words::percent;
 use crate::report::length::numbers::{decimals, entry, maybe};
-use crate::report::table::{Column, Entry, Row, Table};
-use crate::report::text::percent;
+use crate::statistics::Estimate;
 use crate::text::{AtDrafts, PathsReport};
 
 /// Upper and lower bound, and the best verifier, by K.

@@ -1,8 +1,8 @@
 //! A tree of drafts as a picture.
 
-use crate::report::canvas::{Align, Canvas, Ink};
+use crate::page::Figure;
+use crate::page::canvas::{Align, Canvas, Ink};
 use crate::report::length::numbers::decimals;
-use crate::report::page::Figure;
 use crate::text::{GrownTree, NodeRate};
 use std::collections::BTreeMap;
 

@@ -1,11 +1,10 @@
 //! The first lines: which tree to set, and what it buys.
 
-use crate::gap::Estimate;
-use crate::report::cautions;
+use crate::page::Block;
+use crate::page::words::{count, counted, percent};
 use crate::report::length::numbers::{cost, plus_minus};
-use crate::report::page::Block;
-use crate::report::replayed;
-use crate::report::text::{count, counted, percent};
+use crate::report::{cautions, replayed};
+use crate::statistics::Estimate;
 use crate::text::{TreeDifference, TreeReport};
 use std::cmp::Ordering;
 

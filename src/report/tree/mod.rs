@@ -17,9 +17,8 @@ mod drawing;
 mod lead;
 mod tables;
 
-use super::cautions;
-use super::page::{Block, Page, Section};
-use super::replayed;
+use super::{cautions, replayed};
+use crate::page::{Block, Page, Section};
 use crate::text::{GrownTree, TreeReport};
 
 /// The report as a page.

@@ -1,7 +1,7 @@
 //! The tables of a report on trees.
 
+use crate::page::table::{Column, Entry, Group, Row, Table};
 use crate::report::length::numbers::{bounded, decimals, entry, maybe};
-use crate::report::table::{Column, Entry, Group, Row, Table};
 use crate::text::{GrownTree, TreeReport};
 
 /// A tree for each draft law and verifier.

@@ -258,7 +258,7 @@ impl<'a> Row<'a> {
 }
 
 /// The set H that [`Row::without_replacement`] finds for one pair of rows, in a
-/// workspace of its own: what [`crate::plan::TokenPlan::sequential`] is given.
+/// workspace of its own: what a plan of sequential draws is given.
 ///
 /// # Errors
 /// As [`Workspace::load`] and [`Row::without_replacement`].

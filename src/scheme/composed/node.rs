@@ -7,11 +7,10 @@ use super::algebra::{
     Composition, CompositionError, CompositionFault, Draws, MOST_LEVELS, MOST_PARTS,
 };
 use super::stopped::{Rate, Stopped};
-use crate::distribution::{Draft, Rational, format_rational, round_nearest};
+use crate::distribution::{Draft, Rational, format_rational, round_nearest, token_id};
 use crate::number::{Number, RunningSum};
 use crate::scheme::{
     DistinctConditioned, DraftScheme, LARGEST_CHECKED_SET, WithReplacement, WithoutReplacement,
-    token_id,
 };
 use num_bigint::BigUint;
 use num_traits::Signed;

@@ -1,9 +1,9 @@
 //! Sequential draws that a clock may stop.
 
-use crate::distribution::{Draft, Rational};
+use crate::distribution::{Draft, Rational, token_id};
 use crate::number::{Number, RunningSum};
 use crate::scheme::combinations::{Ranking, falling_factorial, for_each_combination, over_subsets};
-use crate::scheme::{DraftScheme, WithoutReplacement, choose, race, token_id};
+use crate::scheme::{DraftScheme, WithoutReplacement, choose, race};
 
 /// At most `draws` sequential draws from q, in a race with a clock of rate `stop`, q having
 /// rate 1 in all. Before each draw drafting ends with probability

@@ -151,7 +151,7 @@ pub fn lower_bound_of_draft<T: Number>(weights: &[T], drafts: usize) -> T {
 
 /// `E[tau]` of the three verifiers of one draft, given the path that was drafted, from p/q of
 /// each of its tokens: token, block and greedy-block, in the order of
-/// [`ChainVerifier::ALL`](crate::text::ChainVerifier::ALL).
+/// [`ChainVerifier::ALL`](crate::rounds::ChainVerifier::ALL).
 ///
 /// # Formula
 /// Tokens 1..i are accepted with probability: token, the product of min(1, v_j); block, m_i =
@@ -188,7 +188,7 @@ mod tests {
     use crate::block::level_sets::{LevelSets, tests::random_problem};
     use crate::block::{Block, GreedyBlock, Token, lemma_5_1, output_law};
     use crate::distribution::{Rational, parse_rational};
-    use crate::text::{ChainVerifier, accepted_lengths};
+    use crate::rounds::{ChainVerifier, accepted_lengths};
     use crate::tree::{Node, TokenTree};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
@@ -337,7 +337,7 @@ mod tests {
                         let (_, ratios) = quotients(&tree, block);
                         let sums = accepted_lengths(verifier, &steps(&ratios), length);
                         // Only the start of the block.
-                        let mut survival = crate::text::Survival::new(verifier);
+                        let mut survival = crate::rounds::Survival::new(verifier);
                         let mut tau = Rational::zero();
                         for ratio in steps(&ratios) {
                             survival.take(&ratio);

@@ -1,7 +1,8 @@
 //! What a report on several paths says, as data: `report.json` is this, serialised.
 
 use super::super::data::MeasuredTexts;
-use crate::gap::{Estimate, Surprise};
+use crate::gap::Surprise;
+use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

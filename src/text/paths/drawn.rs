@@ -3,7 +3,7 @@
 
 use super::contexts::{group_of, joint};
 use super::fitted::{ByPrompt, Context, Drawn, DrawnNodes, Form, cross_fitted};
-use crate::gap::Estimate;
+use crate::statistics::Estimate;
 
 /// A context from which a tree was drafted, and the text that came behind it.
 #[derive(Clone, Debug, Default, PartialEq)]

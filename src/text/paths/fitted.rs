@@ -1,7 +1,7 @@
 //! Upper bounds from many contexts: limits fitted on half of the prompts, reported on the
 //! other, both ways.
 
-use crate::gap::{Clustered, Estimate};
+use crate::statistics::{Clustered, Estimate};
 
 /// The most contexts that limits are fitted on: more cost time and move them little.
 const MOST_FITTED: usize = 4000;

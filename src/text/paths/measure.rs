@@ -12,9 +12,9 @@ use super::fitted::{ByPrompt, CrossFitted, Form, Mean};
 use super::glossary::paths_definitions;
 use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of};
 use super::settings::PathSettings;
-use crate::gap::Estimate;
 use crate::log::Log;
 use crate::rounds::{ChainVerifier, Survival};
+use crate::statistics::Estimate;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 
@@ -414,7 +414,7 @@ fn at_drafts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{FixedLength, replay};
+    use crate::rounds::{FixedLength, replay};
 
     /// The calls of token and block verification, by the replay of `specgap length`.
     #[test]

@@ -1,7 +1,6 @@
 //! Bounds on a tree's rounds where rows list some tokens only.
 
-use super::replay::walk;
-use super::shares::ChildShares;
+use crate::rounds::{ChildShares, walk};
 use crate::tree::Shape;
 
 /// Bounds on the expected numbers of one text's rounds with one tree.
@@ -26,7 +25,7 @@ impl RoundBounds {
     }
 }
 
-/// As [`replay_tree`](super::replay_tree), where the shares of children lie between two tables.
+/// As [`replay_tree`](crate::rounds::replay_tree), where the shares of children lie between two tables.
 ///
 /// E\[tau\] is a sum of products of shares, and rises in each. The calls from a start are
 /// 1 + C_0 + sum over j >= 1 of m_j (C_j - C_(j-1)), C_j being those from the start that
@@ -73,8 +72,8 @@ pub(super) fn replay_between(
 
 #[cfg(test)]
 mod tests {
-    use super::super::replay_tree;
     use super::*;
+    use crate::rounds::replay_tree;
     use crate::tree::DraftTree;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;

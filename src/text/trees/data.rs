@@ -2,7 +2,8 @@
 
 use super::super::cost::Timings;
 use super::super::data::MeasuredTexts;
-use crate::gap::{Estimate, Surprise};
+use crate::gap::Surprise;
+use crate::statistics::Estimate;
 use crate::tree::SequoiaGrowMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

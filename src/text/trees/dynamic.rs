@@ -3,8 +3,8 @@
 use super::super::cost::Timings;
 use super::super::texts::{Text, Texts};
 use super::data::ThresholdTree;
-use crate::gap::Clustered;
 use crate::number::Number;
+use crate::statistics::Clustered;
 use rayon::prelude::*;
 
 /// Least products of q whose trees are shown.

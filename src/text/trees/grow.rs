@@ -1,6 +1,6 @@
 //! The best tree for a number of drafts, grown node by node from texts.
 
-use super::shares::ChildShares;
+use crate::rounds::ChildShares;
 use crate::tree::{DraftTree, TopologyError};
 
 /// How large a tree may grow.
@@ -94,7 +94,8 @@ impl Growth {
     ///
     /// # Example
     /// ```
-    /// use specgap::text::{ChildShares, Growth, Limits};
+    /// use specgap::text::{Growth, Limits};
+    /// use specgap::rounds::ChildShares;
     /// let shares = ChildShares::new(4, true, [(2, [0.6, 0.3].repeat(4))]);
     /// let limits = Limits { budget: 3, depth: 4, branch: 2 };
     /// let growth = Growth::new([&shares], limits);
@@ -282,7 +283,7 @@ fn below(starts: &Starts<'_>, nodes: &mut [Node], at: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::replay_tree;
+    use crate::rounds::replay_tree;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 

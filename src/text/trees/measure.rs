@@ -14,13 +14,12 @@ use super::data::{
 use super::dynamic::threshold_trees;
 use super::glossary::tree_definitions;
 use super::grow::{Growth, Limits};
-use super::replay::{TreeReplay, replay_tree};
-use super::shares::ChildShares;
 use super::values::{PREFIXED, RootShares, slot_values};
-use crate::gap::{Clustered, Estimate};
 use crate::log::Log;
+use crate::rounds::{ChildShares, TreeReplay, replay_tree};
 use crate::row::MAX_DRAFTS;
 use crate::scheme::SchemeName;
+use crate::statistics::{Clustered, Estimate};
 use crate::tree::{AcceptanceRates, DraftTree, Shape, TopologyLimits, best_topology};
 use crate::verifier::{TokenRule, VerifierName};
 use rayon::prelude::*;

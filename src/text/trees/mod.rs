@@ -6,7 +6,7 @@
 //! ([`TokenRule`](crate::verifier::TokenRule)), and what it does at one position does not
 //! depend on another. So position and node are a Markov chain along the text, and E\[tau\] and
 //! the target calls of any tree follow from one log, for every draft law and verifier
-//! ([`replay_tree`]). Proofs are in `docs/trees.md`.
+//! ([`replay_tree`](crate::rounds::replay_tree)). Proofs are in `docs/trees.md`.
 //!
 //! [`measure_trees`] makes the report of `specgap tree`.
 
@@ -16,8 +16,6 @@ mod dynamic;
 mod glossary;
 mod grow;
 mod measure;
-mod replay;
-mod shares;
 mod values;
 
 pub use data::{
@@ -28,6 +26,3 @@ pub use dynamic::{threshold_accepted, threshold_nodes};
 pub(crate) use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
 pub use measure::{NamedTree, TreeSettings, measure_trees};
-pub(super) use replay::survival_of_tree;
-pub use replay::{TreeReplay, replay_tree};
-pub use shares::ChildShares;

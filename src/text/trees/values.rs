@@ -1,8 +1,8 @@
 //! What a root's children are worth, and what each rule makes of that.
 
 use super::data::{SlotRule, SlotValues};
-use crate::gap::{Clustered, Estimate};
 use crate::scheme::SchemeName;
+use crate::statistics::{Clustered, Estimate};
 
 /// Laws of which the first j of n drafts have the law of j drafts, so that what the first
 /// slots accept together is at most the optimum of so many.

@@ -2,7 +2,6 @@
 
 use super::{RrsWo, RrsWoSettings};
 use crate::distribution::{Draft, Target, exact_value};
-use crate::evaluate::{Evaluated, verify};
 use crate::known::{Kind, Known};
 use crate::problem::Problem;
 use crate::row::{Rows, Workspace};
@@ -249,7 +248,6 @@ fn denormal_rests_are_summed_without_their_reciprocal() {
     let rate = RrsWo::new(&case).unwrap().acceptance().membership;
     assert!(rate.width() < 1e-10, "{rate:?}");
     assert!(holds(rate.lower(), rate.upper(), &truth(&case)), "{rate:?}");
-    assert!(verify(&case).is_ok());
     // Dividing by the sum would round 1e-322 to one of 20 numbers.
     let sum = 1.0 + 9e-7;
     let draft = [sum, 1e-322, 3e-322, 7e-322, 0.0];

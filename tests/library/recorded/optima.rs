@@ -2,12 +2,12 @@
 
 use super::rows::pairs;
 use super::{Number, Record, count, known};
+use specgap::coupling::Coupling;
 use specgap::distribution::{Draft, Target, parse_rational};
 use specgap::optimum::{
     Optimum, ScaledInstance, best, closed_form, enumeration, flow, ratio_scan, submodular,
     thresholds,
 };
-use specgap::plan::Coupling;
 use specgap::problem::Problem;
 use specgap::scheme::{
     Composed, Composition, DistinctConditioned, DraftScheme, Draws, Greedy, Hub, Product, Top,

@@ -3,9 +3,9 @@
 use super::super::select::temperatures;
 use super::rungs::{Ladder, NO_GAP, ONE_DRAFT, attains, estimate, mean, overlap, way};
 use crate::gap::{ComparedEstimate, ComparedRate};
-use crate::report::page::Figure;
-use crate::report::plot::{Axis, Line, LinePlot, Point, Stroke};
-use crate::report::text::{rate, temperature};
+use crate::page::Figure;
+use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::page::words::{rate, temperature};
 use crate::scheme::SchemeName;
 
 /// The figures that are seen at once, and those that are folded away.

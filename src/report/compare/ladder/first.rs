@@ -4,9 +4,9 @@
 use super::super::select::temperatures;
 use super::rungs::{Ladder, ONE_DRAFT, estimate, mean, rates_of, way};
 use crate::gap::ComparedRate;
+use crate::page::Fact;
+use crate::page::words::{counted, listed, percent, temperature};
 use crate::report::certainty::larger;
-use crate::report::page::Fact;
-use crate::report::text::{counted, listed, percent, temperature};
 use crate::scheme::SchemeName;
 use crate::verifier::VerifierName;
 use std::cmp::Ordering;

@@ -46,7 +46,7 @@ pub struct TreeReplay<T> {
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChildShares, replay_tree};
+/// use specgap::rounds::{ChildShares, replay_tree};
 /// use specgap::tree::DraftTree;
 ///
 /// let tree = DraftTree::new(vec![vec![0], vec![1], vec![0, 0]])?;
@@ -111,7 +111,7 @@ pub fn replay_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> TreeRep
 }
 
 /// m_0, .., m_room from a start.
-pub(in crate::text) fn survival_of_tree<T: Number>(
+pub(crate) fn survival_of_tree<T: Number>(
     shape: &Shape,
     shares: &ChildShares<T>,
     start: usize,
@@ -122,7 +122,7 @@ pub(in crate::text) fn survival_of_tree<T: Number>(
 }
 
 /// The probability of each node of at most `room` levels, and m_0, .., m_room.
-pub(super) fn walk<T: Number>(
+pub(crate) fn walk<T: Number>(
     shape: &Shape,
     shares: &ChildShares<T>,
     start: usize,

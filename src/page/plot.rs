@@ -3,8 +3,8 @@
 //! All are narrow enough for a phone's screen; what the lines mean stands under them.
 
 use super::canvas::{Align, Canvas, Ink};
-use super::text::range;
-use crate::shown::csv;
+use super::csv;
+use super::words::range;
 
 /// Least width, of the overlap's and of every line chart.
 const WIDTH: f64 = 480.0;
@@ -24,7 +24,7 @@ const BAND: f64 = 3.0;
 ///
 /// # Example
 /// ```
-/// use specgap::report::plot::{Axis, Line, LinePlot, Point};
+/// use specgap::page::plot::{Axis, Line, LinePlot, Point};
 ///
 /// let points = vec![Point::new(1.0, 0.5), Point::new(2.0, 0.75)];
 /// let line = Line { label: "a".into(), points, ..Line::default() };
@@ -36,7 +36,7 @@ const BAND: f64 = 3.0;
 ///     ..LinePlot::default()
 /// };
 /// assert!(plot.draw().svg("t", "a rises")?.starts_with("<svg"));
-/// # Ok::<(), specgap::report::DrawError>(())
+/// # Ok::<(), specgap::page::DrawError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinePlot {
@@ -123,7 +123,7 @@ impl Point {
     }
 
     /// Its value, in these words; its bounds where only these are known.
-    pub(super) fn said(&self, number: impl Fn(f64) -> String) -> String {
+    pub(crate) fn said(&self, number: impl Fn(f64) -> String) -> String {
         match self.open {
             true => range(self.interval, number),
             false => number(self.y),
@@ -434,12 +434,12 @@ impl BoxPlot {
 ///
 /// # Example
 /// ```
-/// use specgap::report::plot::{LossPlot, LossRow};
+/// use specgap::page::plot::{LossPlot, LossRow};
 ///
 /// let row = LossRow { label: "a".into(), best: 0.6, best_label: "α* 0.6".into(), ..LossRow::default() };
 /// let plot = LossPlot { title: "t".into(), label: "accepted".into(), rows: vec![row] };
 /// assert!(plot.draw().svg("t", "a")?.contains("α*"));
-/// # Ok::<(), specgap::report::DrawError>(())
+/// # Ok::<(), specgap::page::DrawError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LossPlot {

@@ -1,7 +1,7 @@
 //! The table of positions as comma-separated values.
 
-use super::{Columns, Entry, PositionSink};
-use crate::shown::csv;
+use crate::gap::{Columns, Entry, PositionSink};
+use crate::page::csv;
 use std::io::{self, Write};
 
 /// Rows as lines of comma-separated values, after one with the columns' names (RFC 4180, but
@@ -10,7 +10,8 @@ use std::io::{self, Write};
 ///
 /// # Example
 /// ```
-/// use specgap::gap::{Columns, CsvTable, Entry, PositionSink, Settings};
+/// use specgap::gap::{Columns, Entry, PositionSink, Settings};
+/// use specgap::report::CsvTable;
 /// let columns = Columns::new(&Settings::new(&[1.0], &[2], 0)?);
 /// let mut bytes = Vec::new();
 /// let mut table = CsvTable::new(&mut bytes, &columns)?;

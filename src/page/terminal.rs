@@ -1,9 +1,8 @@
 //! A page, or a table alone, as text for a terminal.
 
-use super::page::{Block, Page, Section};
 use super::table::{Group, Table};
-use super::text::wrap;
-use crate::shown::visible;
+use super::words::wrap;
+use super::{Block, Page, Section, visible};
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 use std::fmt::Write as _;
 
@@ -93,7 +92,7 @@ fn fitting(out: &mut String, all: &Table, width: u16, verbose: bool) {
 }
 
 /// The rows of a table, indented.
-pub(super) fn table(out: &mut String, table: &Table, width: u16, indent: &str) {
+pub(crate) fn table(out: &mut String, table: &Table, width: u16, indent: &str) {
     let mut drawn = comfy_table::Table::new();
     drawn
         .load_preset(presets::UTF8_BORDERS_ONLY)
@@ -154,7 +153,7 @@ fn natural_width(table: &Table) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::table::{Column, Row};
+    use crate::page::table::{Column, Row};
 
     /// A table is taken apart exactly where the terminal would wrap it.
     #[test]

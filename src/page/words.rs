@@ -1,43 +1,12 @@
 //! How numbers, counts and paragraphs are written.
 
-use crate::distribution::{Rational, format_rational};
-use crate::gap::Cuts;
 use std::fmt::Write as _;
-
-/// Longest fraction that is written out in text.
-const LONGEST_FRACTION: usize = 40;
-
-/// A fraction with its decimal, or the decimal alone where the fraction is long.
-///
-/// # Example
-/// ```
-/// use specgap::distribution::parse_rational;
-/// use specgap::report::exact_or_decimal;
-/// assert_eq!(exact_or_decimal(&parse_rational("15/16").unwrap(), 0.9375), "15/16 = 0.9375");
-/// assert_eq!(exact_or_decimal(&parse_rational("1").unwrap(), 1.0), "1");
-/// ```
-pub fn exact_or_decimal(exact: &Rational, value: f64) -> String {
-    let text = format_rational(exact);
-    if exact.is_integer() {
-        text
-    } else if text.len() <= LONGEST_FRACTION {
-        let relation = if crate::distribution::exact_value(value).as_ref() == Some(exact) {
-            "="
-        } else {
-            "≈"
-        };
-        format!("{text} {relation} {value}")
-    } else {
-        let digits = exact.denom().to_string().len();
-        format!("{value} (exact, a fraction over a {digits}-digit number)")
-    }
-}
 
 /// Seconds with three significant digits and a fitting unit.
 ///
 /// # Example
 /// ```
-/// use specgap::report::seconds;
+/// use specgap::page::seconds;
 /// assert_eq!(seconds(0.00001234), "12.3 µs");
 /// assert_eq!(seconds(2.5), "2.50 s");
 /// ```
@@ -59,27 +28,14 @@ pub fn seconds(value: f64) -> String {
     format!("{scaled:.decimals$} {unit}")
 }
 
-/// What is cut of rows, behind a comma; nothing if nothing is.
-pub(super) fn served(kept: Option<Cuts>) -> String {
-    kept.map_or_else(String::new, |kept| format!(", as served: {}", cuts(kept)))
-}
-
-/// What is kept of a row: `top-k 40, top-p 0.95`.
-pub(super) fn cuts(kept: Cuts) -> String {
-    let words = kept
-        .words()
-        .map(|(name, number)| format!("{name} {number}"));
-    words.collect::<Vec<_>>().join(", ")
-}
-
 /// A temperature, always with a decimal point.
-pub(super) fn temperature(value: f64) -> String {
+pub(crate) fn temperature(value: f64) -> String {
     format!("{value:?}")
 }
 
 /// A rate or a difference of rates: four decimals, or powers of ten where those
 /// would hide it.
-pub(super) fn rate(value: f64) -> String {
+pub(crate) fn rate(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         "0".to_owned()
@@ -99,12 +55,12 @@ fn signed(text: String) -> String {
 }
 
 /// `a to b`, of a number that is only known to lie between them.
-pub(super) fn range([low, high]: [f64; 2], number: impl Fn(f64) -> String) -> String {
+pub(crate) fn range([low, high]: [f64; 2], number: impl Fn(f64) -> String) -> String {
     format!("{} to {}", number(low), number(high))
 }
 
 /// A difference, with its sign always.
-pub(super) fn difference(value: f64) -> String {
+pub(crate) fn difference(value: f64) -> String {
     if value > 0.0 {
         format!("+{}", rate(value))
     } else {
@@ -113,7 +69,7 @@ pub(super) fn difference(value: f64) -> String {
 }
 
 /// A small number in powers of ten; 0 as it is.
-pub(super) fn small(value: f64, decimals: usize) -> String {
+pub(crate) fn small(value: f64, decimals: usize) -> String {
     if value == 0.0 {
         "0".to_owned()
     } else {
@@ -122,7 +78,7 @@ pub(super) fn small(value: f64, decimals: usize) -> String {
 }
 
 /// A p-value with two digits.
-pub(super) fn p_value(value: f64) -> String {
+pub(crate) fn p_value(value: f64) -> String {
     if value < 1e-300 {
         "< 1e-300".to_owned()
     } else if value < 1e-3 {
@@ -133,12 +89,12 @@ pub(super) fn p_value(value: f64) -> String {
 }
 
 /// A share as a percentage.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
 /// A whole number with its thousands apart.
-pub(super) fn count(value: usize) -> String {
+pub(crate) fn count(value: usize) -> String {
     let digits = value.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -169,7 +125,7 @@ pub(crate) fn disagree(value: usize) -> String {
 }
 
 /// A width with two digits, rounded up.
-pub(super) fn at_most(width: f64) -> String {
+pub(crate) fn at_most(width: f64) -> String {
     if width == 0.0 {
         return "0".to_owned();
     }
@@ -182,7 +138,7 @@ pub(super) fn at_most(width: f64) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     match names {
         [] => String::new(),
         [one] => one.as_ref().to_owned(),
@@ -194,7 +150,7 @@ pub(super) fn listed<T: AsRef<str>>(names: &[T]) -> String {
 }
 
 /// Text inside XML or HTML, in an attribute too.
-pub(super) fn markup_escaped(text: &str) -> String {
+pub(crate) fn markup_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -210,7 +166,7 @@ pub(super) fn markup_escaped(text: &str) -> String {
 }
 
 /// Appends a paragraph, wrapped and indented by two, hanging by four.
-pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
+pub(crate) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result {
     let width = usize::from(width).max(40);
     let mut line = String::from("  ");
     for word in text.split_whitespace() {
@@ -227,7 +183,7 @@ pub(super) fn wrap(out: &mut String, text: &str, width: u16) -> std::fmt::Result
 }
 
 /// Names as words of a command line.
-pub(super) fn words<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn words<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let words: Vec<String> = names.map(word).collect();
     words.join(" ")
 }

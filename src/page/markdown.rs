@@ -1,13 +1,12 @@
 //! A page as Markdown.
 
-use super::page::{Block, Page};
 use super::table::{Entry, Row, Table};
-use crate::shown::visible;
+use super::{Block, Page, visible};
 use std::fmt::Write as _;
 
 impl Page {
     /// The page as Markdown, which refers to the pictures by
-    /// [`Figure::svg_file`](super::page::Figure::svg_file). Marks in a text are left out.
+    /// [`Figure::svg_file`](super::Figure::svg_file). Marks in a text are left out.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         heading(&mut out, 1, &self.title);
@@ -96,7 +95,7 @@ fn one(out: &mut String, block: &Block) {
 }
 
 /// A table, with what stands over and under it.
-pub(super) fn table(out: &mut String, table: &Table) {
+pub(crate) fn table(out: &mut String, table: &Table) {
     if !table.caption.is_empty() {
         let _ = writeln!(out, "{}:\n", escape(&table.caption));
     }
@@ -146,7 +145,7 @@ fn shown(row: &Row, index: usize, entry: &Entry) -> String {
 }
 
 /// Text that Markdown shows as it is, also inside a table.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,7 +1,67 @@
 //! Means over positions that come in clusters, and what can be said of them.
 
-use super::data::Estimate;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::cmp::Ordering;
+
+/// A mean over positions with its interval, clustered by prompt.
+///
+/// Rows that list only the most probable tokens add a second uncertainty, which has
+/// nothing to do with the first: what the mean would be from the full rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Estimate {
+    /// Mean over positions.
+    pub mean: f64,
+    /// 95% confidence interval of the mean; the mean itself twice if there is
+    /// one cluster only.
+    pub ci95: [f64; 2],
+    /// Lower and upper bound of the mean over all completions of truncated rows: the
+    /// full rows' mean over the same positions is between them. Absent where rows are
+    /// full, and where no bounds are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<[f64; 2]>,
+}
+
+/// Bounds this near each other leave nothing open that a report could show.
+const SHUT: f64 = 1e-6;
+
+impl Estimate {
+    /// The bounds of [`Estimate::truncation`] where they alone may be printed: where they are
+    /// further apart than the ± of the mean, so that the mean, which is their middle, is no
+    /// measurement of anything. `None` where the mean may be printed.
+    ///
+    /// # Example
+    /// ```
+    /// use specgap::statistics::Estimate;
+    ///
+    /// let known = |truncation| Estimate { mean: 0.55, ci95: [0.53, 0.57], truncation };
+    /// assert_eq!(known(Some([0.545, 0.555])).open(), None);
+    /// assert_eq!(known(Some([0.50, 0.60])).open(), Some([0.50, 0.60]));
+    /// ```
+    pub fn open(&self) -> Option<[f64; 2]> {
+        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
+        self.truncation
+            .filter(|[low, high]| high - low > half.max(SHUT))
+    }
+
+    /// On which side of 0 a difference is, if its interval tells: where rows list some tokens
+    /// only, that of either bound. `None` where the interval holds 0, and where there is none.
+    pub fn side(&self) -> Option<Ordering> {
+        let half = (self.ci95[1] - self.ci95[0]) / 2.0;
+        let [low, high] = match self.truncation {
+            Some([low, high]) => [low - half, high + half],
+            None => self.ci95,
+        };
+        if half > 0.0 && low > 0.0 {
+            Some(Ordering::Greater)
+        } else if half > 0.0 && high < 0.0 {
+            Some(Ordering::Less)
+        } else {
+            None
+        }
+    }
+}
 
 /// A ratio of sums over clusters: the mean over positions when these come in
 /// clusters that are independent of one another and unequal in size.
@@ -26,7 +86,7 @@ impl Clustered {
     }
 
     /// The same where the sum of all S_c is known better than their `f64`s add up.
-    pub(super) fn with_total(sum: f64, clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    pub(crate) fn with_total(sum: f64, clusters: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let (mut size, mut number) = (0.0, 0usize);
         for (_, m) in clusters.clone() {
             size += m;
@@ -104,7 +164,7 @@ impl Clustered {
     /// Variances add up; Student's t takes Welch's degrees of freedom,
     /// `(a + b)^2 / (a^2/(A-1) + b^2/(B-1))` for squared errors a and b of A and B clusters
     /// (Welch 1947). Without an interval, the mean twice, where either has one cluster.
-    pub(super) fn minus(&self, other: &Self) -> Estimate {
+    pub(crate) fn minus(&self, other: &Self) -> Estimate {
         let mean = self.mean - other.mean;
         let [a, b] = [self, other].map(|one| one.error * one.error);
         let part = |square: f64, clusters: usize| square * square / (clusters as f64 - 1.0);
@@ -124,7 +184,7 @@ impl Clustered {
 
     /// Two-sided p-value of a mean of 0; 1 where all are 0 or there is one
     /// cluster, which shows nothing.
-    pub(super) fn p_value(&self) -> f64 {
+    pub(crate) fn p_value(&self) -> f64 {
         // Rounding of a difference of two rates.
         if self.mean.abs() <= 1e-12 {
             return 1.0;
@@ -138,7 +198,7 @@ impl Clustered {
 }
 
 /// Holm's step-down correction: p-values that may be read together.
-pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
     let mut corrected = vec![1.0; p_values.len()];

@@ -1,4 +1,15 @@
-//! Plans that list sets, and couplings that list tuples.
+//! Plans that list sets, and couplings that list tuples: data, which solvers make and
+//! certificates check.
+//!
+//! A [`TransportPlan`] says how much of each *set* of draft tokens is accepted as
+//! which token. It leaves p_res of the target and D_res of the sets unused, of
+//! equal total mass, and [`Coupling::extend`] joins those independently:
+//!
+//! ```text
+//! C[i, X] = S[X, i] + p_res(i) D_res(X) / mass
+//! ```
+//!
+//! which is a coupling of p and D with the same acceptance (SpecHub, Theorem 1).
 
 use crate::distribution::{Rational, ratio};
 use crate::number::Number;
@@ -104,7 +115,7 @@ impl Coupling<Rational> {
     /// use specgap::certify;
     /// use specgap::distribution::{Draft, Target, format_rational};
     /// use specgap::optimum::flow;
-    /// use specgap::plan::Coupling;
+    /// use specgap::coupling::Coupling;
     /// use specgap::problem::Problem;
     /// use specgap::scheme::WithReplacement;
     /// let scheme = WithReplacement::new(Draft::new(&[0.75, 0.25])?, 2);

@@ -12,14 +12,14 @@ use crate::row::Unlisted;
 
 /// Whose row it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Model {
+pub(crate) enum Model {
     Target = 0,
     Draft = 1,
 }
 
 impl Model {
     /// As in messages.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Target => "target",
             Self::Draft => "draft",
@@ -123,7 +123,7 @@ impl Lists {
 
     /// How many of a row's listed tokens are the most probable of all, where it lists so
     /// many, `both` of them being listed for either row.
-    pub(super) fn top(&self, model: Model, own: usize, both: bool) -> usize {
+    pub(crate) fn top(&self, model: Model, own: usize, both: bool) -> usize {
         let sorted = if both { own.div_ceil(2) } else { own };
         let most = self.tops.map_or(sorted, |tops| tops[model as usize]);
         if own >= self.vocabulary {
@@ -139,7 +139,7 @@ impl Lists {
     }
 
     /// The same of one row.
-    pub(super) fn unlisted_of(&self, row: &Row, model: Model, temperature: f64) -> Unlisted {
+    pub(crate) fn unlisted_of(&self, row: &Row, model: Model, temperature: f64) -> Unlisted {
         let (entries, kind, rests) = match model {
             Model::Target => (&row.target, row.target_kind, &row.target_rest),
             Model::Draft => (&row.draft, row.draft_kind, &row.draft_rest),

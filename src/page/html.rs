@@ -1,10 +1,9 @@
 //! A page as one self-contained HTML file.
 
 use super::canvas::DrawError;
-use super::page::{Block, Fact, Figure, MarkedText, Page};
 use super::table::{Entry, Row, Table};
-use super::text::markup_escaped as escape;
-use crate::shown::visible;
+use super::words::markup_escaped as escape;
+use super::{Block, Fact, Figure, MarkedText, Page, visible};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
@@ -325,7 +324,7 @@ fn shown(entry: &Entry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::canvas::Canvas;
+    use crate::page::Canvas;
 
     fn page_of(width: u32) -> String {
         let figure = Figure {

@@ -1,7 +1,7 @@
 //! What no policy can pass.
 
+use super::{ChainVerifier, DraftLength, Survival};
 use crate::number::Number;
-use crate::rounds::{ChainVerifier, DraftLength, Survival};
 
 /// sum over all tokens of 1 - min(1, r): the fewest target calls that any policy with token
 /// verification makes in expectation, given the text.
@@ -12,7 +12,7 @@ use crate::rounds::{ChainVerifier, DraftLength, Survival};
 ///
 /// # Example
 /// ```
-/// use specgap::text::{oracle_calls, oracle_calls_to_the_end};
+/// use specgap::rounds::{oracle_calls, oracle_calls_to_the_end};
 /// assert_eq!(oracle_calls(&[0.5, 2.0, 0.75]), 0.75);
 /// assert_eq!(oracle_calls_to_the_end(&[0.5, 2.0, 0.75]), 1.5);
 /// ```
@@ -66,7 +66,7 @@ pub struct CoinBlind<T> {
 ///
 /// # Example
 /// ```
-/// use specgap::text::{ChainVerifier, coin_blind};
+/// use specgap::rounds::{ChainVerifier, coin_blind};
 ///
 /// // Every draft is accepted: one round does it all.
 /// let plan = coin_blind(ChainVerifier::Token, &[1.0; 4], &|n| 1.0 + 0.1 * n as f64).unwrap();

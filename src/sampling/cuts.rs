@@ -1,6 +1,5 @@
 //! What a sampler keeps of a row.
 
-use super::GapError;
 use serde::{Deserialize, Serialize};
 
 /// What an engine keeps of a row behind the temperature, before it draws: all of these, one
@@ -11,11 +10,10 @@ use serde::{Deserialize, Serialize};
 ///
 /// # Example
 /// ```
-/// use specgap::gap::{Cuts, Settings};
-/// let cuts = Cuts { top_p: Some(0.95), ..Cuts::default() };
-/// let settings = Settings::new(&[0.0, 0.7], &[2], 0)?.served(cuts)?;
-/// assert_eq!(settings.options(), " --drafts 2 --temperature 0.0,0.7 --top-p 0.95");
-/// # Ok::<(), specgap::gap::GapError>(())
+/// use specgap::sampling::Cuts;
+/// let cuts = |top_p| Cuts { top_p: Some(top_p), ..Cuts::default() };
+/// assert!(!cuts(0.95).keep_all());
+/// assert!(cuts(1.0).keep_all());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -34,7 +32,7 @@ pub struct Cuts {
 
 impl Cuts {
     /// Without those that keep everything.
-    pub(super) fn effective(self) -> Self {
+    pub(crate) fn effective(self) -> Self {
         Self {
             top_k: self.top_k,
             top_p: self.top_p.filter(|&p| p < 1.0),
@@ -68,20 +66,19 @@ impl Cuts {
     }
 
     /// Refuses what is out of range; `of` comes before an option's name.
-    pub(super) fn check(self, of: &str) -> Result<(), GapError> {
-        let refused = |message: String| Err(GapError::Settings(message));
+    pub(crate) fn check(self, of: &str) -> Result<(), String> {
         if self.top_k == Some(0) {
-            return refused(format!(
+            return Err(format!(
                 "--{of}top-k 0 leaves nothing to draw; give at least 1"
             ));
         }
         if let Some(p) = self.top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
-            return refused(format!(
+            return Err(format!(
                 "--{of}top-p {p} is out of range; it is above 0 and at most 1"
             ));
         }
         if let Some(p) = self.min_p.filter(|p| !(0.0..=1.0).contains(p)) {
-            return refused(format!(
+            return Err(format!(
                 "--{of}min-p {p} is out of range; it is from 0 to 1"
             ));
         }

@@ -4,7 +4,7 @@
 ///
 /// # Example
 /// ```
-/// use specgap::text::ChildShares;
+/// use specgap::rounds::ChildShares;
 /// // Two positions, and the shares of two children at each; a single child gets what the
 /// // first of two gets.
 /// let shares = ChildShares::new(2, true, [(2, vec![0.5, 0.25, 0.75, 0.0])]);

@@ -4,9 +4,8 @@
 //! file beside each. Tables are LaTeX for the package booktabs, or comma-separated values.
 
 use super::canvas::DrawError;
-use super::page::{Block, Page};
 use super::table::{Row, Table};
-use crate::shown::{csv, visible};
+use super::{Block, Page, csv, visible};
 
 /// Named files.
 pub type Files = Vec<(String, Vec<u8>)>;
@@ -198,8 +197,8 @@ fn values(table: &Table) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::page::Section;
-    use crate::report::table::{Column, Entry, Group};
+    use crate::page::Section;
+    use crate::page::table::{Column, Entry, Group};
 
     fn page() -> Page {
         let columns = vec![Column::words("rule"), Column::number("accepts %")];

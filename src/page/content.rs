@@ -1,29 +1,7 @@
 //! A page as data: sections of blocks, which each format writes in its own way.
-//!
-//! # Example
-//! ```
-//! use specgap::report::page::{Block, Page, Section};
-//! use specgap::report::table::{Column, Row, Table};
-//!
-//! let columns = vec![Column::words("verifier"), Column::number("accepts")];
-//! let table = Table::new("rates", "Rates", columns).rows([Row::texts(["rrs", "0.53"])]);
-//! let page = Page {
-//!     title: "A report".into(),
-//!     sections: vec![Section {
-//!         main: true,
-//!         ..Section::new("rates", "Rates", "How much is accepted.", [Block::Table(table)])
-//!     }],
-//!     ..Page::default()
-//! };
-//! assert!(page.html()?.contains("<a href=\"#rates\">Rates</a>"));
-//! assert!(page.markdown().contains("| rrs | 0.53 |"));
-//! assert!(page.text(80, false).contains("rrs"));
-//! # Ok::<(), specgap::report::DrawError>(())
-//! ```
 
 use super::canvas::{Canvas, DrawError};
 use super::table::Table;
-use crate::log::FileDigest;
 
 /// What stands on a page, in the order that it is read.
 ///
@@ -126,7 +104,7 @@ pub struct Fact {
 }
 
 /// What a page was made by: its command, which rows in memory have not, and further words.
-pub(super) fn made_by(command: &str, words: String) -> Section {
+pub(crate) fn made_by(command: &str, words: String) -> Section {
     let first = match command {
         "" => Block::Paragraph(
             "Made of arrays in memory, inside another program: no command makes it again."
@@ -135,23 +113,6 @@ pub(super) fn made_by(command: &str, words: String) -> Section {
         command => Block::Command(command.to_owned()),
     };
     Section::new("made-by", "Made by", "", [first, Block::Paragraph(words)])
-}
-
-/// What was measured, by its contents.
-pub(super) fn files(files: &[FileDigest]) -> Option<Fact> {
-    let first = files.first()?;
-    let all = files.iter();
-    let all: Vec<String> = all
-        .map(|file| format!("{} {}", file.sha256, file.name))
-        .collect();
-    let name = match files.len() {
-        1 => first.name.clone(),
-        more => format!("{more}, in report.json; {}", first.name),
-    };
-    Some(Fact {
-        full: Some(all.join("; ")),
-        ..Fact::new("measured", format!("{name}, sha256 {:.12}…", first.sha256))
-    })
 }
 
 /// A picture with what is said of it.

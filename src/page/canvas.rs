@@ -2,7 +2,7 @@
 
 mod pdf;
 
-use super::text::markup_escaped as escape;
+use super::words::markup_escaped as escape;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -29,7 +29,7 @@ pub struct DrawError(String);
 
 /// A colour by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(crate) enum Ink {
     Paper,
     Text,
     Quiet,
@@ -53,7 +53,7 @@ const PALETTE: [Ink; 11] = [
 ];
 
 impl Ink {
-    pub(super) const HUES: usize = 7;
+    pub(crate) const HUES: usize = 7;
 
     /// On light paper. No two are equal: the dark scheme tells them apart by it.
     fn light(self) -> RGBColor {
@@ -96,7 +96,7 @@ impl Ink {
 
 /// Where a text stands against its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Centre,
     Right,
@@ -149,7 +149,7 @@ impl Canvas {
         self.width
     }
 
-    pub(super) fn new(width: u32, height: u32) -> Self {
+    pub(crate) fn new(width: u32, height: u32) -> Self {
         register();
         Self {
             width,
@@ -161,13 +161,13 @@ impl Canvas {
     }
 
     /// Its title, in a strip of so many pixels at its top that holds nothing else.
-    pub(super) fn head(&mut self, text: &str, at: (f64, f64), size: f64, strip: u32) {
+    pub(crate) fn head(&mut self, text: &str, at: (f64, f64), size: f64, strip: u32) {
         self.title = Some((self.marks.len(), strip));
         self.text(text, at, size, Align::Left, Ink::Text);
     }
 
     /// Keeps what is drawn, as comma-separated values.
-    pub(super) fn keep(&mut self, data: String) {
+    pub(crate) fn keep(&mut self, data: String) {
         self.data = data;
     }
 
@@ -196,7 +196,7 @@ impl Canvas {
         all
     }
 
-    pub(super) fn line(&mut self, points: &[(f64, f64)], ink: Ink, width: f64) {
+    pub(crate) fn line(&mut self, points: &[(f64, f64)], ink: Ink, width: f64) {
         self.marks.push(Mark::Line {
             points: points.to_vec(),
             ink,
@@ -206,7 +206,7 @@ impl Canvas {
 
     /// A line in dashes: lengths drawn and left out in turn. Without lengths it
     /// is solid.
-    pub(super) fn dashed(&mut self, points: &[(f64, f64)], ink: Ink, width: f64, lengths: &[f64]) {
+    pub(crate) fn dashed(&mut self, points: &[(f64, f64)], ink: Ink, width: f64, lengths: &[f64]) {
         if lengths.is_empty() || lengths.iter().any(|&length| length < 0.5) {
             self.line(points, ink, width);
             return;
@@ -232,7 +232,7 @@ impl Canvas {
         }
     }
 
-    pub(super) fn block(&mut self, corners: [(f64, f64); 2], ink: Ink, opacity: f64) {
+    pub(crate) fn block(&mut self, corners: [(f64, f64); 2], ink: Ink, opacity: f64) {
         self.marks.push(Mark::Block {
             corners,
             ink,
@@ -240,7 +240,7 @@ impl Canvas {
         });
     }
 
-    pub(super) fn disc(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
+    pub(crate) fn disc(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
         self.marks.push(Mark::Disc {
             centre,
             radius,
@@ -248,12 +248,12 @@ impl Canvas {
         });
     }
 
-    pub(super) fn ring(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
+    pub(crate) fn ring(&mut self, centre: (f64, f64), radius: f64, ink: Ink) {
         self.disc(centre, radius, ink);
         self.disc(centre, radius - 1.5, Ink::Paper);
     }
 
-    pub(super) fn text(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
+    pub(crate) fn text(&mut self, text: &str, at: (f64, f64), size: f64, align: Align, ink: Ink) {
         let text = text.to_owned();
         self.marks.push(Mark::Text {
             text,
@@ -266,7 +266,7 @@ impl Canvas {
 
     /// Its texts, and where they stand.
     #[cfg(test)]
-    pub(super) fn texts(&self) -> impl Iterator<Item = (&str, (f64, f64))> {
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, (f64, f64))> {
         self.marks.iter().filter_map(|mark| match mark {
             Mark::Text { text, at, .. } => Some((text.as_str(), *at)),
             _ => None,
@@ -274,7 +274,7 @@ impl Canvas {
     }
 
     /// How wide a text is.
-    pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    pub(crate) fn text_width(text: &str, size: f64) -> f64 {
         register();
         // Measured large, as widths come in whole pixels.
         (FAMILY, size * TYPE * 16.0)
