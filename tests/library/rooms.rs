@@ -326,7 +326,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 12] = [
     (
         "core",
         &[
-            "rule_name",
+            "rule",
             "entry_name",
             "panics",
             "scheme",
