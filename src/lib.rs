@@ -132,6 +132,7 @@ mod scratch;
 mod shown;
 pub mod text;
 pub mod tree;
+mod typed;
 pub mod verifier;
 
 pub use panics::install_panic_hook;

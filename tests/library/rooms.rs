@@ -7,11 +7,12 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 33] = [
+const ALLOWED: [(&str, &[&str]); 34] = [
     ("panics", &[]),
     ("shown", &[]),
     ("files", &[]),
     ("rule_name", &[]),
+    ("typed", &[]),
     ("entry_name", &["rule_name"]),
     ("scratch", &[]),
     ("distribution", &["scratch"]),
@@ -23,8 +24,8 @@ const ALLOWED: [(&str, &[&str]); 33] = [
         "scheme",
         &["distribution", "entry_name", "number", "quadrature", "row"],
     ),
-    ("problem", &["distribution", "files", "scheme"]),
-    ("tree", &["distribution", "number", "problem"]),
+    ("problem", &["distribution", "files", "scheme", "typed"]),
+    ("tree", &["distribution", "number", "problem", "typed"]),
     ("lp", &["distribution", "panics", "scheme"]),
     (
         "plan",
@@ -114,9 +115,9 @@ const ALLOWED: [(&str, &[&str]); 33] = [
             "verifier",
         ],
     ),
-    ("log", &["files"]),
+    ("log", &["files", "typed"]),
     ("rounds", &["number", "rule_name"]),
-    ("import", &["files", "log"]),
+    ("import", &["files", "log", "typed"]),
     (
         "conformance",
         &[
@@ -125,6 +126,7 @@ const ALLOWED: [(&str, &[&str]); 33] = [
             "problem",
             "rule_name",
             "scheme",
+            "typed",
             "verifier",
         ],
     ),
@@ -143,13 +145,14 @@ const ALLOWED: [(&str, &[&str]); 33] = [
             "row",
             "scheme",
             "tree",
+            "typed",
             "verifier",
         ],
     ),
     // Of gap: rows as probabilities, and which logs are refused.
     ("audit", &["distribution", "gap", "log", "rule_name"]),
     // Of plan: how one of several paths is selected, and its law.
-    ("capture", &["files", "log", "panics", "plan"]),
+    ("capture", &["files", "log", "panics", "plan", "typed"]),
     (
         "gap",
         &[
@@ -160,6 +163,7 @@ const ALLOWED: [(&str, &[&str]); 33] = [
             "row",
             "scheme",
             "shown",
+            "typed",
             "verifier",
         ],
     ),
@@ -178,6 +182,7 @@ const ALLOWED: [(&str, &[&str]); 33] = [
             "scheme",
             "shown",
             "text",
+            "typed",
             "verifier",
         ],
     ),
@@ -204,6 +209,7 @@ const ALLOWED: [(&str, &[&str]); 33] = [
             "shown",
             "text",
             "tree",
+            "typed",
             "verifier",
         ],
     ),
