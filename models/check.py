@@ -12,17 +12,15 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import gemma
 import qwen
 import source_smollm2 as source
-import heads
 from chat import chat
 from draft import COMMITTED
 from ladder import RUNGS
-from reference import DraftReference, Reference, RungReference, head_values
+from reference import DraftReference, Reference, RungReference
 from session import Session, pad_left
 from target import SKIPPED
 
@@ -57,22 +55,6 @@ def difference(name: str, session: Session, sequences: list[list[int]], expected
     )
     print(f"{name}: whole {whole:.2e}, with cache {cached:.2e}, padded left with cache {padded:.2e}", flush=True)
     return float(max(whole, cached, padded))
-
-
-def head_difference(session: Session, sequences: list[list[int]], own: DraftReference) -> float:
-    """The greatest difference of two predictions of a head."""
-    stored = load_file(heads.COMMITTED)
-    worst = 0.0
-    for name in session.heads:
-        found = 0.0
-        for sequence in sequences:
-            states = own.states(sequence)
-            expected = head_values(stored, name, states, own.rows(states))
-            session.whole(sequence)
-            found = max(found, np.abs(session.predicted[name][0] - expected).max())
-        print(f"draft-heads: {name} {found:.2e}", flush=True)
-        worst = max(worst, found)
-    return float(worst)
 
 
 def check_tokenizer(path: Path, tokens: list[str]) -> Tokenizer:
@@ -180,11 +162,6 @@ def main() -> None:
         expected = [own.logits(s) for s in sequences]
         print(f"draft: greatest |logit| {max(np.abs(e).max() for e in expected):.1f}")
         worst = max(worst, difference("draft", Session(path, arguments.threads), sequences, expected))
-        path = arguments.output / "draft-heads.onnx"
-        if path.exists():
-            session = Session(path, arguments.threads)
-            worst = max(worst, difference("draft-heads", session, sequences, expected))
-            worst = max(worst, head_difference(session, sequences, own))
     worst = max(worst, check_gemma(arguments.output / "gemma", arguments.threads))
     worst = max(worst, check_qwen(arguments.output / "qwen", arguments.threads))
     print(f"greatest difference of two logits: {worst:.2e} (allowed {TOLERANCE:.0e})")

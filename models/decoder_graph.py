@@ -14,10 +14,6 @@ MatMulNBits. Its contract is the one of the common exports:
              present.{i}.key            float32 [batch, kv_heads, past_sequence + sequence, head_dim]
              present.{i}.value          float32 [batch, kv_heads, past_sequence + sequence, head_dim]
 
-A draft may have heads, which add outputs of float32 [batch, sequence]: `acceptance`, the
-predicted probability that the token just read is accepted, and `overlap`, the predicted
-sum_i min(p_i, q_i) of the next token (`train_heads.py`).
-
 A key takes part for a query when it is not later than the query in the
 concatenated sequence and its entry of `attention_mask` is not 0. Padding on the
 left is therefore a matter of `attention_mask` and `position_ids` alone. A query
@@ -74,23 +70,6 @@ class DecoderConfig:
     projection_bias: bool = False
     # The output head is a matrix of its own, "output", and not the embedding.
     own_output: bool = False
-
-
-@dataclass(frozen=True)
-class HeadConfig:
-    """A head on the final hidden state: `depth` blocks x + SiLU(W x + b), a linear layer, a sigmoid."""
-
-    # The output's name.
-    name: str
-    depth: int
-    # Whether the linear layer also reads the row: ln of its largest probability, the
-    # largest less the second largest, and its entropy in nats.
-    row: bool = False
-
-    def weight_names(self) -> list[str]:
-        """Matrices [inputs, outputs], then their biases; the linear layer comes last."""
-        blocks = [f"heads.{self.name}.blocks.{index}" for index in range(self.depth)]
-        return [f"{part}.{kind}" for part in [*blocks, f"heads.{self.name}.output"] for kind in ("weight", "bias")]
 
 
 @dataclass(frozen=True)
@@ -207,38 +186,21 @@ class _Graph:
         right = self.node("Add", self.node("Mul", second, cosine), self.node("Mul", first, sine))
         return self.node("Concat", left, right, axis=-1)
 
-    def row_features(self, logits: str) -> str:
-        """[rows, 3]: ln of the largest probability, its distance to the second, the entropy."""
-        logs = self.node("LogSoftmax", logits, axis=-1)
-        self._counter += 1
-        top, places = f"topk_{self._counter}", f"topk_{self._counter}_places"
-        self.nodes.append(
-            helper.make_node("TopK", [logs, self.integers(2)], [top, places], name=f"TopK/{top}", axis=-1)
-        )
-        largest = self.slice(top, 0, 1, -1)
-        margin = self.node("Sub", self.node("Exp", largest), self.node("Exp", self.slice(top, 1, 2, -1)))
-        terms = self.node("Mul", self.node("Exp", logs), logs)
-        entropy = self.node("Neg", self.node("ReduceSum", terms, self.integers(-1), keepdims=1))
-        return self.node("Concat", largest, margin, entropy, axis=-1)
-
-
 def build_decoder(
     config: DecoderConfig,
     layers: Sequence[int],
     weights: Mapping[str, TensorProto | QuantisedMatrix],
     metadata: Mapping[str, str],
-    heads: Sequence[HeadConfig] = (),
 ) -> ModelProto:
     """The graph made of the given source layers, in this order.
 
-    `weights` holds the tensors named by `weight_names`, those of the heads included: matrices as
-    [inputs, outputs], the embedding as [vocabulary, width], which is also the output
+    `weights` holds the tensors named by `weight_names`: matrices as [inputs, outputs], the embedding as [vocabulary, width], which is also the output
     head unless the configuration says that "output" is, in the same shape; gains and
     biases as vectors. Queries and keys are in the half-split rotary
     layout. A tensor may be stored inline, in float16, or as external data; a matrix of a
     layer may be quantised.
     """
-    needed = weight_names(config, layers) + [name for head in heads for name in head.weight_names()]
+    needed = weight_names(config, layers)
     missing = [name for name in needed if name not in weights]
     if missing:
         raise ValueError(f"weights: {missing[0]} is missing ({len(missing)} in all)")
@@ -389,19 +351,6 @@ def build_decoder(
     logits = g.node("Gemm", rows, weight("output" if config.own_output else "embedding"), transB=1)
     shape = g.node("Concat", g.node("Shape", "input_ids"), g.integers(config.vocabulary), axis=0)
     g.node("Reshape", logits, shape, output="logits")
-
-    features = g.row_features(logits) if any(head.row for head in heads) else None
-    for head in heads:
-        state = rows
-        values = [weight(name) for name in head.weight_names()]
-        for matrix, bias in zip(values[:-2:2], values[1:-2:2]):
-            inner = g.node("Add", g.node("MatMul", state, matrix), bias)
-            state = g.node("Add", state, g.node("Mul", inner, g.node("Sigmoid", inner)))
-        if head.row:
-            state = g.node("Concat", state, features, axis=-1)
-        logit = g.node("Add", g.node("MatMul", state, values[-2]), values[-1])
-        g.node("Reshape", g.node("Sigmoid", logit), g.node("Shape", "input_ids"), output=head.name)
-        outputs.append(helper.make_tensor_value_info(head.name, TensorProto.FLOAT, ["batch", "sequence"]))
 
     graph = helper.make_graph(g.nodes, "decoder", inputs, outputs, list(g.initialisers.values()))
     opsets = [helper.make_opsetid("", OPSET)]

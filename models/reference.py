@@ -190,29 +190,3 @@ class DraftReference(Reference):
                 value *= np.repeat(scales, value.shape[1] // scales.shape[1], axis=1)
             self.loaded[name] = value
         return self.loaded[name]
-
-
-def head_values(stored: dict[str, np.ndarray], head: str, state: np.ndarray, logits: np.ndarray) -> np.ndarray:
-    """What a head predicts [sequence] from final hidden states and logits, in float64."""
-
-    def tensor(name: str) -> np.ndarray:
-        value = stored[f"heads.{head}.{name}"].astype(np.float64)
-        scales = stored.get(f"heads.{head}.{name}.scales")
-        if scales is not None:
-            value *= np.repeat(scales.astype(np.float64), value.shape[1] // scales.shape[1], axis=1)
-        return value
-
-    index = 0
-    while f"heads.{head}.blocks.{index}.weight" in stored:
-        inner = state @ tensor(f"blocks.{index}.weight").T + tensor(f"blocks.{index}.bias")
-        state = state + inner / (1.0 + np.exp(-inner))
-        index += 1
-    weight = tensor("output.weight")
-    if len(weight) > state.shape[1]:
-        q = np.exp(logits - logits.max(-1, keepdims=True))
-        q /= q.sum(-1, keepdims=True)
-        ordered = np.sort(q, axis=-1)
-        entropy = -(q * np.log(np.maximum(q, 1e-300))).sum(-1)
-        features = [np.log(ordered[:, -1]), ordered[:, -1] - ordered[:, -2], entropy]
-        state = np.concatenate([state, np.stack(features, 1)], 1)
-    return 1.0 / (1.0 + np.exp(-(state @ weight + tensor("output.bias"))))

@@ -20,9 +20,6 @@ class Session:
         self.past = [i for i in self.session.get_inputs() if i.name.startswith("past_key_values.")]
         outputs = [o.name for o in self.session.get_outputs()]
         self.rows = ["logits", *(name for name in outputs if name.startswith("present."))]
-        # Outputs of heads, [batch, sequence] each.
-        self.heads = [name for name in outputs if name not in self.rows]
-        self.predicted: dict[str, np.ndarray] = {}
         self.vocabulary = self.session.get_outputs()[0].shape[2]
 
     def empty_cache(self, batch: int) -> list[np.ndarray]:
@@ -31,16 +28,12 @@ class Session:
     def run(
         self, ids: np.ndarray, mask: np.ndarray, cache: list[np.ndarray]
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(logits, grown cache); `mask` covers the cached and the new positions.
-
-        What heads say of the same tokens is in `predicted` then.
-        """
+        """(logits, grown cache); `mask` covers the cached and the new positions."""
         positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)[:, -ids.shape[1] :]
         feed = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
         feed |= {i.name: value for i, value in zip(self.past, cache, strict=True)}
         feed = {k: v if v.dtype == np.float32 else v.astype(np.int64) for k, v in feed.items()}
-        found = self.session.run([*self.rows, *self.heads], feed)
-        self.predicted = dict(zip(self.heads, found[len(self.rows) :], strict=True))
+        found = self.session.run(self.rows, feed)
         return found[0], found[1 : len(self.rows)]
 
     def whole(self, tokens: list[int]) -> np.ndarray:

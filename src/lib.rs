@@ -141,6 +141,7 @@ mod scratch;
 pub mod statistics;
 pub mod text;
 pub mod tree;
+mod typed;
 pub mod verifier;
 
 pub use panics::install_panic_hook;

@@ -2,6 +2,7 @@
 
 use super::CaptureError;
 use crate::files::{DOCUMENT, read_line_bytes};
+use crate::typed;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::path::Path;
@@ -83,7 +84,7 @@ pub fn parse_prompts(path: &Path, contents: &[u8]) -> Result<Vec<Prompt>, Captur
         if line.trim().is_empty() {
             continue;
         }
-        let Line { id, prompt } = serde_json::from_str(line).map_err(|error| {
+        let Line { id, prompt } = typed::whole_json(line).map_err(|error| {
             // serde_json counts lines within this one line; only its column says anything.
             let place = format!(" at line {} column {}", error.line(), error.column());
             let what = error.to_string().replace(&place, "");

@@ -6,6 +6,7 @@ use super::output::{CliError, Verdict, progress, read_problems, width};
 use crate::evaluate::{Evaluated, NotTaken};
 use crate::page::{counted, visible};
 use crate::problem::AnyProblem;
+use crate::typed;
 use rayon::prelude::*;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ pub(super) fn run<C: ProblemCommand>(
                         problem: problem.name(),
                         reason: C::REASON,
                     };
-                    writeln!(out, "{}", serde_json::to_string(&skipped)?)?;
+                    writeln!(out, "{}", typed::line(&skipped)?)?;
                 } else if common.verbose > 0 {
                     let name = visible(problem.name().to_owned());
                     writeln!(out, "{name}: skipped, {}\n", C::REASON)?;
@@ -102,7 +103,7 @@ pub(super) fn run<C: ProblemCommand>(
                 results += 1;
                 agreeing += usize::from(result.is_ok());
                 if !text {
-                    writeln!(out, "{}", serde_json::to_string(result)?)?;
+                    writeln!(out, "{}", typed::line(result)?)?;
                 } else if !common.quiet || !result.is_ok() {
                     bar.suspend(|| writeln!(out, "{}", C::text(result, width())))?;
                 }

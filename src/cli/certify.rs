@@ -6,6 +6,7 @@ use crate::certify::Certificate;
 use crate::distribution::format_rational;
 use crate::page::visible;
 use crate::problem::AnyProblem;
+use crate::typed;
 use clap::Args;
 use serde::Serialize;
 use std::io::Write;
@@ -49,12 +50,9 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
         });
     };
     let text = read_document(&args.certificate)?;
-    let mut deserializer = serde_json::Deserializer::from_str(&text);
-    let certificate: Certificate = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| input(error.to_string()))?;
-    deserializer
-        .end()
-        .map_err(|error| input(error.to_string()))?;
+    let (certificate, rest): (Certificate, _) =
+        typed::json(&text).map_err(|refused| input(refused.to_string()))?;
+    rest.map_err(|error| input(error.to_string()))?;
 
     let mut out = std::io::stdout().lock();
     let checked = certificate.check(problem);
@@ -74,7 +72,7 @@ pub(super) fn run(args: &CertifyArgs, common: &Common) -> Result<Verdict, CliErr
                 valid: checked.is_ok(),
                 reason,
             };
-            writeln!(out, "{}", serde_json::to_string(&object)?)?;
+            writeln!(out, "{}", typed::line(&object)?)?;
         }
         Format::Text => match (&proved, &reason) {
             (Some(value), _) => writeln!(

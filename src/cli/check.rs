@@ -10,6 +10,7 @@ use crate::evaluate::{Evaluated, Limits, block, solve, verify};
 use crate::problem::{AnyProblem, BlockProblem, Problem};
 use crate::report::check as report;
 use crate::report::check::{CheckRun, ProblemCheck};
+use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
 use rayon::prelude::*;
@@ -163,7 +164,7 @@ pub(super) fn run(args: &CheckArgs, common: &Common) -> Result<Verdict, CliError
     };
 
     if let Some(path) = &args.write_baseline {
-        let mut text = serde_json::to_string_pretty(&now)?;
+        let mut text = typed::pretty(&now)?;
         text.push('\n');
         write_whole(path, text.as_bytes())?;
     }
@@ -210,7 +211,7 @@ fn read_baseline(path: &Path) -> Result<Baseline, CliError> {
         message,
     };
     let text = read_document(path)?;
-    let baseline: Baseline = serde_json::from_str(&text)
+    let baseline: Baseline = typed::whole_json(&text)
         .map_err(|error| input(format!("{error}; write one with --write-baseline")))?;
     if baseline.schema != 1 {
         let message = format!("schema is {}; this build reads schema 1", baseline.schema);

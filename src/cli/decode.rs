@@ -31,6 +31,7 @@ mod with_models {
     use crate::scheme::SchemeName;
     use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
+    use crate::typed;
     use clap::Args;
     use serde_json::{Value, json};
     use std::io::{self, Write};
@@ -346,7 +347,7 @@ mod with_models {
     }
 
     fn pretty(value: &impl serde::Serialize) -> Result<Vec<u8>, CliError> {
-        let mut text = serde_json::to_vec_pretty(value)?;
+        let mut text = typed::pretty(value)?.into_bytes();
         text.push(b'\n');
         Ok(text)
     }

@@ -6,6 +6,7 @@ use crate::gap::{self, Settings};
 use crate::report;
 use crate::scheme::SchemeName;
 use crate::text;
+use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
 use serde::Serialize;
@@ -47,7 +48,7 @@ pub(super) fn run(args: &ExplainArgs, common: &Common) -> Result<Verdict, CliErr
         match common.format {
             Format::Json => {
                 let schema = report::JSON_SCHEMA;
-                let line = serde_json::to_string(&Explained {
+                let line = typed::line(&Explained {
                     schema,
                     word,
                     meaning,

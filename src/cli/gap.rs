@@ -19,6 +19,7 @@ use crate::report;
 use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
 use crate::text::read_possible_with_paths;
+use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -623,11 +624,10 @@ pub(super) fn read_baseline(path: &Path) -> Result<GapReport, CliError> {
             ));
         }
     }
-    let report: GapReport = serde_path_to_error::deserialize(document).map_err(|error| {
+    let (report, _): (GapReport, _) = typed::json(&text).map_err(|found| {
         refused(format!(
             "is no report.json of specgap gap: {}: {}",
-            error.path(),
-            error.inner()
+            found.path, found.message
         ))
     })?;
     if report.cells.is_empty() {

@@ -4,6 +4,7 @@
 use super::output::CliError;
 use crate::log::Log;
 use crate::page::Page;
+use crate::typed;
 use indicatif::ProgressBar;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -139,7 +140,7 @@ impl Host {
     ) -> Result<(), CliError> {
         *self.lock(&self.0.made) = Some(MadeReport {
             ok: true,
-            json: serde_json::to_vec_pretty(data)?,
+            json: typed::pretty(data)?.into_bytes(),
             page: page.clone(),
             beside,
         });

@@ -7,6 +7,7 @@ use crate::files::{
 };
 use crate::page::{DrawError, Page};
 use crate::problem::{AnyProblem, ProblemFileError};
+use crate::typed;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
@@ -254,7 +255,8 @@ pub(super) fn page_files(
     let failed = |error: DrawError| CliError::Internal {
         message: error.to_string(),
     };
-    page.files(serde_json::to_vec_pretty(data)?).map_err(failed)
+    page.files(typed::pretty(data)?.into_bytes())
+        .map_err(failed)
 }
 
 /// Refuses a folder that [`write_together`] could not write to, before the work

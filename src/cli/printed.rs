@@ -4,6 +4,7 @@ use super::options::{Common, Folder, Format};
 use super::output::{CliError, width, write_together};
 use crate::page::Page;
 use crate::page::paper::Files;
+use crate::typed;
 use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
@@ -50,8 +51,7 @@ pub(crate) fn print_report(
     let mut stdout = std::io::stdout().lock();
     match common.format {
         Format::Json => {
-            serde_json::to_writer(&mut stdout, data)?;
-            writeln!(stdout)?;
+            writeln!(stdout, "{}", typed::line(data)?)?;
         }
         Format::Text => {
             if !common.quiet {

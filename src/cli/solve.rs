@@ -9,6 +9,7 @@ use crate::evaluate::{Limits, Solution, solve};
 use crate::page::{agree, counted, disagree, visible};
 use crate::problem::{AnyProblem, Problem};
 use crate::report::solve as report;
+use crate::typed;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -129,7 +130,7 @@ fn write_certificate(
     };
     match Certificate::new(problem, plan, &solution.proof.subset) {
         Ok(certificate) => {
-            let mut text = serde_json::to_string_pretty(&certificate)?;
+            let mut text = typed::pretty(&certificate)?;
             text.push('\n');
             write_whole(&path, text.as_bytes())
         }

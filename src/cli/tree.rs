@@ -11,6 +11,7 @@ use crate::report;
 use crate::scheme::SchemeName;
 use crate::text::{self, Limits, NamedTree, TreeReport, TreeSettings};
 use crate::tree::{DraftTree, NAMES};
+use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
 use std::path::Path;
@@ -191,11 +192,11 @@ fn exports(report: &TreeReport) -> Result<Files, CliError> {
     Ok(vec![
         (
             format!("{BEST_TREE}eagle.json"),
-            line(serde_json::to_vec(&best.paths)?),
+            line(typed::line(&best.paths)?.into_bytes()),
         ),
         (
             format!("{BEST_TREE}sequoia.json"),
-            line(serde_json::to_vec(&best.growmap)?),
+            line(typed::line(&best.growmap)?.into_bytes()),
         ),
     ])
 }

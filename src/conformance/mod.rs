@@ -32,6 +32,7 @@ pub use situation::Situation;
 
 use crate::log::{RawTensor, npz};
 use crate::rule::RuleName;
+use crate::typed;
 use arrays::Arrays;
 use laws::Laws;
 use serde::Serialize;
@@ -184,10 +185,10 @@ pub fn vectors(settings: &Settings) -> Result<Vec<(String, Vec<u8>)>, Conformanc
             .collect(),
         files: listed,
     };
-    let mut text = serde_json::to_vec_pretty(&manifest)
-        .map_err(|error| ConformanceError::Internal(error.to_string()))?;
-    text.push(b'\n');
-    files.insert(0, ("manifest.json".to_owned(), text));
+    let mut text =
+        typed::pretty(&manifest).map_err(|error| ConformanceError::Internal(error.to_string()))?;
+    text.push('\n');
+    files.insert(0, ("manifest.json".to_owned(), text.into_bytes()));
     Ok(files)
 }
 

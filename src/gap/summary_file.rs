@@ -12,6 +12,7 @@ use super::{GapError, sequence};
 use crate::known::Kind;
 use crate::log::{FileDigest, LogIdentity};
 use crate::sampling::Cuts;
+use crate::typed;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -210,7 +211,7 @@ impl Summary {
                 })
                 .collect(),
         };
-        serde_json::to_string(&document).map_err(|error| GapError::Summary(error.to_string()))
+        typed::line(&document).map_err(|error| GapError::Summary(error.to_string()))
     }
 
     /// Reads what [`Summary::to_json`] wrote.

@@ -2,6 +2,7 @@
 
 use super::error::{Fault, ImportError};
 use crate::files::{DOCUMENT, read_lines};
+use crate::typed;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use std::borrow::Cow;
@@ -54,13 +55,12 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<(Place, T)>, 
             record,
             line,
         };
-        let mut deserializer = serde_json::Deserializer::from_str(&text);
-        let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let field = match error.path().to_string() {
+        let (value, _) = typed::json(&text).map_err(|refused| {
+            let field = match refused.path {
                 root if root == "." => "the record".to_owned(),
                 field => field,
             };
-            place.refuse(Fault::new(field, without_place(error.inner())))
+            place.refuse(Fault::new(field, without_place(&refused.error)))
         })?;
         all.push((place, value));
     }

@@ -3,6 +3,7 @@
 use super::error::LogError;
 use super::hash::{hexadecimal, update};
 use super::reader::{Log, RowKind, Shard};
+use crate::typed;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -53,7 +54,7 @@ impl Log {
             .collect::<Result<Vec<_>, _>>()?;
         let mut hash = Sha256::new();
         // A map that cannot be written is none: what is hashed is then the shards alone.
-        hash.update(serde_json::to_vec(self.metadata()).unwrap_or_default());
+        hash.update(typed::line(self.metadata()).unwrap_or_default());
         for shard in &shards {
             hash.update([0]);
             hash.update(&shard.digest);

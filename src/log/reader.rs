@@ -8,6 +8,7 @@ use super::rollout_tensors::{HeldRollouts, names};
 use super::source::{Source, Spool};
 use super::tensor::{Dtype, HeldTensor, RowWindow, Scratch, Tensor};
 use super::{npz, safetensors, shared};
+use crate::typed;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -339,7 +340,7 @@ impl Log {
         vocabulary: Option<usize>,
     ) -> Result<Self, LogError> {
         let metadata = match &contents.metadata {
-            Some(text) => serde_json::from_str(text).map_err(|error| {
+            Some(text) => typed::whole_json(text).map_err(|error| {
                 LogError::format(path, format!("its metadata cannot be read: {error}"))
             })?,
             None => Metadata::default(),
@@ -799,14 +800,14 @@ pub(super) fn read_index(directory: &Path) -> Result<Index, LogError> {
 fn parse_index(path: &Path, text: &str) -> Result<Index, LogError> {
     let unreadable = |error| LogError::format(path, format!("cannot be read: {error}"));
     // Before the fields, which another version may have named otherwise.
-    let Version { schema } = serde_json::from_str(text).map_err(unreadable)?;
+    let Version { schema } = typed::whole_json(text).map_err(unreadable)?;
     if schema != u64::from(SCHEMA) {
         return Err(LogError::format(
             path,
             format!("schema is {schema}; this version of specgap reads {SCHEMA}"),
         ));
     }
-    let index: Index = serde_json::from_str(text).map_err(unreadable)?;
+    let index: Index = typed::whole_json(text).map_err(unreadable)?;
     let mut seen = HashMap::with_capacity(index.shards.len());
     for (entry, shard) in index.shards.iter().enumerate() {
         if let Some(first) = seen.insert(shard.file.as_str(), entry) {

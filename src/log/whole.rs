@@ -5,6 +5,7 @@ use super::error::LogError;
 use super::metadata::{INDEX_NAME, Index, Metadata, SCHEMA, ShardEntry};
 use super::tensor::{Dtype, Tensor};
 use crate::files::{UnfinishedFolder, folder as folder_of};
+use crate::typed;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -91,10 +92,12 @@ impl WholeLog {
 
     /// Writes the index, and gives the folder its name.
     pub(crate) fn finish(self) -> Result<(), LogError> {
-        let mut text = serde_json::to_vec_pretty(&self.index)
+        let mut text = typed::pretty(&self.index)
             .map_err(|error| LogError::format(&self.path, format!("cannot be written: {error}")))?;
-        text.push(b'\n');
-        self.write(INDEX_NAME, text.len() as u64, |out| out.write_all(&text))?;
+        text.push('\n');
+        self.write(INDEX_NAME, text.len() as u64, |out| {
+            out.write_all(text.as_bytes())
+        })?;
         (self.folder.rename(&self.path)).map_err(|source| LogError::writing(&self.path, 0, source))
     }
 

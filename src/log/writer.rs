@@ -11,6 +11,7 @@ use super::rollouts::{Columns, Rollout, check_shape};
 use super::shared::{self, SHARED};
 use super::tensor::Dtype;
 use crate::files::Unfinished;
+use crate::typed;
 use std::borrow::Cow;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -964,11 +965,11 @@ impl LogWriter {
 
     fn write_index(&mut self) -> Result<(), LogError> {
         let path = self.directory.join(INDEX_NAME);
-        let mut text = serde_json::to_vec_pretty(&self.index)
+        let mut text = typed::pretty(&self.index)
             .map_err(|error| LogError::format(&path, format!("cannot be written: {error}")))?;
-        text.push(b'\n');
+        text.push('\n');
         write_replacing(&self.directory, &path, text.len() as u64, |file| {
-            file.write_all(&text)
+            file.write_all(text.as_bytes())
         })
     }
 }

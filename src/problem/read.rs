@@ -6,7 +6,7 @@
 use super::build::build;
 use super::{AnyProblem, FieldError, ProblemFileError};
 use crate::files::{DOCUMENT, read_text};
-use serde::de::{DeserializeOwned, Deserializer};
+use crate::typed;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -123,9 +123,7 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
             flatten(&error.message())
         )
     };
-    let deserializer =
-        toml::Deserializer::parse(text).map_err(|error| FieldError::Syntax(message(&error)))?;
-    build(deserialize(deserializer, message)?)
+    build(typed::toml(text).map_err(|refused| syntax(&refused.path, message(&refused.error)))?)
 }
 
 /// Reads a problem from JSON text.
@@ -133,26 +131,17 @@ pub fn parse_toml(text: &str) -> Result<AnyProblem, FieldError> {
 /// # Errors
 /// [`FieldError`] names field, entry and limit.
 pub fn parse_json(text: &str) -> Result<AnyProblem, FieldError> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let file = deserialize(&mut deserializer, flatten)?;
-    deserializer
-        .end()
-        .map_err(|error| FieldError::Syntax(flatten(&error)))?;
+    let (file, rest) =
+        typed::json(text).map_err(|refused| syntax(&refused.path, flatten(&refused.error)))?;
+    rest.map_err(|error| FieldError::Syntax(flatten(&error)))?;
     build(file)
 }
 
-fn deserialize<'de, T: DeserializeOwned, D: Deserializer<'de>>(
-    deserializer: D,
-    message: impl Fn(&D::Error) -> String,
-) -> Result<T, FieldError> {
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let message = message(error.inner());
-        FieldError::Syntax(if path == "." {
-            message
-        } else {
-            format!("{path}: {message}")
-        })
+fn syntax(path: &str, message: String) -> FieldError {
+    FieldError::Syntax(if path == "." {
+        message
+    } else {
+        format!("{path}: {message}")
     })
 }
 

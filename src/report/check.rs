@@ -6,6 +6,7 @@ use crate::gap::Against;
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::{counted, seconds, wrap};
 use crate::page::{markdown, terminal, visible};
+use crate::typed;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -147,7 +148,7 @@ pub fn json(run: &CheckRun) -> serde_json::Result<String> {
         })
         .collect::<serde_json::Result<Vec<_>>>()?;
     let failed = run.failed();
-    serde_json::to_string(&Json {
+    typed::line(&Json {
         schema: JSON_SCHEMA,
         claims,
         problems: JsonProblems {
@@ -450,7 +451,7 @@ pub fn list(claims: &[Claim], width: u16) -> String {
 /// # Errors
 /// None that a claim can cause; serialisation is fallible by type.
 pub fn listed_json(claim: &Claim) -> serde_json::Result<String> {
-    serde_json::to_string(&serde_json::json!({
+    typed::line(&serde_json::json!({
         "schema": JSON_SCHEMA,
         "id": claim.id,
         "statement": claim.statement,

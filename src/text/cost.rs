@@ -1,5 +1,6 @@
 //! What a round costs, and the speed that follows.
 
+use crate::typed;
 use serde::{Deserialize, Serialize};
 
 /// A time with its standard error, in one unit for all times of a file.
@@ -122,11 +123,11 @@ impl Timings {
     /// Names the field, the entry and the limit.
     pub fn parse(text: &str, json: bool) -> Result<Self, String> {
         let timings: Self = if json {
-            let mut document = serde_json::Deserializer::from_str(text);
-            serde_path_to_error::deserialize(&mut document)
-                .map_err(|error| format!("{}: {}", error.path(), error.inner()))?
+            let read = typed::json(text);
+            read.map_err(|refused| format!("{}: {}", refused.path, refused.error))?
+                .0
         } else {
-            toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?
+            typed::toml(text).map_err(|refused| refused.error.to_string().trim_end().to_owned())?
         };
         timings.check()?;
         Ok(timings)

@@ -1,6 +1,7 @@
 //! Topologies by name, and from files.
 
 use super::topology::{DraftTree, MAX_NODES, TopologyError};
+use crate::typed;
 
 /// The names that [`DraftTree::named`] knows, for messages and help texts.
 pub const NAMES: &str = "chain-K, AxB (A children a node, B levels), prefix-A-B-C (A children of \
@@ -113,15 +114,12 @@ impl DraftTree {
     /// # Errors
     /// Anything else, with the entry and what is wrong with it; and as [`Self::new`].
     pub fn from_json(text: &str) -> Result<Self, TopologyError> {
-        let mut document = serde_json::Deserializer::from_str(text);
-        let paths: Vec<Vec<usize>> =
-            serde_path_to_error::deserialize(&mut document).map_err(|error| {
-                TopologyError::Json {
-                    entry: error.path().to_string(),
-                    message: error.inner().to_string(),
-                }
+        let (paths, rest): (Vec<Vec<usize>>, _) =
+            typed::json(text).map_err(|refused| TopologyError::Json {
+                entry: refused.path,
+                message: refused.error.to_string(),
             })?;
-        document.end().map_err(|error| TopologyError::Json {
+        rest.map_err(|error| TopologyError::Json {
             entry: "end".to_owned(),
             message: error.to_string(),
         })?;

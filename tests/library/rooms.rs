@@ -7,10 +7,11 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 36] = [
+const ALLOWED: [(&str, &[&str]); 37] = [
     ("panics", &[]),
     ("page", &[]),
     ("files", &[]),
+    ("typed", &[]),
     ("entry_name", &[]),
     ("scratch", &[]),
     ("distribution", &["scratch"]),
@@ -22,10 +23,10 @@ const ALLOWED: [(&str, &[&str]); 36] = [
         "scheme",
         &["distribution", "entry_name", "number", "quadrature", "row"],
     ),
-    ("problem", &["distribution", "files", "scheme"]),
+    ("problem", &["distribution", "files", "scheme", "typed"]),
     ("rule", &["entry_name", "scheme"]),
     ("coupling", &["distribution", "number", "problem", "scheme"]),
-    ("tree", &["distribution", "number", "problem"]),
+    ("tree", &["distribution", "number", "problem", "typed"]),
     ("lp", &["distribution", "panics", "scheme"]),
     (
         "plan",
@@ -122,11 +123,11 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "verifier",
         ],
     ),
-    ("log", &["files"]),
+    ("log", &["files", "typed"]),
     ("sampling", &["distribution", "log", "row"]),
     ("statistics", &[]),
     ("rounds", &["number", "rule", "tree"]),
-    ("import", &["files", "log"]),
+    ("import", &["files", "log", "typed"]),
     (
         "conformance",
         &[
@@ -135,6 +136,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "problem",
             "rule",
             "scheme",
+            "typed",
             "verifier",
         ],
     ),
@@ -155,6 +157,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "scheme",
             "statistics",
             "tree",
+            "typed",
             "verifier",
         ],
     ),
@@ -163,7 +166,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
         &["distribution", "log", "rule", "sampling", "scheme"],
     ),
     // Of plan: how one of several paths is selected, and its law.
-    ("capture", &["files", "log", "panics", "plan"]),
+    ("capture", &["files", "log", "panics", "plan", "typed"]),
     (
         "gap",
         &[
@@ -175,6 +178,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "sampling",
             "scheme",
             "statistics",
+            "typed",
             "verifier",
         ],
     ),
@@ -195,6 +199,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "scheme",
             "statistics",
             "text",
+            "typed",
             "verifier",
         ],
     ),
@@ -223,6 +228,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "statistics",
             "text",
             "tree",
+            "typed",
             "verifier",
         ],
     ),

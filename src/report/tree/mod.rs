@@ -20,6 +20,7 @@ mod tables;
 use super::{cautions, replayed};
 use crate::page::{Block, Page, Section};
 use crate::text::{GrownTree, TreeReport};
+use crate::typed;
 
 /// The report as a page.
 pub fn page(report: &TreeReport) -> Page {
@@ -72,9 +73,9 @@ fn exports(best: &GrownTree) -> Vec<Block> {
     let json = |value: serde_json::Result<String>| Block::Command(value.unwrap_or_default());
     vec![
         Block::Paragraph("EAGLE's and Medusa's list of paths:".to_owned()),
-        json(serde_json::to_string(&best.paths)),
+        json(typed::line(&best.paths)),
         Block::Paragraph("Sequoia's growmap:".to_owned()),
-        json(serde_json::to_string(&best.growmap)),
+        json(typed::line(&best.growmap)),
     ]
 }
 
