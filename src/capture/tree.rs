@@ -1003,9 +1003,9 @@ mod tests {
     use crate::distribution::{Draft, Rational, Rows, Target};
     use crate::number::Number;
     use crate::problem::BlockProblem;
+    use crate::replay::SelectedAlong;
     use crate::row::Workspace;
     use crate::scheme::SchemeName;
-    use crate::text::SelectedAlong;
     use crate::tree::{DraftTree, TokenTree};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;

@@ -2,8 +2,8 @@
 //! target's own law.
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, Rule};
+use crate::replay::{DraftedTree, tree_bound};
 use crate::statistics::Estimate;
-use crate::text::{DraftedTree, tree_bound};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;

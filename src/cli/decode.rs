@@ -27,7 +27,9 @@ mod with_models {
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::tree::named;
     use crate::page::visible;
-    use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
+    use crate::replay::{
+        CountMoments, DraftedTree, Measured, TIMINGS_SCHEMA, Timings, VerifyingPass,
+    };
     use crate::tree::{DraftTree, NAMES};
     use clap::Args;
     use serde_json::{Value, json};
@@ -308,7 +310,7 @@ mod with_models {
     /// where these were asked for.
     struct Texts {
         rounds: Decoded,
-        expected: Option<Spread<f64>>,
+        expected: Option<CountMoments<f64>>,
         alone: Option<Decoded>,
         trees: Vec<DraftedTree>,
     }

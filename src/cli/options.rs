@@ -7,7 +7,7 @@ use super::recorded::{Recorded, file_name};
 use crate::log::{Log, LogError};
 use crate::page::paper::{FigureFormat, Files};
 use crate::page::{Page, is_of_a_page};
-use crate::text::Timings;
+use crate::replay::Timings;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What a report on several paths says, as data: `report.json` is this, serialised.
 
-use super::super::data::MeasuredTexts;
+use super::super::measured::MeasuredTexts;
 use crate::gap::Surprise;
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};

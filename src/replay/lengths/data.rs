@@ -1,53 +1,21 @@
 //! What a report on draft lengths says, as data: `report.json` is this, serialised.
 
-use super::cost::Timings;
+use super::super::measured::MeasuredTexts;
+use super::super::timings::Timings;
 use super::drafts::Drafts;
 use crate::gap::{DraftPaths, Surprise};
-use crate::log::{FileDigest, Metadata};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of the report's `report.json`.
-pub const SCHEMA: u32 = 1;
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
-fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-/// What a report on texts was measured on, and by what; its fields are the report's own in
-/// `report.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct MeasuredTexts {
-    /// `specgap`, with its version.
-    pub tool: String,
-    /// The command that made it, without paths of the machine; none where rows are in memory.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub command: String,
-    /// Where the texts come from.
-    pub logs: Vec<TextLog>,
-    /// N, over all texts.
-    pub positions: usize,
-    /// How many texts there are.
-    pub texts: usize,
-    /// Prompts: the independent units of all intervals.
-    pub clusters: usize,
-    /// The temperature at which the text was drawn, and of all numbers.
-    pub temperature: f64,
-    /// Tokens of the text that their rows do not list.
-    pub unlisted: usize,
-    /// Positions at which the log has no row of the draft.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub without_draft: usize,
-}
+pub const LENGTH_SCHEMA: u32 = 1;
 
 /// Draft lengths and stopping policies, replayed along logged text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LengthReport {
-    /// [`SCHEMA`].
+    /// [`LENGTH_SCHEMA`].
     pub schema: u32,
     /// What was measured.
     #[serde(flatten)]
@@ -99,25 +67,6 @@ pub struct RolloutsRead {
     pub inclusion_probability: Vec<f64>,
     /// Whether the target's probabilities are known on them.
     pub target: bool,
-}
-
-/// One log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TextLog {
-    /// Its file or folder, without the folders around it.
-    pub name: String,
-    /// N.
-    pub positions: usize,
-    /// V.
-    pub vocabulary: usize,
-    /// The most tokens that a row lists.
-    pub listed: usize,
-    /// What was measured, by its contents: its files, or arrays in memory.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileDigest>,
-    /// What it says of itself, without the texts of tokens.
-    pub metadata: Metadata,
 }
 
 /// A policy's parameter: a number of tokens, or a threshold.

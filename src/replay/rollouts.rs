@@ -1,7 +1,7 @@
 //! What a log says of rollouts of the draft.
 
-use super::TextError;
-use super::place::Place;
+use super::ReplayError;
+use super::position::TextPosition;
 use crate::log::{Log, Rollout, RolloutRecord, Rollouts};
 
 /// A rollout behind a start of a text.
@@ -11,7 +11,7 @@ pub struct RolledOut {
     pub start: usize,
     /// What is seen at each of its tokens, which stand for the text's: p where the log has
     /// the target's on rollouts.
-    pub places: Vec<Place>,
+    pub places: Vec<TextPosition>,
 }
 
 /// What a log's rollouts tell.
@@ -84,9 +84,13 @@ impl RolloutKind {
     /// # Errors
     /// Rollouts of another temperature; of which it is not known with which probability one
     /// starts at a position, or that are not as many as that says.
-    pub(super) fn new(log: &Log, rollouts: &Rollouts, temperature: f64) -> Result<Self, TextError> {
+    pub(super) fn new(
+        log: &Log,
+        rollouts: &Rollouts,
+        temperature: f64,
+    ) -> Result<Self, ReplayError> {
         let refused = |message: String| {
-            Err(TextError::Log {
+            Err(ReplayError::Log {
                 log: log.path().to_owned(),
                 message,
             })
@@ -172,7 +176,7 @@ impl RolledOut {
         let place = |(index, &q): (usize, &f64)| {
             let at = |list: RolloutList| list.of(rollout).get(index).copied();
             let p = at(RolloutList::TargetP).unwrap_or(0.0);
-            Place {
+            TextPosition {
                 ratio: if p > 0.0 {
                     (q / p).min(f64::MAX)
                 } else {
@@ -185,7 +189,7 @@ impl RolledOut {
                 head_acceptance: at(RolloutList::HeadAcceptance),
                 head_overlap: at(RolloutList::HeadOverlap),
                 listed: true,
-                ..Place::default()
+                ..TextPosition::default()
             }
         };
         Self {

@@ -29,7 +29,7 @@ use crate::number::Number;
 ///
 /// # Example
 /// ```
-/// use specgap::text::sets_bound;
+/// use specgap::replay::sets_bound;
 /// // Two paths of one token: p/q = 2 is outside, 1/2 inside.
 /// let paths = [vec![2.0], vec![0.5]];
 /// assert_eq!(sets_bound(&paths, &[1.0], 1), Some(0.25 + 0.5));
@@ -90,7 +90,7 @@ fn whole<T: Number>(count: usize) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap::text::sets_of_text;
+/// use specgap::replay::sets_of_text;
 /// // q/p = 3 is inside for h = 1/2, 1 and 1/4 are outside.
 /// assert_eq!(sets_of_text(&[3.0, 1.0, 0.25], &[0.5; 3]), (1.0, vec![1.0, 0.25, 0.0]));
 /// ```
@@ -113,7 +113,7 @@ pub fn sets_of_text<T: Number>(ratios: &[T], limits: &[T]) -> (T, Vec<T>) {
 ///
 /// # Example
 /// ```
-/// use specgap::text::lower_bound_of_text;
+/// use specgap::replay::lower_bound_of_text;
 /// assert_eq!(lower_bound_of_text(&[0.5, 2.0], 2), 1.75);
 /// ```
 pub fn lower_bound_of_text<T: Number>(ratios: &[T], drafts: usize) -> T {
@@ -131,7 +131,7 @@ pub fn lower_bound_of_text<T: Number>(ratios: &[T], drafts: usize) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap::text::lower_bound_of_draft;
+/// use specgap::replay::lower_bound_of_draft;
 /// // w = 2: 2 (1 - 1/4); w = 1/2: 1/2.
 /// assert_eq!(lower_bound_of_draft(&[2.0, 0.5], 2), 2.0);
 /// ```
@@ -163,7 +163,7 @@ pub fn lower_bound_of_draft<T: Number>(weights: &[T], drafts: usize) -> T {
 ///
 /// # Example
 /// ```
-/// use specgap::text::accepted_of_draft;
+/// use specgap::replay::accepted_of_draft;
 /// assert_eq!(accepted_of_draft(&[0.5, 2.0]), [1.0, 1.5, 1.5]);
 /// assert_eq!(accepted_of_draft(&[2.0, 0.5]), [1.5, 1.5, 2.0]);
 /// ```

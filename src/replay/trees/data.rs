@@ -1,7 +1,7 @@
 //! What a report on trees says, as data: `report.json` is this, serialised.
 
-use super::super::cost::Timings;
-use super::super::data::MeasuredTexts;
+use super::super::measured::MeasuredTexts;
+use super::super::timings::Timings;
 use crate::gap::Surprise;
 use crate::statistics::Estimate;
 use crate::tree::SequoiaGrowMap;

@@ -1,10 +1,10 @@
 //! Blocks of logged texts, and the draft paths that were logged behind some of them.
 
-use super::super::TextError;
-use super::super::place::Place;
-use super::super::texts::{Text, Texts};
+use super::super::ReplayError;
+use super::super::position::TextPosition;
+use super::super::read::{Text, Texts};
 use super::bounds::{accepted_of_draft, lower_bound_of_draft};
-use super::fitted::{Context, Drawn};
+use super::limits::{Context, Drawn};
 use crate::log::{Log, Rollouts};
 use crate::rounds::ChainVerifier;
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub(super) struct LoggedPaths {
 
 impl LoggedPaths {
     /// `None` if it has none, or not what the target gives them.
-    pub(super) fn read(log: &Log) -> Result<Option<Self>, TextError> {
+    pub(super) fn read(log: &Log) -> Result<Option<Self>, ReplayError> {
         let rollouts = log.rollouts()?.filter(|rollouts| {
             let first = rollouts.get(0);
             first.is_some_and(|first| !first.target_p.is_empty())
@@ -37,9 +37,9 @@ impl LoggedPaths {
     }
 
     /// Refuses paths of another temperature than the text's.
-    pub(super) fn check_temperature(&self, log: &Log, temperature: f64) -> Result<(), TextError> {
+    pub(super) fn check_temperature(&self, log: &Log, temperature: f64) -> Result<(), ReplayError> {
         match self.rollouts.record() {
-            Some(record) if record.temperature != temperature => Err(TextError::Log {
+            Some(record) if record.temperature != temperature => Err(ReplayError::Log {
                 log: log.path().to_owned(),
                 message: format!(
                     "its draft paths were drawn at temperature {}, and its text at {temperature}; \
@@ -132,7 +132,7 @@ impl BlocksOfLog {
 
 /// A block of a text.
 pub(super) struct Start<'a> {
-    pub(super) places: &'a [Place],
+    pub(super) places: &'a [TextPosition],
     /// Where it begins in its text.
     pub(super) begin: usize,
     /// Its position's number in all logs, in which texts may lie side by side.

@@ -1,7 +1,7 @@
 //! Policies: when to stop drafting.
 
-use super::place::Place;
-use super::rollouts::{RolledOut, RolloutList};
+use super::super::position::TextPosition;
+use super::super::rollouts::{RolledOut, RolloutList};
 use crate::rounds::{DraftLength, Drafted, RoundEnd};
 use std::fmt;
 use std::str::FromStr;
@@ -68,7 +68,7 @@ pub struct Family {
 /// What a family's rule sees.
 struct Round<'a> {
     /// The text behind the round's start, or what the draft wrote there by itself.
-    ahead: &'a [Place],
+    ahead: &'a [TextPosition],
     /// The most tokens that may be drafted.
     most: usize,
     parameter: f64,
@@ -85,7 +85,7 @@ impl Round<'_> {
     }
 
     /// Tokens before the first whose row says stop, which is not drawn from.
-    fn before(&self, stops: impl FnMut(&Place) -> bool) -> Drafted {
+    fn before(&self, stops: impl FnMut(&TextPosition) -> bool) -> Drafted {
         let found = (self.ahead.iter().take(self.most)).position(stops);
         Drafted {
             tokens: found.unwrap_or(self.ahead.len().min(self.most)),
@@ -94,7 +94,7 @@ impl Round<'_> {
     }
 
     /// Tokens up to the first after which to stop, which is kept.
-    fn after(&self, stops: impl FnMut(&Place) -> bool) -> Drafted {
+    fn after(&self, stops: impl FnMut(&TextPosition) -> bool) -> Drafted {
         let before = self.before(stops);
         let tokens = before.tokens + usize::from(before.stopped);
         Drafted {
@@ -105,7 +105,7 @@ impl Round<'_> {
     }
 
     /// Stops when a product over the round's tokens falls below the parameter.
-    fn product(&self, factor: impl Fn(&Place) -> f64) -> impl FnMut(&Place) -> bool {
+    fn product(&self, factor: impl Fn(&TextPosition) -> f64) -> impl FnMut(&TextPosition) -> bool {
         let mut product = 1.0;
         let least = self.parameter;
         move |place| {
@@ -116,7 +116,7 @@ impl Round<'_> {
 
     /// Stops when a rejection is likelier than the parameter, by what a head predicts for the
     /// round's tokens; with `late`, for all but the last of them.
-    fn predicted(&self, late: bool) -> impl FnMut(&Place) -> bool {
+    fn predicted(&self, late: bool) -> impl FnMut(&TextPosition) -> bool {
         let mut product = 1.0;
         let most = self.parameter;
         move |place| {
@@ -260,7 +260,7 @@ pub static FAMILIES: [Family; 12] = [
 /// A family with its parameter.
 ///
 /// ```
-/// use specgap::text::Policy;
+/// use specgap::replay::Policy;
 /// let policy: Policy = "confidence=0.4".parse()?;
 /// assert_eq!(policy.to_string(), "confidence=0.4");
 /// assert!("confidence".parse::<Policy>().is_err());
@@ -391,7 +391,7 @@ pub struct AlongText<'a> {
     /// The policy.
     pub policy: Policy,
     /// The text's positions.
-    pub places: &'a [Place],
+    pub places: &'a [TextPosition],
     /// The most tokens of a round, for policies that stop by themselves.
     pub most: usize,
 }
@@ -399,7 +399,7 @@ pub struct AlongText<'a> {
 impl AlongText<'_> {
     /// What is drafted from a start where the text has room for `room` tokens, if the tokens
     /// drawn are those of `ahead`.
-    fn on(&self, ahead: &[Place], room: usize, memory: usize) -> Drafted {
+    fn on(&self, ahead: &[TextPosition], room: usize, memory: usize) -> Drafted {
         let round = Round {
             ahead,
             most: self.most_in(room),
@@ -417,7 +417,7 @@ impl AlongText<'_> {
         }
     }
 
-    fn ahead(&self, start: usize) -> &[Place] {
+    fn ahead(&self, start: usize) -> &[TextPosition] {
         self.places.get(start..).unwrap_or_default()
     }
 
@@ -479,7 +479,7 @@ impl DraftLength for AlongText<'_> {
 mod tests {
     use super::*;
 
-    fn length(policy: &str, places: &[Place], memory: usize) -> usize {
+    fn length(policy: &str, places: &[TextPosition], memory: usize) -> usize {
         let along = AlongText {
             policy: policy.parse().unwrap(),
             places,
@@ -490,13 +490,13 @@ mod tests {
 
     #[test]
     fn every_family_by_hand() {
-        let place = |draft, top, entropy, overlap, ratio| Place {
+        let place = |draft, top, entropy, overlap, ratio| TextPosition {
             ratio,
             draft,
             top,
             entropy,
             overlap,
-            ..Place::default()
+            ..TextPosition::default()
         };
         let places = [
             place(0.8, 0.8, 0.4, 0.9, 0.5),
@@ -546,12 +546,13 @@ mod tests {
     /// Predicted acceptances .8, .5, .9, .1: products .8, .4, .36, .036.
     #[test]
     fn heads_decide_with_the_token_that_was_read_or_one_late() {
-        let places =
-            [(0.8, 0.9), (0.5, 0.5), (0.9, 0.5), (0.1, 1.0)].map(|(accepted, common)| Place {
+        let places = [(0.8, 0.9), (0.5, 0.5), (0.9, 0.5), (0.1, 1.0)].map(|(accepted, common)| {
+            TextPosition {
                 head_acceptance: Some(accepted),
                 head_overlap: Some(common),
-                ..Place::default()
-            });
+                ..TextPosition::default()
+            }
+        });
         let drafted = |policy: &str, most: usize| {
             let on = AlongText {
                 policy: policy.parse().unwrap(),
@@ -590,9 +591,9 @@ mod tests {
     #[test]
     fn svip_and_adaedl_are_one_family() {
         for step in 1..60 {
-            let place = Place {
+            let place = TextPosition {
                 entropy: f64::from(step) * 0.13,
-                ..Place::default()
+                ..TextPosition::default()
             };
             let held = 0.41;
             let same = (1.0 - held) * (SVIP_GAMMA / ADAEDL_GAMMA).sqrt();

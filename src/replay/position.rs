@@ -18,7 +18,7 @@ pub enum Rest {
 /// What is known of a position of a text: of the token y that was put out there, and of the
 /// two rows that predict it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct TextPosition {
     /// q(y)/p(y).
     pub ratio: f64,
     /// q(y).

@@ -1,26 +1,26 @@
 //! Are drafts behind rejected tokens those of rollouts, in expectation and in a report?
 
-use crate::text::{DRAFT, TARGET, TEXTS, ratios};
+use crate::replay::{DRAFT, TARGET, TEXTS, ratios};
 use specgap::log::{
     Dtype, HeadValues, Layout, Log, LogWriter, Metadata, Position, Rollout, RolloutRecord, Sampling,
 };
-use specgap::rounds::{ChainVerifier, drafted_rounds, replay};
-use specgap::text::{
-    AlongText, LengthReport, Place, Policy, PolicyResult, RolledOut, Settings, TextError, Timings,
-    measure,
+use specgap::replay::{
+    AlongText, LengthReport, LengthSettings, Policy, PolicyResult, ReplayError, RolledOut,
+    TextPosition, Timings, measure_lengths,
 };
+use specgap::rounds::{ChainVerifier, drafted_rounds, replay};
 use std::path::Path;
 
 /// p = (1/2, 1/2), q = (3/4, 1/4) at every prefix.
 const COIN: [f64; 2] = [0.75, 0.25];
 
-fn coin(token: usize) -> Place {
-    Place {
+fn coin(token: usize) -> TextPosition {
+    TextPosition {
         ratio: COIN[token] / 0.5,
         draft: COIN[token],
         top: 0.75,
         overlap: 0.75,
-        ..Place::default()
+        ..TextPosition::default()
     }
 }
 
@@ -32,7 +32,7 @@ fn all_rollouts_together_give_the_golden_drafts() {
     let every = 2;
     let (mut calls, mut drafts) = (0.0, 0.0);
     for text in 0..64 {
-        let places: Vec<Place> = (0..6).map(|t| coin(text >> t & 1)).collect();
+        let places: Vec<TextPosition> = (0..6).map(|t| coin(text >> t & 1)).collect();
         let ratios: Vec<f64> = places.iter().map(|place| place.ratio).collect();
         let along = AlongText {
             policy,
@@ -132,8 +132,8 @@ fn top(before: usize) -> f64 {
 }
 
 /// What is seen of a token behind another.
-fn place(before: usize, token: usize) -> Place {
-    Place {
+fn place(before: usize, token: usize) -> TextPosition {
+    TextPosition {
         ratio: DRAFT[before][token] / TARGET[before][token],
         draft: DRAFT[before][token],
         top: top(before),
@@ -141,7 +141,7 @@ fn place(before: usize, token: usize) -> Place {
         overlap: overlap(before),
         head_acceptance: Some(said(before, token)),
         head_overlap: Some(overlap(before) / 2.0),
-        ..Place::default()
+        ..TextPosition::default()
     }
 }
 
@@ -229,23 +229,23 @@ pub(crate) fn write(path: &Path, made: &Made) {
     writer.commit().unwrap();
 }
 
-fn settings(policies: &[&str]) -> Settings {
-    Settings {
+fn settings(policies: &[&str]) -> LengthSettings {
+    LengthSettings {
         policies: policies
             .iter()
             .map(|policy| policy.parse().unwrap())
             .collect(),
         verifiers: vec![ChainVerifier::Token, ChainVerifier::Block],
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
-        ..Settings::default()
+        ..LengthSettings::default()
     }
 }
 
-fn measured(made: Made, settings: &Settings) -> Result<LengthReport, TextError> {
+fn measured(made: Made, settings: &LengthSettings) -> Result<LengthReport, ReplayError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     write(&path, &made);
-    measure(
+    measure_lengths(
         &[Log::open(&path).unwrap()],
         settings,
         "specgap length",
@@ -291,7 +291,7 @@ fn a_report_adds_up_what_is_drafted_on_rollouts() {
             let (mut calls, mut drafts, mut unused, mut seen) = (0.0, 0.0, 0.0, 0.0);
             for (prompt, text) in TEXTS.iter().enumerate() {
                 let pairs = behind(0, text);
-                let places: Vec<Place> = pairs.iter().map(|&(a, b)| place(a, b)).collect();
+                let places: Vec<TextPosition> = pairs.iter().map(|&(a, b)| place(a, b)).collect();
                 let along = AlongText {
                     policy,
                     places: &places,
@@ -440,7 +440,7 @@ fn what_rollouts_do_not_tell_stays_a_bound() {
     );
 
     // Rollouts of two tokens, and policies of up to four.
-    let long = Settings {
+    let long = LengthSettings {
         max_length: Some(4),
         ..settings(&names)
     };
@@ -474,7 +474,7 @@ fn what_rollouts_do_not_tell_stays_a_bound() {
         short.left_out
     );
     // Asked for no more than they have, they tell all.
-    let asked = Settings {
+    let asked = LengthSettings {
         max_length: None,
         ..long
     };
@@ -579,7 +579,7 @@ fn the_page_has_fronts_and_the_command_that_logs_rollouts() {
     assert!(!text.contains("perfect at 0.5"), "{text}");
     assert!(with.needs.is_none() && !text.contains("needs rollouts"));
 
-    let without = crate::text::report(&settings(&names));
+    let without = crate::replay::report(&settings(&names));
     let needs = "specgap capture ... --rollouts 16 --every 4 --rollout-target";
     assert_eq!(without.needs.as_deref(), Some(needs));
     let page = specgap::report::length::page(&without);

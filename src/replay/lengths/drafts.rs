@@ -15,7 +15,7 @@ use std::str::FromStr;
 /// | exact-match | the target's own draw has to be the draft | q(y) |
 ///
 /// ```
-/// use specgap::text::Drafts;
+/// use specgap::replay::Drafts;
 /// assert_eq!("one-hot".parse::<Drafts>().unwrap(), Drafts::OneHot);
 /// assert!("greedy".parse::<Drafts>().unwrap_err().contains("one-hot"));
 /// ```

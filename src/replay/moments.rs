@@ -17,7 +17,7 @@ pub struct Moments<T> {
 
 /// What a decoder's counts are, given the text that it put out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spread<T> {
+pub struct CountMoments<T> {
     /// Target calls, one a round.
     pub calls: Moments<T>,
     /// Draft tokens that lie within the text: a round with `left` tokens to go drafts
@@ -52,19 +52,19 @@ pub struct Spread<T> {
 ///
 /// # Example
 /// ```
-/// use specgap::text::spread_of_chain;
+/// use specgap::replay::moments_of_chain;
 /// use specgap::rounds::ChainVerifier;
 ///
 /// // Two tokens, the first drafted and accepted with probability 1/2: one call or two.
-/// let spread = spread_of_chain(ChainVerifier::Token, &[0.5, 1.0], 3).unwrap();
+/// let spread = moments_of_chain(ChainVerifier::Token, &[0.5, 1.0], 3).unwrap();
 /// assert_eq!((spread.calls.mean, spread.calls.variance), (1.5, 0.25));
 /// assert_eq!((spread.drafts.mean, spread.drafts.variance), (1.0, 0.0));
 /// ```
-pub fn spread_of_chain<T: Number>(
+pub fn moments_of_chain<T: Number>(
     verifier: ChainVerifier,
     ratios: &[T],
     length: usize,
-) -> Option<Spread<T>> {
+) -> Option<CountMoments<T>> {
     verifier.has_rounds().then(|| {
         spread(ratios.len(), |start, left| {
             let levels = FixedLength(length).along(start, left, 0);
@@ -81,23 +81,23 @@ pub fn spread_of_chain<T: Number>(
 /// The same of a decoder that drafts a tree a round, given what its text gets child by child.
 ///
 /// # Formula
-/// As [`spread_of_chain`], with P_s(i) from the probabilities of the tree's nodes
+/// As [`moments_of_chain`], with P_s(i) from the probabilities of the tree's nodes
 /// ([`replay_tree`](crate::rounds::replay_tree)). Drafts are counted as nodes: a draft with fewer
 /// tokens than children has fewer of them.
 ///
 /// # Example
 /// ```
-/// use specgap::text::spread_of_tree;
+/// use specgap::replay::moments_of_tree;
 /// use specgap::rounds::ChildShares;
 /// use specgap::tree::DraftTree;
 ///
 /// let tree = DraftTree::new(vec![vec![0], vec![1]])?;
 /// let shares = ChildShares::new(2, true, [(2, [0.5, 0.25].repeat(2))]);
-/// let spread = spread_of_tree(&tree.shape(), &shares);
+/// let spread = moments_of_tree(&tree.shape(), &shares);
 /// assert_eq!((spread.calls.mean, spread.calls.variance), (1.25, 0.1875));
 /// # Ok::<(), specgap::tree::TopologyError>(())
 /// ```
-pub fn spread_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Spread<T> {
+pub fn moments_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> CountMoments<T> {
     let depth = shape.depth.last().copied().unwrap_or(0);
     spread(shares.len(), |start, left| {
         let levels = depth.min(left);
@@ -113,7 +113,7 @@ pub fn spread_of_tree<T: Number>(shape: &Shape, shares: &ChildShares<T>) -> Spre
 pub(super) fn spread<T: Number>(
     length: usize,
     mut round: impl FnMut(usize, usize) -> (Vec<T>, usize),
-) -> Spread<T> {
+) -> CountMoments<T> {
     let nothing = || Moments {
         mean: T::zero(),
         variance: T::zero(),
@@ -136,7 +136,7 @@ pub(super) fn spread<T: Number>(
         }
     }
     let first = |mut counts: Vec<Moments<T>>| counts.swap_remove(0);
-    Spread {
+    CountMoments {
         calls: first(calls),
         drafts: first(drafts),
     }
@@ -229,7 +229,7 @@ mod tests {
         let ratios: Vec<Rational> = text.iter().map(|&(a, b)| over(a, b)).collect();
         for verifier in [ChainVerifier::Token, ChainVerifier::Block] {
             for length in 0..=4 {
-                let spread = spread_of_chain(verifier, &ratios, length).unwrap();
+                let spread = moments_of_chain(verifier, &ratios, length).unwrap();
                 let law = law(0, ratios.len(), &|start| {
                     let levels = length.min(ratios.len() - start - 1);
                     let reached = (1..=levels).map(|i| {
@@ -256,7 +256,7 @@ mod tests {
             }
         }
         assert_eq!(
-            spread_of_chain(ChainVerifier::GreedyBlock, &ratios, 2),
+            moments_of_chain(ChainVerifier::GreedyBlock, &ratios, 2),
             None
         );
     }
@@ -277,7 +277,7 @@ mod tests {
             .flat_map(|t| [over(t % 3 + 1, 6), over(1, 8)])
             .collect();
         let shares = ChildShares::new(6, true, [(2, rows.clone())]);
-        let spread = spread_of_tree(&tree.shape(), &shares);
+        let spread = moments_of_tree(&tree.shape(), &shares);
         let total = |t: usize| rows[2 * t].plus(&rows[2 * t + 1]);
         let law = law(0, 6, &|start| {
             let levels = 2.min(6 - start - 1);
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn an_empty_text_counts_nothing() {
-        let spread = spread_of_chain::<f64>(ChainVerifier::Token, &[], 3).unwrap();
+        let spread = moments_of_chain::<f64>(ChainVerifier::Token, &[], 3).unwrap();
         assert_eq!((spread.calls.mean, spread.drafts.mean), (0.0, 0.0));
     }
 }

@@ -1,11 +1,10 @@
 //! From texts to a report on trees.
 
-use super::super::TextError;
-use super::super::cost::Timings;
-use super::super::data::MeasuredTexts;
-use super::super::measure::{add_each, capture_with, measured, with_files};
-use super::super::place::Rest;
-use super::super::texts::{Text, Texts};
+use super::super::ReplayError;
+use super::super::measured::{MeasuredTexts, add_each, capture_with, measured, with_files};
+use super::super::position::Rest;
+use super::super::read::{Text, Texts};
+use super::super::timings::Timings;
 use super::between::{RoundBounds, replay_between};
 use super::data::{
     ByBudget, Drawn, GrownTree, Independence, NodeRate, ReferenceTree, SequoiaTree, SlotValues,
@@ -97,10 +96,10 @@ pub fn measure_trees(
     settings: &TreeSettings,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<TreeReport, TextError> {
+) -> Result<TreeReport, ReplayError> {
     let plan = Plan::new(settings);
     if plan.pairs.is_empty() {
-        return Err(TextError::Settings(format!(
+        return Err(ReplayError::Settings(format!(
             "no draft law and verifier are left: {}",
             plan.left_out.join("; ")
         )));

@@ -1,7 +1,7 @@
 //! Trees that follow the text: every node that the draft thinks likely enough.
 
-use super::super::cost::Timings;
-use super::super::texts::{Text, Texts};
+use super::super::read::{Text, Texts};
+use super::super::timings::Timings;
 use super::data::ThresholdTree;
 use crate::number::Number;
 use crate::statistics::Clustered;
@@ -19,7 +19,7 @@ pub(super) const THRESHOLDS: [f64; 6] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01];
 ///
 /// # Example
 /// ```
-/// use specgap::text::threshold_accepted;
+/// use specgap::replay::threshold_accepted;
 /// // Products 1/2, 1/4, 1/16.
 /// assert_eq!(threshold_accepted(&[0.5, 0.5, 0.25], &0.2, 8), 2);
 /// assert_eq!(threshold_accepted(&[0.5, 0.5, 0.25], &0.2, 1), 1);
@@ -40,7 +40,7 @@ pub fn threshold_accepted<T: Number>(q: &[T], threshold: &T, levels: usize) -> u
 ///
 /// # Example
 /// ```
-/// use specgap::text::threshold_nodes;
+/// use specgap::replay::threshold_nodes;
 /// // One level, q = (3/4, 1/4), threshold 1/2: the tree is the first token alone. The rollouts
 /// // (0) and (1), with their probabilities, count 3/4 4/3 + 1/4 0 = 1.
 /// let mean = 0.75 * threshold_nodes(&[0.75], &0.5, 1) + 0.25 * threshold_nodes(&[0.25], &0.5, 1);

@@ -1,19 +1,21 @@
 //! From texts to a report.
 
-use super::TextError;
-use super::cost::Timings;
+use super::super::ReplayError;
+use super::super::measured::{MeasuredTexts, add_each, capture_with, measured, with_files};
+use super::super::paths::possible_with_paths;
+use super::super::position::TextPosition;
+use super::super::read::{Text, Texts};
+use super::super::rollouts::RolloutList;
+use super::super::timings::Timings;
 use super::data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LengthReport, MeasuredTexts,
-    Parameter, PolicyResult, RolloutsRead, SCHEMA, TextLog,
+    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LENGTH_SCHEMA, LengthReport,
+    Parameter, PolicyResult, RolloutsRead,
 };
 use super::drafts::Drafts;
-use super::glossary::definitions;
-use super::paths::possible_with_paths;
-use super::place::Place;
+use super::glossary::length_definitions;
 use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
-use super::rollouts::RolloutList;
-use super::texts::{Text, Texts};
-use crate::log::{FileDigest, Log};
+use super::settings::LengthSettings;
+use crate::log::Log;
 use crate::rounds::{
     ChainVerifier, CoinBlind, Drafted, Replay, accepted_everywhere, accepted_lengths,
     accepted_lengths_by_means, coin_blind, drafted_rounds, oracle_calls, oracle_calls_to_the_end,
@@ -22,46 +24,6 @@ use crate::rounds::{
 use crate::statistics::{Clustered, Estimate};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-
-/// What to replay.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// The policies. The best length by cost is one of the fixed lengths among them.
-    pub policies: Vec<Policy>,
-    /// The verifiers.
-    pub verifiers: Vec<ChainVerifier>,
-    /// What is drafted; all that the log can tell of if nothing is named, but sampled drafts
-    /// alone where token verification is not among the verifiers.
-    pub drafts: Vec<Drafts>,
-    /// What a round costs, if it is known.
-    pub timings: Option<Timings>,
-    /// The most tokens of a round, for policies that stop by themselves;
-    /// [`Settings::MAX_LENGTH`] if not given, or as many as rollouts have, if these are fewer.
-    pub max_length: Option<usize>,
-    /// The temperature at which the text was drawn, where the log does not say.
-    pub temperature: Option<f64>,
-}
-
-impl Settings {
-    /// [`Settings::max_length`] where nothing else is asked for.
-    pub const MAX_LENGTH: usize = 16;
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            policies: (FAMILIES.iter())
-                .filter(|family| !family.needs_head())
-                .flat_map(|family| family.usual())
-                .collect(),
-            verifiers: ChainVerifier::ALL.to_vec(),
-            drafts: Vec::new(),
-            timings: None,
-            max_length: None,
-            temperature: None,
-        }
-    }
-}
 
 /// Costs of a draft step, over a target step, at which the best length is looked for.
 const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
@@ -74,14 +36,14 @@ const COST_RATIOS: [f64; 9] = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8];
 ///
 /// # Complexity
 /// O(N V) for reading, then O(N K) a policy.
-pub fn measure(
+pub fn measure_lengths(
     logs: &[Log],
-    settings: &Settings,
+    settings: &LengthSettings,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<LengthReport, TextError> {
+) -> Result<LengthReport, ReplayError> {
     if settings.verifiers.is_empty() {
-        return Err(TextError::Settings("no verifier is asked for".to_owned()));
+        return Err(ReplayError::Settings("no verifier is asked for".to_owned()));
     }
     let (texts, files) = with_files(logs, || Texts::read(logs, settings.temperature, progress))?;
     let measurement = Measurement::new(&texts, settings);
@@ -167,23 +129,15 @@ struct Played {
 /// Of the coins of a text and their means, for each K: a sum over starts, and how many.
 type SumsOf<'a> = dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync + 'a;
 
-type OfPlace<T> = fn(&Place) -> T;
+type OfPlace<T> = fn(&TextPosition) -> T;
 
 /// What is drafted and how it is verified.
 type Way = (Drafts, ChainVerifier);
 
-/// Adds entry by entry, as if the shorter ended in zeros.
-pub(super) fn add_each(one: &mut Vec<f64>, other: &[f64]) {
-    if one.len() < other.len() {
-        one.resize(other.len(), 0.0);
-    }
-    one.iter_mut().zip(other).for_each(|(a, b)| *a += b);
-}
-
 /// The texts, what is asked of them, and what is the same for all policies.
 struct Measurement<'a> {
     texts: &'a Texts,
-    settings: &'a Settings,
+    settings: &'a LengthSettings,
     /// Tokens of each prompt.
     tokens: Vec<f64>,
     /// What rows do not list leaves ratios open.
@@ -207,8 +161,8 @@ enum Unlisted {
 }
 
 impl<'a> Measurement<'a> {
-    fn new(texts: &'a Texts, settings: &'a Settings) -> Self {
-        let usual = Settings::MAX_LENGTH;
+    fn new(texts: &'a Texts, settings: &'a LengthSettings) -> Self {
+        let usual = LengthSettings::MAX_LENGTH;
         Self {
             texts,
             settings,
@@ -225,7 +179,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// Refuses policies of heads of which a log says nothing.
-    fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), TextError> {
+    fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), ReplayError> {
         for policy in &self.settings.policies {
             let family = policy.family;
             let acceptance = match family.list {
@@ -245,7 +199,7 @@ impl<'a> Measurement<'a> {
                     log.has_head_overlap()
                 }
             };
-            let said = |place: &Place| {
+            let said = |place: &TextPosition| {
                 let value = if acceptance {
                     place.head_acceptance
                 } else {
@@ -254,7 +208,7 @@ impl<'a> Measurement<'a> {
                 value.is_some()
             };
             let refused = |log: &Log, what: &str| {
-                Err(TextError::Log {
+                Err(ReplayError::Log {
                     log: log.path().to_owned(),
                     message: format!(
                         "{what} of the tensor {tensor}, which {} decides on: capture with a draft \
@@ -275,7 +229,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// Refuses kinds of drafts that are asked for and that the log does not tell of.
-    fn refuse_drafts(&self, logs: &[Log]) -> Result<(), TextError> {
+    fn refuse_drafts(&self, logs: &[Log]) -> Result<(), ReplayError> {
         let mut asked = self.settings.drafts.iter();
         let lacking = asked.find_map(|&drafts| self.cannot_tell(drafts));
         let nothing = || self.ways().is_empty() || self.policies.is_empty();
@@ -288,7 +242,7 @@ impl<'a> Measurement<'a> {
             })
         });
         match (lacking, logs.first()) {
-            (Some(message), Some(log)) => Err(TextError::Log {
+            (Some(message), Some(log)) => Err(ReplayError::Log {
                 log: log.path().to_owned(),
                 message,
             }),
@@ -372,7 +326,7 @@ impl<'a> Measurement<'a> {
             .filter_map(|&ratio| at(&Timings::cost_ratio(ratio).ok()?))
             .collect();
         LengthReport {
-            schema: SCHEMA,
+            schema: LENGTH_SCHEMA,
             of,
             max_length: self.max_length,
             rollouts: self.rollouts_read(),
@@ -392,7 +346,7 @@ impl<'a> Measurement<'a> {
                 true => self.entropy_bounds(),
                 false => Vec::new(),
             },
-            definitions: definitions(),
+            definitions: length_definitions(),
             left_out: self.left_out(logs, &played),
         }
     }
@@ -600,7 +554,7 @@ impl<'a> Measurement<'a> {
     fn accepted(&self, (drafts, _): Way, most: usize, sums: &SumsOf<'_>) -> Vec<Option<Estimate>> {
         let sums = |unlisted: Unlisted| -> Vec<Vec<(f64, usize)>> {
             let texts = self.texts.texts.par_iter();
-            let mean = |place: &Place| mean_of_coin(place, drafts).unwrap_or(0.0);
+            let mean = |place: &TextPosition| mean_of_coin(place, drafts).unwrap_or(0.0);
             texts
                 .map(|text| {
                     let means: Vec<f64> = text.places.iter().map(mean).collect();
@@ -877,7 +831,7 @@ impl<'a> Measurement<'a> {
                 gamma,
                 policy: policy.to_owned(),
                 violated: self.rate(|text| {
-                    let violates = |place: &&Place| {
+                    let violates = |place: &&TextPosition| {
                         // Beyond what rounding does.
                         place.overlap < 1.0 - (gamma * place.entropy).sqrt() - 1e-9
                     };
@@ -1061,7 +1015,7 @@ fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
         Drafts::OneHot => (hit, |place| [hit(place); 2]),
         Drafts::ExactMatch => (|place| place.draft, |place| place.draft_bounds),
     };
-    let ratio = |place: &Place| match unlisted {
+    let ratio = |place: &TextPosition| match unlisted {
         Unlisted::Whole => value(place),
         Unlisted::Rejected => bounds(place)[0],
         Unlisted::Accepted => bounds(place)[1],
@@ -1069,66 +1023,16 @@ fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
     text.places.iter().map(ratio).collect()
 }
 
-fn hit(place: &Place) -> f64 {
+fn hit(place: &TextPosition) -> f64 {
     f64::from(u8::from(place.hit == Some(true)))
 }
 
 /// What a coin is on average over the token, drawn from p.
-fn mean_of_coin(place: &Place, drafts: Drafts) -> Option<f64> {
+fn mean_of_coin(place: &TextPosition, drafts: Drafts) -> Option<f64> {
     match drafts {
         Drafts::Sampled => place.exact_overlap,
         Drafts::OneHot => place.p_hit,
         Drafts::ExactMatch => None,
-    }
-}
-
-/// What a report is of: texts of these logs, measured by a command.
-pub(super) fn measured(
-    texts: &Texts,
-    logs: &[Log],
-    files: Vec<Vec<FileDigest>>,
-    command: &str,
-) -> MeasuredTexts {
-    let held = logs.iter().any(Log::is_held);
-    let logs = logs.iter().zip(files);
-    let logs = logs.map(|(log, files)| text_log(log, files)).collect();
-    MeasuredTexts {
-        tool: format!("specgap {}", env!("CARGO_PKG_VERSION")),
-        command: if held { "" } else { command }.to_owned(),
-        logs,
-        positions: texts.positions(),
-        texts: texts.texts.len(),
-        clusters: texts.clusters,
-        temperature: texts.temperature,
-        unlisted: texts.unlisted(),
-        without_draft: texts.lacking(),
-    }
-}
-
-/// Reads texts, while their files are hashed.
-pub(super) fn with_files<T: Send>(
-    logs: &[Log],
-    read: impl FnOnce() -> Result<T, TextError> + Send,
-) -> Result<(T, Vec<Vec<FileDigest>>), TextError> {
-    let files = |log: &Log| -> Result<Vec<FileDigest>, TextError> {
-        let digests = log.digests(&(0..log.positions()))?;
-        Ok(digests.into_values().collect())
-    };
-    let hash = || logs.iter().map(files).collect::<Result<_, _>>();
-    let (texts, files) = rayon::join(read, hash);
-    Ok((texts?, files?))
-}
-
-fn text_log(log: &Log, files: Vec<FileDigest>) -> TextLog {
-    let mut metadata = log.metadata().clone();
-    metadata.token_text.clear();
-    TextLog {
-        name: log.name(),
-        positions: log.positions(),
-        vocabulary: log.vocabulary(),
-        listed: log.listed(),
-        files,
-        metadata,
     }
 }
 
@@ -1280,13 +1184,4 @@ fn mark_fronts(results: &mut [PolicyResult]) {
 /// Whether a list needs the target on rollouts.
 fn on_both(list: Option<RolloutList>) -> bool {
     matches!(list, Some(RolloutList::Overlap | RolloutList::TargetP))
-}
-
-/// The command that captures logs with more options, as far as logs say how they were made.
-pub(super) fn capture_with(logs: &[Log], options: &str) -> String {
-    let made = logs.first().and_then(|log| log.metadata().command.clone());
-    match made.filter(|command| command.starts_with("specgap capture")) {
-        Some(command) => format!("{command} {options}"),
-        None => format!("specgap capture ... {options}"),
-    }
 }

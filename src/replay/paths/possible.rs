@@ -1,11 +1,11 @@
 //! What several draft paths could give, without what any verifier gets of it: the lines that
 //! other reports have of a log with draft paths.
 
-use super::super::TextError;
-use super::super::texts::Texts;
+use super::super::ReplayError;
+use super::super::read::Texts;
 use super::bounds::lower_bound_of_text;
 use super::contexts::{Contexts, LoggedPaths, ToldByPaths};
-use super::fitted::{ByPrompt, Context, CrossFitted, Form, Mean, cross_fitted};
+use super::limits::{ByPrompt, Context, CrossFitted, Form, Mean, cross_fitted};
 use super::settings::PathSettings;
 use crate::gap::{DraftPaths, PossibleWithPaths};
 use crate::log::Log;
@@ -16,17 +16,17 @@ pub(super) fn length_of(
     asked: Option<usize>,
     logs: &[Log],
     drawn: &[Option<LoggedPaths>],
-) -> Result<usize, TextError> {
+) -> Result<usize, ReplayError> {
     let logged = logs.iter().zip(drawn).filter_map(|(log, paths)| {
         let paths = paths.as_ref()?;
         Some((log, paths.tokens()))
     });
     let shortest = logged.min_by_key(|&(_, tokens)| tokens);
     match (asked, shortest) {
-        (Some(0), _) => Err(TextError::Settings(
+        (Some(0), _) => Err(ReplayError::Settings(
             "a path of 0 tokens: its length is at least 1".to_owned(),
         )),
-        (Some(length), Some((log, tokens))) if length > tokens => Err(TextError::Log {
+        (Some(length), Some((log, tokens))) if length > tokens => Err(ReplayError::Log {
             log: log.path().to_owned(),
             message: format!(
                 "its draft paths have {tokens} tokens, and --length asks for {length}; ask for at \
@@ -101,7 +101,7 @@ pub(super) fn above_the_lower(
 ///
 /// # Complexity
 /// O(N L), and some hundred passes over the logged paths for each K.
-pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPaths>, TextError> {
+pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPaths>, ReplayError> {
     let drawn = logs
         .iter()
         .map(LoggedPaths::read)
@@ -174,7 +174,7 @@ pub fn possible_with_paths(logs: &[Log], texts: &Texts) -> Result<Option<DraftPa
 pub fn read_possible_with_paths(
     logs: &[Log],
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<Option<DraftPaths>, TextError> {
+) -> Result<Option<DraftPaths>, ReplayError> {
     let several = |log: &Log| {
         let record = log.metadata().rollouts.as_ref();
         record.is_none_or(|record| record.paths > 1 && record.target)

@@ -12,7 +12,7 @@
 //! a_m' of the longer prefix is the sum over m of a_m S(m, m'). Their sum is P(accepted) for
 //! rules that accept, and s/p for the law s of a selected path.
 
-use super::super::spread::{Spread, spread};
+use super::super::moments::{CountMoments, spread};
 use crate::distribution::Rows;
 use crate::number::Number;
 use crate::plan::{RatioBins, Selection};
@@ -121,7 +121,7 @@ impl Asked {
 /// ```
 /// use specgap::distribution::Rows;
 /// use specgap::row::Workspace;
-/// use specgap::text::SelectedAlong;
+/// use specgap::replay::SelectedAlong;
 ///
 /// let (p, q) = ([0.5, 0.5], [0.75, 0.25]);
 /// let mut along = SelectedAlong::new(2)?;
@@ -172,8 +172,8 @@ impl SelectedAlong {
 
     /// Mean and variance of calls and drafts of a decoder that drafts paths of `length` tokens
     /// a round, given the text, as
-    /// [`spread_of_chain`](super::super::spread_of_chain) has them for one path.
-    pub fn spread(&self, length: usize) -> Spread<f64> {
+    /// [`moments_of_chain`](super::super::moments_of_chain) has them for one path.
+    pub fn spread(&self, length: usize) -> CountMoments<f64> {
         spread(self.tables.len(), |start, left| {
             let levels = length.min(left);
             let tables = self.tables.iter().skip(start).take(levels);
@@ -232,11 +232,11 @@ fn rrs(shares: &[f64], q: f64) -> Vec<f64> {
 
 /// The masses a_m along a text, from K paths at its start.
 #[derive(Clone, Debug)]
-pub(super) struct Agreeing<T> {
+pub(super) struct ByAgreement<T> {
     masses: Vec<T>,
 }
 
-impl<T: Number> Agreeing<T> {
+impl<T: Number> ByAgreement<T> {
     pub(super) fn new(drafts: usize) -> Self {
         let mut masses = vec![T::zero(); drafts];
         if let Some(all) = masses.last_mut() {
@@ -285,8 +285,8 @@ pub(super) fn reached<'a>(
     drafts: usize,
     selects: bool,
 ) -> Reached {
-    let mut by_token = Agreeing::<f64>::new(drafts);
-    let mut path = Agreeing::<f64>::new(drafts);
+    let mut by_token = ByAgreement::<f64>::new(drafts);
+    let mut path = ByAgreement::<f64>::new(drafts);
     let mut all = Reached::default();
     let mut least = 1.0f64;
     for table in tables {

@@ -4,8 +4,10 @@
 //! token 0.
 
 use specgap::log::Log;
+use specgap::replay::{
+    Drafts, LengthReport, LengthSettings, Policy, ReplayError, Texts, Timings, measure_lengths,
+};
 use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
-use specgap::text::{Drafts, LengthReport, Policy, Settings, TextError, Texts, Timings, measure};
 use std::path::Path;
 
 #[rustfmt::skip]
@@ -161,16 +163,16 @@ fn log(metadata: &str, changes: impl Fn(&mut Tensors)) -> Log {
     Log::from_bytes(Path::new("markov.safetensors"), bytes.into()).unwrap()
 }
 
-pub(crate) fn report(settings: &Settings) -> LengthReport {
-    measure(&[log(DRAWN, |_| {})], settings, "specgap length", &|_| {}).unwrap()
+pub(crate) fn report(settings: &LengthSettings) -> LengthReport {
+    measure_lengths(&[log(DRAWN, |_| {})], settings, "specgap length", &|_| {}).unwrap()
 }
 
 #[test]
 fn the_report_of_a_log_has_the_same_values() {
-    let settings = Settings {
+    let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
         policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
-        ..Settings::default()
+        ..LengthSettings::default()
     };
     let report = report(&settings);
     assert_eq!(
@@ -211,9 +213,9 @@ fn the_report_of_a_log_has_the_same_values() {
 /// What no policy passes lies on the right side of every policy.
 #[test]
 fn bounds_bound() {
-    let settings = Settings {
+    let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(0.1).unwrap()),
-        ..Settings::default()
+        ..LengthSettings::default()
     };
     let report = report(&settings);
     let rejected: f64 = TEXTS
@@ -288,11 +290,11 @@ fn timings_enter_by_their_table_and_their_errors() {
         );
         let timings = Timings::parse(&text, false).unwrap();
         let policies = [1, 2, 3].map(Policy::fixed).to_vec();
-        report(&Settings {
+        report(&LengthSettings {
             timings: Some(timings),
             policies,
             verifiers: vec![ChainVerifier::Token],
-            ..Settings::default()
+            ..LengthSettings::default()
         })
     };
     let (sure, unsure) = (with(0.0), with(0.05));
@@ -325,7 +327,9 @@ fn text_that_is_not_what_the_identities_need_is_refused() {
     let refused = |metadata: &str, temperature: Option<f64>, changes: fn(&mut Tensors)| {
         let read = Texts::read(&[log(metadata, changes)], temperature, &|_| {});
         match read {
-            Err(error @ (TextError::Log { .. } | TextError::Position { .. })) => error.to_string(),
+            Err(error @ (ReplayError::Log { .. } | ReplayError::Position { .. })) => {
+                error.to_string()
+            }
             other => panic!("{metadata}: {other:?}"),
         }
     };
@@ -437,7 +441,7 @@ fn places_say_what_policies_and_checks_ask_for() {
     near(place.entropy, entropy, "entropy");
     let overlap: f64 = TARGET[1].iter().zip(DRAFT[1]).map(|(p, q)| p.min(q)).sum();
     near(place.overlap, overlap, "overlap");
-    let report = report(&Settings::default());
+    let report = report(&LengthSettings::default());
     assert!(
         report.surprise.z.unwrap().abs() < 4.0,
         "{:?}",
@@ -450,7 +454,13 @@ fn places_say_what_policies_and_checks_ask_for() {
             *token = least as i64;
         }
     });
-    let odd = measure(&[odd], &Settings::default(), "specgap length", &|_| {}).unwrap();
+    let odd = measure_lengths(
+        &[odd],
+        &LengthSettings::default(),
+        "specgap length",
+        &|_| {},
+    )
+    .unwrap();
     assert!(odd.surprise.z.unwrap() > 4.0, "{:?}", odd.surprise);
 }
 
@@ -500,10 +510,10 @@ fn tokens_that_rows_do_not_list_are_between_bounds() {
             rest_temperatures: vec![1.0],
         },
     );
-    let full = report(&Settings::default());
-    let cut = measure(
+    let full = report(&LengthSettings::default());
+    let cut = measure_lengths(
         &[Log::open(&path).unwrap()],
-        &Settings::default(),
+        &LengthSettings::default(),
         "",
         &|_| {},
     )
@@ -550,10 +560,10 @@ fn tokens_that_rows_do_not_list_are_between_bounds() {
 /// q(y), whatever else; each with its own best length, set against the others prompt by prompt.
 #[test]
 fn every_kind_of_drafts_has_its_own_coin() {
-    let settings = Settings {
+    let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
         policies: [1, 2, 3, 5].map(Policy::fixed).to_vec(),
-        ..Settings::default()
+        ..LengthSettings::default()
     };
     let found = report(&settings);
     let coin = |drafts: Drafts, before: usize, token: usize| {
@@ -626,7 +636,7 @@ fn every_kind_of_drafts_has_its_own_coin() {
             .map(|row| row.accepted_from_everywhere.unwrap().mean);
         assert!(values.is_sorted(), "{rows:?}");
     }
-    let only = Settings {
+    let only = LengthSettings {
         drafts: vec![Drafts::ExactMatch],
         ..settings
     };
@@ -669,12 +679,12 @@ fn two_numbers_a_token_are_a_whole_log() {
         std::fs::write(&path, text).unwrap();
         open_tokens(&path, None).unwrap()
     };
-    let settings = Settings {
+    let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
-        ..Settings::default()
+        ..LengthSettings::default()
     };
     let full = report(&settings);
-    let found = |log: Log| measure(&[log], &settings, "specgap length", &|_| {}).unwrap();
+    let found = |log: Log| measure_lengths(&[log], &settings, "specgap length", &|_| {}).unwrap();
     fn alike(one: &Value, other: &Value, what: &str) {
         match (one, other) {
             (Value::Number(a), Value::Number(b)) => {
@@ -743,11 +753,11 @@ fn two_numbers_a_token_are_a_whole_log() {
             };
             assert_eq!(printed(&tokens), printed(&full));
         }
-        let asked = Settings {
+        let asked = LengthSettings {
             drafts: vec![Drafts::OneHot],
             ..settings.clone()
         };
-        let asked = measure(&[written(name, columns)], &asked, "specgap length", &|_| {});
+        let asked = measure_lengths(&[written(name, columns)], &asked, "specgap length", &|_| {});
         match asked {
             Ok(_) => assert!(columns > 4),
             Err(error) => {
@@ -763,7 +773,7 @@ fn two_numbers_a_token_are_a_whole_log() {
 /// E[tau] with the last coin by its mean: the same on average over many texts, and narrower.
 #[test]
 fn the_last_coin_by_its_mean_has_less_scatter() {
-    let row = report(&Settings::default());
+    let row = report(&LengthSettings::default());
     let mut narrower = 0;
     let mut rows = 0;
     for row in row
@@ -805,7 +815,7 @@ fn gap_has_the_acceptance_along_the_text() {
     near(along.mean, accepted / 56.0, "along the text");
     assert!(along.truncation.is_none() && along.ci95[0] < along.mean);
     assert!(at(0.5).is_none());
-    let of_text = report(&Settings::default()).surprise;
+    let of_text = report(&LengthSettings::default()).surprise;
     let here = found.logs[0].surprise.unwrap();
     near(here.z.unwrap(), of_text.z.unwrap(), "z");
     let untold = gap(&[log("{}", |_| {})], &settings, "specgap gap", &|_| {}).unwrap();
@@ -816,12 +826,12 @@ fn gap_has_the_acceptance_along_the_text() {
 /// interval does not tell apart; what a head adds comes behind it, with whether it is worth it.
 #[test]
 fn the_first_sentence_ranks_only_what_is_told_apart() {
+    use specgap::replay::{ChosenPolicy, Parameter, RolloutsRead};
     use specgap::report::length::page;
     use specgap::statistics::Estimate;
-    use specgap::text::{ChosenPolicy, Parameter, RolloutsRead};
-    let settings = Settings {
+    let settings = LengthSettings {
         timings: Some(Timings::cost_ratio(0.125).unwrap()),
-        ..Settings::default()
+        ..LengthSettings::default()
     };
     let mut made = report(&settings);
     made.rollouts = Some(RolloutsRead {

@@ -17,23 +17,23 @@
 //!
 //! [`measure_paths`] makes the report of `specgap paths`. Proofs are in `docs/paths.md`.
 
-mod agreeing;
 mod bounds;
+mod by_agreement;
 mod contexts;
 mod data;
-mod drawn;
-mod fitted;
+mod drafted_tree;
 mod glossary;
+mod limits;
 mod measure;
 mod possible;
 mod settings;
 
-pub use agreeing::SelectedAlong;
 pub use bounds::{
     accepted_of_draft, lower_bound_of_draft, lower_bound_of_text, sets_bound, sets_of_text,
 };
+pub use by_agreement::SelectedAlong;
 pub use data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
-pub use drawn::{DraftedTree, TreeBound, tree_bound};
+pub use drafted_tree::{DraftedTree, TreeBound, tree_bound};
 pub(crate) use glossary::paths_definitions;
 pub use measure::measure_paths;
 pub use possible::{possible_with_paths, read_possible_with_paths};

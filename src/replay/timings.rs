@@ -50,7 +50,7 @@ pub struct RuleTime {
 ///
 /// # Example
 /// ```
-/// use specgap::text::Timings;
+/// use specgap::replay::Timings;
 /// let flat = Timings::cost_ratio(0.1)?;
 /// assert_eq!(flat.round(4), Some(1.4));
 /// let table = Timings::parse(

@@ -94,7 +94,7 @@ impl Growth {
     ///
     /// # Example
     /// ```
-    /// use specgap::text::{Growth, Limits};
+    /// use specgap::replay::{Growth, Limits};
     /// use specgap::rounds::ChildShares;
     /// let shares = ChildShares::new(4, true, [(2, [0.6, 0.3].repeat(4))]);
     /// let limits = Limits { budget: 3, depth: 4, branch: 2 };

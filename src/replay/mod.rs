@@ -17,30 +17,29 @@
 //! | what no policy can pass | [`oracle_calls`](crate::rounds::oracle_calls), [`coin_blind`](crate::rounds::coin_blind) | text and both rows |
 //!
 //! Proofs are in `docs/text.md`; the ledger checks each against enumeration of the whole
-//! random process in exact fractions. [`measure`] makes the report of `specgap length`.
+//! random process in exact fractions. [`measure_lengths`] makes the report of
+//! `specgap length`, [`measure_trees`] that of `specgap tree` and [`measure_paths`] that of
+//! `specgap paths`: a folder each, of settings, a measurement and data.
 
-mod cost;
-mod data;
-mod drafts;
-mod glossary;
-mod measure;
+mod lengths;
+mod measured;
+mod moments;
 mod paths;
-mod place;
-mod policy;
+mod position;
+mod read;
 mod rollouts;
-mod spread;
-mod texts;
+mod timings;
 mod trees;
 
 pub use crate::gap::Surprise;
-pub use cost::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
-pub use data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LengthReport, MeasuredTexts,
-    Parameter, PolicyResult, RolloutsRead, SCHEMA, TextLog,
+pub(crate) use lengths::length_definitions;
+pub use lengths::{
+    AlongText, AtCost, Bound, Bounds, Chosen, ChosenPolicy, DecidedOn, Drafts, EntropyBound,
+    FAMILIES, Family, Faster, LENGTH_SCHEMA, LengthReport, LengthSettings, Parameter, Policy,
+    PolicyResult, RolloutsRead, measure_lengths,
 };
-pub use drafts::Drafts;
-pub(crate) use glossary::definitions;
-pub use measure::{Settings, measure};
+pub use measured::{MeasuredTexts, TextLog};
+pub use moments::{CountMoments, Moments, moments_of_chain, moments_of_tree};
 pub(crate) use paths::paths_definitions;
 pub use paths::{
     AtDrafts, DraftedTree, PATHS_SCHEMA, PathSettings, PathVerifier, PathsReport, SelectedAlong,
@@ -48,11 +47,10 @@ pub use paths::{
     measure_paths, possible_with_paths, read_possible_with_paths, sets_bound, sets_of_text,
     tree_bound,
 };
-pub use place::{Place, Rest};
-pub use policy::{AlongText, DecidedOn, FAMILIES, Family, Policy};
+pub use position::{Rest, TextPosition};
+pub use read::{Text, Texts};
 pub use rollouts::{RolledOut, RolloutKind, RolloutList};
-pub use spread::{Moments, Spread, spread_of_chain, spread_of_tree};
-pub use texts::{Text, Texts};
+pub use timings::{Measured, TIMINGS_SCHEMA, Timings, VerifyingPass};
 pub(crate) use trees::tree_definitions;
 pub use trees::{
     ByBudget, Drawn, GrownTree, Growth, Independence, Limits, NamedTree, NodeRate, ReferenceTree,
@@ -63,7 +61,7 @@ pub use trees::{
 use crate::log::LogError;
 use std::path::PathBuf;
 
-impl TextError {
+impl ReplayError {
     /// What is wrong, without the file that it is about.
     pub fn message(&self) -> String {
         match self {
@@ -79,7 +77,7 @@ impl TextError {
 /// Why text cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TextError {
+pub enum ReplayError {
     /// A log's files or rows are refused.
     #[error(transparent)]
     Rows(#[from] LogError),

@@ -1,15 +1,14 @@
 //! From texts and logged draft paths to a report.
 
-use super::super::TextError;
-use super::super::data::MeasuredTexts;
-use super::super::measure::{measured, with_files};
-use super::super::texts::{Text, Texts};
-use super::agreeing::{Asked, Step, reached};
+use super::super::ReplayError;
+use super::super::measured::{MeasuredTexts, measured, with_files};
+use super::super::read::{Text, Texts};
 use super::bounds::lower_bound_of_text;
+use super::by_agreement::{Asked, Step, reached};
 use super::contexts::{Contexts, LoggedPaths, SINGLE, Start, ToldByPaths};
 use super::data::{AtDrafts, PATHS_SCHEMA, PathVerifier, PathsReport, ToldTwice, UpperBound};
-use super::fitted::{ByPrompt, CrossFitted, Form, Mean};
 use super::glossary::paths_definitions;
+use super::limits::{ByPrompt, CrossFitted, Form, Mean};
 use super::possible::{above_the_lower, by_paths, fitted_bounds, length_of};
 use super::settings::PathSettings;
 use crate::log::Log;
@@ -46,14 +45,14 @@ pub fn measure_paths(
     settings: &PathSettings,
     command: &str,
     progress: &(dyn Fn(usize) + Sync),
-) -> Result<PathsReport, TextError> {
+) -> Result<PathsReport, ReplayError> {
     let most = most_drafts(settings)?;
     let drawn = logs
         .iter()
         .map(LoggedPaths::read)
         .collect::<Result<Vec<_>, _>>()?;
     let length = length_of(settings.length, logs, &drawn)?;
-    let asked = Asked::new(most).map_err(|why| TextError::Settings(why.to_owned()))?;
+    let asked = Asked::new(most).map_err(|why| ReplayError::Settings(why.to_owned()))?;
     let question = |scan: &mut crate::row::Workspace,
                     rows: crate::distribution::Rows<'_>,
                     token: usize,
@@ -75,13 +74,13 @@ pub fn measure_paths(
     .report(measured(&texts, logs, files, command)))
 }
 
-fn most_drafts(settings: &PathSettings) -> Result<usize, TextError> {
+fn most_drafts(settings: &PathSettings) -> Result<usize, ReplayError> {
     let most = settings.drafts.iter().copied().max().unwrap_or(0);
     let fits = |&drafts: &usize| (1..=PathSettings::MOST_DRAFTS).contains(&drafts);
     if settings.drafts.iter().all(fits) && most > 0 {
         return Ok(most);
     }
-    Err(TextError::Settings(format!(
+    Err(ReplayError::Settings(format!(
         "numbers of paths {:?}: give at least one, each in 1..={}",
         settings.drafts,
         PathSettings::MOST_DRAFTS

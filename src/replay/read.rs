@@ -1,7 +1,7 @@
 //! Texts of logs, with what the identities need of each position.
 
-use super::TextError;
-use super::place::{Place, Rest};
+use super::ReplayError;
+use super::position::{Rest, TextPosition};
 use super::rollouts::{RolledOut, RolloutKind, RolloutList};
 use crate::distribution::{Rows, Softmax};
 use crate::gap::{Moments, Singles, Surprise, Surprised, Surprises};
@@ -20,7 +20,7 @@ pub struct Text {
     /// The prompt that it continues, by its number among all prompts.
     pub cluster: usize,
     /// Its positions.
-    pub places: Vec<Place>,
+    pub places: Vec<TextPosition>,
     /// q/p at its tokens.
     pub ratios: Vec<f64>,
     /// What the draft wrote on its own behind some of its starts.
@@ -36,7 +36,7 @@ pub struct Text {
     pub(super) apart: Vec<f64>,
 }
 
-/// What else is asked of a position's rows, beside what a [`Place`] holds: of both rows, the
+/// What else is asked of a position's rows, beside what a [`Position`] holds: of both rows, the
 /// column of the text's token, and a number that no other position has. Tokens that a row
 /// does not list are the last columns, as few as they can be. As many numbers at every
 /// position.
@@ -80,7 +80,7 @@ impl Texts {
         logs: &[Log],
         temperature: Option<f64>,
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Result<Self, TextError> {
+    ) -> Result<Self, ReplayError> {
         Self::read_asking(logs, temperature, progress, None, true)
     }
 
@@ -91,7 +91,7 @@ impl Texts {
         progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
         rollouts: bool,
-    ) -> Result<Self, TextError> {
+    ) -> Result<Self, ReplayError> {
         let mut all = Self::default();
         // Everything that can be refused is, before the long part.
         for (index, log) in logs.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Texts {
 
     /// Places that a head has to say something of: all but the last of each text, which is
     /// never drafted.
-    pub(super) fn drafted_places(&self) -> impl Iterator<Item = &Place> {
+    pub(super) fn drafted_places(&self) -> impl Iterator<Item = &TextPosition> {
         self.texts.iter().flat_map(|text| {
             let all = text.places.split_last();
             all.map_or(&[][..], |(_, before)| before)
@@ -222,7 +222,7 @@ impl Texts {
         progress: &(dyn Fn(usize) + Sync),
         question: Option<&Question<'_>>,
         rollouts: Option<&Rollouts>,
-    ) -> Result<(), TextError> {
+    ) -> Result<(), ReplayError> {
         let before = self.positions();
         let lists = lists_of(log)?;
         let task = Task {
@@ -310,15 +310,15 @@ impl Texts {
     }
 }
 
-fn refused(log: &Log, message: String) -> TextError {
-    TextError::Log {
+fn refused(log: &Log, message: String) -> ReplayError {
+    ReplayError::Log {
         log: log.path().to_owned(),
         message,
     }
 }
 
-fn position_refused(log: &Log, position: usize, message: String) -> TextError {
-    TextError::Position {
+fn position_refused(log: &Log, position: usize, message: String) -> ReplayError {
+    ReplayError::Position {
         log: log.path().to_owned(),
         position,
         message,
@@ -326,7 +326,7 @@ fn position_refused(log: &Log, position: usize, message: String) -> TextError {
 }
 
 /// Refuses a log of other models than those before it, and one that is there already.
-fn one_pair(before: &[Log], log: &Log) -> Result<(), TextError> {
+fn one_pair(before: &[Log], log: &Log) -> Result<(), ReplayError> {
     let (Some(first), metadata) = (before.first(), log.metadata()) else {
         return Ok(());
     };
@@ -360,7 +360,7 @@ fn one_pair(before: &[Log], log: &Log) -> Result<(), TextError> {
 }
 
 /// The temperature at which a log's text was drawn from the whole target.
-fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
+fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, ReplayError> {
     let refused = |message: String| Err(refused(log, message));
     if let Some(asked) = asked.filter(|t| !(t.is_finite() && *t > 0.0)) {
         return refused(format!(
@@ -424,16 +424,16 @@ fn drawn_at(log: &Log, asked: Option<f64>) -> Result<f64, TextError> {
 }
 
 /// What the log's rows leave out; `None` if they are complete.
-fn lists_of(log: &Log) -> Result<Option<Lists>, TextError> {
+fn lists_of(log: &Log) -> Result<Option<Lists>, ReplayError> {
     // The message names the log.
-    Lists::new(log).map_err(TextError::Settings)
+    Lists::new(log).map_err(ReplayError::Settings)
 }
 
 /// A position as it is read.
 struct Read {
     prompt: i64,
     position: i64,
-    place: Place,
+    place: TextPosition,
     untold: [bool; 3],
     lacks_draft: bool,
     surprised: Option<Surprised>,
@@ -465,7 +465,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn span(&self, span: &Span, workspace: &mut Workspace) -> Result<Vec<Read>, TextError> {
+    fn span(&self, span: &Span, workspace: &mut Workspace) -> Result<Vec<Read>, ReplayError> {
         let chunk = self.log.chunk(span)?;
         chunk
             .positions()
@@ -644,7 +644,7 @@ impl Task<'_> {
             apart,
             prompt,
             position,
-            place: Place {
+            place: TextPosition {
                 ratio,
                 draft: if listed[1].is_some() { q } else { q / spread },
                 draft_bounds: match listed[1] {

@@ -6,7 +6,7 @@ use crate::rounds::ChainVerifier;
 use std::collections::BTreeMap;
 
 /// What the words of the report mean, each metric with its formula.
-pub(crate) fn definitions() -> BTreeMap<String, String> {
+pub(crate) fn length_definitions() -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = [
         (
             "text",
