@@ -36,7 +36,7 @@ pub struct Text {
     pub(super) apart: Vec<f64>,
 }
 
-/// What else is asked of a position's rows, beside what a [`Position`] holds: of both rows, the
+/// What else is asked of a position's rows, beside what a [`TextPosition`] holds: of both rows, the
 /// column of the text's token, and a number that no other position has. Tokens that a row
 /// does not list are the last columns, as few as they can be. As many numbers at every
 /// position.

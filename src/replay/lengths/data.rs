@@ -3,6 +3,7 @@
 use super::super::measured::MeasuredTexts;
 use super::super::timings::Timings;
 use super::drafts::Drafts;
+use super::policy::Policy;
 use crate::gap::{DraftPaths, Surprise};
 use crate::statistics::Estimate;
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,17 @@ pub enum Parameter {
     Count(u64),
     /// A threshold.
     Threshold(f64),
+}
+
+impl Parameter {
+    /// That of a policy.
+    pub(super) fn of(policy: Policy) -> Self {
+        if policy.family.counts {
+            Self::Count(policy.parameter as u64)
+        } else {
+            Self::Threshold(policy.parameter)
+        }
+    }
 }
 
 impl std::fmt::Display for Parameter {

@@ -1,25 +1,22 @@
 //! From texts to a report.
 
 use super::super::ReplayError;
-use super::super::measured::{MeasuredTexts, add_each, capture_with, measured, with_files};
+use super::super::measured::{MeasuredTexts, measured, with_files};
 use super::super::paths::possible_with_paths;
 use super::super::position::TextPosition;
 use super::super::read::{Text, Texts};
 use super::super::rollouts::RolloutList;
 use super::super::timings::Timings;
-use super::data::{
-    AtCost, Bound, Bounds, Chosen, ChosenPolicy, EntropyBound, Faster, LENGTH_SCHEMA, LengthReport,
-    Parameter, PolicyResult, RolloutsRead,
-};
+use super::data::{LENGTH_SCHEMA, LengthReport, Parameter, PolicyResult, RolloutsRead};
 use super::drafts::Drafts;
 use super::glossary::length_definitions;
-use super::policy::{ADAEDL_GAMMA, AlongText, FAMILIES, Policy, SVIP_GAMMA};
+use super::outcome::{Group, Known, Outcome, Played, Steps, Way};
+use super::policy::{AlongText, Policy};
 use super::settings::LengthSettings;
 use crate::log::Log;
 use crate::rounds::{
-    ChainVerifier, CoinBlind, Drafted, Replay, accepted_everywhere, accepted_lengths,
-    accepted_lengths_by_means, coin_blind, drafted_rounds, oracle_calls, oracle_calls_to_the_end,
-    replay,
+    ChainVerifier, Drafted, Replay, accepted_everywhere, accepted_lengths,
+    accepted_lengths_by_means, drafted_rounds, oracle_calls, replay,
 };
 use crate::statistics::{Clustered, Estimate};
 use rayon::prelude::*;
@@ -60,98 +57,29 @@ pub fn measure_lengths(
     Ok(report)
 }
 
-/// Rounds by what is drafted in them.
-#[derive(Clone, Debug, Default)]
-struct Steps {
-    /// By n: rounds with n drafts.
-    rounds: Vec<f64>,
-    /// Draft steps of which no token came.
-    unused: f64,
-}
-
-impl Steps {
-    fn add(&mut self, other: &Self) {
-        add_each(&mut self.rounds, &other.rounds);
-        self.unused += other.unused;
-    }
-
-    fn drafts(&self) -> f64 {
-        let rounds = (0..).zip(&self.rounds);
-        rounds.map(|(n, &count)| f64::from(n) * count).sum()
-    }
-}
-
-/// What a policy does with a verifier along some text, in expectation.
-#[derive(Clone, Debug, Default)]
-struct Outcome {
-    calls: f64,
-    /// What it drafts: all of it, or the least.
-    least: Steps,
-    /// The most, where that is known and is another.
-    most: Steps,
-}
-
-impl Outcome {
-    fn add(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.least.add(&other.least);
-        self.most.add(&other.most);
-    }
-}
-
-/// What a log tells of what is drafted in rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Known {
-    /// All of it, from the text alone.
-    FromText,
-    /// All of it on average, from rollouts.
-    FromRollouts,
-    /// Bounds, from rollouts that end too early.
-    Between,
-    /// The part up to each round's first rejection.
-    AtLeast,
-}
-
-impl Known {
-    fn is_whole(self) -> bool {
-        matches!(self, Self::FromText | Self::FromRollouts)
-    }
-}
-
-/// A policy's rounds with a verifier, added up by prompt.
-struct Played {
-    policy: Policy,
-    way: Way,
-    known: Known,
-    outcomes: Vec<Outcome>,
-}
-
 /// Of the coins of a text and their means, for each K: a sum over starts, and how many.
 type SumsOf<'a> = dyn Fn(&[f64], &[f64]) -> Vec<(f64, usize)> + Sync + 'a;
 
 type OfPlace<T> = fn(&TextPosition) -> T;
 
-/// What is drafted and how it is verified.
-type Way = (Drafts, ChainVerifier);
-
 /// The texts, what is asked of them, and what is the same for all policies.
-struct Measurement<'a> {
-    texts: &'a Texts,
-    settings: &'a LengthSettings,
+pub(super) struct Measurement<'a> {
+    pub(super) texts: &'a Texts,
+    pub(super) settings: &'a LengthSettings,
     /// Tokens of each prompt.
-    tokens: Vec<f64>,
+    pub(super) tokens: Vec<f64>,
     /// What rows do not list leaves ratios open.
-    are_open: bool,
+    pub(super) are_open: bool,
     /// The same of q at the text's tokens.
-    draft_is_open: bool,
+    pub(super) draft_is_open: bool,
     /// Policies that the rows tell of.
-    policies: Vec<Policy>,
-    max_length: usize,
+    pub(super) policies: Vec<Policy>,
+    pub(super) max_length: usize,
 }
 
 /// Which ratios stand for those that depend on tokens that rows do not list.
 #[derive(Clone, Copy, PartialEq)]
-enum Unlisted {
+pub(super) enum Unlisted {
     /// Those of the mass that is not listed.
     Whole,
     /// The least that they can be: none is accepted that need not be.
@@ -178,94 +106,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Refuses policies of heads of which a log says nothing.
-    fn refuse_missing_heads(&self, logs: &[Log]) -> Result<(), ReplayError> {
-        for policy in &self.settings.policies {
-            let family = policy.family;
-            let acceptance = match family.list {
-                Some(RolloutList::HeadAcceptance) => true,
-                Some(RolloutList::HeadOverlap) => false,
-                _ => continue,
-            };
-            let tensor = if acceptance {
-                "head_acceptance"
-            } else {
-                "head_overlap"
-            };
-            let has = |log: &Log| {
-                if acceptance {
-                    log.has_head_acceptance()
-                } else {
-                    log.has_head_overlap()
-                }
-            };
-            let said = |place: &TextPosition| {
-                let value = if acceptance {
-                    place.head_acceptance
-                } else {
-                    place.head_overlap
-                };
-                value.is_some()
-            };
-            let refused = |log: &Log, what: &str| {
-                Err(ReplayError::Log {
-                    log: log.path().to_owned(),
-                    message: format!(
-                        "{what} of the tensor {tensor}, which {} decides on: capture with a draft \
-                         whose graph has this head, or leave {} out of --policies (docs/formats.md, \
-                         Heads)",
-                        family.name, family.name
-                    ),
-                })
-            };
-            if let Some(log) = logs.iter().find(|log| !has(log)) {
-                return refused(log, "has nothing");
-            }
-            if let (Some(log), false) = (logs.first(), self.texts.drafted_places().all(said)) {
-                return refused(log, "has -1 at some token before a text's last");
-            }
-        }
-        Ok(())
-    }
-
-    /// Refuses kinds of drafts that are asked for and that the log does not tell of.
-    fn refuse_drafts(&self, logs: &[Log]) -> Result<(), ReplayError> {
-        let mut asked = self.settings.drafts.iter();
-        let lacking = asked.find_map(|&drafts| self.cannot_tell(drafts));
-        let nothing = || self.ways().is_empty() || self.policies.is_empty();
-        let lacking = lacking.or_else(|| {
-            (self.texts.lacking() > 0 && nothing()).then(|| {
-                "has positions without a row of the draft (draft_row is 0), where token \
-                 verification of fixed lengths is bounded and nothing else: ask for these, or score \
-                 the texts that came out with both models (docs/engines.md)"
-                    .to_owned()
-            })
-        });
-        match (lacking, logs.first()) {
-            (Some(message), Some(log)) => Err(ReplayError::Log {
-                log: log.path().to_owned(),
-                message,
-            }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Why nothing can be said of a kind of drafts, and the cure.
-    fn cannot_tell(&self, drafts: Drafts) -> Option<String> {
-        let places = || self.texts.texts.iter().flat_map(|text| &text.places);
-        let unknown = places().filter(|place| place.hit.is_none()).count();
-        (drafts == Drafts::OneHot && unknown > 0).then(|| {
-            format!(
-                "one-hot drafts: of {unknown} of {} tokens it is not known whether they are the \
-                 draft's likeliest; log the draft's most probable token beside the text's own, \
-                 or a column hit (docs/formats.md)",
-                places().count()
-            )
-        })
-    }
-
     /// All kinds of drafts with their verifiers, those that engines sample first.
-    fn ways(&self) -> Vec<Way> {
+    pub(super) fn ways(&self) -> Vec<Way> {
         let asked = &self.settings.drafts;
         let token = self.settings.verifiers.contains(&ChainVerifier::Token);
         let is_asked = |drafts: Drafts| match asked.is_empty() {
@@ -364,7 +206,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// Fixed lengths that are asked for, ascending.
-    fn lengths(&self) -> Vec<usize> {
+    pub(super) fn lengths(&self) -> Vec<usize> {
         let fixed = |policy: &&Policy| policy.family.name == "fixed";
         let lengths = self.policies.iter().filter(fixed);
         let lengths: BTreeSet<usize> = lengths.map(|policy| policy.parameter as usize).collect();
@@ -460,7 +302,7 @@ impl<'a> Measurement<'a> {
 
     /// Rounds of every text of lengths that are set when they begin, added up by prompt in the
     /// texts' order.
-    fn by_prompt(
+    pub(super) fn by_prompt(
         &self,
         rounds: impl Fn(&Text) -> Option<Replay<f64>> + Sync + Send,
     ) -> Vec<Outcome> {
@@ -482,7 +324,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// A sum over the texts' tokens, divided by their number.
-    fn rate(&self, of: impl Fn(&Text) -> f64) -> Estimate {
+    pub(super) fn rate(&self, of: impl Fn(&Text) -> f64) -> Estimate {
         let mut sums = vec![0.0; self.texts.clusters];
         for text in &self.texts.texts {
             sums[text.cluster] += of(text);
@@ -492,7 +334,7 @@ impl<'a> Measurement<'a> {
 
     /// The same with bounds where tokens are not listed, of a sum that rises or falls with
     /// each of their ratios.
-    fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64) -> Estimate {
+    pub(super) fn truncated(&self, of: impl Fn(&Text, Unlisted) -> f64) -> Estimate {
         let mean = |unlisted| self.rate(|text| of(text, unlisted)).mean;
         let bounds = self.are_open.then(|| {
             let ends = [mean(Unlisted::Rejected), mean(Unlisted::Accepted)];
@@ -594,7 +436,7 @@ impl<'a> Measurement<'a> {
         let (drafts, verifier) = way;
         let mut result = PolicyResult {
             policy: policy.family.name.to_owned(),
-            parameter: parameter(policy),
+            parameter: Parameter::of(policy),
             drafts,
             verifier: verifier.as_str().to_owned(),
             kind: "estimate".to_owned(),
@@ -677,339 +519,11 @@ impl<'a> Measurement<'a> {
             put(&mut result.speedup, all(&|group| group.speed(timings)));
         }
     }
-
-    fn bounds(&self) -> Bounds {
-        let timings = self.settings.timings.as_ref();
-        let oracle = |calls: fn(&[f64]) -> f64| Bound {
-            verifier: ChainVerifier::Token.as_str().to_owned(),
-            verification_rate: self
-                .truncated(|text, unlisted| calls(&ratios(text, Drafts::Sampled, unlisted))),
-            discard_rate: Estimate::default(),
-            speedup: timings.map(|timings| self.oracle_speed(timings, calls)),
-        };
-        let blind = |verifier| {
-            let known = self.texts.lacking() == 0;
-            Some(self.coin_blind(timings.filter(|_| known)?, verifier))
-        };
-        Bounds {
-            oracle: oracle(oracle_calls),
-            oracle_to_the_end: oracle(oracle_calls_to_the_end),
-            coin_blind: blind(ChainVerifier::Token),
-            coin_blind_block: blind(ChainVerifier::Block),
-        }
-    }
-
-    /// A speed that no policy with token verification passes.
-    fn oracle_speed(&self, timings: &Timings, calls: fn(&[f64]) -> f64) -> Estimate {
-        let pass = timings.verify.iter().map(|pass| pass.seconds);
-        let call = pass.fold(f64::INFINITY, f64::min) + timings.overhead.seconds;
-        let draft = timings.draft_step.seconds;
-        let mut clusters = vec![(0.0, 0.0); self.texts.clusters];
-        for text in &self.texts.texts {
-            let tokens = text.ratios.len() as f64;
-            // Every token comes of a draft step or of a call; calls are the dearer as a rule.
-            let calls = if call >= draft {
-                calls(&text.ratios)
-            } else {
-                tokens
-            };
-            let cluster = &mut clusters[text.cluster];
-            cluster.0 += timings.target_step.seconds * tokens;
-            cluster.1 += draft * (tokens - calls) + call * calls;
-        }
-        Clustered::new(clusters.into_iter()).estimate()
-    }
-
-    fn coin_blind(&self, timings: &Timings, verifier: ChainVerifier) -> Bound {
-        let cost = |drafts| timings.round(drafts).unwrap_or(f64::INFINITY);
-        let outcomes = self.by_prompt(|text| {
-            let plan: CoinBlind<f64> = coin_blind(verifier, &text.ratios, &cost)?;
-            replay(verifier, &text.ratios, &plan)
-        });
-        let group = Group {
-            outcomes: &outcomes,
-            tokens: &self.tokens,
-        };
-        Bound {
-            verifier: verifier.as_str().to_owned(),
-            verification_rate: group.verification_rate(),
-            discard_rate: group.discard_rate(),
-            speedup: group.speed(timings),
-        }
-    }
-
-    /// What is best at a cost, each chosen on every other prompt: a fixed length, and the
-    /// parameter of every other family whose drafts are known.
-    fn at_cost(&self, timings: &Timings, played: &[Played]) -> Option<AtCost> {
-        let (mut chosen, mut policies) = (Vec::<Chosen>::new(), Vec::new());
-        let (mut paired, mut before) = (Vec::new(), Vec::<Vec<(f64, f64)>>::new());
-        for way in self.ways() {
-            let (drafts, verifier) = way;
-            let best = |family: &str| {
-                let of_family = played.iter().filter(|one| {
-                    one.way == way && one.policy.family.name == family && one.known.is_whole()
-                });
-                let speeds = of_family.filter_map(|one| {
-                    let half = Half::new(&one.outcomes, &self.tokens, 0);
-                    Some((half.group().speed(timings)?.mean, one))
-                });
-                let best = speeds.reduce(|best, one| if best.0 >= one.0 { best } else { one });
-                let (flattered, one) = best?;
-                let half = Half::new(&one.outcomes, &self.tokens, 1);
-                (!half.tokens.is_empty()).then_some((flattered, one.policy, half))
-            };
-            let Some((flattered, fixed, reports)) = best("fixed") else {
-                continue;
-            };
-            let reported_on = reports.tokens.len();
-            let chosen_on = self.texts.clusters - reported_on;
-            let fixed_pairs = reports.group().times(timings, false)?.pairs;
-            for (other, others) in chosen.iter().zip(&before) {
-                let both = fixed_pairs.iter().copied().zip(others.iter().copied());
-                paired.push(Faster {
-                    drafts,
-                    verifier: verifier.as_str().to_owned(),
-                    parameter: fixed.parameter as u64,
-                    over_drafts: other.drafts,
-                    over_verifier: other.verifier.clone(),
-                    over_parameter: other.parameter,
-                    speedup: Clustered::difference(both).estimate(),
-                });
-            }
-            before.push(fixed_pairs.clone());
-            chosen.push(Chosen {
-                drafts,
-                verifier: verifier.as_str().to_owned(),
-                parameter: fixed.parameter as u64,
-                chosen_on,
-                speedup_where_chosen: flattered,
-                reported_on,
-                speedup: reports.group().speed(timings)?,
-            });
-            for family in &FAMILIES {
-                if family.name == "fixed" || drafts != Drafts::Sampled {
-                    continue;
-                }
-                let Some((flattered, policy, half)) = best(family.name) else {
-                    continue;
-                };
-                let Some(times) = half.group().times(timings, false) else {
-                    continue;
-                };
-                let beside = times.pairs.iter().copied();
-                let beside = beside.zip(fixed_pairs.iter().copied());
-                policies.push(ChosenPolicy {
-                    policy: family.name.to_owned(),
-                    parameter: parameter(policy),
-                    verifier: verifier.as_str().to_owned(),
-                    chosen_on,
-                    speedup_where_chosen: flattered,
-                    reported_on,
-                    speedup: times.speed(timings),
-                    over_fixed: Clustered::difference(beside).estimate(),
-                });
-            }
-        }
-        let blind = self.settings.verifiers.iter();
-        let blind = blind.filter(|verifier| verifier.has_rounds());
-        Some(AtCost {
-            cost_ratio: timings.draft_cost(),
-            chosen,
-            paired,
-            policies,
-            oracle: self.oracle_speed(timings, oracle_calls),
-            coin_blind: blind
-                .map(|&verifier| self.coin_blind(timings, verifier))
-                .collect(),
-        })
-    }
-
-    fn entropy_bounds(&self) -> Vec<EntropyBound> {
-        [("svip", SVIP_GAMMA), ("adaedl", ADAEDL_GAMMA)]
-            .into_iter()
-            .map(|(policy, gamma)| EntropyBound {
-                gamma,
-                policy: policy.to_owned(),
-                violated: self.rate(|text| {
-                    let violates = |place: &&TextPosition| {
-                        // Beyond what rounding does.
-                        place.overlap < 1.0 - (gamma * place.entropy).sqrt() - 1e-9
-                    };
-                    text.places.iter().filter(violates).count() as f64
-                }),
-            })
-            .collect()
-    }
-
-    /// The command that logs what all policies' drafts need.
-    fn needs(&self, logs: &[Log], played: &[Played]) -> Option<String> {
-        let lacking = || played.iter().filter(|one| !one.known.is_whole());
-        lacking().next()?;
-        let target = lacking().any(|one| on_both(one.policy.family.list));
-        let more = if target { " --rollout-target" } else { "" };
-        let options = format!("--rollouts {} --every 4{more}", self.max_length);
-        Some(capture_with(logs, &options))
-    }
-
-    fn left_out(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
-        let mut lines = Vec::new();
-        if self.texts.lacking() > 0 {
-            lines.push(format!(
-                "block verification, policies other than fixed lengths, and the best length at a \
-                 cost: at {} of {} positions the log has no row of the draft",
-                self.texts.lacking(),
-                self.texts.positions()
-            ));
-        } else if self.are_open {
-            lines.push(
-                "bounds of what full rows would give, for target calls with block verification and for \
-                 policies other than fixed lengths: they do not rise or fall with what rows do not \
-                 list. Log full rows"
-                    .to_owned(),
-            );
-        }
-        let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
-            let those = played.iter().filter(|one| one.known == known);
-            let mut names: Vec<&str> = Vec::new();
-            for one in those.filter(|one| wants(one.policy.family.list)) {
-                if !names.contains(&one.policy.family.name) {
-                    names.push(one.policy.family.name);
-                }
-            }
-            (!names.is_empty()).then(|| names.join(", "))
-        };
-        if self.texts.rollouts.is_empty() {
-            let lacking = logs.iter().find(|log| !log.has_rollouts());
-            let lacking = lacking.filter(|_| logs.iter().any(Log::has_rollouts));
-            let which = lacking.map_or_else(
-                || "this log".to_owned(),
-                |log| format!("all logs: {} has none", log.path().display()),
-            );
-            for (wants, more) in [(false, ""), (true, " --rollout-target")] {
-                if let Some(names) = names(Known::AtLeast, &|list| on_both(list) == wants) {
-                    lines.push(format!(
-                        "draft tokens, discards and speed of {names}: they need rollouts, what the \
-                         draft writes by itself, which are not in {which}; log them with {}. Target \
-                         calls follow from the text alone, and the part of the drafts that it shows \
-                         bounds the rest",
-                        capture_with(logs, &format!("--rollouts {} --every 4{more}", self.max_length))
-                    ));
-                }
-            }
-        } else {
-            let lists: BTreeSet<&str> = played
-                .iter()
-                .filter(|one| one.known == Known::AtLeast)
-                .filter_map(|one| Some(one.policy.family.list?.tensor()))
-                .collect();
-            for tensor in lists {
-                let wants =
-                    |list: Option<RolloutList>| list.map(RolloutList::tensor) == Some(tensor);
-                if let Some(names) = names(Known::AtLeast, &wants) {
-                    let cure = match tensor {
-                        "rollout_target_p" | "rollout_overlap" => capture_with(
-                            logs,
-                            &format!("--rollouts {} --every 4 --rollout-target", self.max_length),
-                        ),
-                        _ => format!("rollouts with {tensor}"),
-                    };
-                    lines.push(format!(
-                        "draft tokens, discards and speed of {names}: its rollouts have no {tensor}; \
-                         log them with {cure}"
-                    ));
-                }
-            }
-            if let Some(names) = names(Known::Between, &|_| true) {
-                let tokens = self.texts.rollout_tokens().unwrap_or(0);
-                lines.push(format!(
-                    "drafts and speed of {names}, but for bounds: rollouts of {tokens} tokens end \
-                     before these policies do, which may draft {}; ask for --max-length {tokens}, or \
-                     log longer ones with {}",
-                    self.max_length,
-                    capture_with(logs, &format!("--rollouts {} --every 4", self.max_length))
-                ));
-            }
-        }
-        if self.settings.drafts.is_empty() {
-            lines.extend(self.cannot_tell(Drafts::OneHot));
-        }
-        let mut untold: Vec<&str> = Vec::new();
-        for policy in &self.settings.policies {
-            let name = policy.family.name;
-            if !self.texts.rows_tell(policy.family.list) && !untold.contains(&name) {
-                untold.push(name);
-            }
-        }
-        if !untold.is_empty() {
-            lines.push(format!(
-                "{}: they are decided on the draft's row, and the log lists the text's own tokens \
-                 alone; log rows, or the column max_q for p-min and overlap for overlap",
-                untold.join(", ")
-            ));
-        }
-        lines.push(
-            "adaedl with a threshold that follows past acceptance: its calls depend on the drafts \
-             that earlier rounds rejected, so that rollouts would have to follow one another as \
-             rounds do"
-                .to_owned(),
-        );
-        if !logs
-            .iter()
-            .all(|log| log.has_head_acceptance() || log.has_head_overlap())
-        {
-            lines.push(
-                "specdec, specdec-late and overlap-head: they need what a head on the draft \
-                 predicts, at the text's tokens and on rollouts (head_acceptance and \
-                 rollout_acceptance, head_overlap and rollout_head_overlap)"
-                    .to_owned(),
-            );
-        }
-        if self
-            .settings
-            .verifiers
-            .contains(&ChainVerifier::GreedyBlock)
-        {
-            lines.push(
-                "calls of greedy-block: a round changes the target of the next, so that rounds \
-                 cannot be replayed along the text; its number is one round's"
-                    .to_owned(),
-            );
-        }
-        if self.settings.timings.is_none() {
-            lines.push(
-                "speed at your cost: give --cost-ratio (a draft step's time over a target step's) \
-                 or --timings"
-                    .to_owned(),
-            );
-        }
-        if let Some(most) = self
-            .settings
-            .timings
-            .as_ref()
-            .and_then(Timings::most_drafts)
-        {
-            let longer: Vec<String> = self
-                .lengths()
-                .into_iter()
-                .filter(|&length| length > most)
-                .map(|length| length.to_string())
-                .collect();
-            if !longer.is_empty() {
-                lines.push(format!(
-                    "speed of lengths {}: the timings have no verifying pass of more than {} \
-                     tokens",
-                    longer.join(", "),
-                    most + 1
-                ));
-            }
-        }
-        lines
-    }
 }
 
 /// The coins of drafts along a text, by a number of which 1 is the most that counts; of sampled
 /// ones q/p, of which block verification takes all.
-fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
+pub(super) fn ratios(text: &Text, drafts: Drafts, unlisted: Unlisted) -> Vec<f64> {
     let (value, bounds): (OfPlace<f64>, OfPlace<[f64; 2]>) = match drafts {
         Drafts::Sampled => (|place| place.ratio, |place| place.ratio_bounds),
         Drafts::OneHot => (hit, |place| [hit(place); 2]),
@@ -1036,133 +550,6 @@ fn mean_of_coin(place: &TextPosition, drafts: Drafts) -> Option<f64> {
     }
 }
 
-/// Every other prompt.
-struct Half {
-    outcomes: Vec<Outcome>,
-    tokens: Vec<f64>,
-}
-
-impl Half {
-    fn new(outcomes: &[Outcome], tokens: &[f64], offset: usize) -> Self {
-        Self {
-            outcomes: outcomes.iter().skip(offset).step_by(2).cloned().collect(),
-            tokens: tokens.iter().skip(offset).step_by(2).copied().collect(),
-        }
-    }
-
-    fn group(&self) -> Group<'_> {
-        Group {
-            outcomes: &self.outcomes,
-            tokens: &self.tokens,
-        }
-    }
-}
-
-/// Rounds of some prompts: all estimates are ratios of sums over them.
-struct Group<'a> {
-    outcomes: &'a [Outcome],
-    tokens: &'a [f64],
-}
-
-impl Group<'_> {
-    fn ratio(&self, of: impl Fn(&Outcome, f64) -> (f64, f64) + Clone) -> Clustered {
-        let prompts = self.outcomes.iter().zip(self.tokens);
-        Clustered::new(prompts.map(|(outcome, &tokens)| of(outcome, tokens)))
-    }
-
-    fn tokens_per_call(&self) -> Estimate {
-        self.ratio(|outcome, tokens| (tokens, outcome.calls))
-            .estimate()
-    }
-
-    fn verification_rate(&self) -> Estimate {
-        self.ratio(|outcome, tokens| (outcome.calls, tokens))
-            .estimate()
-    }
-
-    /// Of what is known of the drafts: all of them, or the least.
-    fn discard_rate(&self) -> Estimate {
-        self.discards(|outcome| &outcome.least)
-    }
-
-    fn discards(&self, of: fn(&Outcome) -> &Steps) -> Estimate {
-        self.ratio(|outcome, tokens| (of(outcome).drafts() + outcome.calls - tokens, tokens))
-            .estimate()
-    }
-
-    /// t_0 N / E\[time\].
-    fn speed(&self, timings: &Timings) -> Option<Estimate> {
-        Some(self.times(timings, false)?.speed(timings))
-    }
-
-    /// The same if nothing more were drafted than is known.
-    fn speed_at_most(&self, timings: &Timings) -> Option<Estimate> {
-        Some(self.times(timings, true)?.speed(timings))
-    }
-
-    /// Times of every prompt. With `at_least`, numbers of drafts are lower bounds.
-    fn times(&self, timings: &Timings, at_least: bool) -> Option<Times> {
-        let mut times = Times::default();
-        for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
-            let steps = &outcome.least;
-            let here = timings.total(&steps.rounds, steps.unused, at_least)?;
-            times
-                .pairs
-                .push((timings.target_step.seconds * tokens, here));
-            times.all.add(steps);
-        }
-        Some(times)
-    }
-
-    /// The cost ratio at which the speed is 1, all other times being as they are.
-    fn break_even(&self, timings: Option<&Timings>) -> Option<Estimate> {
-        let flat = Timings::cost_ratio(1.0).ok()?;
-        let timings = timings.unwrap_or(&flat);
-        let mut pairs = Vec::with_capacity(self.tokens.len());
-        for (outcome, &tokens) in self.outcomes.iter().zip(self.tokens) {
-            let drafted = outcome.least.drafts();
-            let others = timings.total(&outcome.least.rounds, -drafted, false)?;
-            pairs.push((
-                tokens - others / timings.target_step.seconds,
-                drafted + outcome.least.unused,
-            ));
-        }
-        let drafted: f64 = pairs.iter().map(|pair| pair.1).sum();
-        (drafted > 0.0).then(|| Clustered::new(pairs.into_iter()).estimate())
-    }
-}
-
-/// Times of some prompts.
-#[derive(Default)]
-struct Times {
-    /// Of the target alone, and with drafts, for each prompt.
-    pairs: Vec<(f64, f64)>,
-    /// Steps of all of them.
-    all: Steps,
-}
-
-impl Times {
-    /// t_0 N / E\[time\], errors of the times included.
-    fn speed(&self, timings: &Timings) -> Estimate {
-        let time: f64 = self.pairs.iter().map(|pair| pair.1).sum();
-        let mut speed = Clustered::new(self.pairs.iter().copied());
-        if time > 0.0 {
-            let of_times = timings.relative_variance(&self.all.rounds, self.all.unused, time);
-            speed.error = speed.error.hypot(speed.mean * of_times.sqrt());
-        }
-        speed.estimate()
-    }
-}
-
-/// A policy's parameter as reports have it.
-fn parameter(policy: Policy) -> Parameter {
-    if policy.family.counts {
-        Parameter::Count(policy.parameter as u64)
-    } else {
-        Parameter::Threshold(policy.parameter)
-    }
-}
-
 /// Marks policies that no other one of the same verifier passes in calls and discards both.
 fn mark_fronts(results: &mut [PolicyResult]) {
     let known: Vec<Option<[f64; 2]>> = (results.iter())
@@ -1179,9 +566,4 @@ fn mark_fronts(results: &mut [PolicyResult]) {
             way.0 == row.drafts && way.1 == row.verifier && other.as_ref().is_some_and(passes)
         }));
     }
-}
-
-/// Whether a list needs the target on rollouts.
-fn on_both(list: Option<RolloutList>) -> bool {
-    matches!(list, Some(RolloutList::Overlap | RolloutList::TargetP))
 }

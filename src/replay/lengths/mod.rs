@@ -3,10 +3,14 @@
 //! A [`Policy`] says how many tokens a round drafts. [`measure_lengths`] makes the report of
 //! `specgap length`. Proofs are in `docs/text.md`.
 
+mod at_cost;
+mod bounds;
 mod data;
 mod drafts;
 mod glossary;
+mod left_out;
 mod measure;
+mod outcome;
 mod policy;
 mod settings;
 
