@@ -28,6 +28,7 @@ mod paths;
 mod position;
 mod read;
 mod rollouts;
+mod rows;
 mod timings;
 mod trees;
 

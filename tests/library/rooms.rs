@@ -139,7 +139,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
         ],
     ),
     (
-        "text",
+        "replay",
         &[
             "distribution",
             // Surprise, and what draft paths say.
@@ -191,7 +191,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "sampling",
             "scheme",
             "statistics",
-            "text",
+            "replay",
             "verifier",
         ],
     ),
@@ -218,7 +218,7 @@ const ALLOWED: [(&str, &[&str]); 36] = [
             "sampling",
             "scheme",
             "statistics",
-            "text",
+            "replay",
             "tree",
             "verifier",
         ],
@@ -243,7 +243,7 @@ const NEVER: [(&str, &[&str]); 8] = [
             "optimum", "evaluate", "lp", "verifier", "certify", "scheme", "problem",
         ],
     ),
-    ("claims", &["text", "gap", "log"]),
+    ("claims", &["replay", "gap", "log"]),
     ("audit", &["gap"]),
     ("gap", &["plan"]),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
@@ -343,7 +343,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 12] = [
     ("page", &["page"], &[]),
     ("sampling", &["sampling"], &["number", "row", "log"]),
     ("measure", &["gap", "statistics"], &["core", "sampling"]),
-    ("replay", &["text"], &["measure"]),
+    ("replay", &["replay"], &["measure"]),
     ("audit", &["audit", "conformance"], &["core", "sampling"]),
     (
         "capture",

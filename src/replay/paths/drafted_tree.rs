@@ -2,7 +2,8 @@
 //! from trees as they were drawn.
 
 use super::contexts::{group_of, joint};
-use super::limits::{ByPrompt, Context, Drawn, DrawnNodes, Form, cross_fitted};
+use super::limits::{Context, Drawn, DrawnNodes, Form, cross_fitted};
+use super::means::ByPrompt;
 use crate::statistics::Estimate;
 
 /// A context from which a tree was drafted, and the text that came behind it.

@@ -24,6 +24,7 @@ mod data;
 mod drafted_tree;
 mod glossary;
 mod limits;
+mod means;
 mod measure;
 mod possible;
 mod settings;

@@ -15,7 +15,13 @@ mod data;
 mod dynamic;
 mod glossary;
 mod grow;
+mod grown;
+mod independence;
 mod measure;
+mod outcome;
+mod pairs;
+mod settings;
+mod shares;
 mod values;
 
 pub use data::{
@@ -25,4 +31,5 @@ pub use data::{
 pub use dynamic::{threshold_accepted, threshold_nodes};
 pub(crate) use glossary::tree_definitions;
 pub use grow::{Growth, Limits};
-pub use measure::{NamedTree, TreeSettings, measure_trees};
+pub use measure::measure_trees;
+pub use settings::{NamedTree, TreeSettings};
