@@ -101,19 +101,7 @@ impl Task<'_> {
             temperature: self.temperature / self.log.metadata().applied(),
             ..Softmax::default()
         };
-        probabilities(&row.target, row.target_kind, &rule, logits, target)
-            .map_err(|error| format!("target: {error}"))?;
-        let mut unlisted = match &self.lists {
-            Some(lists) => lists.unlisted(row, self.temperature),
-            None => [Unlisted::NONE; 2],
-        };
-        if row.lacks_draft {
-            draft.clone_from(&row.draft);
-            unlisted[1] = Unlisted::ALL;
-        } else {
-            probabilities(&row.draft, row.draft_kind, &rule, logits, draft)
-                .map_err(|error| format!("draft: {error}"))?;
-        }
+        let unlisted = self.fill(&rule, row, logits, [&mut *target, &mut *draft])?;
         let rests = unlisted.map(|one| one.middle());
         let place = if row.token_ids.is_empty() {
             Some(token as usize)
@@ -125,31 +113,12 @@ impl Task<'_> {
             let share = place.map_or(Some(0.0), |place| row.get(place).copied());
             share.filter(|share| !share.is_nan() && place.is_some())
         });
-        // Where a log-probability is listed, it is its exponential that loses no digit.
-        let logged = &*row;
-        let listed_whole = |row: usize| {
-            let (entries, kind) = match row {
-                0 => (&logged.target, logged.target_kind),
-                _ => (&logged.draft, logged.draft_kind),
-            };
-            let is_whole = kind == RowKind::LogProbabilities
-                && self.lists.is_some()
-                && rule.temperature == 1.0
-                && unlisted[row].is_known()
-                && rests[row] > 0.0;
-            let entry = place
-                .and_then(|place| entries.get(place))
-                .filter(|_| is_whole);
-            entry
-                .filter(|entry| !entry.is_nan())
-                .map(|entry| entry.exp())
-        };
-        let [p, q] = [0, 1].map(|row| {
-            if let Some(whole) = listed_whole(row) {
-                return whole;
-            }
+        let [p, q] = [0, 1].map(|of| {
+            // Where a log-probability is listed, it is its exponential that loses no digit.
+            let whole = self.listed_whole(row, of, place, unlisted[of], rule.temperature);
             // All tokens that are not listed count as one.
-            listed[row].map_or(rests[row], |share| share * (1.0 - rests[row]))
+            let share = || listed[of].map_or(rests[of], |share| share * (1.0 - rests[of]));
+            whole.unwrap_or_else(share)
         });
         if p <= 0.0 {
             return Err(format!(
@@ -182,49 +151,12 @@ impl Task<'_> {
         let exact_overlap = row
             .overlap
             .or((self.lists.is_none() && !row.lacks_draft).then_some(overlap));
-        let rest = match (&self.lists, listed) {
-            (None, _) if !row.lacks_draft => Rest::None,
-            _ if unlisted
-                .iter()
-                .all(|one| one.is_known() && one.largest.is_finite())
-                && target.iter().chain(draft.iter()).all(|mass| !mass.is_nan()) =>
-            {
-                Rest::Known {
-                    heaviest: heavier(draft, unlisted[1]),
-                }
-            }
-            _ => Rest::Open,
-        };
-        let (mut asked, mut apart) = (Vec::new(), Vec::new());
-        if let Some(question) = self.question {
-            let column = place.unwrap_or(target.len());
-            let number = self.before + number as u64;
-            let listed = target.len();
-            if self.lists.is_some() {
-                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-                    for mass in row.iter_mut() {
-                        *mass = if mass.is_nan() {
-                            0.0
-                        } else {
-                            *mass * (1.0 - rest)
-                        };
-                    }
-                }
-                // In proportion, on tokens that are no heavier than they may be.
-                let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
-                for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
-                    row.resize(listed + count, rest / count as f64);
-                }
-                asked = question(scan, Rows { target, draft }, column, number)?;
-                target.truncate(listed);
-                target.push(target_rest);
-                target.resize(listed + count + 1, 0.0);
-                draft.insert(listed, 0.0);
-                apart = question(scan, Rows { target, draft }, column, number)?;
-            } else {
-                asked = question(scan, Rows { target, draft }, column, number)?;
-            }
-        }
+        let rest = self.rest(row, [&*target, &*draft], unlisted);
+        let p_hit = row.p_hit.or_else(|| match self.lists {
+            None => likeliest.map(|at| target[at]),
+            Some(_) => None,
+        });
+        let [asked, apart] = self.answers([target, draft], unlisted, place, number, scan)?;
         // Lists of which nothing but the text's own token is sure.
         let mut bare = (self.lists.as_ref().and_then(Lists::tops))
             .unwrap_or([1; 2])
@@ -254,10 +186,7 @@ impl Task<'_> {
                     .hit
                     .map(|hit| hit > 0.5)
                     .or_else(|| likeliest.map(|at| Some(at) == place)),
-                p_hit: row.p_hit.or_else(|| match self.lists {
-                    None => likeliest.map(|at| target[at]),
-                    Some(_) => None,
-                }),
+                p_hit,
                 exact_overlap,
                 top: (row.max_q).unwrap_or(of_draft.top * (1.0 - draft_rest)),
                 entropy: entropy(&of_draft, draft_rest, spread),
@@ -274,6 +203,117 @@ impl Task<'_> {
                 rest,
             },
         })
+    }
+
+    /// Shares of the listed tokens, and what is known of the others.
+    fn fill(
+        &self,
+        rule: &Softmax,
+        row: &Row,
+        logits: &mut Vec<f64>,
+        [target, draft]: [&mut Vec<f64>; 2],
+    ) -> Result<[Unlisted; 2], String> {
+        probabilities(&row.target, row.target_kind, rule, logits, target)
+            .map_err(|error| format!("target: {error}"))?;
+        let mut unlisted = match &self.lists {
+            Some(lists) => lists.unlisted(row, self.temperature),
+            None => [Unlisted::NONE; 2],
+        };
+        if row.lacks_draft {
+            draft.clone_from(&row.draft);
+            unlisted[1] = Unlisted::ALL;
+        } else {
+            probabilities(&row.draft, row.draft_kind, rule, logits, draft)
+                .map_err(|error| format!("draft: {error}"))?;
+        }
+        Ok(unlisted)
+    }
+
+    /// The token's probability in the target's row, 0, or in the draft's, 1, where the row
+    /// lists its logarithm in a softmax over all tokens.
+    fn listed_whole(
+        &self,
+        logged: &Row,
+        row: usize,
+        place: Option<usize>,
+        unlisted: Unlisted,
+        temperature: f64,
+    ) -> Option<f64> {
+        let (entries, kind) = match row {
+            0 => (&logged.target, logged.target_kind),
+            _ => (&logged.draft, logged.draft_kind),
+        };
+        let is_whole = kind == RowKind::LogProbabilities
+            && self.lists.is_some()
+            && temperature == 1.0
+            && unlisted.is_known()
+            && unlisted.middle() > 0.0;
+        let entry = entries.get(place?).filter(|_| is_whole);
+        entry
+            .filter(|entry| !entry.is_nan())
+            .map(|entry| entry.exp())
+    }
+
+    /// What is known of the tokens that the rows do not list.
+    fn rest(&self, row: &Row, [target, draft]: [&[f64]; 2], unlisted: [Unlisted; 2]) -> Rest {
+        if self.lists.is_none() && !row.lacks_draft {
+            return Rest::None;
+        }
+        let mut known = unlisted.iter();
+        let is_known = known.all(|one| one.is_known() && one.largest.is_finite())
+            && target.iter().chain(draft).all(|mass| !mass.is_nan());
+        if is_known {
+            Rest::Known {
+                heaviest: heavier(draft, unlisted[1]),
+            }
+        } else {
+            Rest::Open
+        }
+    }
+
+    /// Answers to what else is asked of a position's rows: where all tokens that are not
+    /// listed are common to both rows, and where those of the two rows are apart. The shares
+    /// of the listed tokens are given, and may be changed.
+    fn answers(
+        &self,
+        [target, draft]: [&mut Vec<f64>; 2],
+        unlisted: [Unlisted; 2],
+        place: Option<usize>,
+        number: usize,
+        scan: &mut Scan,
+    ) -> Result<[Vec<f64>; 2], String> {
+        let Some(question) = self.question else {
+            return Ok([Vec::new(), Vec::new()]);
+        };
+        let [target_rest, draft_rest] = unlisted.map(|one| one.middle());
+        let column = place.unwrap_or(target.len());
+        let number = self.before + number as u64;
+        let listed = target.len();
+        if self.lists.is_none() {
+            let asked = question(scan, Rows { target, draft }, column, number)?;
+            return Ok([asked, Vec::new()]);
+        }
+        for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+            for mass in row.iter_mut() {
+                *mass = if mass.is_nan() {
+                    0.0
+                } else {
+                    *mass * (1.0 - rest)
+                };
+            }
+        }
+        // In proportion, on tokens that are no heavier than they may be.
+        let count = pieces(unlisted, self.log.vocabulary().saturating_sub(listed));
+        for (row, rest) in [(&mut *target, target_rest), (&mut *draft, draft_rest)] {
+            row.resize(listed + count, rest / count as f64);
+        }
+        let asked = question(scan, Rows { target, draft }, column, number)?;
+        target.truncate(listed);
+        target.push(target_rest);
+        target.resize(listed + count + 1, 0.0);
+        draft.insert(listed, 0.0);
+        let apart = question(scan, Rows { target, draft }, column, number)?;
+        Ok([asked, apart])
     }
 }
 

@@ -126,6 +126,15 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
+        lines.extend(self.behind_rejections(logs, played));
+        lines.extend(self.not_in_logs(logs));
+        lines.extend(self.not_asked());
+        lines
+    }
+
+    /// What is drafted behind rejected tokens, as far as rollouts do not tell it.
+    fn behind_rejections(&self, logs: &[Log], played: &[Played]) -> Vec<String> {
+        let mut lines = Vec::new();
         let names = |known: Known, wants: &dyn Fn(Option<RolloutList>) -> bool| {
             let those = played.iter().filter(|one| one.known == known);
             let mut names: Vec<&str> = Vec::new();
@@ -188,6 +197,12 @@ impl Measurement<'_> {
                 ));
             }
         }
+        lines
+    }
+
+    /// What rows and heads of these logs do not tell.
+    fn not_in_logs(&self, logs: &[Log]) -> Vec<String> {
+        let mut lines = Vec::new();
         if self.settings.drafts.is_empty() {
             lines.extend(self.cannot_tell(Drafts::OneHot));
         }
@@ -222,6 +237,12 @@ impl Measurement<'_> {
                     .to_owned(),
             );
         }
+        lines
+    }
+
+    /// What these settings leave open.
+    fn not_asked(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         if self
             .settings
             .verifiers
