@@ -6,8 +6,8 @@
 
 use specgap::gap::{GapReport, LogComparison};
 use specgap::page::{Block, Link};
+use specgap::replay::{LengthReport, PathsReport, TreeReport};
 use specgap::report::{compare, gap, length, paths, tree};
-use specgap::text::{LengthReport, PathsReport, TreeReport};
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

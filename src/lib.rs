@@ -54,7 +54,7 @@
 //! | [`statistics`] | means over positions that come in clusters |
 //! | [`gap`] | measurements of a log: summaries that merge, and the report as data |
 //! | [`audit`] | whether an engine samples what it claims |
-//! | [`text`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
+//! | [`replay`] | rounds of a decoder replayed along logged text: draft lengths, policies, bounds |
 //! | [`report`] | what each result says, as a page or as text |
 //! | [`page`] | a page as data, as text, Markdown, HTML, and plots |
 //! | [`cli`] | the program |
@@ -129,6 +129,7 @@ mod panics;
 pub mod plan;
 pub mod problem;
 mod quadrature;
+pub mod replay;
 pub mod report;
 pub mod rounds;
 pub mod row;
@@ -139,7 +140,6 @@ mod schemas;
 pub mod scheme;
 mod scratch;
 pub mod statistics;
-pub mod text;
 pub mod tree;
 mod typed;
 pub mod verifier;

@@ -8,11 +8,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use specgap::cli::{CliError, HostError, MadeReport};
-use specgap::gap::{self, ColumnKind, Columns, Entry, GapError, LogComparison, Part, PositionSink, Settings, Summary as Sums};
-use specgap::sampling::Cuts;
+use specgap::gap::{
+    self, ColumnKind, Columns, Entry, GapError, LogComparison, Part, PositionSink, Settings,
+    Summary as Sums,
+};
 use specgap::log::Log as Rows;
-use specgap::report;
 use specgap::page::Page;
+use specgap::report;
+use specgap::sampling::Cuts;
 use std::io;
 use std::sync::Arc;
 

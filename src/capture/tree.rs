@@ -748,8 +748,8 @@ mod tests {
     use crate::distribution::{Draft, Rational, Rows, Target};
     use crate::number::Number;
     use crate::problem::BlockProblem;
+    use crate::replay::SelectedAlong;
     use crate::row::Workspace;
-    use crate::text::SelectedAlong;
     use crate::tree::{DraftTree, TokenTree};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;

@@ -2,9 +2,9 @@
 //! target's own law.
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law};
+use crate::replay::{DraftedTree, tree_bound};
 use crate::rule::RuleName;
 use crate::statistics::Estimate;
-use crate::text::{DraftedTree, tree_bound};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;

@@ -27,9 +27,11 @@ mod with_models {
     use crate::cli::predicted::{self, Drafted};
     use crate::cli::tree::named;
     use crate::page::visible;
+    use crate::replay::{
+        CountMoments, DraftedTree, Measured, TIMINGS_SCHEMA, Timings, VerifyingPass,
+    };
     use crate::rule::RuleName;
     use crate::scheme::SchemeName;
-    use crate::text::{DraftedTree, Measured, Spread, TIMINGS_SCHEMA, Timings, VerifyingPass};
     use crate::tree::{DraftTree, NAMES};
     use crate::typed;
     use clap::Args;
@@ -299,7 +301,7 @@ mod with_models {
     /// where these were asked for.
     struct Texts {
         rounds: Decoded,
-        expected: Option<Spread<f64>>,
+        expected: Option<CountMoments<f64>>,
         alone: Option<Decoded>,
         trees: Vec<DraftedTree>,
     }

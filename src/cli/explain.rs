@@ -5,7 +5,6 @@ use super::output::{CliError, Verdict, width};
 use crate::gap::{self, Settings};
 use crate::report;
 use crate::scheme::SchemeName;
-use crate::text;
 use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;
@@ -165,9 +164,9 @@ fn words() -> BTreeMap<String, String> {
         .into_iter()
         .collect();
     let general = GENERAL.map(|(word, meaning)| (word.to_owned(), meaning.to_owned()));
-    for (word, meaning) in (text::definitions().into_iter())
-        .chain(text::tree_definitions())
-        .chain(text::paths_definitions())
+    for (word, meaning) in (crate::replay::length_definitions().into_iter())
+        .chain(crate::replay::tree_definitions())
+        .chain(crate::replay::paths_definitions())
         .chain(report::audit::definitions())
         .chain(general)
     {

@@ -15,10 +15,10 @@ use crate::gap::{
 };
 use crate::log::Log;
 use crate::page::visible;
+use crate::replay::read_possible_with_paths;
 use crate::report;
 use crate::sampling::Cuts;
 use crate::scheme::SchemeName;
-use crate::text::read_possible_with_paths;
 use crate::typed;
 use crate::verifier::VerifierName;
 use clap::Args;

@@ -6,15 +6,15 @@ use super::printed;
 use super::texts::Texts;
 use crate::import::{is_tokens, open_tokens};
 use crate::log::Log;
+use crate::replay::{Drafts, FAMILIES, Family, LengthSettings, Policy, RolloutList};
 use crate::report;
 use crate::rounds::ChainVerifier;
-use crate::text::{self, Drafts, FAMILIES, Family, Policy, RolloutList, Settings};
 use clap::Args;
 use std::str::FromStr;
 
 /// Arguments of `specgap length`.
 #[derive(Args, Debug)]
-#[command(after_long_help = printed::definitions(text::definitions()))]
+#[command(after_long_help = printed::definitions(crate::replay::length_definitions()))]
 pub struct LengthArgs {
     /// Fixed lengths that are replayed; 1-4 is 1,2,3,4.
     #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = |text: &str| Counts::up_to(text, 1024))]
@@ -70,8 +70,8 @@ fn policies_help() -> String {
 }
 
 impl LengthArgs {
-    fn settings(&self) -> Result<Settings, CliError> {
-        let usual = Settings::default();
+    fn settings(&self) -> Result<LengthSettings, CliError> {
+        let usual = LengthSettings::default();
         let mut policies: Vec<Policy> = if self.policies.is_empty() {
             usual.policies
         } else {
@@ -110,7 +110,7 @@ impl LengthArgs {
         };
         verifiers.sort_unstable();
         verifiers.dedup();
-        Ok(Settings {
+        Ok(LengthSettings {
             policies: each_once,
             verifiers,
             drafts: self.drafts.clone(),
@@ -156,9 +156,12 @@ pub(super) fn run(args: &LengthArgs, common: &Common) -> Result<Verdict, CliErro
                 settings.policies.extend(heads.flat_map(Family::usual));
             }
             let command = args.command();
-            Ok(text::measure(logs, &settings, &command, &|done| {
-                bar.inc(done)
-            })?)
+            Ok(crate::replay::measure_lengths(
+                logs,
+                &settings,
+                &command,
+                &|done| bar.inc(done),
+            )?)
         },
         report::length::page,
         |_| Ok(Vec::new()),

@@ -67,7 +67,7 @@ pub enum CliError {
     Gap(#[from] crate::gap::GapError),
     /// Logged text cannot be replayed.
     #[error(transparent)]
-    Text(#[from] crate::text::TextError),
+    Text(#[from] crate::replay::ReplayError),
     /// An engine's export is refused.
     #[error(transparent)]
     Import(#[from] crate::import::ImportError),

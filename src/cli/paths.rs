@@ -4,13 +4,13 @@ use super::options::{Common, Counts};
 use super::output::{CliError, Verdict};
 use super::printed;
 use super::texts::Texts;
+use crate::replay::PathSettings;
 use crate::report;
-use crate::text::{self, PathSettings};
 use clap::Args;
 
 /// Arguments of `specgap paths`.
 #[derive(Args, Debug)]
-#[command(after_long_help = printed::definitions(text::paths_definitions()))]
+#[command(after_long_help = printed::definitions(crate::replay::paths_definitions()))]
 pub struct PathsArgs {
     /// Numbers of draft paths; 2-4 is 2,3,4.
     #[arg(long, value_name = "K,...", value_delimiter = ',', default_value = "1-8", value_parser = |text: &str| Counts::up_to(text, PathSettings::MOST_DRAFTS))]
@@ -55,7 +55,9 @@ pub(super) fn run(args: &PathsArgs, common: &Common) -> Result<Verdict, CliError
         |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
-            Ok(text::measure_paths(logs, &settings, &command, &progress)?)
+            Ok(crate::replay::measure_paths(
+                logs, &settings, &command, &progress,
+            )?)
         },
         report::paths::page,
         |_| Ok(Vec::new()),

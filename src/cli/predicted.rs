@@ -2,10 +2,10 @@
 
 use crate::capture::{CaptureError, Decoded, Decoder, EncodedPrompt, Law, children_of_rule};
 use crate::distribution::Rows;
+use crate::replay::{CountMoments, Moments, SelectedAlong, moments_of_chain, moments_of_tree};
 use crate::rounds::{ChainVerifier, ChildShares};
 use crate::row::Workspace;
 use crate::rule::{RuleName, Verifies};
-use crate::text::{Moments, SelectedAlong, Spread, spread_of_chain, spread_of_tree};
 use crate::tree::DraftTree;
 use crate::verifier::{UnknownVerifier, VerifierName};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(super) fn of_text(
     text: &Decoded,
     drafted: &Drafted,
     interrupt: &AtomicBool,
-) -> Result<Option<Spread<f64>>, CaptureError> {
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
     match drafted {
         Drafted::Chain(length) => of_chain(decoder, prompt, text, *length, interrupt),
         Drafted::Tree(tree) => of_tree(decoder, prompt, text, tree, interrupt),
@@ -62,7 +62,7 @@ fn of_paths(
     text: &Decoded,
     [paths, length]: [usize; 2],
     interrupt: &AtomicBool,
-) -> Result<Option<Spread<f64>>, CaptureError> {
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
     let mut along =
         SelectedAlong::new(paths).map_err(|message| CaptureError::Setting { message })?;
     let mut workspace = Workspace::new();
@@ -96,7 +96,7 @@ fn of_chain(
     text: &Decoded,
     length: usize,
     interrupt: &AtomicBool,
-) -> Result<Option<Spread<f64>>, CaptureError> {
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
     let mut ratios = Vec::with_capacity(text.tokens.len());
     let mut see = |position: usize, p: &Law, q: &Law| {
         let token = text.tokens[position] as usize;
@@ -109,7 +109,7 @@ fn of_chain(
     let verifier: ChainVerifier = rule.as_str().parse().map_err(refused)?;
     let is_known = ratios.iter().all(|ratio: &f64| ratio.is_finite());
     Ok(is_known
-        .then(|| spread_of_chain(verifier, &ratios, length))
+        .then(|| moments_of_chain(verifier, &ratios, length))
         .flatten())
 }
 
@@ -119,7 +119,7 @@ fn of_tree(
     text: &Decoded,
     tree: &DraftTree,
     interrupt: &AtomicBool,
-) -> Result<Option<Spread<f64>>, CaptureError> {
+) -> Result<Option<CountMoments<f64>>, CaptureError> {
     let refused = |message: String| CaptureError::Setting { message };
     let rule = decoder.settings().rule;
     let law = children_of_rule(rule);
@@ -154,11 +154,11 @@ fn of_tree(
     let tables = counts.iter().copied().zip(tables);
     let shares = ChildShares::new(text.tokens.len(), false, tables);
     // Nodes of the last level have no children to ask for.
-    Ok(is_known.then(|| spread_of_tree(&shape, &shares)))
+    Ok(is_known.then(|| moments_of_tree(&shape, &shares)))
 }
 
 /// A text's expectations.
-pub(super) fn object(spread: &Spread<f64>) -> Value {
+pub(super) fn object(spread: &CountMoments<f64>) -> Value {
     let of = |moments: &Moments<f64>| {
         json!({
             "mean": moments.mean,
@@ -173,9 +173,9 @@ pub(super) fn object(spread: &Spread<f64>) -> Value {
 
 /// Counts of all texts of which something is expected, against what is.
 pub(super) fn totals<'a>(
-    texts: impl Iterator<Item = (&'a Decoded, &'a Spread<f64>)> + Clone,
+    texts: impl Iterator<Item = (&'a Decoded, &'a CountMoments<f64>)> + Clone,
 ) -> Value {
-    let against = |count: fn(&Decoded) -> usize, of: fn(&Spread<f64>) -> &Moments<f64>| {
+    let against = |count: fn(&Decoded) -> usize, of: fn(&CountMoments<f64>) -> &Moments<f64>| {
         let counted: usize = texts.clone().map(|(text, _)| count(text)).sum();
         let mean: f64 = texts.clone().map(|(_, spread)| of(spread).mean).sum();
         let variance: f64 = texts.clone().map(|(_, spread)| of(spread).variance).sum();

@@ -10,7 +10,7 @@ use super::recorded::Recorded;
 use crate::log::Log;
 use crate::page::paper::Files;
 use crate::page::{Page, is_of_a_page};
-use crate::text::TextError;
+use crate::replay::ReplayError;
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Texts {
     /// Opens a log.
     pub(super) fn open(&self, path: &Path, common: &Common) -> Result<Log, CliError> {
         let log = common.open(path, self.kept.vocab);
-        Ok(log.map_err(TextError::from)?)
+        Ok(log.map_err(ReplayError::from)?)
     }
 
     /// The beginning of the command that makes the report.

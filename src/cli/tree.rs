@@ -7,9 +7,9 @@ use super::recorded::file_name;
 use super::texts::{BEST_TREE, Texts};
 use super::{Common, Verdict, printed};
 use crate::page::paper::Files;
+use crate::replay::{Limits, NamedTree, TreeReport, TreeSettings};
 use crate::report;
 use crate::scheme::SchemeName;
-use crate::text::{self, Limits, NamedTree, TreeReport, TreeSettings};
 use crate::tree::{DraftTree, NAMES};
 use crate::typed;
 use crate::verifier::VerifierName;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// Arguments of `specgap tree`.
 #[derive(Args, Debug)]
-#[command(after_long_help = printed::definitions(text::tree_definitions()))]
+#[command(after_long_help = printed::definitions(crate::replay::tree_definitions()))]
 pub struct TreeArgs {
     #[arg(
         long,
@@ -212,7 +212,9 @@ pub(super) fn run(args: &TreeArgs, common: &Common) -> Result<Verdict, CliError>
         |path| args.texts.open(path, common),
         |logs, bar| {
             let progress = |done| bar.inc(done);
-            Ok(text::measure_trees(logs, &settings, &command, &progress)?)
+            Ok(crate::replay::measure_trees(
+                logs, &settings, &command, &progress,
+            )?)
         },
         report::tree::page,
         exports,

@@ -4,7 +4,7 @@ use super::cautions;
 use crate::gap::Surprise;
 use crate::page::words::{count, counted, temperature};
 use crate::page::{Block, Fact, Section};
-use crate::text::{MeasuredTexts, TextLog};
+use crate::replay::{MeasuredTexts, TextLog};
 use std::collections::BTreeMap;
 
 /// Prompts below which an interval is rough.

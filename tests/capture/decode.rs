@@ -7,10 +7,10 @@ use specgap::capture::{
     ChatTemplate, DecodeSettings, Decoded, Decoder, Device, EncodedPrompt, Model, Round, Runtime,
     Sampling, Shape, Stop, TextCodec, children_of_rule,
 };
+use specgap::replay::moments_of_chain;
 use specgap::rounds::ChainVerifier;
 use specgap::rule::RuleName;
 use specgap::scheme::SchemeName;
-use specgap::text::spread_of_chain;
 use specgap::tree::DraftTree;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -692,7 +692,7 @@ fn a_prediction_tells_rules_apart() {
             let tokens: Vec<usize> = text.tokens.iter().map(|&token| token as usize).collect();
             let both = laws(&p, &tokens).zip(laws(&q, &tokens)).zip(&tokens);
             let ratios: Vec<f64> = both.map(|((p, q), &x)| q[x] / p[x]).collect();
-            let calls = spread_of_chain(verifier, &ratios, 4).unwrap().calls;
+            let calls = moments_of_chain(verifier, &ratios, 4).unwrap().calls;
             apart += text.rounds.len() as f64 - calls.mean;
             variance += calls.variance;
         }

@@ -205,7 +205,7 @@ fn a_gap_leaves_them_out_and_says_so() {
 fn draft_lengths_are_bounded_along_whole_texts() {
     let folder = tempfile::tempdir().unwrap();
     let all = texts(12);
-    let settings = specgap::text::Settings::default();
+    let settings = specgap::replay::LengthSettings::default();
     let found = |name: &str, has_draft: fn(&Logged) -> bool| {
         let log = write(
             &folder.path().join(name),
@@ -214,7 +214,7 @@ fn draft_lengths_are_bounded_along_whole_texts() {
             50,
             has_draft,
         );
-        specgap::text::measure(&[log], &settings, "", &|_| ()).unwrap()
+        specgap::replay::measure_lengths(&[log], &settings, "", &|_| ()).unwrap()
     };
     let known = found("known", |_| true);
     let lacking = found("lacking", |one| !one.bonus);
@@ -257,7 +257,7 @@ fn draft_lengths_are_bounded_along_whole_texts() {
         compared += 1;
     }
     assert!(compared > 5, "{compared}");
-    let of_others = |one: &specgap::text::PolicyResult| {
+    let of_others = |one: &specgap::replay::PolicyResult| {
         one.verifier != "token" || one.policy != "fixed" || one.tokens_per_call.is_none()
     };
     assert!(!lacking.results.iter().any(of_others));
@@ -267,7 +267,7 @@ fn draft_lengths_are_bounded_along_whole_texts() {
     // Nothing but a chain is bounded by so little.
     let log = Log::open(&folder.path().join("lacking")).unwrap();
     let error =
-        specgap::text::measure_trees(&[log], &crate::trees::settings(&["2x2"]), "", &|_| ());
+        specgap::replay::measure_trees(&[log], &crate::trees::settings(&["2x2"]), "", &|_| ());
     let message = error.unwrap_err().to_string();
     assert!(message.contains("draft_row is 0"), "{message}");
 }

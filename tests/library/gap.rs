@@ -522,12 +522,12 @@ fn rounds_along_the_text_are_those_of_specgap_length() {
         let path = folder.path().join(name);
         crate::made_log::write(&path, &crate::made_log::rows(20), kept);
         let of_gap = report(&path, &[1.0], &[2]);
-        let settings = specgap::text::Settings {
-            policies: [1, 2, 4, 5].map(specgap::text::Policy::fixed).to_vec(),
-            ..specgap::text::Settings::default()
+        let settings = specgap::replay::LengthSettings {
+            policies: [1, 2, 4, 5].map(specgap::replay::Policy::fixed).to_vec(),
+            ..specgap::replay::LengthSettings::default()
         };
         let logs = [Log::open(&path).unwrap()];
-        let of_length = specgap::text::measure(&logs, &settings, "", &|_| ()).unwrap();
+        let of_length = specgap::replay::measure_lengths(&logs, &settings, "", &|_| ()).unwrap();
         let rounds = &of_gap.rounds[0];
         assert_eq!(
             (

@@ -8,10 +8,10 @@ use specgap::block::{
 use specgap::distribution::{Draft, Target};
 use specgap::log::Log;
 use specgap::problem::BlockProblem;
+use specgap::replay::{AtDrafts, PathSettings, PathsReport, Texts, measure_paths};
 use specgap::report::paths::page;
 use specgap::rounds::{ChainVerifier, FixedLength, accepted_lengths, replay};
 use specgap::statistics::Estimate;
-use specgap::text::{AtDrafts, PathSettings, PathsReport, Texts, measure_paths};
 use specgap::tree::TokenTree;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;

@@ -141,7 +141,7 @@ const ALLOWED: [(&str, &[&str]); 37] = [
         ],
     ),
     (
-        "text",
+        "replay",
         &[
             "distribution",
             // Surprise, and what draft paths say.
@@ -198,7 +198,7 @@ const ALLOWED: [(&str, &[&str]); 37] = [
             "sampling",
             "scheme",
             "statistics",
-            "text",
+            "replay",
             "typed",
             "verifier",
         ],
@@ -226,7 +226,7 @@ const ALLOWED: [(&str, &[&str]); 37] = [
             "sampling",
             "scheme",
             "statistics",
-            "text",
+            "replay",
             "tree",
             "typed",
             "verifier",
@@ -252,7 +252,7 @@ const NEVER: [(&str, &[&str]); 8] = [
             "optimum", "evaluate", "lp", "verifier", "certify", "scheme", "problem",
         ],
     ),
-    ("claims", &["text", "gap", "log"]),
+    ("claims", &["replay", "gap", "log"]),
     ("audit", &["gap"]),
     ("gap", &["plan"]),
     ("quadrature", &["scheme", "optimum", "plan", "verifier"]),
@@ -352,7 +352,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 12] = [
     ("page", &["page"], &[]),
     ("sampling", &["sampling"], &["number", "row", "log"]),
     ("measure", &["gap", "statistics"], &["core", "sampling"]),
-    ("replay", &["text"], &["measure"]),
+    ("replay", &["replay"], &["measure"]),
     ("audit", &["audit", "conformance"], &["core", "sampling"]),
     (
         "capture",

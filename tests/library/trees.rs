@@ -4,17 +4,17 @@
 //! i.i.d. children and rrs at every node.
 
 use crate::made_log::{self, rows};
-use crate::text::{DRAFT, TARGET, TEXTS, near, ratios};
+use crate::replay::{DRAFT, TARGET, TEXTS, near, ratios};
 use specgap::log::{KeptTokens, Log};
+use specgap::replay::{
+    Limits, NamedTree, Timings, TreeReport, TreeSettings, measure_trees, threshold_accepted,
+    threshold_nodes,
+};
 use specgap::rounds::{
     ChainVerifier, ChildShares, FixedLength, accepted_lengths, replay, replay_tree,
 };
 use specgap::row::{Rows, Workspace};
 use specgap::scheme::SchemeName;
-use specgap::text::{
-    Limits, NamedTree, Timings, TreeReport, TreeSettings, measure_trees, threshold_accepted,
-    threshold_nodes,
-};
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
 
@@ -136,7 +136,7 @@ fn dynamic_trees_are_those_of_the_likeliest_nodes() {
 fn a_report_follows_dynamic_trees() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    crate::text_rollouts::write(&path, &crate::text_rollouts::WHOLE);
+    crate::replay_rollouts::write(&path, &crate::replay_rollouts::WHOLE);
     let settings = TreeSettings {
         schemes: vec![SchemeName::TOP],
         timings: Some(Timings::cost_ratio(0.1).unwrap()),
@@ -161,7 +161,7 @@ fn a_report_follows_dynamic_trees() {
             let (mut start, mut before) = (0, 0);
             while start < text.len() {
                 let room = 4.min(text.len() - start - 1);
-                let rollout = crate::text_rollouts::rollout_tokens(prompt, start, 4);
+                let rollout = crate::replay_rollouts::rollout_tokens(prompt, start, 4);
                 nodes += threshold_nodes(&q(before, &rollout), &tree.threshold, room);
                 calls += 1.0;
                 steps += room as f64;

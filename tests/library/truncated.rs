@@ -5,10 +5,10 @@ use specgap::distribution::Softmax;
 use specgap::gap::{GapReport, Settings, measure};
 use specgap::known::Kind;
 use specgap::log::{KeptTokens, Log, Row};
+use specgap::replay;
 use specgap::sampling::Cuts;
 use specgap::scheme::SchemeName;
 use specgap::statistics::Estimate;
-use specgap::text;
 use specgap::tree::DraftTree;
 use specgap::verifier::VerifierName;
 use std::collections::BTreeMap;
@@ -571,14 +571,14 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
             "shards": [{"file": "rows.safetensors", "positions": 2}],
         });
         std::fs::write(path.join("log.json"), index.to_string()).unwrap();
-        let settings = text::TreeSettings {
-            trees: vec![text::NamedTree {
+        let settings = replay::TreeSettings {
+            trees: vec![replay::NamedTree {
                 name: "chain-1".to_owned(),
                 tree: DraftTree::named("chain-1").unwrap(),
             }],
             schemes: vec![SchemeName::TOP],
             verifiers: vec![VerifierName::EXACT_MATCH],
-            limits: text::Limits {
+            limits: replay::Limits {
                 budget: 2,
                 depth: 1,
                 branch: 1,
@@ -589,7 +589,7 @@ fn trees_of_the_heaviest_tokens_leave_ties_at_the_end_of_a_list_open() {
             seed: 1,
         };
         let logs = [Log::open(&path).unwrap()];
-        let report = text::measure_trees(&logs, &settings, "", &|_| ()).unwrap();
+        let report = replay::measure_trees(&logs, &settings, "", &|_| ()).unwrap();
         report.results[0].tokens_per_call
     };
     // Tokens 1 and 3 tie, and 1 is drafted. The list has 3, which is the only one that is promised.
@@ -623,11 +623,11 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
     write(&cut, &rows, kept);
     let [full, cut] = [full, cut].map(|path| [Log::open(&path).unwrap()]);
     let trees = |logs: &[Log]| {
-        let tree = |name: &str| text::NamedTree {
+        let tree = |name: &str| replay::NamedTree {
             name: name.to_owned(),
             tree: DraftTree::named(name).unwrap(),
         };
-        let settings = text::TreeSettings {
+        let settings = replay::TreeSettings {
             trees: vec![tree("chain-2"), tree("2x2")],
             schemes: vec![
                 SchemeName::WITH_REPLACEMENT,
@@ -639,7 +639,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
                 VerifierName::NAIVE_TREE,
                 VerifierName::EXACT_MATCH,
             ],
-            limits: text::Limits {
+            limits: replay::Limits {
                 budget: 4,
                 depth: 2,
                 branch: 2,
@@ -649,7 +649,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
             slot_values: false,
             seed: 1,
         };
-        text::measure_trees(logs, &settings, "", &|_| ()).unwrap()
+        replay::measure_trees(logs, &settings, "", &|_| ()).unwrap()
     };
     let (whole, part) = (trees(&full), trees(&cut));
     let mut bounded = 0;
@@ -691,7 +691,7 @@ fn rounds_along_a_text_hold_those_of_the_full_rows() {
         line.unwrap()
             .contains("exact-match on without-replacement drafts")
     );
-    let missing = |report: &text::TreeReport| {
+    let missing = |report: &replay::TreeReport| {
         report
             .left_out
             .iter()

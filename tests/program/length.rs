@@ -5,7 +5,7 @@ use crate::made_log::{V, drawn, rows, write_at, write_drawn};
 use crate::run::{ROOT, Run, specgap};
 use serde_json::Value;
 use specgap::log::{Dtype, KeptTokens, Layout};
-use specgap::text::LengthReport;
+use specgap::replay::LengthReport;
 use std::path::Path;
 
 /// `specgap length` in a folder, by a line of words.

@@ -2,7 +2,7 @@
 
 use crate::made_paths::{Made, write};
 use crate::run::{Run, specgap};
-use specgap::text::PathsReport;
+use specgap::replay::PathsReport;
 use std::path::Path;
 
 /// `specgap paths` in a folder, by a line of words.

@@ -4,7 +4,7 @@
 use crate::made_log::{rows, write_drawn};
 use crate::run::{Run, specgap};
 use serde_json::Value;
-use specgap::text::TreeReport;
+use specgap::replay::TreeReport;
 use std::path::Path;
 
 /// `specgap tree` in a folder, by a line of words.

@@ -4,9 +4,9 @@ use super::numbers::{cost, decimals};
 use super::tables::{found, of, verifiers};
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::replay::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
 use crate::report::certainty::point;
 use crate::statistics::Estimate;
-use crate::text::{AtCost, DecidedOn, Drafts, FAMILIES, LengthReport, Parameter, PolicyResult};
 
 /// The colour of a verifier, the same in every picture.
 fn hue(verifier: &str) -> usize {

@@ -4,12 +4,12 @@ use super::numbers::{cost, decimals, plus_minus};
 use super::tables;
 use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
+use crate::replay::{
+    AtCost, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family, LengthReport,
+};
 use crate::report::{cautions, draft_paths, replayed};
 use crate::scheme::engines_with;
 use crate::statistics::Estimate;
-use crate::text::{
-    AtCost, Chosen, ChosenPolicy, DecidedOn, Drafts, FAMILIES, Family, LengthReport,
-};
 
 pub(super) fn title(report: &LengthReport) -> String {
     format!("Draft lengths: {}", replayed::names(&report.of))

@@ -6,7 +6,7 @@
 //! # Example
 //! ```no_run
 //! use specgap::report::length::page;
-//! use specgap::text::LengthReport;
+//! use specgap::replay::LengthReport;
 //!
 //! let report: LengthReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
 //! std::fs::write("report.html", page(&report).html()?)?;
@@ -21,7 +21,7 @@ mod tables;
 use super::{cautions, replayed};
 use crate::page::words::{count, counted};
 use crate::page::{Block, Page, Section};
-use crate::text::LengthReport;
+use crate::replay::LengthReport;
 
 /// The report as a page.
 pub fn page(report: &LengthReport) -> Page {

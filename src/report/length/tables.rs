@@ -3,8 +3,8 @@
 use super::numbers::{bounded, cost, entry, maybe, plus_minus};
 use crate::page::table::{Column, Entry, Group, Row, Table};
 use crate::page::words::percent;
+use crate::replay::{AtCost, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
 use crate::statistics::Estimate;
-use crate::text::{AtCost, Bound, Chosen, Drafts, FAMILIES, LengthReport, PolicyResult};
 
 /// The verifiers of sampled drafts, in their order.
 pub(super) fn verifiers(report: &LengthReport) -> Vec<&str> {

@@ -3,10 +3,10 @@
 use super::lead::named;
 use crate::page::Figure;
 use crate::page::plot::{Axis, Line, LinePlot, Point, Stroke};
+use crate::replay::{AtDrafts, PathsReport};
 use crate::report::certainty;
 use crate::report::length::numbers::decimals;
 use crate::statistics::Estimate;
-use crate::text::{AtDrafts, PathsReport};
 
 fn point(at: &AtDrafts, estimate: &Estimate) -> Point {
     certainty::point(at.drafts as f64, estimate)

@@ -2,10 +2,10 @@
 
 use crate::page::Block;
 use crate::page::words::{count, counted, listed, percent};
+use crate::replay::{AtDrafts, PathVerifier, PathsReport};
 use crate::report::length::numbers::plus_minus;
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
-use crate::text::{AtDrafts, PathVerifier, PathsReport};
 
 /// K of the first lines, as far as it was asked for.
 const SHOWN: usize = 4;

@@ -6,7 +6,7 @@
 //! # Example
 //! ```no_run
 //! use specgap::report::paths::page;
-//! use specgap::text::PathsReport;
+//! use specgap::replay::PathsReport;
 //!
 //! let report: PathsReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
 //! std::fs::write("report.html", page(&report).html()?)?;
@@ -20,7 +20,7 @@ mod tables;
 use super::replayed;
 use crate::page::words::counted;
 use crate::page::{Block, Page, Section};
-use crate::text::PathsReport;
+use crate::replay::PathsReport;
 
 /// The report as a page.
 pub fn page(report: &PathsReport) -> Page {

@@ -3,9 +3,9 @@
 use super::lead::{best, named, share};
 use crate::page::table::{Column, Entry, Row, Table};
 use crate::page::words::percent;
+use crate::replay::{AtDrafts, PathsReport};
 use crate::report::length::numbers::{decimals, entry, maybe};
 use crate::statistics::Estimate;
-use crate::text::{AtDrafts, PathsReport};
 
 /// Upper and lower bound, and the best verifier, by K.
 pub(super) fn possible(report: &PathsReport) -> Table {

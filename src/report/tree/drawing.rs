@@ -2,8 +2,8 @@
 
 use crate::page::Figure;
 use crate::page::canvas::{Align, Canvas, Ink};
+use crate::replay::{GrownTree, NodeRate};
 use crate::report::length::numbers::decimals;
-use crate::text::{GrownTree, NodeRate};
 use std::collections::BTreeMap;
 
 /// Most nodes that are drawn: those that are reached most often.

@@ -2,10 +2,10 @@
 
 use crate::page::Block;
 use crate::page::words::{count, counted, percent};
+use crate::replay::{TreeDifference, TreeReport};
 use crate::report::length::numbers::{cost, plus_minus};
 use crate::report::{cautions, replayed};
 use crate::statistics::Estimate;
-use crate::text::{TreeDifference, TreeReport};
 use std::cmp::Ordering;
 
 pub(super) fn title(report: &TreeReport) -> String {

@@ -6,7 +6,7 @@
 //! # Example
 //! ```no_run
 //! use specgap::report::tree::page;
-//! use specgap::text::TreeReport;
+//! use specgap::replay::TreeReport;
 //!
 //! let report: TreeReport = serde_json::from_slice(&std::fs::read("report.json")?)?;
 //! std::fs::write("report.html", page(&report).html()?)?;
@@ -19,7 +19,7 @@ mod tables;
 
 use super::{cautions, replayed};
 use crate::page::{Block, Page, Section};
-use crate::text::{GrownTree, TreeReport};
+use crate::replay::{GrownTree, TreeReport};
 use crate::typed;
 
 /// The report as a page.

@@ -1,8 +1,8 @@
 //! The tables of a report on trees.
 
 use crate::page::table::{Column, Entry, Group, Row, Table};
+use crate::replay::{GrownTree, TreeReport};
 use crate::report::length::numbers::{bounded, decimals, entry, maybe};
-use crate::text::{GrownTree, TreeReport};
 
 /// A tree for each draft law and verifier.
 pub(super) fn best(report: &TreeReport) -> Table {
