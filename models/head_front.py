@@ -3,7 +3,7 @@
 Reads a log of `specgap capture --rollouts K` over the held-out prompts, runs the draft
 over its text and rollouts again for the hidden states, lets every checkpoint of
 `train_heads.py` predict there, and replays token verification along the text (rounds as
-a renewal process; drafts behind rejected tokens from the rollouts; docs/text.md). It is
+a renewal process; drafts behind rejected tokens from the rollouts; docs/theory/text-replay.md). It is
 written apart from `specgap length` and gives the same numbers for the same rule.
 
 For each family of rules: verification rate (target calls a token) and discard rate

@@ -4,6 +4,8 @@
 //! What stands between two comments, `<!-- laws -->` and `<!-- end of laws -->`, is
 //! generated. With `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes it.
 
+mod json;
+mod options;
 #[path = "../benches/results/mod.rs"]
 mod results;
 
@@ -19,6 +21,20 @@ use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// A text on one line of a table, with what Markdown would read as its own made plain.
+fn cell(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Every second piece is between two backticks, where all but a bar stays as it is.
+    let pieces = line.split('`').enumerate().map(|(number, piece)| {
+        let piece = piece.replace('|', "\\|");
+        match number % 2 {
+            0 => piece.replace('*', "\\*").replace('<', "\\<"),
+            _ => piece,
+        }
+    });
+    pieces.collect::<Vec<_>>().join("`")
+}
 
 /// The text with what stands between the marks of `name` replaced.
 fn filled(text: &str, name: &str, inside: &str) -> String {
@@ -66,8 +82,8 @@ fn method(scheme: SchemeName) -> String {
             let draft = Draft::new(&[0.25; 4]).unwrap();
             make(draft, law.only.unwrap_or(2)).fixed_drafts().is_some()
         }
-        MadeOf::EachDraft(_) => return "linear thresholds for two models, else submodular minimiser (docs/laws.md)".to_owned(),
-        MadeOf::Parts(_) => return "ratio scan where its parts have one score, linear thresholds where they have two (docs/laws.md)".to_owned(),
+        MadeOf::EachDraft(_) => return "linear thresholds for two models, else submodular minimiser (docs/theory/laws.md)".to_owned(),
+        MadeOf::Parts(_) => return "ratio scan where its parts have one score, linear thresholds where they have two (docs/theory/laws.md)".to_owned(),
         MadeOf::Tuples(_) => false,
     };
     match law.sort_theorem {
@@ -321,12 +337,6 @@ fn speed(run: &Run) -> String {
 
 #[test]
 fn documents_say_what_the_crate_and_its_benches_say() {
-    let quoted = |names: Vec<&str>| {
-        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        names.join(", ")
-    };
-    let schemes = quoted(SchemeName::ALL.map(SchemeName::as_str).to_vec());
-    let names = quoted(VerifierName::ALL.map(VerifierName::as_str).to_vec());
     let measured = results::read().unwrap();
     assert_eq!(measured.schema, 1);
     let of = |bench: &str| speed(&measured.benches[bench]);
@@ -339,23 +349,33 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         ],
     );
     is_as_generated(
-        "docs/laws-and-verifiers.md",
+        "docs/reference/laws-and-verifiers.md",
         &[("laws", laws()), ("verifiers", verifiers())],
     );
-    is_as_generated("docs/claims.md", &[("claims", claims())]);
-    is_as_generated("docs/exact.md", &[("problems", problems().to_string())]);
+    is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
+    is_as_generated("docs/theory/exact.md", &[("problems", problems().to_string())]);
     is_as_generated(
-        "docs/speed.md",
+        "docs/project/speed.md",
         &[
             ("speed of the scan", of("scan")),
             ("speed of a report", of("gap")),
             ("speed of the flow", of("flow")),
         ],
     );
+    // Without models, help texts of two commands say so and list no option.
+    if cfg!(feature = "onnx") {
+        is_as_generated(
+            "docs/reference/commands.md",
+            &[("options", options::options())],
+        );
+    }
     is_as_generated(
-        "docs/formats.md",
-        &[("laws", schemes), ("verifiers", names)],
+        "docs/reference/json.md",
+        &[("json", json::tables(&json::PRINTED))],
     );
+    for (page, names) in json::READ {
+        is_as_generated(page, &[("json", json::tables(names))]);
+    }
 }
 
 #[test]
@@ -472,10 +492,10 @@ fn links_of_the_documents_lead_to_a_file_and_a_heading() {
     let readme = root().join("README.md");
     let text = "# Draft laws\n[x](#draft-laws)";
     assert_eq!(fault(&readme, text, "#draft-laws"), None);
-    assert_eq!(fault(&readme, text, "docs/formats.md#logs"), None);
+    assert_eq!(fault(&readme, text, "docs/reference/log-format.md#tensors"), None);
     assert!(fault(&readme, text, "#speed").is_some());
     assert!(fault(&readme, text, "docs/none").is_some());
-    assert!(fault(&readme, text, "docs/formats.md#none").is_some());
+    assert!(fault(&readme, text, "docs/reference/log-format.md#none").is_some());
 }
 
 /// Documents name files of the repository, and sources name documents.
@@ -600,10 +620,8 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn formats_name_every_field_of_json() {
-    let text = ["docs/formats.md", "docs/blocks.md"]
-        .map(|file| std::fs::read_to_string(root().join(file)).unwrap())
-        .concat();
+fn the_reference_names_every_field_of_json() {
+    let text = std::fs::read_to_string(root().join("docs/reference/json.md")).unwrap();
     let known: BTreeSet<&str> = text
         .split('`')
         .skip(1)
@@ -636,6 +654,6 @@ fn formats_name_every_field_of_json() {
     let missing: Vec<&String> = (found.iter())
         .filter(|key| !known.contains(key.as_str()))
         .collect();
-    assert!(missing.is_empty(), "not in docs/formats.md: {missing:?}");
+    assert!(missing.is_empty(), "not in docs/reference/json.md: {missing:?}");
     assert!(found.len() > 60, "{}", found.len());
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Survival`] is the probability that drafts are accepted, [`replay()`] the renewal of
 //! rounds; what the texts are, and what policies draft, is for others
-//! ([`crate::text`]). Proofs are in `docs/text.md`.
+//! ([`crate::text`]). Proofs are in `docs/theory/text-replay.md`.
 
 mod replay;
 mod survival;

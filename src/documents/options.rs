@@ -1,0 +1,100 @@
+//! The reference of commands and options, from what clap knows of them.
+
+use super::cell;
+use crate::cli::Cli;
+use clap::{Arg, ArgAction, Command, CommandFactory};
+
+/// What an option is called, with its value.
+fn label(arg: &Arg) -> String {
+    let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    let names = arg.get_value_names().unwrap_or_default();
+    let value = names.iter().map(|name| format!("<{name}>"));
+    let value = value.collect::<Vec<_>>().join(" ");
+    match (arg.get_short(), arg.get_long()) {
+        (_, None) => match arg.is_required_set() {
+            true => value,
+            false => format!("[{value}]"),
+        },
+        (short, Some(long)) => {
+            let short = short.map_or(String::new(), |short| format!("-{short}, "));
+            let value = match takes && !value.is_empty() {
+                true => format!(" {value}"),
+                false => String::new(),
+            };
+            format!("{short}--{long}{value}")
+        }
+    }
+}
+
+/// What an option does, its default and the values that it takes.
+fn meaning(arg: &Arg) -> String {
+    let help = arg.get_help().map_or(String::new(), ToString::to_string);
+    let mut text = cell(&help);
+    let quoted = |names: Vec<String>| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(", ")
+    };
+    let values = arg.get_possible_values();
+    let values: Vec<_> = values.iter().filter(|value| !value.is_hide_set()).collect();
+    let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    if takes && !values.is_empty() && values.len() <= 12 {
+        let names = values.iter().map(|value| value.get_name().to_owned());
+        text.push_str(&format!(". One of {}", quoted(names.collect())));
+    }
+    let defaults = arg.get_default_values();
+    if takes && !defaults.is_empty() {
+        let names = defaults.iter();
+        let names = names.map(|name| name.to_string_lossy().into_owned());
+        text.push_str(&format!(". Default {}", quoted(names.collect())));
+    }
+    for alias in arg.get_visible_aliases().unwrap_or_default() {
+        text.push_str(&format!(". Also `--{alias}`"));
+    }
+    text
+}
+
+/// A table of options, apart where help puts them below headings of their own.
+fn table(args: &[&Arg]) -> String {
+    let mut headings: Vec<Option<&str>> = Vec::new();
+    for arg in args {
+        if !headings.contains(&arg.get_help_heading()) {
+            headings.push(arg.get_help_heading());
+        }
+    }
+    let mut text = String::new();
+    for heading in headings {
+        if let Some(heading) = heading {
+            text.push_str(&format!("\n{heading}:\n"));
+        }
+        text.push_str("\n|option|meaning|\n|---|---|\n");
+        for arg in args.iter().filter(|arg| arg.get_help_heading() == heading) {
+            text.push_str(&format!("|`{}`|{}|\n", label(arg), meaning(arg)));
+        }
+    }
+    text
+}
+
+fn shown<'a>(command: &'a Command, global: bool) -> Vec<&'a Arg> {
+    let own = command.get_arguments();
+    let own = own.filter(|arg| arg.is_global_set() == global && !arg.is_hide_set());
+    own.collect()
+}
+
+/// Every command with its options.
+pub(super) fn options() -> String {
+    let program = Cli::command();
+    let mut text = String::from("\n\n## Options of all commands\n");
+    text.push_str(&table(&shown(&program, true)));
+    for command in program.get_subcommands() {
+        text.push_str(&format!("\n## {}\n", command.get_name()));
+        if let Some(about) = command.get_about() {
+            text.push_str(&format!("\n{}.\n", cell(&about.to_string()).trim_end_matches('.')));
+        }
+        let own = shown(command, false);
+        if !own.is_empty() {
+            text.push_str(&table(&own));
+        }
+    }
+    text.push('\n');
+    text
+}
