@@ -353,7 +353,10 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         &[("laws", laws()), ("verifiers", verifiers())],
     );
     is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
-    is_as_generated("docs/theory/exact.md", &[("problems", problems().to_string())]);
+    is_as_generated(
+        "docs/theory/exact.md",
+        &[("problems", problems().to_string())],
+    );
     is_as_generated(
         "docs/project/speed.md",
         &[
@@ -492,7 +495,10 @@ fn links_of_the_documents_lead_to_a_file_and_a_heading() {
     let readme = root().join("README.md");
     let text = "# Draft laws\n[x](#draft-laws)";
     assert_eq!(fault(&readme, text, "#draft-laws"), None);
-    assert_eq!(fault(&readme, text, "docs/reference/log-format.md#tensors"), None);
+    assert_eq!(
+        fault(&readme, text, "docs/reference/log-format.md#tensors"),
+        None
+    );
     assert!(fault(&readme, text, "#speed").is_some());
     assert!(fault(&readme, text, "docs/none").is_some());
     assert!(fault(&readme, text, "docs/reference/log-format.md#none").is_some());
@@ -654,6 +660,9 @@ fn the_reference_names_every_field_of_json() {
     let missing: Vec<&String> = (found.iter())
         .filter(|key| !known.contains(key.as_str()))
         .collect();
-    assert!(missing.is_empty(), "not in docs/reference/json.md: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "not in docs/reference/json.md: {missing:?}"
+    );
     assert!(found.len() > 60, "{}", found.len());
 }

@@ -48,7 +48,10 @@ impl Described<'_> {
         }
         if let Some(values) = schema["enum"].as_array() {
             let names = values.iter().filter_map(Value::as_str);
-            return names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return names
+                .map(|name| format!("`{name}`"))
+                .collect::<Vec<_>>()
+                .join(", ");
         }
         let one = |name: &str| match name {
             "array" => match schema.get("items") {
@@ -83,14 +86,15 @@ impl Described<'_> {
                 continue;
             }
             let needed = required.is_some_and(|all| all.iter().any(|one| one == name));
-            let mark = if needed { "" } else { "?" };
+            let kind = self.kind(field);
+            // What may be absent is absent where it would be null, or null.
+            let (mark, kind) = match needed {
+                true => ("", kind.as_str()),
+                false => ("?", kind.trim_end_matches(" or null")),
+            };
             let words = field["description"].as_str().unwrap_or_default();
             let words = words.trim_end_matches('.');
-            text.push_str(&format!(
-                "|`{name}`{mark}|{}|{}|\n",
-                self.kind(field),
-                cell(words)
-            ));
+            text.push_str(&format!("|`{name}`{mark}|{kind}|{}|\n", cell(words)));
         }
         text
     }
@@ -115,7 +119,10 @@ fn document(name: &str, first: &mut BTreeMap<(String, String), String>) -> Strin
         definitions,
         first,
     };
-    let mut text = format!("\n## {name}\n\n{}.\n", cell(&capital(about)));
+    let mut text = format!(
+        "\n## {name}\n\nThe schema `{name}` describes {}.\n",
+        cell(about)
+    );
     if has_fields(&schema) {
         text.push_str(&described.fields(&schema));
     } else {
@@ -130,14 +137,6 @@ fn document(name: &str, first: &mut BTreeMap<(String, String), String>) -> Strin
         text.push_str(&described.fields(value));
     }
     text
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_uppercase().chain(letters).collect(),
-        None => String::new(),
-    }
 }
 
 /// The tables of some documents, each object once.
@@ -171,7 +170,13 @@ pub(super) const PRINTED: [&str; 14] = [
 pub(super) const READ: [(&str, &[&str]); 2] = [
     (
         "docs/reference/problem-files.md",
-        &["problem", "certificate", "baseline", "timings", "tree-topology"],
+        &[
+            "problem",
+            "certificate",
+            "baseline",
+            "timings",
+            "tree-topology",
+        ],
     ),
     ("docs/reference/log-format.md", &["log"]),
 ];

@@ -3,6 +3,7 @@
 use super::cell;
 use crate::cli::Cli;
 use clap::{Arg, ArgAction, Command, CommandFactory};
+use std::collections::BTreeMap;
 
 /// What an option is called, with its value.
 fn label(arg: &Arg) -> String {
@@ -53,12 +54,32 @@ fn meaning(arg: &Arg) -> String {
     text
 }
 
-/// A table of options, apart where help puts them below headings of their own.
-fn table(args: &[&Arg]) -> String {
+/// The row of an option in a table.
+fn row(arg: &Arg) -> String {
+    format!("|`{}`|{}|\n", label(arg), meaning(arg))
+}
+
+/// A table of options, apart where help puts them below headings of their own. Options that
+/// mean the same in an earlier command are named after it.
+fn table(command: &str, args: &[&Arg], earlier: &mut BTreeMap<String, String>) -> String {
     let mut headings: Vec<Option<&str>> = Vec::new();
+    let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut own: Vec<&Arg> = Vec::new();
     for arg in args {
-        if !headings.contains(&arg.get_help_heading()) {
-            headings.push(arg.get_help_heading());
+        let first = earlier
+            .entry(row(arg))
+            .or_insert_with(|| command.to_owned());
+        if first == command {
+            own.push(arg);
+            if !headings.contains(&arg.get_help_heading()) {
+                headings.push(arg.get_help_heading());
+            }
+        } else {
+            let label = label(arg);
+            let name = label.split(" <").next().unwrap_or(&label).to_owned();
+            same.entry(first.clone())
+                .or_default()
+                .push(format!("`{name}`"));
         }
     }
     let mut text = String::new();
@@ -67,14 +88,20 @@ fn table(args: &[&Arg]) -> String {
             text.push_str(&format!("\n{heading}:\n"));
         }
         text.push_str("\n|option|meaning|\n|---|---|\n");
-        for arg in args.iter().filter(|arg| arg.get_help_heading() == heading) {
-            text.push_str(&format!("|`{}`|{}|\n", label(arg), meaning(arg)));
+        for arg in own.iter().filter(|arg| arg.get_help_heading() == heading) {
+            text.push_str(&row(arg));
         }
+    }
+    for (first, names) in same {
+        text.push_str(&format!(
+            "\nAs for [{first}](#{first}): {}.\n",
+            names.join(", ")
+        ));
     }
     text
 }
 
-fn shown<'a>(command: &'a Command, global: bool) -> Vec<&'a Arg> {
+fn shown(command: &Command, global: bool) -> Vec<&Arg> {
     let own = command.get_arguments();
     let own = own.filter(|arg| arg.is_global_set() == global && !arg.is_hide_set());
     own.collect()
@@ -83,17 +110,20 @@ fn shown<'a>(command: &'a Command, global: bool) -> Vec<&'a Arg> {
 /// Every command with its options.
 pub(super) fn options() -> String {
     let program = Cli::command();
+    let mut earlier = BTreeMap::new();
     let mut text = String::from("\n\n## Options of all commands\n");
-    text.push_str(&table(&shown(&program, true)));
-    for command in program.get_subcommands() {
-        text.push_str(&format!("\n## {}\n", command.get_name()));
+    text.push_str(&table("", &shown(&program, true), &mut earlier));
+    // The demo is a report of a log, with fewer options.
+    let mut commands: Vec<&Command> = program.get_subcommands().collect();
+    commands.sort_by_key(|command| command.get_name() == "demo");
+    for command in commands {
+        let name = command.get_name();
+        text.push_str(&format!("\n## {name}\n"));
         if let Some(about) = command.get_about() {
-            text.push_str(&format!("\n{}.\n", cell(&about.to_string()).trim_end_matches('.')));
+            let about = cell(&about.to_string());
+            text.push_str(&format!("\n{}.\n", about.trim_end_matches('.')));
         }
-        let own = shown(command, false);
-        if !own.is_empty() {
-            text.push_str(&table(&own));
-        }
+        text.push_str(&table(name, &shown(command, false), &mut earlier));
     }
     text.push('\n');
     text
