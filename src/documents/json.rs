@@ -1,6 +1,6 @@
 //! The reference of JSON, from the schemas.
 
-use super::cell;
+use super::{cell, filled, root};
 use crate::cli::schema::SCHEMAS;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -34,6 +34,10 @@ impl Described<'_> {
                 let key = (name.to_owned(), definition.to_string());
                 let document = self.first.get(&key).map_or(self.document, String::as_str);
                 return format!("[{name}](#{document}-{})", name.to_ascii_lowercase());
+            }
+            // How well a number is known has a page of its own.
+            if name == "Kind" {
+                return "[kind](certainty.md#kinds)".to_owned();
             }
             return self.kind(definition);
         }
@@ -77,9 +81,9 @@ impl Described<'_> {
         }
     }
 
-    /// A table of the fields of an object.
-    fn fields(&self, object: &Value) -> String {
-        let mut text = String::from("\n|field|type|meaning|\n|---|---|---|\n");
+    /// The rows of a table of the fields of an object, by the names of the fields.
+    fn fields(&self, object: &Value) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
         let required = object["required"].as_array();
         for (name, field) in object["properties"].as_object().into_iter().flatten() {
             if *field == Value::Bool(false) {
@@ -94,14 +98,62 @@ impl Described<'_> {
             };
             let words = field["description"].as_str().unwrap_or_default();
             let words = words.trim_end_matches('.');
-            text.push_str(&format!("|`{name}`{mark}|{kind}|{}|\n", cell(words)));
+            let row = format!("|`{name}`{mark}|{kind}|{}|\n", cell(words));
+            rows.push((name.clone(), row));
         }
-        text
+        rows
     }
 }
 
+fn table<'a>(rows: impl Iterator<Item = &'a (String, String)>) -> String {
+    let rows: String = rows.map(|(_, row)| row.as_str()).collect();
+    match rows.is_empty() {
+        true => rows,
+        false => format!("\n|field|type|meaning|\n|---|---|---|\n{rows}"),
+    }
+}
+
+/// Where what is described in several documents was described first.
+#[derive(Default)]
+struct Earlier {
+    /// By the name and the text of a definition.
+    definitions: BTreeMap<(String, String), String>,
+    /// By the row of a field of a document itself.
+    fields: BTreeMap<String, String>,
+}
+
+/// A table of the fields of a document itself, those apart that an earlier document has.
+fn of_the_document(
+    name: &str,
+    rows: &[(String, String)],
+    earlier: &mut BTreeMap<String, String>,
+) -> String {
+    let mut same: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut own = Vec::new();
+    for field in rows {
+        let first = earlier
+            .entry(field.1.clone())
+            .or_insert_with(|| name.to_owned());
+        match first == name {
+            true => own.push(field),
+            false => same
+                .entry(first.clone())
+                .or_default()
+                .push(format!("`{}`", field.0)),
+        }
+    }
+    let mut text = table(own.into_iter());
+    for (first, names) in same {
+        text.push_str(&format!(
+            "\nAs in [{first}](#{first}): {}.\n",
+            names.join(", ")
+        ));
+    }
+    text
+}
+
 /// The tables of a document and of the objects in it that no earlier one has.
-fn document(name: &str, first: &mut BTreeMap<(String, String), String>) -> String {
+fn document(name: &str, earlier: &mut Earlier) -> String {
     let about = SCHEMAS.iter().find(|one| one.name == name).unwrap().about;
     let schema: Value = serde_json::from_str(&crate::schemas::file(name)).unwrap();
     let none = Map::new();
@@ -109,22 +161,23 @@ fn document(name: &str, first: &mut BTreeMap<(String, String), String>) -> Strin
     let mut own: Vec<&String> = Vec::new();
     for (definition, value) in definitions {
         let key = (definition.clone(), value.to_string());
-        if has_fields(value) && !first.contains_key(&key) {
-            first.insert(key, name.to_owned());
+        if has_fields(value) && !earlier.definitions.contains_key(&key) {
+            earlier.definitions.insert(key, name.to_owned());
             own.push(definition);
         }
     }
     let described = Described {
         document: name,
         definitions,
-        first,
+        first: &earlier.definitions,
     };
     let mut text = format!(
         "\n## {name}\n\nThe schema `{name}` describes {}.\n",
         cell(about)
     );
     if has_fields(&schema) {
-        text.push_str(&described.fields(&schema));
+        let rows = described.fields(&schema);
+        text.push_str(&of_the_document(name, &rows, &mut earlier.fields));
     } else {
         text.push_str(&format!("\nIt is one of: {}.\n", described.kind(&schema)));
     }
@@ -134,16 +187,16 @@ fn document(name: &str, first: &mut BTreeMap<(String, String), String>) -> Strin
         if let Some(words) = value["description"].as_str() {
             text.push_str(&format!("\n{}\n", cell(words)));
         }
-        text.push_str(&described.fields(value));
+        text.push_str(&table(described.fields(value).iter()));
     }
     text
 }
 
 /// The tables of some documents, each object once.
 pub(super) fn tables(names: &[&str]) -> String {
-    let mut first = BTreeMap::new();
+    let mut earlier = Earlier::default();
     let texts: Vec<String> = (names.iter())
-        .map(|name| document(name, &mut first))
+        .map(|name| document(name, &mut earlier))
         .collect();
     format!("\n{}\n", texts.concat())
 }
@@ -166,8 +219,9 @@ pub(super) const PRINTED: [&str; 14] = [
     "explain",
 ];
 
-/// The documents that commands read, by the page that has them.
-pub(super) const READ: [(&str, &[&str]); 2] = [
+/// The pages that have documents, and which.
+const PAGES: [(&str, &[&str]); 3] = [
+    ("docs/reference/json.md", &PRINTED),
     (
         "docs/reference/problem-files.md",
         &[
@@ -181,10 +235,27 @@ pub(super) const READ: [(&str, &[&str]); 2] = [
     ("docs/reference/log-format.md", &["log"]),
 ];
 
+/// The schemas are committed, and the tables say nothing else: so they are in the book alone.
+/// `scripts/book` names the folder of its pages in the environment.
 #[test]
-fn every_schema_is_in_a_reference() {
-    let mut known: Vec<&str> = PRINTED.to_vec();
-    known.extend(READ.iter().flat_map(|(_, names)| names.iter()));
+fn every_schema_is_in_the_reference_of_the_book() {
+    let mut known = Vec::new();
+    for (page, names) in PAGES {
+        known.extend(names.iter().copied());
+        let tables = tables(names);
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        for name in names {
+            assert!(tables.contains(&format!("\n## {name}\n")), "{page}: {name}");
+            assert!(
+                text.contains(&format!("schema/{name}.json)")),
+                "{page}: {name}"
+            );
+        }
+        if let Some(folder) = std::env::var_os("SPECGAP_BOOK") {
+            let page = std::path::Path::new(&folder).join(page);
+            std::fs::write(page, filled(&text, "json", &tables)).unwrap();
+        }
+    }
     for one in SCHEMAS {
         assert!(known.contains(&one.name), "{}", one.name);
     }
