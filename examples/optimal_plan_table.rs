@@ -1,5 +1,5 @@
 //! The optimal plan by slot weights, measured: the tables of
-//! `docs/optimal-plan-measured.md`.
+//! `reports/optimal-plan/report.md`.
 //!
 //!     cargo run --release --example optimal_plan_table
 //!     cargo run --release --example optimal_plan_table -- --rows ROWS.f32 --vocab 49152

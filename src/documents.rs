@@ -4,6 +4,8 @@
 //! What stands between two comments, `<!-- laws -->` and `<!-- end of laws -->`, is
 //! generated. With `SPECGAP_WRITE_DOCUMENTS=1` in the environment the test writes it.
 
+mod json;
+mod options;
 #[path = "../benches/results/mod.rs"]
 mod results;
 
@@ -20,6 +22,20 @@ use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// A text on one line of a table, with what Markdown would read as its own made plain.
+fn cell(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Every second piece is between two backticks, where all but a bar stays as it is.
+    let pieces = line.split('`').enumerate().map(|(number, piece)| {
+        let piece = piece.replace('|', "\\|");
+        match number % 2 {
+            0 => piece.replace('*', "\\*").replace('<', "\\<"),
+            _ => piece,
+        }
+    });
+    pieces.collect::<Vec<_>>().join("`")
+}
 
 /// The text with what stands between the marks of `name` replaced.
 fn filled(text: &str, name: &str, inside: &str) -> String {
@@ -67,8 +83,8 @@ fn method(scheme: SchemeName) -> String {
             let draft = Draft::new(&[0.25; 4]).unwrap();
             make(draft, law.only.unwrap_or(2)).fixed_drafts().is_some()
         }
-        MadeOf::EachDraft(_) => return "linear thresholds for two models, else submodular minimiser (docs/laws.md)".to_owned(),
-        MadeOf::Parts(_) => return "ratio scan where its parts have one score, linear thresholds where they have two (docs/laws.md)".to_owned(),
+        MadeOf::EachDraft(_) => return "linear thresholds for two models, else submodular minimiser (docs/theory/laws.md)".to_owned(),
+        MadeOf::Parts(_) => return "ratio scan where its parts have one score, linear thresholds where they have two (docs/theory/laws.md)".to_owned(),
         MadeOf::Tuples(_) => false,
     };
     match law.sort_theorem {
@@ -322,12 +338,6 @@ fn speed(run: &Run) -> String {
 
 #[test]
 fn documents_say_what_the_crate_and_its_benches_say() {
-    let quoted = |names: Vec<&str>| {
-        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        names.join(", ")
-    };
-    let schemes = quoted(SchemeName::ALL.map(SchemeName::as_str).to_vec());
-    let names = quoted(VerifierName::ALL.map(VerifierName::as_str).to_vec());
     let measured = results::read().unwrap();
     assert_eq!(measured.schema, 1);
     let of = |bench: &str| speed(&measured.benches[bench]);
@@ -340,23 +350,29 @@ fn documents_say_what_the_crate_and_its_benches_say() {
         ],
     );
     is_as_generated(
-        "docs/laws-and-verifiers.md",
+        "docs/reference/laws-and-verifiers.md",
         &[("laws", laws()), ("verifiers", verifiers())],
     );
-    is_as_generated("docs/claims.md", &[("claims", claims())]);
-    is_as_generated("docs/exact.md", &[("problems", problems().to_string())]);
+    is_as_generated("docs/theory/claims.md", &[("claims", claims())]);
     is_as_generated(
-        "docs/speed.md",
+        "docs/theory/exact.md",
+        &[("problems", problems().to_string())],
+    );
+    is_as_generated(
+        "docs/project/speed.md",
         &[
             ("speed of the scan", of("scan")),
             ("speed of a report", of("gap")),
             ("speed of the flow", of("flow")),
         ],
     );
-    is_as_generated(
-        "docs/formats.md",
-        &[("laws", schemes), ("verifiers", names)],
-    );
+    // Without models, help texts of two commands say so and list no option.
+    if cfg!(feature = "onnx") {
+        is_as_generated(
+            "docs/reference/commands.md",
+            &[("options", options::options())],
+        );
+    }
 }
 
 #[test]
@@ -431,7 +447,7 @@ fn fault(document: &Path, text: &str, link: &str) -> Option<String> {
     (!known).then(|| format!("{}: no heading {link}", document.display()))
 }
 
-/// The documents that are written by hand.
+/// The documents that are written by hand, parts of them generated.
 fn documents() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
         .map(|file| root().join(file))
@@ -441,25 +457,63 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The first page is short; what is long has a document of its own.
+/// Measurements that are described by hand, beside what commands print.
+fn measurements() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    files_below(&root().join("reports"), &["report.md"], &mut found);
+    found.retain(|file| !file.with_file_name("report.json").exists());
+    found
+}
+
+/// A text without what is generated: tables below a mark, and the lines of tables.
+fn by_hand(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("<!-- ") {
+        kept.push_str(before);
+        let name = behind.split(" -->").next().unwrap_or_default();
+        let close = format!("<!-- end of {name} -->");
+        rest = behind.split_once(&close).map_or("", |(_, rest)| rest);
+    }
+    kept + rest
+}
+
+/// The first page is short, the changelog is a page, and all of it can be read.
 #[test]
-fn the_first_page_is_short_and_every_document_is_in_the_index() {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    assert!(readme.lines().count() <= 120, "{}", readme.lines().count());
-    let index = std::fs::read_to_string(root().join("docs/README.md")).unwrap();
+fn documents_are_short_and_every_one_is_in_the_index() {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).unwrap();
+    for (file, most) in [("README.md", 120), ("CHANGELOG.md", 60)] {
+        let lines = read(file).lines().count();
+        assert!(lines <= most, "{file} has {lines} lines");
+    }
+    let words: usize = documents()
+        .iter()
+        .map(|file| by_hand(&std::fs::read_to_string(file).unwrap()))
+        .map(|text| text.split_whitespace().count())
+        .sum();
+    assert!(words <= 60_000, "{words} words");
+    let (index, contents) = (read("docs/README.md"), read("docs/SUMMARY.md"));
     let mut found = Vec::new();
     files_below(&root().join("docs"), &[".md"], &mut found);
     for document in found {
-        let name = document.file_name().unwrap().to_str().unwrap();
-        assert!(name == "README.md" || index.contains(name), "{name}");
+        let name = document.strip_prefix(root().join("docs")).unwrap();
+        let name = name.to_str().unwrap().replace('\\', "/");
+        let link = format!("]({name})");
+        let of_itself = ["README.md", "SUMMARY.md"].contains(&name.as_str());
+        assert!(of_itself || index.contains(&link), "docs/README.md: {name}");
+        assert!(
+            name == "SUMMARY.md" || contents.contains(&link),
+            "docs/SUMMARY.md: {name}"
+        );
     }
+    assert_eq!(by_hand("a <!-- x -->b<!-- end of x --> c"), "a  c");
 }
 
 #[test]
 fn links_of_the_documents_lead_to_a_file_and_a_heading() {
     let mut faults = Vec::new();
     let mut links = 0;
-    for document in documents() {
+    for document in documents().into_iter().chain(measurements()) {
         let text = std::fs::read_to_string(&document).unwrap();
         for line in prose(&text) {
             for link in between(line, "](", ')') {
@@ -473,10 +527,13 @@ fn links_of_the_documents_lead_to_a_file_and_a_heading() {
     let readme = root().join("README.md");
     let text = "# Draft laws\n[x](#draft-laws)";
     assert_eq!(fault(&readme, text, "#draft-laws"), None);
-    assert_eq!(fault(&readme, text, "docs/formats.md#logs"), None);
+    assert_eq!(
+        fault(&readme, text, "docs/reference/log-format.md#tensors"),
+        None
+    );
     assert!(fault(&readme, text, "#speed").is_some());
     assert!(fault(&readme, text, "docs/none").is_some());
-    assert!(fault(&readme, text, "docs/formats.md#none").is_some());
+    assert!(fault(&readme, text, "docs/reference/log-format.md#none").is_some());
 }
 
 /// Documents name files of the repository, and sources name documents.
@@ -601,10 +658,8 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn formats_name_every_field_of_json() {
-    let text = ["docs/formats.md", "docs/blocks.md"]
-        .map(|file| std::fs::read_to_string(root().join(file)).unwrap())
-        .concat();
+fn the_reference_names_every_field_of_json() {
+    let text = json::tables(&json::PRINTED);
     let known: BTreeSet<&str> = text
         .split('`')
         .skip(1)
@@ -637,6 +692,9 @@ fn formats_name_every_field_of_json() {
     let missing: Vec<&String> = (found.iter())
         .filter(|key| !known.contains(key.as_str()))
         .collect();
-    assert!(missing.is_empty(), "not in docs/formats.md: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "not in the reference of JSON: {missing:?}"
+    );
     assert!(found.len() > 60, "{}", found.len());
 }

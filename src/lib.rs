@@ -17,7 +17,7 @@
 //!
 //! It is an optimum of one position, or of one round, that starts with the target's own law.
 //! Whole texts of the target's law can be written with more accepted drafts, by rounds that
-//! carry something from one to the next (`docs/text.md`).
+//! carry something from one to the next (`docs/theory/text-replay.md`).
 //!
 //! The left side is a linear program with V^(n+1) variables; the right side is a
 //! minimum cut. This crate computes both, makes them meet, and checks the proof

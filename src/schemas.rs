@@ -23,19 +23,26 @@ mod printed {
     /// A number with the bounds that hold it, and its fraction if it is exact.
     #[derive(JsonSchema)]
     pub(super) struct Rate {
+        /// The nearest floating-point number.
         value: f64,
+        /// A rigorous lower bound.
         lower: Option<f64>,
+        /// A rigorous upper bound.
         upper: Option<f64>,
+        /// The fraction, if it is exact.
         exact: Option<String>,
     }
 
     /// A problem of a folder that the command does not take.
     #[derive(JsonSchema)]
     pub(super) struct NotTaken {
+        /// 1.
         schema: u32,
+        /// The problem's name.
         problem: String,
         /// `skipped`.
         status: String,
+        /// Why.
         reason: String,
     }
 
@@ -88,10 +95,13 @@ mod printed {
         backend: Option<String>,
         /// What it found.
         value: Option<f64>,
+        /// A rigorous lower bound, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         lower: Option<f64>,
+        /// A rigorous upper bound, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         upper: Option<f64>,
+        /// The fraction, if it is exact.
         #[serde(skip_serializing_if = "Option::is_none")]
         exact: Option<String>,
         /// Wall-clock seconds.
@@ -101,15 +111,20 @@ mod printed {
         /// Why there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Recomputed from the unscaled program.
         #[serde(skip_serializing_if = "Option::is_none")]
         primal_infeasibility: Option<f64>,
+        /// Likewise. minilp gives no multipliers, so that the answer of the dual program stands
+        /// in for them.
         #[serde(skip_serializing_if = "Option::is_none")]
         dual_infeasibility: Option<f64>,
+        /// Likewise.
         #[serde(skip_serializing_if = "Option::is_none")]
         duality_gap: Option<f64>,
         /// The tokens H that it found.
         #[serde(skip_serializing_if = "Option::is_none")]
         subset: Option<Vec<usize>>,
+        /// A remark.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     }
@@ -134,9 +149,11 @@ mod printed {
     /// How far methods are apart.
     #[derive(JsonSchema)]
     pub(super) struct Agreement {
+        /// The largest difference from alpha* among the methods that count.
         max_abs_difference: f64,
         /// How many methods count.
         methods: usize,
+        /// Whether they agree.
         ok: bool,
         /// What disagrees, in words.
         complaints: Vec<String>,
@@ -145,17 +162,24 @@ mod printed {
     /// What the problem file expects of alpha*.
     #[derive(JsonSchema)]
     pub(super) struct ExpectedOptimum {
+        /// Whether it is met.
         ok: bool,
+        /// The value as the file writes it.
         optimal_acceptance_rate: String,
+        /// The largest difference that is allowed.
         tolerance: f64,
+        /// Where the value comes from.
         source: Option<String>,
+        /// What is wrong, if anything is.
         complaint: Option<String>,
     }
 
     /// The other law of different drafts.
     #[derive(JsonSchema)]
     pub(super) struct Sibling {
+        /// Its name.
         scheme: String,
+        /// Its alpha*.
         optimal_acceptance_rate: Rate,
         /// Its alpha* less the problem's.
         difference: f64,
@@ -166,7 +190,9 @@ mod printed {
     pub(super) struct Verify {
         /// 1.
         schema: u32,
+        /// The problem's name.
         problem: String,
+        /// The draft law.
         scheme: String,
         /// V.
         vocab: usize,
@@ -177,19 +203,23 @@ mod printed {
         /// Why it was not.
         #[serde(skip_serializing_if = "Option::is_none")]
         optimal_acceptance_rate_reason: Option<String>,
+        /// Every verifier, measured or skipped.
         verifiers: Vec<Measured>,
         /// The rule that the file tabulates.
         #[serde(skip_serializing_if = "Option::is_none")]
         rule: Option<Rule>,
+        /// Nothing was refuted, and every expectation of the file is met.
         ok: bool,
     }
 
     /// A verifier, or why it was not run: then `name`, `status` and `reason` alone.
     #[derive(JsonSchema)]
     pub(super) struct Measured {
+        /// The verifier.
         name: String,
         /// `measured`, `skipped` or `failed`.
         status: String,
+        /// Why it was not measured: it is lossless under another draft law only, or failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The file expects a rate of a verifier that was not run.
@@ -201,14 +231,19 @@ mod printed {
         /// How often the output is one of the drafts.
         #[serde(skip_serializing_if = "Option::is_none")]
         membership_acceptance: Option<f64>,
+        /// How well the membership acceptance is known.
         #[serde(skip_serializing_if = "Option::is_none")]
         kind: Option<Kind>,
+        /// Its lower bound.
         #[serde(skip_serializing_if = "Option::is_none")]
         lower: Option<f64>,
+        /// Its upper bound.
         #[serde(skip_serializing_if = "Option::is_none")]
         upper: Option<f64>,
+        /// The fraction, if it is exact.
         #[serde(skip_serializing_if = "Option::is_none")]
         exact: Option<String>,
+        /// How a rate by simulation came about.
         #[serde(skip_serializing_if = "Option::is_none")]
         monte_carlo: Option<MonteCarlo>,
         /// alpha* less the membership acceptance.
@@ -217,23 +252,31 @@ mod printed {
         /// Of the output's law to the target's.
         #[serde(skip_serializing_if = "Option::is_none")]
         total_variation: Option<f64>,
+        /// Whether that was summed in exact arithmetic.
         #[serde(skip_serializing_if = "Option::is_none")]
         total_variation_exact: Option<bool>,
+        /// Why it was not summed.
         #[serde(skip_serializing_if = "Option::is_none")]
         total_variation_reason: Option<String>,
+        /// The token that is farthest off.
         #[serde(skip_serializing_if = "Option::is_none")]
         worst_token: Option<usize>,
+        /// Total variation 0: exactly, or within 1e-11 in floating point.
         #[serde(skip_serializing_if = "Option::is_none")]
         lossless: Option<bool>,
+        /// Above alpha* beyond all error bounds, which no correct program can be.
         #[serde(skip_serializing_if = "Option::is_none")]
         exceeds_optimum: Option<bool>,
         /// Whether formula and enumeration agree.
         #[serde(skip_serializing_if = "Option::is_none")]
         formula_agrees: Option<bool>,
+        /// What the file expects.
         #[serde(skip_serializing_if = "Option::is_none")]
         expected: Option<ExpectedRate>,
+        /// What a reader must know about the numbers.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// Nothing was refuted, and the expectation of the file is met.
         #[serde(skip_serializing_if = "Option::is_none")]
         ok: Option<bool>,
     }
@@ -241,32 +284,49 @@ mod printed {
     /// How a Monte Carlo mean came about.
     #[derive(JsonSchema)]
     pub(super) struct MonteCarlo {
+        /// Of the interval.
         confidence: f64,
+        /// How many.
         samples: u64,
+        /// Of the generator.
         seed: u64,
     }
 
     /// What the problem file expects of a verifier.
     #[derive(JsonSchema)]
     pub(super) struct ExpectedRate {
+        /// The value.
         membership_acceptance: f64,
+        /// The largest difference that is allowed; at least 1e-12 for a rate that is not exact.
         tolerance: f64,
+        /// How far the expected value lies outside the bounds.
         difference: Option<f64>,
+        /// Whether it is met.
         ok: bool,
     }
 
     /// A rule that a problem file tabulates.
     #[derive(JsonSchema)]
     pub(super) struct Rule {
+        /// What the file calls it.
         name: String,
+        /// How often the output is one of the drafts.
         membership_acceptance: f64,
+        /// Its lower bound.
         lower: Option<f64>,
+        /// Its upper bound.
         upper: Option<f64>,
+        /// The fraction, if it is exact.
         exact: Option<String>,
+        /// alpha* less that; below 0 if it accepts more than a lossless rule can.
         gap: Option<f64>,
+        /// Of the output's law to the target's.
         total_variation: f64,
+        /// The token that is farthest off.
         worst_token: Option<usize>,
+        /// Whether the total variation is 0.
         lossless: bool,
+        /// Whether it is lossless and within its bounds.
         ok: bool,
     }
 
@@ -275,6 +335,7 @@ mod printed {
     pub(super) struct Block {
         /// 1.
         schema: u32,
+        /// The problem's name.
         problem: String,
         /// K.
         drafts: usize,
@@ -282,52 +343,75 @@ mod printed {
         vocab: usize,
         /// L.
         length: usize,
+        /// How many output tokens are compared with the target.
         horizon: usize,
         /// The block optimum where a program is small enough.
         block_lp: Option<f64>,
+        /// The same as a fraction, if it is exact.
         #[serde(skip_serializing_if = "Option::is_none")]
         block_lp_exact: Option<String>,
         /// The block optimum between bounds, by the best method that ran.
         #[serde(skip_serializing_if = "Option::is_none")]
         block_optimum: Option<BlockOptimum>,
+        /// The sum of the single-step optima, prefixes in place of tokens.
         per_depth_bound: f64,
         /// The value of Lemma 5.1.
         lemma_5_1: f64,
+        /// What that value is worth at this K.
         lemma_5_1_status: String,
+        /// The sum over prefixes of min(p, q).
         single_draft_optimum: f64,
+        /// Every way to the optimum.
         methods: Vec<BlockMethod>,
+        /// Every block verifier.
         verifiers: Vec<BlockVerifier>,
+        /// Whether the expectations of the file are met; absent if it has none for this K.
         #[serde(skip_serializing_if = "Option::is_none")]
         expected: Option<MeetsFile>,
         /// What disagrees, in words.
         disagreements: Vec<String>,
+        /// Nothing disagrees.
         ok: bool,
     }
 
     /// The block optimum.
     #[derive(JsonSchema)]
     pub(super) struct BlockOptimum {
+        /// The nearest floating-point number.
         value: f64,
+        /// A lower bound.
         lower: Option<f64>,
+        /// An upper bound.
         upper: Option<f64>,
+        /// How well it is known.
         kind: Kind,
+        /// The fraction, if it is exact.
         #[serde(skip_serializing_if = "Option::is_none")]
         exact: Option<String>,
+        /// `transport` or `tree-program`.
         method: String,
     }
 
     /// A way to the block optimum.
     #[derive(JsonSchema)]
     pub(super) struct BlockMethod {
+        /// `exact-transport`, `tree-program` or `block-lp`.
         name: String,
+        /// The solver of a linear program.
         #[serde(skip_serializing_if = "Option::is_none")]
         backend: Option<String>,
+        /// What it found.
         value: Option<f64>,
+        /// `ok`, `failed`, `skipped`, or `limit`: the search did all the work that is done for
+        /// one problem and left an interval wider than 1e-6.
         status: String,
+        /// Why there is no answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Recomputed from the unscaled program.
         #[serde(skip_serializing_if = "Option::is_none")]
         primal_infeasibility: Option<f64>,
+        /// Likewise.
         #[serde(skip_serializing_if = "Option::is_none")]
         duality_gap: Option<f64>,
     }
@@ -335,21 +419,31 @@ mod printed {
     /// A block verifier.
     #[derive(JsonSchema)]
     pub(super) struct BlockVerifier {
+        /// The verifier.
         name: String,
+        /// `ok` or `skipped`.
         status: String,
         /// E[tau], bonus excluded.
         expected_accepted_length: Option<f64>,
+        /// That plus 1.
         block_efficiency: Option<f64>,
+        /// Of the whole output string to the target's.
         total_variation: Option<f64>,
+        /// Of its first token alone.
         first_token_total_variation: Option<f64>,
         /// Probability that the output's law is 0/0.
         undefined_mass: Option<f64>,
+        /// What was found.
         lossless: Option<bool>,
+        /// What is proved at this K.
         proved_lossless: bool,
+        /// The numbers as fractions, if they are exact.
         #[serde(skip_serializing_if = "Option::is_none")]
         exact: Option<ExactLaw>,
+        /// What a reader must know.
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// Why it was skipped.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     }
@@ -357,14 +451,18 @@ mod printed {
     /// Fractions.
     #[derive(JsonSchema)]
     pub(super) struct ExactLaw {
+        /// E\[tau\].
         expected_accepted_length: String,
+        /// Of the whole output.
         total_variation: String,
+        /// Probability that the output's law is 0/0; it counts as wrong.
         undefined_mass: String,
     }
 
     /// Whether the problem file's expectations are met.
     #[derive(JsonSchema)]
     pub(super) struct MeetsFile {
+        /// Whether they are.
         ok: bool,
     }
 
@@ -375,6 +473,7 @@ mod printed {
     /// What an import made, and the version of this.
     #[derive(JsonSchema)]
     pub(super) struct Import {
+        /// 1.
         schema: u32,
         #[serde(flatten)]
         made: crate::import::Imported,
@@ -469,8 +568,8 @@ fn tidy(value: &mut Value) {
     }
 }
 
-/// The file of a name.
-fn file(name: &str) -> String {
+/// The text of the schema of a name.
+pub(crate) fn file(name: &str) -> String {
     let about = SCHEMAS.iter().find(|one| one.name == name).unwrap().about;
     let mut object = Map::new();
     let Value::Object(made) = schema(name).to_value() else {

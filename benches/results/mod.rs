@@ -120,7 +120,7 @@ pub fn write(
     std::fs::write(path(), text + "\n")?;
     println!(
         "\nWritten to benches/results.json; SPECGAP_WRITE_DOCUMENTS=1 cargo test --lib documents\n\
-         puts it into docs/speed.md."
+         puts it into docs/project/speed.md."
     );
     Ok(())
 }

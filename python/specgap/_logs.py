@@ -105,7 +105,7 @@ class Log:
         metadata: Mapping[str, Any] | None = None,
         **tensors: ArrayLike,
     ) -> Log:
-        """A log of arrays, under the names of a log's tensors (docs/formats.md): target_logits
+        """A log of arrays, under the names of a log's tensors (docs/reference/log-format.md): target_logits
         and draft_logits (or target_probs, target_logprobs), and where they are there prompt_id,
         position, token, drafts, accepted, output, round, batch_size, seed, draft_row,
         token_ids ...

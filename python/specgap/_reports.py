@@ -27,7 +27,7 @@ class Positions:
     """The table of a gap report: a row for each position, temperature and number of drafts.
 
     Columns are log, number, prompt_id, position, token, temperature, drafts, target_rest,
-    draft_rest, and three a number: NAME, NAME/lower, NAME/upper (docs/formats.md). Any library
+    draft_rest, and three a number: NAME, NAME/lower, NAME/upper (docs/reference/json.md). Any library
     that takes Arrow takes it as it is: ``pyarrow.table(positions)``, ``polars.DataFrame(positions)``.
     """
 
@@ -194,7 +194,7 @@ class Report:
         return self._made.json.decode()
 
     def to_dict(self) -> dict[str, Any]:
-        """The data; docs/formats.md names every field."""
+        """The data; docs/reference/json.md names every field."""
         return cast("dict[str, Any]", json.loads(self._made.json))
 
     def positions(self) -> Positions:

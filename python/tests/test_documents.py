@@ -38,7 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, log: str) -> tuple[Path, dic
     return folder, {}
 
 
-PAGE = blocks("docs/python.md")
+PAGE = blocks("docs/guide/python.md")
 
 
 def test_the_page_has_ten_calls() -> None:

@@ -638,7 +638,7 @@ pub(super) fn of_requests(requests: &RequestsReport) -> Vec<String> {
         let why = match requests.seeds.as_str() {
             "unknown" => {
                 "nothing says whether they drew random numbers of their own. If they did, say \
-                 --seeds fresh, or log seed [N] (docs/formats.md): much less text is then enough"
+                 --seeds fresh, or log seed [N] (docs/reference/log-format.md): much less text is then enough"
             }
             "shared" => "--seeds shared says so",
             _ => "their logged seeds are equal",

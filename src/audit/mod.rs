@@ -4,7 +4,7 @@
 //! out. [`audit`] tests four things apart: the law of the drafts, their acceptance, what
 //! replaces a rejected draft, and the law of what comes out. The evidence is an e-value: the
 //! capital of bets that cannot grow on average while the engine does what it says, up to a
-//! tolerance. `docs/audit.md` has the statistics with proofs.
+//! tolerance. `docs/theory/audit.md` has the statistics with proofs.
 //!
 //! ```no_run
 //! use specgap::audit::{Rule, Settings, audit};

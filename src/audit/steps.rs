@@ -91,7 +91,7 @@ impl Steps {
                 return Err(AuditError::Log(format!(
                     "{}: has no tensor {name}, {what}; an audit of rounds needs drafts [N, n], \
                      output [N] and, for rounds of several tokens, accepted [N] \
-                     (docs/formats.md). A text without them is audited for the target's law: \
+                     (docs/reference/log-format.md). A text without them is audited for the target's law: \
                      --rule text",
                     log.path().display()
                 )));
@@ -359,7 +359,7 @@ pub(super) fn text_of(log: &Log) -> Result<Vec<EngineRecord>, AuditError> {
     if !has_output && !log.has_tokens() {
         return Err(AuditError::Log(format!(
             "{}: has neither token nor output; a text is audited by the token that came out at \
-             each position: add output [N] or token [N] (docs/formats.md)",
+             each position: add output [N] or token [N] (docs/reference/log-format.md)",
             log.path().display()
         )));
     }

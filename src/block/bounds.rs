@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 /// exceeds it.
 ///
 /// # It is a lower bound instead
-/// Of the block optimum, for all K and L: `docs/block-optimum.md`, Theorem 3.
+/// Of the block optimum, for all K and L: `docs/theory/block-optimum.md`, Theorem 3.
 ///
 /// # Example
 /// ```

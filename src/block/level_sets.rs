@@ -10,7 +10,7 @@
 //! is at least `E[tau]` of every coupling, whatever the sets are: of the tau accepted
 //! prefixes, some lie in their sets, at most in(y) of them, and all others are outside on
 //! the draft that shares them, at most the largest out(x) of the K drafts. And some sets
-//! attain the optimum. `docs/block-optimum.md` has the proof.
+//! attain the optimum. `docs/theory/block-optimum.md` has the proof.
 //!
 //! # The minimum
 //! Let `a_j = q(in >= j)`, which falls in j. J is L + E in(y) - sum of `a_j^K`. Over
@@ -151,7 +151,7 @@ pub fn rounding(length: usize, drafts: usize) -> f64 {
 ///
 /// # Source
 /// This crate's; a Kantorovich-Rubinstein duality between the target and the random set
-/// of paths. `docs/block-optimum.md`.
+/// of paths. `docs/theory/block-optimum.md`.
 ///
 /// # Example
 /// ```

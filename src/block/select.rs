@@ -64,7 +64,7 @@ pub enum SelectingPlan {
 /// A maximum flow for every prefix and number of drafts that agree with it. For small trees.
 ///
 /// # Source
-/// This crate's; `docs/block-optimum.md`, Theorem 4, says why nothing is lost by selecting
+/// This crate's; `docs/theory/block-optimum.md`, Theorem 4, says why nothing is lost by selecting
 /// first.
 #[derive(Clone, Debug)]
 pub struct Select<T> {

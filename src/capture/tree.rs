@@ -1100,7 +1100,7 @@ mod tests {
 
     /// Rules with the exact optimum of any verifier of the same trees.
     ///
-    /// With `--nocapture` it prints the table of `docs/trees.md`.
+    /// With `--nocapture` it prints the table of `docs/theory/tree-replay.md`.
     #[test]
     fn no_rule_passes_the_optimum_of_its_trees() {
         let mut rng = ChaCha8Rng::seed_from_u64(23);

@@ -58,7 +58,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "Q is q-convex, and the ratio scan optimal, under sequential sampling without \
             replacement",
         source: "ours; Hu et al., Theorem 4, names this law and proves it for another",
-        explanation: "Proof (docs/sequential-draws.md): give every token an exponential clock of \
+        explanation: "Proof (docs/theory/sequential-draws.md): give every token an exponential clock of \
             rate q; the drafts are the first n to ring. Let S be H without x, U the time of the \
             (n-1)th ring in S, s the rate of all clocks outside S. The growth of Q by x is the \
             probability that x and n-1 clocks of S come first; the growth by y after that is the \

@@ -14,7 +14,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "of all rows that agree on some tokens, alpha* of i.i.d. drafts and of sequential \
             draws is largest where all others are one token, and smallest where one of the others \
             has all of their p and the rest of them share their q evenly",
-        source: "this crate (docs/truncated-rows.md)",
+        source: "this crate (docs/theory/truncated-rows.md)",
         explanation: "Exact optima of random rows of up to six tokens, of which one to three are \
             listed, against those of the two other rows. For sequential draws the upper end needs \
             the race alone: a set with nothing of the rest has the same Q in every row, and one \
@@ -28,7 +28,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         id: "rrs-wo-above-rrs",
         statement: "recursive rejection without replacement accepts no less than recursive rejection \
             of i.i.d. drafts from the same q",
-        source: "this crate (docs/truncated-rows.md)",
+        source: "this crate (docs/theory/truncated-rows.md)",
         explanation: "Both accept 1 - E[M(L_n)]; a step of the first adds M(L)/(1-s) to L, one of the \
             second M(L). Exact acceptance on random pairs of rows, V <= 5, n <= 3.",
         standing: Verdict::Holds,

@@ -1,4 +1,4 @@
-//! Claims about the optimum of several draft paths; `docs/block-optimum.md` has the proofs.
+//! Claims about the optimum of several draft paths; `docs/theory/block-optimum.md` has the proofs.
 
 use super::blocks::{block, tree, trees};
 use super::family::{Family, fractions};

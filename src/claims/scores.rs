@@ -26,7 +26,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             union, forced tokens, conditioning on avoiding tokens and merging of tokens is convex \
             in w, and sorting by w/p finds its optimum; so are races that an independent clock \
             stops, and Poisson sampling, whose score is -log(1 - chance)",
-        source: "ours (docs/laws.md, Theorems 1 and 2)",
+        source: "ours (docs/theory/laws.md, Theorems 1 and 2)",
         explanation: "The definition for every H and every pair of further tokens, and the scan \
             against the flow, in fractions, on random compositions. Proof: the inequality is linear \
             in Q, which covers mixtures. The growth of Q_1 Q_2 is Q_1(H+y) dQ_2 + dQ_1 Q_2(H) \
@@ -45,7 +45,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             p if and only if Q is w-convex; and weights that serve exist if and only if no cycle of \
             tokens has a product of c(x, y) above 1, c being the largest quotient of the slopes \
             at x before and at y after",
-        source: "ours (docs/laws.md, Theorem 3)",
+        source: "ours (docs/theory/laws.md, Theorem 3)",
         explanation: "Random laws of sets of four tokens, in fractions. Where the cycle condition \
             holds, the weights that it gives are checked against the definition, and their scan \
             against the optimum for random targets. Where given weights fail the definition, the \
@@ -64,7 +64,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "let Q be a sum of products of functions that are convex in one of m scores w^j \
             each: every minimiser of P - Q is { p < sum of l_j w^j } for some l >= 0, tokens with \
             equality on either side; so drafts from two models take at most 2 V^2 sets",
-        source: "ours (docs/laws.md, Theorem 4)",
+        source: "ours (docs/theory/laws.md, Theorem 4)",
         explanation: "Every minimiser of random problems with two scores (drafts from two models, \
             groups, mixtures, stopped races) among all 2^V subsets, and whether such an l exists, \
             by the corners of its polygon; and the optimum by the cells of the plane against the \
@@ -80,7 +80,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "the children of a tree's nodes at its last level, drawn by q-convex laws from \
             q(.|x) for each drafted parent x whatever the law of the parents: in some best set, \
             the children of each parent are a prefix of the order by q(y|x)/p(y|x)",
-        source: "ours (docs/laws.md, section 6)",
+        source: "ours (docs/theory/laws.md, section 6)",
         explanation: "Random laws of up to three parents, i.i.d., sequential and distinct children, \
             in fractions: the least P - Q over all sets of (parent, child) pairs against the least \
             over prefixes. Proof: Q is affine in each Q_x(H_x) with a slope of at least 0, so that \

@@ -54,7 +54,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             on random models whose rows depend on the whole prefix, for lengths that are fixed, that \
             follow a schedule, that depend on the draft's row, on the drafted tokens, and on both \
             models: calls, drafts and the law of the text, which has to be the target's, in \
-            fractions. Proof: docs/text.md.",
+            fractions. Proof: docs/theory/text-replay.md.",
         standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],

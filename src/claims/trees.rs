@@ -27,7 +27,7 @@ pub(super) const CLAIMS: &[Claim] = &[
             correcting is enumerated on random models whose rows depend on the whole prefix: calls, \
             E[tau] from every prefix with room for the tree, and the law of the text, which has to \
             be the target's, in fractions, for every law and verifier whose A is known. Proof: \
-            docs/trees.md.",
+            docs/theory/tree-replay.md.",
         standing: Verdict::Holds,
         expected: Verdict::Holds,
         counterexamples: &[],

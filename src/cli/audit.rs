@@ -23,7 +23,7 @@ use std::str::FromStr;
 #[command(after_long_help = printed::definitions(report::definitions()))]
 pub(super) struct AuditArgs {
     /// A log with the tensors drafts, output and accepted, or with output or token alone; or a
-    /// .csv file of records (docs/audit.md).
+    /// .csv file of records (docs/guide/audit.md).
     ///
     /// Bets are multiplied over requests that drew random numbers of their own, and e-values are
     /// averaged over requests that may share numbers: where an honest engine is run with one

@@ -131,17 +131,17 @@ const GENERAL: [(&str, &str); 14] = [
     (
         "ratio scan",
         "alpha* found among the sets of tokens with q/p above a threshold, in one pass; optimal \
-         for some draft laws, by a proof for each (docs/scan.md)",
+         for some draft laws, by a proof for each (docs/theory/scan.md)",
     ),
     (
         "q-convex",
         "of a draft law: a token raises Q(H) = P(all drafts lie in H) the more, for each unit of its \
          q, the more tokens H has already; then some set of tokens with q/p above a threshold is \
-         optimal (docs/laws.md)",
+         optimal (docs/theory/laws.md)",
     ),
     (
         "slot weights",
-        "one weight a token, by which an optimal plan chooses among drafts; see docs/optimal-plan.md",
+        "one weight a token, by which an optimal plan chooses among drafts; see docs/theory/plans.md",
     ),
     (
         "race integral",

@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 /// Arguments of `specgap import`.
 #[derive(Args, Debug)]
-#[command(after_long_help = "docs/engines.md says what to ask each engine for.")]
+#[command(after_long_help = "docs/guide/engines.md says what to ask each engine for.")]
 pub struct ImportArgs {
     /// Files with the rows of both models: records {"target": RESPONSE, "draft": RESPONSE};
     /// of hf, recorded calls; of tokens, tables.

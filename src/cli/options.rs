@@ -238,7 +238,7 @@ pub(super) struct Costs {
     /// step, however many tokens it verifies.
     #[arg(long, value_name = "C", allow_negative_numbers = true, value_parser = cost_ratio)]
     cost_ratio: Option<Cost>,
-    /// Measured times, as TOML or JSON (docs/formats.md).
+    /// Measured times, as TOML or JSON (docs/reference/problem-files.md).
     #[arg(long, value_name = "FILE", conflicts_with = "cost_ratio")]
     timings: Option<PathBuf>,
 }

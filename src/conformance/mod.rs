@@ -86,28 +86,41 @@ const LARGE: usize = 20_000;
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Manifest {
+    /// 1.
     schema: u32,
+    /// What made it.
     tool: &'static str,
+    /// Of the rows.
     seed: u64,
+    /// What is tested.
     rules: Vec<Named>,
+    /// Which rows and drafts there are, and why.
     situations: Vec<Named>,
+    /// The arrays of a file: type, shape and what each is.
     arrays: Vec<Named>,
+    /// The files.
     files: Vec<File>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Named {
+    /// Its name.
     name: &'static str,
+    /// What it is.
     words: &'static str,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct File {
+    /// Its name.
     file: String,
+    /// The rule whose laws it has.
     rule: &'static str,
+    /// V.
     vocabulary: usize,
+    /// Drafts of a vector.
     drafts: usize,
     /// How the laws were computed.
     arithmetic: &'static str,

@@ -73,7 +73,7 @@ fn several_scores(scores: &Scores<'_>) -> String {
     format!(
         "the parts are sorted by {count} different scores (models, truncations, chances or lists of \
          tokens that are in some draws); closure holds for parts of one score alone \
-         (docs/laws.md), and {}",
+         (docs/theory/laws.md), and {}",
         if count == 2 {
             "linear-thresholds or submodular covers two"
         } else {

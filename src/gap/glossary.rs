@@ -29,7 +29,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
              the text before it, has the target's own law p: the maximum over couplings of p and the \
              law of the drafts; then averaged over positions. A decoder that carries something from \
              round to round can accept more over a text and still write the target's text \
-             (docs/text.md)",
+             (docs/theory/text-replay.md)",
         ),
         (
             "gap",
@@ -59,7 +59,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "enclosed",
             "computed with bounds on rounding and truncation; the widest enclosure of any position \
-             is given. The bounds are proved or counted, each as docs/certainty.md says. Intervals \
+             is given. The bounds are proved or counted, each as docs/reference/certainty.md says. Intervals \
              are about positions that were not logged, not about rounding",
         ),
         (
@@ -77,7 +77,7 @@ pub(crate) fn definitions(block_length: usize) -> BTreeMap<String, String> {
         (
             "optimal plan",
             "a coupling by slot weights that attains alpha* and whose output law is p. For i.i.d. drafts \
-             that is a theorem (docs/optimal-plan.md), so that optimal accepts alpha*, and plans are \
+             that is a theorem (docs/theory/plans.md), so that optimal accepts alpha*, and plans are \
              solved as a check: at the audited positions, or at all with --plans every, which takes \
              acceptance from the solve. Where plans are audited, acceptance and law are measured by a \
              second integral",

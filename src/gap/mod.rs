@@ -17,7 +17,7 @@
 //! Memory grows with the vocabulary and the number of prompts, not with that of positions.
 //!
 //! Rows that list some tokens only stand for full rows: their numbers carry bounds that
-//! hold the full rows' (`docs/truncated-rows.md`).
+//! hold the full rows' (`docs/theory/truncated-rows.md`).
 //!
 //! # Statistics
 //! Positions of one prompt resemble one another. Means are therefore ratios of

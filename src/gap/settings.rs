@@ -43,7 +43,7 @@ impl std::str::FromStr for SlowRates {
 
 /// At which positions the optimal plans of i.i.d. drafts are solved.
 ///
-/// That such a plan accepts alpha* is a theorem (`docs/optimal-plan.md`, sections 2 and 3), so
+/// That such a plan accepts alpha* is a theorem (`docs/theory/plans.md`, sections 2 and 3), so
 /// the rate of `optimal` needs no plan. Solving plans in `f64` checks the theorem and the solver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SolvedPlans {

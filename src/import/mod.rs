@@ -12,7 +12,7 @@
 //! A file of two numbers a token, what both models give the text's own tokens, is a log too
 //! ([`open_tokens`]).
 //!
-//! `docs/engines.md` says what to ask each engine for.
+//! `docs/guide/engines.md` says what to ask each engine for.
 //!
 //! # Example
 //! ```

@@ -2,7 +2,7 @@
 //! rows.
 //!
 //! A line for each token, with the columns `prompt`, `position`, `logp` and `logq`, and where
-//! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/formats.md`). It is a
+//! they are known `hit`, `p_hit`, `max_q`, `overlap` and `token` (`docs/reference/log-format.md`). It is a
 //! whole log for draft lengths.
 
 use super::error::ImportError;
@@ -148,7 +148,7 @@ impl Tokens {
                 path,
                 format!(
                     "has no column {missing}; it has {}. A line is a token of the text, with {}, \
-                     and if they are known {} and token (docs/formats.md)",
+                     and if they are known {} and token (docs/reference/log-format.md)",
                     table.names.join(", "),
                     NEEDED.join(", "),
                     SCORED.join(", ")

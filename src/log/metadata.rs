@@ -332,8 +332,11 @@ pub(crate) struct Version {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Index {
+    /// 1.
     pub schema: u32,
+    /// What the log says of itself.
     pub metadata: Metadata,
+    /// The files, in order; no file twice.
     pub shards: Vec<ShardEntry>,
 }
 
@@ -342,7 +345,9 @@ pub(crate) struct Index {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShardEntry {
+    /// Its name in the folder.
     pub file: String,
+    /// How many positions it has.
     pub positions: usize,
     /// Where the target's rows are, if not in `file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

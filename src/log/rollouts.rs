@@ -6,7 +6,7 @@
 //! x_1 ~ q(. | prefix),  x_2 ~ q(. | prefix, x_1),  ...,  x_K
 //! ```
 //!
-//! with what was seen at each of them. `docs/formats.md` lists the tensors.
+//! with what was seen at each of them. `docs/reference/log-format.md` lists the tensors.
 
 use super::error::LogError;
 use super::metadata::RolloutRecord;

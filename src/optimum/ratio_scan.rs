@@ -24,8 +24,8 @@ const EXACT_BITS_LIMIT: f64 = 2.0e6;
 /// Tokens with p = 0 come first, those with q = 0 last, those with neither are
 /// dropped. That is alpha*, by q-convexity of Q, for `with-replacement` and
 /// `distinct-conditioned` (Hu et al., Theorems 3 to 6) and for sequential
-/// `without-replacement` (`docs/sequential-draws.md`), and of laws that are composed of
-/// those (`docs/laws.md`).
+/// `without-replacement` (`docs/theory/sequential-draws.md`), and of laws that are composed of
+/// those (`docs/theory/laws.md`).
 ///
 /// # Exactness
 /// Exact while the numbers are small, else enclosed: rounding of p, q, Q and of

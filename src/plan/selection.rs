@@ -10,7 +10,7 @@
 //!
 //! the least for **every** convex f at once; in particular sum of min(c p, s) the largest for
 //! every c. With tokens in the order of falling q/p, s*/p is the slope of the least concave
-//! function above the points (p(first k), q(first k)^m): `docs/paths.md` has the proof. For
+//! function above the points (p(first k), q(first k)^m): `docs/theory/paths.md` has the proof. For
 //! c = 1 the sum is alpha*; what other plans that attain alpha* leave open, s* settles.
 //!
 //! At full vocabulary tokens stand in bins by q/p, four an octave, and tokens of a bin share

@@ -139,7 +139,7 @@ const NO_TIER: u32 = u32::MAX;
 ///
 /// # Source
 /// The tiers are complementary slackness of Hu et al., eq. 8. The weights and all of the
-/// method are specgap's: `docs/optimal-plan.md`.
+/// method are specgap's: `docs/theory/plans.md`.
 #[derive(Clone, Debug)]
 pub struct TokenPlan {
     draws: Draws,
@@ -324,7 +324,7 @@ impl TokenPlan {
 
     /// Acceptance of the plan: enclosed for i.i.d. drafts, quadrature and rounding included. For
     /// sequential draws an estimate, as parts of its error are tested and not proven
-    /// (`docs/optimal-plan.md`).
+    /// (`docs/theory/plans.md`).
     pub fn acceptance_rate(&self) -> &Known {
         &self.attained.acceptance
     }

@@ -78,13 +78,21 @@ impl<'de> Deserialize<'de> for Number {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
+    /// 1.
     pub(super) schema: Option<i64>,
+    /// Names the problem in output and certificates.
     pub(super) name: Option<String>,
+    /// p, a list of V numbers.
     pub(super) target: Option<Vec<Number>>,
+    /// n, from 1 to 64; of a block problem K.
     pub(super) drafts: Option<i64>,
+    /// The draft law.
     pub(super) draft: Option<DraftTable>,
+    /// A token tree, in place of `target` and `draft`.
     pub(super) block: Option<BlockTable>,
+    /// What is expected, and where that comes from.
     pub(super) expected: Option<ExpectedTable>,
+    /// A rule of another program, which `verify` sums.
     pub(super) rule: Option<RuleTable>,
 }
 
@@ -92,7 +100,10 @@ pub(crate) struct File {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct RuleTable {
+    /// What the rule is called.
     pub(super) name: Option<String>,
+    /// For every tuple that can be drawn (token ids in the order of the draws, joined by spaces;
+    /// `""` where none is drawn) the law of the output given it, V numbers.
     pub(super) outputs: BTreeMap<String, Vec<Number>>,
 }
 
@@ -101,10 +112,16 @@ pub(super) struct RuleTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct DraftTable {
     pub(super) scheme: Option<String>,
+    /// q, for all schemes but `product` and `explicit`; under `composed` that of every part
+    /// without one.
     pub(super) q: Option<Vec<Number>>,
+    /// For `product`: n lists of V numbers.
     pub(super) qs: Option<Vec<Vec<Number>>>,
+    /// For `explicit`: the tuples of drafts; equal ones add up.
     pub(super) tuples: Option<Vec<Vec<i64>>>,
+    /// For `explicit`: the probability of each tuple.
     pub(super) probabilities: Option<Vec<Number>>,
+    /// For `composed`: what the law is made of.
     pub(super) law: Option<LawTable>,
 }
 
@@ -113,18 +130,31 @@ pub(super) struct DraftTable {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct LawTable {
+    /// The kind of this part.
     pub(super) law: Option<String>,
+    /// q of this part; `draft.q` if absent. Laws inside `merged` give their own.
     pub(super) q: Option<Vec<Number>>,
+    /// How many this part drafts.
     pub(super) drafts: Option<i64>,
+    /// Keep this many of the most probable tokens.
     pub(super) top_k: Option<i64>,
+    /// Of these, keep the fewest of the most probable that hold at least this share.
     pub(super) top_p: Option<Number>,
+    /// Tokens that are taken out.
     pub(super) avoid: Option<Vec<i64>>,
+    /// This many of the most probable that are left are taken out too.
     pub(super) avoid_top: Option<i64>,
+    /// The rate of a clock that ends a race of draws, in [1e-9, 1e9]; q has rate 1 in all.
     pub(super) stop: Option<Number>,
+    /// The tokens of `fixed` and `avoiding`.
     pub(super) tokens: Option<Vec<i64>>,
+    /// Of `poisson`: the chance of each token.
     pub(super) chances: Option<Vec<Number>>,
+    /// The laws that this one is made of.
     pub(super) of: Option<Vec<Self>>,
+    /// Of `mixture`: weights, divided by their sum.
     pub(super) weights: Option<Vec<Number>>,
+    /// Of `merged`: what each token counts as.
     pub(super) into: Option<Vec<i64>>,
 }
 
@@ -154,9 +184,14 @@ impl LawTable {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct BlockTable {
+    /// V.
     pub(super) vocab: i64,
+    /// L, the tokens of a block.
     pub(super) length: i64,
+    /// By prefix (token ids joined by single spaces, `""` for the root): the conditional law of
+    /// the target.
     pub(super) target: BTreeMap<String, Vec<Number>>,
+    /// The same of the draft.
     pub(super) draft: BTreeMap<String, Vec<Number>>,
 }
 
@@ -164,14 +199,23 @@ pub(super) struct BlockTable {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExpectedTable {
+    /// What alpha* should be.
     pub(super) optimal_acceptance_rate: Option<Number>,
+    /// The largest difference; 0 asks for equal fractions. 1e-9 if absent, of block problems
+    /// 1e-7.
     pub(super) tolerance: Option<Number>,
+    /// Where the expectation comes from.
     pub(super) source: Option<String>,
+    /// By verifier: its membership acceptance.
     #[serde(default)]
     pub(super) acceptance_rate: BTreeMap<String, Number>,
+    /// Of a block problem: the optimum.
     pub(super) block_lp: Option<Number>,
+    /// Of a block problem: the per-depth bound.
     pub(super) per_depth_bound: Option<Number>,
+    /// Of a block problem: the value of Lemma 5.1.
     pub(super) lemma_5_1: Option<Number>,
+    /// Of a block problem: what SpecTr-GBV comes to.
     pub(super) spectr_gbv: Option<SpecTrGbvTable>,
 }
 
@@ -179,6 +223,8 @@ pub(super) struct ExpectedTable {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct SpecTrGbvTable {
+    /// Its E\[tau\].
     pub(super) expected_accepted_length: Number,
+    /// Probability that its output's law is 0/0.
     pub(super) undefined_mass: Option<Number>,
 }

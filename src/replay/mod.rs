@@ -16,7 +16,7 @@
 //! | what several draft paths could give, and what verifiers get of it | [`measure_paths`] | text and both rows; for bounds without bias, draft paths |
 //! | what no policy can pass | [`oracle_calls`](crate::rounds::oracle_calls), [`coin_blind`](crate::rounds::coin_blind) | text and both rows |
 //!
-//! Proofs are in `docs/text.md`; the ledger checks each against enumeration of the whole
+//! Proofs are in `docs/theory/text-replay.md`; the ledger checks each against enumeration of the whole
 //! random process in exact fractions. [`measure_lengths`] makes the report of
 //! `specgap length`, [`measure_trees`] that of `specgap tree` and [`measure_paths`] that of
 //! `specgap paths`: a folder each, of settings, a measurement and data.

@@ -117,7 +117,7 @@ impl Texts {
                     "has positions without a row of the draft (draft_row is 0), as recorders leave \
                      behind drafts that were all accepted; they bound a chain of drafts (specgap \
                      length), and nothing beside it: score the texts that came out with both models \
-                     (docs/engines.md)"
+                     (docs/guide/engines.md)"
                         .to_owned(),
                 ));
             }
@@ -262,7 +262,7 @@ impl Texts {
                             // Behind a whole chain the draft has no row.
                             true => {
                                 ". Recorded rounds lack tokens without drafts: score the texts \
-                                 that came out with both models (docs/engines.md)"
+                                 that came out with both models (docs/guide/engines.md)"
                             }
                             false => "",
                         }

@@ -142,7 +142,7 @@ impl RolloutKind {
                 return refused(format!(
                     "it has {number} rollouts at {positions} positions, and does not say with which \
                      probability one starts at a position; say so in metadata.rollouts \
-                     (docs/formats.md), or capture the log anew with --rollouts"
+                     (docs/reference/log-format.md), or capture the log anew with --rollouts"
                 ));
             }
         };

@@ -297,7 +297,7 @@ fn whose(report: &AuditReport) -> String {
         Some(RowsFrom::EngineProcessed) => {
             "p is the engine's own, recorded behind its temperature and truncation: a mistake in \
              these would be in p too, and is not seen here. Audit a plain scoring of the same text \
-             as well (docs/audit.md)."
+             as well (docs/guide/audit.md)."
         }
         Some(RowsFrom::EngineRaw) => {
             "p follows from the engine's raw logits and from the request's temperature and \
@@ -306,7 +306,7 @@ fn whose(report: &AuditReport) -> String {
         Some(RowsFrom::Scoring) => "p comes from a pass of the target apart from the sampling.",
         None => {
             "Whose p it is, the log does not say (rows_from in its metadata): rows that the engine \
-             itself sampled from cannot show a mistake in them (docs/audit.md)."
+             itself sampled from cannot show a mistake in them (docs/guide/audit.md)."
         }
     }
     .to_owned();

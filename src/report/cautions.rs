@@ -119,7 +119,7 @@ pub(super) fn without_draft(logs: impl Iterator<Item = (usize, usize)>) -> Optio
             "{} of {} positions are left out: the draft has no row there, as behind drafts that \
              were all accepted. Drafts do better at such places than elsewhere, so that acceptance over \
              the whole text is likely higher. To have it, score the texts that came out with both models \
-             (docs/engines.md).",
+             (docs/guide/engines.md).",
             count(lacking),
             count(all)
         )

@@ -67,39 +67,59 @@ impl CheckRun {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Json<'a> {
+    /// 1.
     schema: u32,
+    /// Every claim that was checked.
     claims: Vec<JsonClaim<'a>>,
+    /// The problem files.
     problems: JsonProblems<'a>,
+    /// With `--baseline`: what changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<JsonChanges<'a>>,
+    /// Everything is as expected.
     ok: bool,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonClaim<'a> {
+    /// Its name.
     id: &'a str,
+    /// What it states.
     statement: &'a str,
+    /// Who states it.
     source: &'a str,
+    /// What the check found.
     verdict: Verdict,
+    /// What the ledger expects.
     expected: Verdict,
+    /// Whether these are the same.
     ok: bool,
+    /// Named values.
     evidence: serde_json::Map<String, serde_json::Value>,
+    /// What contradicts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<&'a str>,
+    /// The proof or the search in words.
     explanation: &'a str,
+    /// Problem files that refute it.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     counterexamples: &'a [&'static str],
+    /// Wall-clock seconds.
     seconds: f64,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonProblems<'a> {
+    /// How many are as expected.
     passed: usize,
+    /// How many are not.
     failed: usize,
+    /// These.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failures: Vec<JsonFailure<'a>>,
+    /// Why none were checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
 }
@@ -107,15 +127,20 @@ struct JsonProblems<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonFailure<'a> {
+    /// Its name.
     problem: &'a str,
+    /// What is wrong.
     complaints: &'a [String],
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct JsonChanges<'a> {
+    /// Nothing got worse.
     ok: bool,
+    /// Verdicts that differ, values that differ by more than 1e-9, and what is gone.
     regressions: &'a [String],
+    /// What is new.
     added: &'a [String],
 }
 

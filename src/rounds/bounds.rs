@@ -55,7 +55,7 @@ pub struct CoinBlind<T> {
 ///
 /// It bounds every policy that sets a round's length when it begins, whatever it knows of
 /// the text. It does not bound policies that look at drafted tokens: these can tell that a
-/// token will be rejected (`docs/text.md` has an example). `None` for greedy-block.
+/// token will be rejected (`docs/theory/text-replay.md` has an example). `None` for greedy-block.
 ///
 /// # Exactness
 /// Exact in rationals. In `f64` lengths that fewer than 1e-18 of the rounds would reach are

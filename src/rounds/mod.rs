@@ -5,7 +5,7 @@
 //! rounds and [`replay_tree`] the same of trees, [`drafted_rounds`] what is drafted behind
 //! rejected tokens, [`oracle_calls`] and [`coin_blind`] what no policy can pass. What the texts
 //! are, and what policies draft, is for others. Proofs are in
-//! `docs/text.md`.
+//! `docs/theory/text-replay.md`.
 
 mod bounds;
 mod drafted;

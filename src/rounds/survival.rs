@@ -81,7 +81,7 @@ impl FromStr for ChainVerifier {
 /// | block | min over 0 <= j <= i of R_j |
 /// | greedy-block | min(1, R_i) |
 ///
-/// Derived in `docs/text.md`.
+/// Derived in `docs/theory/text-replay.md`.
 ///
 /// # Exactness
 /// Exact in rationals. In `f64` products that leave the range stay at its ends. A text

@@ -4,7 +4,7 @@
 //! A list of the most probable tokens of a softmax is no law of its own, and is never made
 //! one unless the log says that other tokens are never drawn. The mass of the others is
 //! logged, or is what listed probabilities lack to 1. That is a number at one temperature;
-//! at others it is between bounds (`docs/truncated-rows.md`).
+//! at others it is between bounds (`docs/theory/truncated-rows.md`).
 
 use crate::distribution::{DistributionError, Softmax, compensated_sum};
 use crate::log::{Dtype, Log, Row, RowKind, UnlistedTokens};

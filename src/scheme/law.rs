@@ -282,7 +282,7 @@ pub trait DraftScheme: fmt::Debug + Send + Sync {
     }
 
     /// The scores that Q is convex in: Q is a sum of products of functions, each of which
-    /// grows the faster per unit of one score the larger its set is (`docs/laws.md`).
+    /// grows the faster per unit of one score the larger its set is (`docs/theory/laws.md`).
     /// `None` where no theorem says so.
     fn scores(&self) -> Option<Scores<'_>> {
         self.name().entry().sort_theorem?;

@@ -8,7 +8,7 @@
 //!
 //! and tokens of w = 0 change nothing. One such w, and a prefix of the tokens by falling
 //! w/p is the best subset; two, and the best subset is a linear threshold set, tokens with
-//! `p < lambda_1 w^1 + lambda_2 w^2` (`docs/laws.md` has the proofs).
+//! `p < lambda_1 w^1 + lambda_2 w^2` (`docs/theory/laws.md` has the proofs).
 
 use crate::distribution::{Draft, Rational};
 use crate::number::Number;

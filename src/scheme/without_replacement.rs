@@ -549,7 +549,7 @@ pub const LAW: Law = Law {
     distinct: true,
     only: None,
     made_of: MadeOf::OneDraft(|draft, drafts| Arc::new(WithoutReplacement::new(draft, drafts))),
-    sort_theorem: Some("docs/sequential-draws.md, Theorem 1"),
+    sort_theorem: Some("docs/theory/sequential-draws.md, Theorem 1"),
     next_draft: Some(|_, before, _, weights| without(before, weights)),
     on_row: Some(OnRow {
         optimum: Question {

@@ -452,7 +452,7 @@ fn sequential_plan(
 fn on_row(scheme: SchemeName) -> Option<RowRule> {
     if scheme == SchemeName::WITH_REPLACEMENT {
         return Some(RowRule {
-            // docs/optimal-plan.md, sections 2 and 3.
+            // docs/theory/plans.md, sections 2 and 3.
             by_theorem: true,
             ..RowRule::always(RowRate::Planned(iid_plan))
         });

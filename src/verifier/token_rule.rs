@@ -17,7 +17,7 @@ use crate::row::{Row, RowError};
 /// Their sum over k and over y ~ p is the algorithmic acceptance. Given a text that was drawn
 /// from p, A(k | y; n) is the probability that the verifier goes down to child k, and what
 /// happens at one position does not depend on what happened before: a tree of drafts is a
-/// chain along the text (`docs/trees.md`).
+/// chain along the text (`docs/theory/tree-replay.md`).
 ///
 /// A rule that looks whether a token is among the drafts, and not which draft it is, is taken
 /// to go down to the first draft that is this token.

@@ -734,7 +734,7 @@ fn plans_say_where_they_were_solved() {
     for text in [&page, &markdown] {
         assert!(text.contains("Optimal plans, solved at audited positions as a check"));
         assert!(
-            text.contains("is a theorem (docs/optimal-plan.md)"),
+            text.contains("is a theorem (docs/theory/plans.md)"),
             "{text}"
         );
         assert!(!text.contains("solved at every position"), "{text}");

@@ -402,7 +402,7 @@ fn ids_of_lists_are_checked() {
     refused(&[target, draft], &["vocabulary"]);
 }
 
-/// What lists leave open on the shipped log: the table of docs/truncated-rows.md, which lists
+/// What lists leave open on the shipped log: the table of docs/guide/engines.md, which lists
 /// of the same rows make, cut to fewer tokens. Longer lists leave less open, and their bounds
 /// lie within those of shorter ones.
 #[test]
@@ -527,7 +527,7 @@ fn the_shipped_log_cut_to_lists_makes_the_table_of_the_documentation() {
         assert!(short.contains(part), "{part}");
     }
     assert!(!lead("256, both score both").contains("too short"));
-    let docs = std::fs::read_to_string(root.join("docs/truncated-rows.md")).unwrap();
+    let docs = std::fs::read_to_string(root.join("docs/guide/engines.md")).unwrap();
     let marked = docs.split("<!-- widths -->\n").nth(1).unwrap_or_default();
     assert_eq!(
         marked.split("<!-- end of widths -->").next(),

@@ -7,7 +7,7 @@
 //!
 //! Three lines through one point, and lines that lie on one another, are taken apart by moving
 //! p_i by an infinitesimal that is infinitely smaller for each next token. For targets so
-//! close to p some cell is optimal for p as well (`docs/laws.md`, section 4).
+//! close to p some cell is optimal for p as well (`docs/theory/laws.md`, section 4).
 
 use super::two::Two;
 use crate::distribution::{Rational, TwoFloat};

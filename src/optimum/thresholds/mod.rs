@@ -2,7 +2,7 @@
 //!
 //! Let Q be a sum of products of functions that are convex in one of two scores w^1 and w^2
 //! each. Then some minimiser of P - Q is `{ i : p_i < l_1 w^1_i + l_2 w^2_i }` for some
-//! l_1, l_2 >= 0 (`docs/laws.md`, Theorem 4): the tokens are lines in the plane of
+//! l_1, l_2 >= 0 (`docs/theory/laws.md`, Theorem 4): the tokens are lines in the plane of
 //! (l_1, l_2), and only the cells between them have to be looked at.
 //!
 //! - `cells` visits all of them, in whole numbers: at most 2 V^2 sets for 2^V.
@@ -25,7 +25,7 @@ use two::Two;
 /// # Exactness
 /// Exact while the cells are few enough to be visited in whole numbers. Beyond that
 /// enclosed: above by the set that is returned, below by a bound on P - Q over every part of
-/// the plane (`docs/laws.md`, section 5), with rounding added.
+/// the plane (`docs/theory/laws.md`, section 5), with rounding added.
 ///
 /// # Complexity
 /// O(V^2 log V) for the cells. The search reads each token a few dozen times.

@@ -11,7 +11,7 @@
 //!   `P(H) - f >= P(H) - l.x(H) + min over the corners c of the masses of (l.c - f(c))`, and the
 //!   first two terms are least where just the tokens with p < l w are in H.
 //!
-//! `docs/laws.md`, section 5, has the proof.
+//! `docs/theory/laws.md`, section 5, has the proof.
 
 use super::two::{Polynomial, Two};
 use crate::distribution::{PROBABILITY_RELATIVE_ERROR, TwoFloat};

@@ -73,7 +73,7 @@ fn what_is_emitted_is_mass_times_value() {
     assert_eq!(values[8], 9.0 / 64.0);
 }
 
-/// `docs/optimal-plan.md` counts the parts.
+/// `docs/theory/plans.md` counts the parts.
 #[test]
 fn acceptance_is_off_by_every_part() {
     let unit = 0.5 * f64::EPSILON;

@@ -100,7 +100,7 @@ impl Bins {
     }
 
     /// By how many units of 2^-53 of its mass a transform is off at most, beside the table:
-    /// `docs/optimal-plan.md` counts them.
+    /// `docs/theory/plans.md` counts them.
     pub(super) fn roundings(&self) -> usize {
         let own = CHUNK / LANES + 2 * TERMS + 4;
         own + BATCH * TERMS + self.count.div_ceil(BATCH)

@@ -11,7 +11,7 @@
 //!
 //! with w_0 = 0 outside H. The weights are the stationary point of a convex
 //! function of log w, a token's weight depends on its p/q alone, and all sums over
-//! tuples collapse to one integral. `docs/optimal-plan.md` has the derivation and
+//! tuples collapse to one integral. `docs/theory/plans.md` has the derivation and
 //! the error analysis.
 
 mod audit;
@@ -60,7 +60,7 @@ impl Counted {
     }
 
     /// Bound on the error of what `drafts` drafts are accepted in all, when it is computed as
-    /// `accepted`. `docs/optimal-plan.md` counts the parts.
+    /// `accepted`. `docs/theory/plans.md` counts the parts.
     fn acceptance_error(self, accepted: f64, drafts: usize) -> f64 {
         const UNIT: f64 = 0.5 * f64::EPSILON;
         let drafts = drafts as f64;

@@ -11,7 +11,7 @@
 //! Given the time t of the last draft, tokens are independent, and `1/W = integral of
 //! e^{-sW} ds` makes the competition independent too; so that all sums over tuples
 //! become elementary symmetric polynomials at the nodes of a double integral.
-//! `docs/optimal-plan.md`, section 7, has the derivation and the errors.
+//! `docs/theory/plans.md`, section 7, has the derivation and the errors.
 
 mod arrivals;
 mod audit;
@@ -40,7 +40,7 @@ use times::Times;
 const MOST_HEAVY: usize = 2048;
 
 /// Roundings in the emission of all tokens together, a draft, in units of 2^-52: the sums of a
-/// bin and of its polynomials are off by some 145 (`docs/optimal-plan.md`, "Rounding, counted"),
+/// bin and of its polynomials are off by some 145 (`docs/theory/plans.md`, "Rounding, counted"),
 /// and the sums over both kinds of nodes, products, powers and exponentials share the rest.
 const ROUNDINGS: f64 = 256.0;
 

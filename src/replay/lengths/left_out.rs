@@ -47,7 +47,7 @@ impl Measurement<'_> {
                     log: log.path().to_owned(),
                     message: format!(
                         "{what} of the tensor {tensor}, which {} decides on: capture with a draft \
-                         whose graph has this head, or leave {} out of --policies (docs/formats.md, \
+                         whose graph has this head, or leave {} out of --policies (docs/reference/log-format.md, \
                          Heads)",
                         family.name, family.name
                     ),
@@ -72,7 +72,7 @@ impl Measurement<'_> {
             (self.texts.lacking() > 0 && nothing()).then(|| {
                 "has positions without a row of the draft (draft_row is 0), where token \
                  verification of fixed lengths is bounded and nothing else: ask for these, or score \
-                 the texts that came out with both models (docs/engines.md)"
+                 the texts that came out with both models (docs/guide/engines.md)"
                     .to_owned()
             })
         });
@@ -93,7 +93,7 @@ impl Measurement<'_> {
             format!(
                 "one-hot drafts: of {unknown} of {} tokens it is not known whether they are the \
                  draft's likeliest; log the draft's most probable token beside the text's own, \
-                 or a column hit (docs/formats.md)",
+                 or a column hit (docs/reference/log-format.md)",
                 places().count()
             )
         })

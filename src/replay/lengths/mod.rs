@@ -1,7 +1,7 @@
 //! Draft lengths and policies that stop by themselves, replayed along logged text.
 //!
 //! A [`Policy`] says how many tokens a round drafts. [`measure_lengths`] makes the report of
-//! `specgap length`. Proofs are in `docs/text.md`.
+//! `specgap length`. Proofs are in `docs/theory/text-replay.md`.
 
 mod at_cost;
 mod bounds;

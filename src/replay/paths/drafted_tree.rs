@@ -38,7 +38,7 @@ pub struct TreeBound {
     pub limits: Vec<Vec<f64>>,
 }
 
-/// J of drafted trees, of any law (`docs/block-optimum.md`, Theorem 1):
+/// J of drafted trees, of any law (`docs/theory/block-optimum.md`, Theorem 1):
 ///
 /// ```text
 /// J(H) = sum over l of P(y^l in H_l) + E[ the most nodes of one path of the tree outside ]

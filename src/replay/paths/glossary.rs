@@ -35,8 +35,8 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
             "J = sum over l of P(y^l in H_l) + E[most prefixes of one of K paths that are not in \
              their H_l]. In a round that starts with the target's own law no lossless verifier of K \
              i.i.d. paths has a larger E[tau], whatever the sets H_l are \
-             (docs/block-optimum.md), and some sets give the optimum. Over a text, rounds that \
-             carry something can pass it (docs/text.md). Here x^l is in \
+             (docs/theory/block-optimum.md), and some sets give the optimum. Over a text, rounds that \
+             carry something can pass it (docs/theory/text-replay.md). Here x^l is in \
              H_l if p(x^l)/q(x^l) is up to a limit. Limits are fitted on every other prompt and \
              reported on the others, both ways: an ill fitted limit makes the bound wider, never \
              wrong",
@@ -62,7 +62,7 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
         (
             "lower bound",
             "sum over l of E_p[1 - (1 - min(1, R_l))^K], the value of Lemma 5.1 of SpecTr-GBV: the \
-             best verifier of K paths has at least this (docs/block-optimum.md). Also what every \
+             best verifier of K paths has at least this (docs/theory/block-optimum.md). Also what every \
              verifier here accepts is a lower bound of what the best one does",
         ),
         ("token", "one path, token by token: accepted with min(1, p/q)"),
@@ -89,7 +89,7 @@ pub(crate) fn paths_definitions() -> BTreeMap<String, String> {
         (
             "select-block",
             "one of K paths is selected level by level, as evenly against p as possible \
-             (docs/paths.md), and verified by block verification as a draft of the selected path's \
+             (docs/theory/paths.md), and verified by block verification as a draft of the selected path's \
              law s: E[tau] = sum over l of E_p[min over j <= l of s(y^j)/p(y^j), 1]. Later targets \
              stay as they are",
         ),

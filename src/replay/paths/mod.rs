@@ -3,7 +3,7 @@
 //! K paths of L tokens are drawn from the draft, independently, and some verifier accepts a
 //! prefix of one of them. How long that can be in expectation, in a round that starts with the
 //! target's own law, has an exact dual
-//! (`docs/block-optimum.md`), whose bounds are means over paths that were drawn: an upper
+//! (`docs/theory/block-optimum.md`), whose bounds are means over paths that were drawn: an upper
 //! bound for any sets of prefixes, and a lower bound. What verifiers accept follows from the
 //! text that the target wrote and both rows along it.
 //!
@@ -15,7 +15,7 @@
 //! | token, block, greedy-block | text, or draft paths ([`accepted_of_draft`]) | unbiased |
 //! | SpecTr, select | text and its rows | unbiased |
 //!
-//! [`measure_paths`] makes the report of `specgap paths`. Proofs are in `docs/paths.md`.
+//! [`measure_paths`] makes the report of `specgap paths`. Proofs are in `docs/theory/paths.md`.
 
 mod bounds;
 mod by_agreement;

@@ -30,7 +30,7 @@ impl RoundBounds {
 /// E\[tau\] is a sum of products of shares, and rises in each. The calls from a start are
 /// 1 + C_0 + sum over j >= 1 of m_j (C_j - C_(j-1)), C_j being those from the start that
 /// follows j accepted tokens: each m_j counts at the end of its bounds that makes the sum
-/// largest, or smallest. `docs/trees.md` has both.
+/// largest, or smallest. `docs/theory/tree-replay.md` has both.
 pub(super) fn replay_between(
     shape: &Shape,
     least: &ChildShares<f64>,

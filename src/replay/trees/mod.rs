@@ -6,7 +6,7 @@
 //! ([`TokenRule`](crate::verifier::TokenRule)), and what it does at one position does not
 //! depend on another. So position and node are a Markov chain along the text, and E\[tau\] and
 //! the target calls of any tree follow from one log, for every draft law and verifier
-//! ([`replay_tree`](crate::rounds::replay_tree)). Proofs are in `docs/trees.md`.
+//! ([`replay_tree`](crate::rounds::replay_tree)). Proofs are in `docs/theory/tree-replay.md`.
 //!
 //! [`measure_trees`] makes the report of `specgap tree`.
 

@@ -642,7 +642,7 @@ pub(super) fn plans(report: &GapReport) -> Option<Table> {
         let caption = "Optimal plans, solved at audited positions as a check";
         let table = Table::new("plans", caption, columns).rows(rows);
         return if_any(table.note(
-            "That the plan of i.i.d. drafts accepts α* is a theorem (docs/optimal-plan.md), and what \
+            "That the plan of i.i.d. drafts accepts α* is a theorem (docs/theory/plans.md), and what \
              “optimal” accepts above is α* with its bounds, at every position. Plans are solved at the \
              positions where fast rates are audited: a check of the theorem and of the solver. There \
              acceptance and output law are measured by a second integral that shares only the plan's \

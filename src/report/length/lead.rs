@@ -349,7 +349,7 @@ fn unlisted(report: &LengthReport) -> Option<String> {
             "At {} of the text's {} positions the log has no row of the draft, as behind drafts \
              that were all accepted. A draft there is accepted with a probability between 0 and 1: \
              “a to b” bounds what all rows would give. To choose a length, score the texts that \
-             came out with both models (docs/engines.md).",
+             came out with both models (docs/guide/engines.md).",
             count(report.of.without_draft),
             count(report.of.positions)
         ));

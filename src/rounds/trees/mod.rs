@@ -1,4 +1,4 @@
-//! Rounds of a tree of drafts along a text. Proofs are in `docs/trees.md`.
+//! Rounds of a tree of drafts along a text. Proofs are in `docs/theory/tree-replay.md`.
 
 mod replay;
 mod shares;

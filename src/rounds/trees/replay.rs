@@ -35,7 +35,7 @@ pub struct TreeReplay<T> {
 /// ```
 ///
 /// m_d is the sum over the nodes of depth d, E\[tau\] is the sum of all m_d, and the next round
-/// starts at s + d + 1 with probability m_d - m_(d+1). Derived in `docs/trees.md`.
+/// starts at s + d + 1 with probability m_d - m_(d+1). Derived in `docs/theory/tree-replay.md`.
 ///
 /// # Exactness
 /// Given the text there is no randomness left, and no independence or stationarity is

@@ -2,7 +2,7 @@
 //!
 //! Such a row lists tokens with their p or q, and the mass of the others is known, or between
 //! two bounds. The full row is one of many completions. For each number of a report there
-//! are bounds that hold its value under every completion; `docs/truncated-rows.md` has the
+//! are bounds that hold its value under every completion; `docs/theory/truncated-rows.md` has the
 //! proofs. Laws and verifiers name theirs in their entries.
 //!
 //! With A the tokens that both rows list, three rows do most of the work:

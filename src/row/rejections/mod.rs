@@ -132,7 +132,7 @@ impl Row<'_> {
     /// of [`Self::accepted_in_turn`].
     ///
     /// # Source
-    /// `docs/rrs-wo.md`: the rules are this crate's.
+    /// `docs/theory/rrs-wo.md`: the rules are this crate's.
     ///
     /// # Example
     /// ```
@@ -247,7 +247,7 @@ const SUMMED_ERROR: f64 = 1e-11;
 const RELIABLE_REST: f64 = 1e-18;
 
 /// Bound on the rounding of the sum for two drafts, in either direction: counted part by part in
-/// `docs/rrs-wo.md`, where the parts add up to less than this.
+/// `docs/theory/rrs-wo.md`, where the parts add up to less than this.
 const PAIR_ROUNDING: f64 = 1e-12;
 
 /// A rate, and what a reader must know about how it was computed.

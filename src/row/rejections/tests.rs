@@ -232,7 +232,7 @@ fn two_rejected_exactly(target: &[f64], draft: &[f64]) -> f64 {
     round_nearest(&(terms.sum::<Rational>() / first))
 }
 
-/// `docs/rrs-wo.md` counts the roundings of two drafts: here are the rows at which each part
+/// `docs/theory/rrs-wo.md` counts the roundings of two drafts: here are the rows at which each part
 /// of the count is largest, against fractions.
 #[test]
 fn two_drafts_are_within_the_roundings_that_are_counted() {

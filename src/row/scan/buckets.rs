@@ -2,7 +2,7 @@
 //!
 //! Buckets go by the leading bits of r = q/p: 16 an octave, 64 octaves, and whatever lies
 //! outside in the first and the last. Sums are split into multiples of 2^-52, which are
-//! exact, and rests (`docs/scan.md`).
+//! exact, and rests (`docs/theory/scan.md`).
 
 use crate::distribution::{DistributionError, NORMALISATION_TOLERANCE, Rows};
 use multiversion::multiversion;

@@ -3,7 +3,7 @@
 //! P and Q are both convex along the chain. Between two prefixes where Q is known, Q lies below
 //! its chord. P less a chord is known everywhere and cheap, and where it is least, Q is asked
 //! for next: at ends of buckets first, then at tokens of buckets that stay in question.
-//! `docs/scan.md` proves what is left over when it stops.
+//! `docs/theory/scan.md` proves what is left over when it stops.
 
 use super::buckets::{Buckets, Link, Masses, Sorted};
 use super::lanes::Running;

@@ -2,7 +2,7 @@
 //!
 //! Ends of buckets first; then, as long as one could hold a lower value, the inside of the
 //! most promising bucket, token by token. The bound within a bucket is proven in
-//! `docs/scan.md`.
+//! `docs/theory/scan.md`.
 
 use super::buckets::{Buckets, Link, Masses, Sorted, lower_edge};
 use crate::distribution::{RatioCut, Rows};

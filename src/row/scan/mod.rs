@@ -8,13 +8,13 @@
 //! alpha* = 1 + min over prefixes H, in order of falling q/p, of [ P(H) - Q(H) ]
 //! ```
 //!
-//! `docs/scan.md` proves that the minimum is found without sorting all tokens, says what is
+//! `docs/theory/scan.md` proves that the minimum is found without sorting all tokens, says what is
 //! enclosed, and counts the roundings.
 //!
 //! # Source
 //! Hu et al., "Towards optimal multi-draft speculative decoding", eq. 8 and Theorems 3 to 6,
 //! for the scan. The buckets and the bounds are this crate's, and so is the theorem for
-//! sequential draws (`docs/sequential-draws.md`).
+//! sequential draws (`docs/theory/sequential-draws.md`).
 
 mod buckets;
 #[cfg(test)]
@@ -205,7 +205,7 @@ impl<'a> Row<'a> {
     /// unbounded range.
     ///
     /// # Source
-    /// Hu et al., Theorems 3 to 6, who compute Q by this recurrence; `docs/scan.md` counts
+    /// Hu et al., Theorems 3 to 6, who compute Q by this recurrence; `docs/theory/scan.md` counts
     /// its roundings.
     pub fn distinct_conditioned(&mut self, drafts: usize) -> Result<ScannedRate, RowError> {
         self.check(drafts)?;
@@ -242,7 +242,7 @@ impl<'a> Row<'a> {
     /// O(n) for each of the heavier tokens; and a pass over the buckets each.
     ///
     /// # Source
-    /// `docs/sequential-draws.md` proves that some prefix of the chain is optimal under
+    /// `docs/theory/sequential-draws.md` proves that some prefix of the chain is optimal under
     /// this law; the race integral is this crate's.
     pub fn without_replacement(&mut self, drafts: usize) -> Result<ScannedRate, RowError> {
         self.check(drafts)?;

@@ -29,7 +29,7 @@
 //! *Rounding.* Masses are summed so that they keep their digits however small they are:
 //! in lanes, over chunks in two words. (1 - q is not: where a token holds more than half of
 //! the mass, what the others hold is summed by itself.) What a value errs by is counted while
-//! it is computed, in `rounding`; `docs/scan.md` has the count.
+//! it is computed, in `rounding`; `docs/theory/scan.md` has the count.
 //!
 //! # Cheap evaluation
 //! The heaviest tokens, some two thousand, are held by octaves of q, each octave in the order

@@ -2,7 +2,7 @@
 //!
 //! `prod (1 + q_i t)` truncated after t^n has the coefficients e_0..e_n. Each bucket's
 //! tokens are multiplied into a product of their own, and a tree joins the products along
-//! the chain. `docs/scan.md` counts the roundings. Rows whose e_n leaves the range of `f64`
+//! the chain. `docs/theory/scan.md` counts the roundings. Rows whose e_n leaves the range of `f64`
 //! are scaled by a power of two; those that leave it even so take numbers of unbounded
 //! range.
 

@@ -7,7 +7,7 @@ use num_traits::Signed;
 ///
 /// Wherever all parts draw from the same q, the whole is sorted by q/p: mixtures,
 /// independent unions, forced tokens, conditioning and merging keep q-convexity
-/// (`docs/laws.md`).
+/// (`docs/theory/laws.md`).
 ///
 /// # Example
 /// ```
