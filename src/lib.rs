@@ -130,6 +130,8 @@ mod schemas;
 pub mod scheme;
 mod scratch;
 mod shown;
+mod side_by_side;
+mod sorted;
 pub mod text;
 pub mod tree;
 mod typed;

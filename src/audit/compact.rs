@@ -11,7 +11,7 @@ use super::requests::{Place, Requests, Settled, repeated};
 use super::rule::{Drafts, Rule};
 use super::steps::Count;
 use super::verdict::{Capital, smallest_tv};
-use std::collections::BTreeMap;
+use crate::sorted::Map;
 use std::path::Path;
 
 /// What is known of one position.
@@ -408,7 +408,7 @@ pub fn audit_records(
     });
     let requests = Requests::new(places, settings.seeds);
     let fresh = || Part::ALL.map(|part| Bettor::list(part, rule));
-    let mut units = BTreeMap::<usize, ([Vec<Bettor>; 4], [u64; 4])>::new();
+    let mut units = Map::<usize, ([Vec<Bettor>; 4], [u64; 4])>::new();
     let (mut zero, mut undrafted, mut after) =
         (Count::default(), Count::default(), Count::default());
     let mut before: Option<Record> = None;
@@ -425,9 +425,7 @@ pub fn audit_records(
             after.found(index);
         }
         before = Some(*record);
-        let (bettors, steps) = units
-            .entry(requests.unit_at(index))
-            .or_insert_with(|| (fresh(), [0; 4]));
+        let (bettors, steps) = units.at_or(requests.unit_at(index), || (fresh(), [0; 4]));
         let is_text = rule == Rule::Text;
         if let Some(draft) = record.draft.filter(|_| !is_text) {
             if draft.accepted && draft.p <= 0.0 {
@@ -581,7 +579,7 @@ pub fn audit_records(
 fn settle(
     requests: &Requests,
     mut all: [Vec<Bettor>; 4],
-    units: &BTreeMap<usize, ([Vec<Bettor>; 4], [u64; 4])>,
+    units: &Map<usize, ([Vec<Bettor>; 4], [u64; 4])>,
 ) -> ([Vec<Bettor>; 4], Settled) {
     let tallies = units.iter().map(|(unit, (bettors, steps))| {
         let logs = bettors.iter().flatten().flat_map(|one| &one.logs);
@@ -591,7 +589,7 @@ fn settle(
         };
         (*unit, tally)
     });
-    let tallies: BTreeMap<usize, Tally> = tallies.collect();
+    let tallies: Map<usize, Tally> = tallies.collect();
     let logs = all.iter().flatten().map(|one| one.logs.len()).sum();
     let settled = requests.settle(logs, None, &tallies);
     let slots = all.iter_mut().flatten().flat_map(|one| &mut one.logs);

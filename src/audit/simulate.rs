@@ -12,7 +12,8 @@ use super::rows::{Pair, Reader};
 use super::steps::{Steps, follows, text_of};
 use super::verdict::part;
 use crate::log::{EngineRecord, Log};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Map;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// The name of a bug of the table.
@@ -192,7 +193,7 @@ impl Simulator {
                 }
             }
         }
-        let none = BTreeMap::new();
+        let none = Map::new();
         Ok(tallies
             .into_iter()
             .map(|tally| {

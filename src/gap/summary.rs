@@ -12,7 +12,8 @@ use super::surprise::{Surprised, Surprises};
 use super::tally::{ExactSum, Tally};
 use super::unit::{LogKey, Unit};
 use crate::log::{FileDigest, Log, LogIdentity, Metadata, Sampling};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Map;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,11 +48,11 @@ pub struct Summary {
     pub(super) settings: Settings,
     /// How many tokens of every row were kept, if that was asked for.
     pub(super) kept: Option<usize>,
-    pub(super) logs: BTreeMap<Arc<LogKey>, LogPart>,
+    pub(super) logs: Map<Arc<LogKey>, LogPart>,
     /// Where each unit's sums lie.
-    pub(super) places: BTreeMap<Unit, usize>,
+    pub(super) places: Map<Unit, usize>,
     pub(super) clusters: Vec<Cluster>,
-    pub(super) tallies: BTreeMap<Metric, Tally>,
+    pub(super) tallies: Map<Metric, Tally>,
     pub(super) strip: StripBuilder,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct LogPart {
     pub summary: LogSummary,
     pub identity: LogIdentity,
     /// Its files by their places, of those that begin at positions that were measured.
-    pub files: BTreeMap<usize, FileDigest>,
+    pub files: Map<usize, FileDigest>,
     /// Whether its rows are in memory.
     pub held: bool,
     pub by_prompt: bool,
@@ -147,10 +148,10 @@ impl Summary {
             tool: concat!("specgap ", env!("CARGO_PKG_VERSION")).to_owned(),
             settings: settings.clone(),
             kept: first.kept(),
-            logs: BTreeMap::new(),
-            places: BTreeMap::new(),
+            logs: Map::new(),
+            places: Map::new(),
             clusters: Vec::new(),
-            tallies: BTreeMap::new(),
+            tallies: Map::new(),
             strip: StripBuilder::default(),
         };
         let mut keys = Vec::with_capacity(logs.len());
@@ -170,7 +171,7 @@ impl Summary {
     }
 
     /// Says what is measured of a log, by its contents.
-    pub(super) fn add_files(&mut self, key: &LogKey, files: BTreeMap<usize, FileDigest>) {
+    pub(super) fn add_files(&mut self, key: &LogKey, files: Map<usize, FileDigest>) {
         if let Some(log) = self.logs.get_mut(key) {
             log.files.extend(files);
         }
@@ -213,7 +214,7 @@ impl Summary {
         for (&metric, answer) in &measured.answers {
             let timed = !matches!(metric, Metric::PlanSeconds { .. }) || self.settings.timing;
             if timed {
-                self.tallies.entry(metric).or_default().add(place, answer);
+                self.tallies.at(metric).add(place, answer);
             }
         }
         if prompt.is_some() {
@@ -281,10 +282,7 @@ impl Summary {
             }
         }
         for (&metric, tally) in &other.tallies {
-            self.tallies
-                .entry(metric)
-                .or_default()
-                .merge(tally, &clusters);
+            self.tallies.at(metric).merge(tally, &clusters);
         }
         self.strip.merge(&other.strip);
         Ok(())
@@ -462,7 +460,7 @@ impl LogPart {
                 metadata,
             },
             identity: log.identity()?,
-            files: BTreeMap::new(),
+            files: Map::new(),
             held: log.is_held(),
             by_prompt: log.has_prompts(),
             has_tokens: log.has_tokens(),

@@ -19,7 +19,7 @@ use crate::log::{FileDigest, Log};
 use crate::rounds::{
     ChainVerifier, Replay, accepted_everywhere, accepted_lengths, accepted_lengths_by_means, replay,
 };
-use rayon::prelude::*;
+use crate::side_by_side;
 use std::collections::BTreeSet;
 
 /// What to replay.
@@ -487,7 +487,7 @@ impl<'a> Measurement<'a> {
             }
             Some((outcome, known))
         };
-        let found: Vec<Option<(Outcome, Known)>> = self.texts.texts.par_iter().map(of).collect();
+        let found: Vec<Option<(Outcome, Known)>> = side_by_side::each(&self.texts.texts, of);
         let mut played = Played {
             policy,
             way,
@@ -509,7 +509,7 @@ impl<'a> Measurement<'a> {
         &self,
         rounds: impl Fn(&Text) -> Option<Replay<f64>> + Sync + Send,
     ) -> Vec<Outcome> {
-        let replays: Vec<Option<Replay<f64>>> = self.texts.texts.par_iter().map(rounds).collect();
+        let replays: Vec<Option<Replay<f64>>> = side_by_side::each(&self.texts.texts, rounds);
         let mut outcomes = vec![Outcome::default(); self.texts.clusters];
         for (text, replay) in self.texts.texts.iter().zip(replays) {
             if let Some(replay) = replay {
@@ -598,14 +598,11 @@ impl<'a> Measurement<'a> {
     /// number by the coins and their means; `None` where there are none.
     fn accepted(&self, (drafts, _): Way, most: usize, sums: &SumsOf<'_>) -> Vec<Option<Estimate>> {
         let sums = |unlisted: Unlisted| -> Vec<Vec<(f64, usize)>> {
-            let texts = self.texts.texts.par_iter();
             let mean = |place: &Place| mean_of_coin(place, drafts).unwrap_or(0.0);
-            texts
-                .map(|text| {
-                    let means: Vec<f64> = text.places.iter().map(mean).collect();
-                    sums(&ratios(text, drafts, unlisted), &means)
-                })
-                .collect()
+            side_by_side::each(&self.texts.texts, |text| {
+                let means: Vec<f64> = text.places.iter().map(mean).collect();
+                sums(&ratios(text, drafts, unlisted), &means)
+            })
         };
         let clustered = |sums: &[Vec<(f64, usize)>], length: usize| {
             let mut clusters = vec![(0.0, 0.0); self.texts.clusters];

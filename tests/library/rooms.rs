@@ -7,12 +7,14 @@ use std::path::Path;
 
 /// Whose items a room may use, wherever they are re-exported. Nothing else is allowed,
 /// and what is not used leaves the list.
-const ALLOWED: [(&str, &[&str]); 34] = [
+const ALLOWED: [(&str, &[&str]); 36] = [
     ("panics", &[]),
     ("shown", &[]),
     ("files", &[]),
     ("rule_name", &[]),
     ("typed", &[]),
+    ("sorted", &[]),
+    ("side_by_side", &[]),
     ("entry_name", &["rule_name"]),
     ("scratch", &[]),
     ("distribution", &["scratch"]),
@@ -110,14 +112,15 @@ const ALLOWED: [(&str, &[&str]); 34] = [
             "problem",
             "rounds",
             "scheme",
+            "side_by_side",
             "text",
             "tree",
             "verifier",
         ],
     ),
-    ("log", &["files", "typed"]),
+    ("log", &["files", "side_by_side", "sorted", "typed"]),
     ("rounds", &["number", "rule_name"]),
-    ("import", &["files", "log", "typed"]),
+    ("import", &["files", "log", "sorted", "typed"]),
     (
         "conformance",
         &[
@@ -144,13 +147,24 @@ const ALLOWED: [(&str, &[&str]); 34] = [
             // Which child of a tree's node a token comes through.
             "row",
             "scheme",
+            "side_by_side",
             "tree",
             "typed",
             "verifier",
         ],
     ),
     // Of gap: rows as probabilities, and which logs are refused.
-    ("audit", &["distribution", "gap", "log", "rule_name"]),
+    (
+        "audit",
+        &[
+            "distribution",
+            "gap",
+            "log",
+            "rule_name",
+            "side_by_side",
+            "sorted",
+        ],
+    ),
     // Of plan: how one of several paths is selected, and its law.
     ("capture", &["files", "log", "panics", "plan", "typed"]),
     (
@@ -163,6 +177,8 @@ const ALLOWED: [(&str, &[&str]); 34] = [
             "row",
             "scheme",
             "shown",
+            "side_by_side",
+            "sorted",
             "typed",
             "verifier",
         ],
@@ -181,6 +197,7 @@ const ALLOWED: [(&str, &[&str]); 34] = [
             "lp",
             "scheme",
             "shown",
+            "sorted",
             "text",
             "typed",
             "verifier",
@@ -207,6 +224,8 @@ const ALLOWED: [(&str, &[&str]); 34] = [
             "row",
             "scheme",
             "shown",
+            "side_by_side",
+            "sorted",
             "text",
             "tree",
             "typed",

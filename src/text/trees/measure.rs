@@ -21,9 +21,9 @@ use crate::gap::{Clustered, Estimate};
 use crate::log::Log;
 use crate::row::MAX_DRAFTS;
 use crate::scheme::SchemeName;
+use crate::side_by_side;
 use crate::tree::{AcceptanceRates, DraftTree, Shape, TopologyLimits, best_topology};
 use crate::verifier::{TokenRule, VerifierName};
-use rayon::prelude::*;
 use std::collections::BTreeSet;
 
 /// A tree with the name that it has in the report.
@@ -905,20 +905,17 @@ impl Measurement<'_> {
     fn group<'a>(&'a self, shares: &Shares, shape: &'a Shape) -> Group<'a> {
         let bounds = shares.bounds.as_ref().map(|[least, most]| {
             let mut bounds = vec![RoundBounds::default(); self.texts.clusters];
-            let tables = least.par_iter().zip(most);
-            let found: Vec<RoundBounds> = tables
-                .map(|(least, most)| replay_between(shape, least, most))
-                .collect();
+            let found: Vec<RoundBounds> =
+                side_by_side::each_number(least.len().min(most.len()), |text| {
+                    replay_between(shape, &least[text], &most[text])
+                });
             for (text, found) in self.texts.texts.iter().zip(found) {
                 bounds[text.cluster].add(found);
             }
             bounds
         });
-        let replays: Vec<TreeReplay<f64>> = shares
-            .texts
-            .par_iter()
-            .map(|shares| replay_tree(shape, shares))
-            .collect();
+        let replays: Vec<TreeReplay<f64>> =
+            side_by_side::each(&shares.texts, |shares| replay_tree(shape, shares));
         let mut rounds = vec![Rounds::default(); self.texts.clusters];
         for (text, replay) in self.texts.texts.iter().zip(&replays) {
             rounds[text.cluster].add(replay);
