@@ -27,7 +27,8 @@ pub struct Record {
     pub draft: Option<DraftRecord>,
     /// A uniform number between the p mass before y in p's order and that with y.
     pub u_p: f64,
-    /// The same under the law that y was drawn from, where it was no accepted draft.
+    /// A uniform number between the mass before y and that with y of the law that y was drawn
+    /// from, where it was no accepted draft.
     pub u_c: Option<f64>,
 }
 

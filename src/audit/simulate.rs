@@ -32,7 +32,7 @@ impl BugName {
         BUGS.iter().map(|bug| Self(bug.name))
     }
 
-    /// Its name.
+    /// The name, as options and reports have it.
     pub fn as_str(self) -> &'static str {
         self.0
     }

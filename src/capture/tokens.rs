@@ -52,7 +52,7 @@ pub struct TextCodec {
 pub struct EncodedPrompt {
     /// Its number in the file, from 0: `prompt_id` of the log.
     pub index: usize,
-    /// Its name.
+    /// The prompt's name in its file.
     pub id: String,
     /// Its tokens, template included.
     pub tokens: Vec<u32>,

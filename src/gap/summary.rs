@@ -124,7 +124,8 @@ pub(super) struct Measured {
     /// Of logs whose tokens were drawn at a temperature that is measured: the index in the
     /// text, and ln q/p at the token, if known.
     pub text: Option<(i64, Option<f64>)>,
-    /// The same of all tokens that the row does not list, if the token is one of them.
+    /// The index in the text, and ln q/p of all tokens together that the row does not list, if the
+    /// token is one of them.
     pub unlisted: Option<(i64, f64)>,
     /// The token under its row, of logs that say how their tokens were drawn.
     pub surprised: Option<Surprised>,
